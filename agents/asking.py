@@ -15,7 +15,16 @@ from itertools import groupby, islice
 from typing import Any, NamedTuple, Protocol
 
 from ..models.base import Answer, Message, Parameters, Request, RequestKey, make_request
-from ..models.probabilities import p_yes_of_field, read_yes_no, spelling, yes_no_mass
+from ..models.probabilities import (
+    LEAST_MASS,
+    p_quoted,
+    p_yes_of_field,
+    read_yes_no,
+    says_nothing_to_quote,
+    spelling,
+    stands_in,
+    yes_no_mass,
+)
 from ..models.structured import json_in
 from ..prompts.checklist import Question, Sees
 from ..prompts.examples import Example
@@ -48,6 +57,11 @@ def each_format(*, explained: bool) -> str:
     return template("answer_explained" if explained else "answer_word")
 
 
+def quote_format() -> str:
+    """The sentence that says how to answer with a quote."""
+    return template("answer_quote")
+
+
 def batched_schema(questions: Sequence[Question], *, explained: bool) -> dict[str, Any]:
     """JSON schema of the answers, keyed by question id in the order asked."""
     return {
@@ -74,8 +88,6 @@ TURN = 100
 """Stored answers read before others on the event loop have their turn; some 2 ms."""
 NO_LOGPROBS = "Use --p-yes hard, or --p-yes sampled --samples 5, if the endpoint gives none."
 """What to do about an endpoint without log-probabilities."""
-LEAST_MASS = 0.1
-"""A one-token reply whose yes and no together are less likely than this is no answer."""
 _ABSTENTIONS = frozenset({"n/a", "na", "unknown", "unclear", "undetermined", "neither", "cannot", "unsure"})
 
 
@@ -114,9 +126,14 @@ class Ask:
         about = (self.questions[0], self.example) if self.wants_a_word else None
         return Request(tuple(self.messages), self.parameters, self.replicate, self.key, self.framing, about)
 
+    @property
+    def wants_a_quote(self) -> bool:
+        """Whether the answer is words of the output, or no."""
+        return self.wants_a_word and self.questions[0].sees == "quote"
+
     def again(self, identity: str, answer: Answer, problem: str, form: str) -> Request:
         """The request that asks again, once, saying what was wrong."""
-        complaint = render("answer_again", problem=problem, format=form)
+        complaint = render("answer_again", problem=problem, format=quote_format() if self.wants_a_quote else form)
         messages = [*self.messages, ("assistant", answer.text or "(nothing)"), ("user", complaint)]
         return make_request(identity, messages, self.parameters, self.replicate, framing=self.framing)
 
@@ -182,8 +199,12 @@ class OneByOne(ABC):
         """The questions by what they see, each with its place and its block."""
         found: dict[Sees, list[tuple[int, Question, str]]] = {}
         for place, (question, block) in enumerate(zip(self.questions, self._blocks, strict=True)):
-            found.setdefault(question.sees, []).append((place, question, block))
+            found.setdefault(self._view(question), []).append((place, question, block))
         return found
+
+    def _view(self, question: Question) -> Sees:
+        """What a question is shown in; where it is not answered with one word, none is answered with a quote."""
+        return "output" if question.sees == "quote" else question.sees
 
     def _frame(self, example: Example, sees: Sees) -> Framing:
         """What the questions on an example stand in."""
@@ -221,8 +242,14 @@ class EachAsking(OneByOne):
         """Unless an explanation is wanted too."""
         return not self.explained
 
+    def _view(self, question: Question) -> Sees:
+        """As it says, unless an explanation is wanted too."""
+        return super()._view(question) if self.explained else question.sees
+
     def _block(self, question: Question) -> str:
         """The question alone where the prompt says itself how to answer; a bare one then needs no label."""
+        if self._view(question) == "quote":
+            return question_block(question)
         prompt = self.prompt if question.sees == "all" else self.prompt.of_output_alone
         if self.explained or not prompt.asks_yes_or_no:
             return super()._block(question)
@@ -243,6 +270,8 @@ class EachAsking(OneByOne):
             fields = json_object(answer)
             p_yes = p_yes_of_field(answer.logprobs or (), "answer") if self.logprobs else None
             return {question: _read_explained(fields, p_yes, need_p=self.logprobs)}
+        if ask.wants_a_quote:
+            return {question: self._quoted(ask.example.output or "", answer)}
         if not self.logprobs:
             said = read_yes_no(answer.text)
             if said is None and not _abstains(answer.text):
@@ -254,6 +283,21 @@ class EachAsking(OneByOne):
             raise ValueError(f"{shown(answer.text)} is neither yes nor no")
         p_yes = yes / (yes + no)
         return {question: Reading(p_yes >= 0.5, p_yes, _told_below(answer.text))}
+
+    def _quoted(self, output: str, answer: Answer) -> Reading:
+        """What an answer says that is words of the output, or no."""
+        unusable = ValueError(f"{shown(answer.text)} is neither none nor words of the output")
+        if self.logprobs:
+            p_yes = p_quoted(*(answer.logprobs or (("", ()),))[0], output)
+            if p_yes is None:
+                raise unusable
+            return Reading(p_yes >= 0.5, p_yes)
+        if says_nothing_to_quote(answer.text):
+            return Reading(False, None)
+        said = True if stands_in(answer.text, output) else read_yes_no(answer.text)  # a quote may begin with "no"
+        if said is None:
+            raise unusable
+        return Reading(said, None)
 
 
 @dataclass(frozen=True)
@@ -282,10 +326,16 @@ class BatchedAsking:
         return template("answer_batched_explained" if self.explained else "answer_batched")
 
     def asks(self, identity: str, example: Example, position: int, replicate: int) -> Iterator[Ask]:
-        """One call for all questions that see the same."""
+        """One call for all questions that see the same, and for each that is answered with a quote."""
         for sees, some in groupby(self.questions, key=lambda question: question.sees):
             questions = tuple(some)
-            yield self._together(identity, example, sees, questions, position, replicate)
+            if sees == "quote" and not self.explained:
+                for place, question in enumerate(questions, position):
+                    yield from self.alone(question.id).asks(identity, example, place, replicate)
+            else:
+                yield self._together(
+                    identity, example, "all" if sees == "all" else "output", questions, position, replicate
+                )
             position += len(questions)
 
     def _together(
@@ -315,6 +365,8 @@ class BatchedAsking:
 
     def read(self, ask: Ask, answer: Answer) -> dict[str, Reading]:
         """Those answers that are there and usable."""
+        if ask.wants_a_quote:
+            return self.alone(ask.questions[0].id).read(ask, answer)
         fields = json_object(answer)
         readings = {}
         for question in ask.questions:
@@ -342,8 +394,10 @@ def _for_replicate(parameters: Parameters, replicate: int) -> Parameters:
 
 def opening(framing: Framing, content: str) -> list[Message]:
     """The conversation up to the first answer, whose user says ``content``."""
-    system: list[Message] = [("system", framing.system)] if framing.system is not None else []
-    return [*system, ("user", content)]
+    before: list[Message] = [("system", framing.system)] if framing.system is not None else []
+    for said, answer in framing.turns:
+        before += [("user", said), ("assistant", answer)]
+    return [*before, ("user", content)]
 
 
 def json_object(answer: Answer) -> dict[str, Any]:

@@ -166,7 +166,7 @@ def estimate_asks(
             else:
                 calls += 1
                 counted.add(ask.key)
-                length = len(ask.framing.system or "") + len(ask.framing.before) + len(ask.rest)
+                length = ask.framing.length + len(ask.rest)
                 sent += length // 4
                 written += ask.parameters.max_tokens
     cost = 0.0 if not calls else None if price is None else price.of(sent, written)

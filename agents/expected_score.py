@@ -8,11 +8,11 @@ from functools import cached_property
 from typing import Any
 
 from ..models.base import Answer, Parameters
-from ..models.probabilities import alternatives_of_field, expected_score, number_masses, score_masses
+from ..models.probabilities import LEAST_MASS, alternatives_of_field, expected_score, number_masses, score_masses
 from ..prompts.checklist import Question
 from ..prompts.prompt import Prompt
 from ..prompts.templates import render
-from .asking import LEAST_MASS, TOP_LOGPROBS, Ask, OneByOne, Reading, explanation_in, json_object, shown
+from .asking import TOP_LOGPROBS, Ask, OneByOne, Reading, explanation_in, json_object, shown
 
 TOKENS = 4
 """Tokens of a reply: some tokenizers begin with a blank, and some models with marks around the number."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ..models.base import Answer, Parameters
-from ..models.probabilities import digit, expected_score, first_word, score_masses
+from ..models.probabilities import LEAST_MASS, digit, expected_score, first_word, score_masses
 from ..prompts.checklist import Question, Sees
 from ..prompts.errors import InputError
 from ..prompts.examples import Example
@@ -20,7 +20,7 @@ from ..prompts.prompt import Framing, Prompt
 from ..prompts.templates import template
 from ..prompts.text import fence, fill
 from ..prompts.verdicts import Provenance
-from .asking import LEAST_MASS, TOP_LOGPROBS, Ask, OneByOne, Reading, shown
+from .asking import TOP_LOGPROBS, Ask, OneByOne, Reading, shown
 from .evaluator import Evaluator
 from .expected_score import TOKENS
 

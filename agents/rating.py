@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from ..models.base import Answer, Model, ModelError, Parameters, Request, make_request
 from ..models.budget import reserved_tokens
 from ..models.gateway import Gateway
-from ..models.probabilities import digit, first_word, score_masses
+from ..models.probabilities import LEAST_MASS, digit, first_word, score_masses
 from ..prompts.checklist import Question
 from ..prompts.examples import Example
 from ..prompts.prompt import Prompt, frame
 from ..prompts.templates import render
 from ..prompts.verdicts import Provenance, Status
-from .asking import LEAST_MASS, NO_LOGPROBS, TOP_LOGPROBS, opening, question_block, shown
+from .asking import NO_LOGPROBS, TOP_LOGPROBS, opening, question_block, shown
 from .buying import all_together
 from .expected_score import TOKENS
 from .judging import Judging
@@ -108,7 +108,8 @@ class Rater:
     def _requests(self, rate: ToRate, provenance: Provenance) -> Iterator[Request]:
         """The calls for one rating: one, or one for each sample."""
         judging = self.judging
-        framing = frame(self.prompt, rate.example, "all" if rate.question is None else rate.question.sees)
+        alone = rate.question is not None and rate.question.sees != "all"
+        framing = frame(self.prompt, rate.example, "output" if alone else "all")
         messages = opening(framing, framing.before + self._block(rate) + framing.after)
         temperature, top = judging.temperature_of(provenance), TOP_LOGPROBS if provenance == "logprob" else 0
         for replicate in range(judging.draws(provenance)):

@@ -30,6 +30,7 @@ _STRIP = " \t\r\n\"'`*_.,:;!?()[]{}<>#-▁Ġ“”‘’。，"
 _BOTH = re.compile(r"(?:yes|no)\W*(?:and|or|/|&|\\)\W*(?:yes|no)\b", re.IGNORECASE)
 _ABSTAINS = {"n/a", "na", "unknown", "unclear", "undetermined", "neither", "cannot", "unsure"}
 _FORM = "Answer with one word: yes or no."
+_QUOTE_FORM = "Copy from the text the few words that make the answer yes. If there are none, write: none."
 _OPTIONAL = {
     "top_logprobs": ("top_logprobs", "logprobs"),
     "logprobs": ("logprobs", "top_logprobs"),
@@ -53,14 +54,16 @@ def judge(*, output: str, input: str = "", context: str = "", reference: str = "
     """
     texts = {"input": input, "context": context, "output": output, "reference": reference}
     frames = {sees: _frame(prompt, _seen(texts, sees)) for sees, prompt in JUDGE["prompts"].items()}
+    frames["quote"] = JUDGE["quoting"], f"Text:\n{_fence(output)}\n\n", ""
     source, draws = _settle(*frames[JUDGE["questions"][0]["sees"]])
     repeats = range(JUDGE["repeat"] * draws)
     asked = [(question, replicate) for question in JUDGE["questions"] for replicate in repeats]
 
     def ask(each: tuple[dict[str, Any], int]) -> tuple[bool, float]:
         question, replicate = each
-        system, before, after = frames[question["sees"]]
-        return _verdict(system, before + question["block"] + after, source, replicate)
+        opening, before, after = frames[question["sees"]]
+        quoted = output if question["sees"] == "quote" else None  # whose words are a yes
+        return _verdict(_messages(opening, before + question["block"] + after), source, replicate, quoted)
 
     with ThreadPoolExecutor(max_workers=8) as pool:
         answers = list(pool.map(ask, asked))
@@ -153,22 +156,22 @@ def _merged(draws: list[tuple[bool, float]]) -> tuple[bool, float]:
 
 
 def _seen(texts: dict[str, str], sees: str) -> dict[str, str]:
-    """What a question sees of the texts: all of them, or the output alone."""
+    """What a question sees of the texts: all of them, or the output alone, also to quote it."""
     return {name: text if sees == "all" or name == "output" else "" for name, text in texts.items()}
 
 
-def _frame(prompt: str, texts: dict[str, str]) -> tuple[str | None, str, str]:
-    """System message, and what stands before and after the question."""
+def _frame(prompt: str, texts: dict[str, str]) -> tuple[list[tuple[str, str]], str, str]:
+    """What is said first, and what stands before and after the question."""
     places = [match for match in _BRACES.finditer(prompt) if match[2]]
     if not places:
         shown = [name for name in ("context", "input", "reference") if texts[name]]
         parts = [f"{name.capitalize()}:\n{_fence(texts[name])}\n" for name in [*shown, "output"]]
-        return _fill(prompt, {}), "\n".join(parts) + "\n", ""
+        return [("system", _fill(prompt, {}))], "\n".join(parts) + "\n", ""
     fenced = {name: _fence(text) for name, text in texts.items()}
     place = next((match for match in places if match[2] == "question"), None)
     if place is None:
-        return None, _fill(prompt, fenced) + "\n\n", ""
-    return None, _fill(prompt[: place.start()], fenced), _fill(prompt[place.end() :], fenced)
+        return [], _fill(prompt, fenced) + "\n\n", ""
+    return [], _fill(prompt[: place.start()], fenced), _fill(prompt[place.end() :], fenced)
 
 
 def _fill(text: str, values: dict[str, str]) -> str:
@@ -188,49 +191,79 @@ def _fence(text: str) -> str:
     return f"<{digest[:8]}>\n{text}\n</{digest[:8]}>"
 
 
-def _settle(system: str | None, before: str, after: str) -> tuple[str, int]:
+def _settle(opening: list[tuple[str, str]], before: str, after: str) -> tuple[str, int]:
     """Where P(yes) comes from, settled by the first answer, and how often each question is asked for it."""
     if not _source:
         source = JUDGE["p_yes"]
         if source == "auto":
             content = before + JUDGE["questions"][0]["block"] + after
-            _, logprobs = _ask(_messages(system, content), "logprob", 0)
+            _, logprobs = _ask(_messages(opening, content), "logprob", 0)
             source = "logprob" if logprobs else "sampled" if JUDGE["samples"] > 1 else "hard"
         _source.append(source)
     return _source[0], JUDGE["samples"] if _source[0] == "sampled" else 1
 
 
-def _messages(system: str | None, content: str) -> list[dict[str, str]]:
-    opening = [] if system is None else [{"role": "system", "content": system}]
-    return [*opening, {"role": "user", "content": content}]
+def _messages(opening: list[tuple[str, str]], content: str) -> list[dict[str, str]]:
+    return [{"role": role, "content": said} for role, said in [*opening, ("user", content)]]
 
 
-def _verdict(system: str | None, content: str, source: str, replicate: int) -> tuple[bool, float]:
-    """Answer and P(yes), with one more try where the first reply is neither yes nor no."""
-    messages = _messages(system, content)
+def _verdict(messages: list[dict[str, str]], source: str, replicate: int, output: str | None) -> tuple[bool, float]:
+    """Answer and P(yes), with one more try where the first reply cannot be used; ``output`` where words of it are a yes."""
+    form, wanted = (_FORM, "yes nor no") if output is None else (_QUOTE_FORM, "none nor words of the output")
     for again in (True, False):
         text, logprobs = _ask(messages, source, replicate)
-        problem = f"{_shown(text)} is neither yes nor no"
+        problem = f"{_shown(text)} is neither {wanted}"
         if source == "logprob":
             if not logprobs:
                 raise JudgeError(
                     "An answer came without log-probabilities, from which the probability of yes is taken."
                 )
             token, alternatives = logprobs[0]
-            yes, no = (sum(math.exp(p) for word, p in alternatives if _spelt(word) is side) for side in (True, False))
-            if yes + no > 0 and (yes + no >= 0.1 or _spelt(token) is not None):
-                return yes / (yes + no) >= 0.5, yes / (yes + no)
+            p_yes = _p_yes(token, alternatives) if output is None else _p_quoted(token, alternatives, output)
+            if p_yes is not None:
+                return p_yes >= 0.5, p_yes
         else:
-            said = _said(text)
+            said = _said(text) if output is None else _said_quoting(text, output)
             if said is not None:
                 return said, float(said)
-            if text.strip().lower().rstrip(".!") in _ABSTAINS:
+            if output is None and text.strip().lower().rstrip(".!") in _ABSTAINS:
                 raise JudgeError(f"The model abstained: {_shown(text)}.")
         if again:
-            complaint = f"That is not an answer that can be used: {problem}. Answer again: {_FORM}"
+            complaint = f"That is not an answer that can be used: {problem}. Answer again: {form}"
             messages = [*messages, {"role": "assistant", "content": text or "(nothing)"}]
             messages.append({"role": "user", "content": complaint})
     raise JudgeError(f"The model's answer {problem}.")
+
+
+def _p_yes(token: str, alternatives: list[tuple[str, float]]) -> float | None:
+    """P(yes) at a token; None where it is no answer."""
+    yes, no = (sum(math.exp(p) for word, p in alternatives if _spelt(word) is side) for side in (True, False))
+    usable = yes + no > 0 and (yes + no >= 0.1 or _spelt(token) is not None)
+    return yes / (yes + no) if usable else None
+
+
+def _p_quoted(token: str, alternatives: list[tuple[str, float]], output: str) -> float | None:
+    """1 - P(no) at the first token of a quotation; None where it is neither no nor words of the output."""
+    no = usable = 0.0
+    for word, logprob in alternatives or [(token, 0.0)]:
+        no += math.exp(logprob) if _nothing(word) else 0.0
+        usable += math.exp(logprob) if _nothing(word) or _spelt(word) or _stands_in(word, output) else 0.0
+    return None if usable < 0.1 else 1.0 - min(no, 1.0)
+
+
+def _said_quoting(text: str, output: str) -> bool | None:
+    if _nothing(text):
+        return False
+    return True if _stands_in(text, output) else _said(text)
+
+
+def _nothing(words: str) -> bool:
+    return _spelt(words) is False or words.strip(_STRIP).lower() == "none"
+
+
+def _stands_in(words: str, output: str) -> bool:
+    bare = " ".join(words.strip(_STRIP).lower().split())
+    return bare in " ".join(output.lower().split()) if bare else any(mark in words for mark in "\"'“‘«")
 
 
 def _spelt(token: str) -> bool | None:

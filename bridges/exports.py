@@ -14,7 +14,7 @@ from pathlib import Path
 from pprint import pformat
 from typing import Any, Literal, get_args
 
-from ..agents.asking import EachAsking, each_format
+from ..agents.asking import EachAsking, each_format, opening, quote_format
 from ..evaluation.judge_file import check_calibration, load_judge
 from ..evaluation.kept_judge import KeptJudge, judge_settings
 from ..models.embedded_models import EMBEDDED
@@ -22,7 +22,7 @@ from ..models.trained.scorer_file import is_scorer
 from ..prompts import messages
 from ..prompts.checklist import Question, Sees
 from ..prompts.errors import InputError, did_you_mean
-from ..prompts.prompt import Prompt
+from ..prompts.prompt import Prompt, quoting
 from ..prompts.text import TAGS, fill
 from . import exported_judge
 
@@ -119,7 +119,11 @@ def _asked(kept: KeptJudge) -> Iterator[tuple[Question, str]]:
 def _prompts(kept: KeptJudge) -> dict[Sees, Prompt]:
     """The prompt by what questions see; of these only what some question sees."""
     of: dict[Sees, Prompt] = {"all": kept.prompt, "output": kept.prompt.of_output_alone}
-    return {sees: of[sees] for sees in dict.fromkeys(each.sees for each in kept.checklist.questions)}
+    return {sees: of[sees] for sees in dict.fromkeys(each.sees for each in kept.checklist.questions) if sees in of}
+
+
+def _quotes(kept: KeptJudge) -> bool:
+    return any(each.sees == "quote" for each in kept.checklist.questions)
 
 
 def _parts(kept: KeptJudge) -> dict[str, Any]:
@@ -134,6 +138,7 @@ def _parts(kept: KeptJudge) -> dict[str, Any]:
     return {
         "model": _model_name(kept),
         "prompts": {sees: prompt.text for sees, prompt in _prompts(kept).items()},
+        "quoting": opening(quoting(""), "")[:-1] if _quotes(kept) else [],
         "questions": [
             {
                 "id": each.id,
@@ -163,6 +168,10 @@ def _grader(kept: KeptJudge, notices: list[str]) -> ExportedJudge:
             "python instead, or align one without a calibration (--update edits)."
         )
     prompts = _prompts(kept)
+    if _quotes(kept):
+        raise InputError(
+            "This judge has questions that are answered with a quote, and OpenAI's graders know only labels. Export it --to python instead."
+        )
     graders: dict[str, Any] = {}
     for number, (each, block) in enumerate(_asked(kept), 1):
         asked = _graded(prompts[each.sees], each.sees, block)
@@ -206,6 +215,7 @@ def _graded(prompt: Prompt, sees: Sees, block: str) -> list[tuple[str, str]]:
 
 
 assert each_format(explained=False) == exported_judge._FORM, "an exported judge asks again in the same words"
+assert quote_format() == exported_judge._QUOTE_FORM, "and so does one for a quote"
 
 USES = {
     "python": "from judge import judge; judge(input=…, output=…). Or: python {name} data.jsonl",

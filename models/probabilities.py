@@ -18,6 +18,9 @@ _STRIP = " \t\r\n\"'`*_.,:;!?()[]{}<>#-▁Ġ“”‘’。，"
 _DIGIT = re.compile(r"""[\s"'`*_(\[{<:▁Ġ“‘]*(10|[0-9])[\s"'`*_.,;:!)\]}>”’。，]*""")
 """A token that is one digit or 10 and nothing else: 4, " 4" and "**4**", but not -4, .4 or 42."""
 _LIKELIEST = 5
+_OPENING = frozenset("\"'“‘«")
+LEAST_MASS = 0.1
+"""A one-token reply whose answers together are less likely than this is no answer."""
 UNTOLD = 0.01
 """Share of the mass of all numbers that may be one of two: a hundredth of the scale at most."""
 _JSON_PART = re.compile(r'(?P<key>"(?:[^"\\]|\\.)*")\s*:|"(?:[^"\\]|\\.)*"|[{}\[\]]|[^\s{}\[\],:"]+')
@@ -49,7 +52,11 @@ def _read_digit(token: str) -> int | None:
 
 
 def _is_answer(token: str) -> bool:
-    return _SPELLINGS[token] is not None or _DIGITS[token] is not None
+    return _SPELLINGS[token] is not None or _DIGITS[token] is not None or _says_none(token)
+
+
+def _says_none(words: str) -> bool:
+    return words.strip(_STRIP).lower() == "none"
 
 
 _SPELLINGS = _Memo(_spell)
@@ -70,7 +77,7 @@ def digit(token: str) -> int | None:
 def worth_keeping(alternatives: Sequence[tuple[str, float]]) -> Sequence[tuple[str, float]]:
     """What a verdict is computed from, and what it can be checked against, of a token's alternatives, likeliest first.
 
-    All spellings of yes and no, all digits and the five likeliest; nothing where no alternative is any of the former.
+    All spellings of yes, no and none, all digits and the five likeliest; nothing where no alternative is any of the former.
     P(yes) and scores are exactly the same, from about half of the stored bytes for one token and a tenth for an answer
     with an explanation.
     """
@@ -92,6 +99,36 @@ def yes_no_mass(alternatives: Iterable[tuple[str, float]]) -> tuple[float, float
         else:
             no += exp(logprob)
     return yes, no
+
+
+def p_quoted(token: str, alternatives: Sequence[tuple[str, float]], text: str) -> float | None:
+    """1 - P(none) at the first token of an answer that is none, or words of a text; None where it is neither.
+
+    Args:
+        token: The token that was written.
+        alternatives: Of those with their log-probabilities, no, yes and the likeliest; none where no is not among them.
+        text: What is quoted.
+    """
+    no = usable = 0.0
+    for word, logprob in alternatives or ((token, 0.0),):
+        says_no = says_nothing_to_quote(word)
+        no += exp(logprob) if says_no else 0.0
+        usable += exp(logprob) if says_no or _SPELLINGS[word] or stands_in(word, text) else 0.0
+    return None if usable < LEAST_MASS else 1.0 - min(no, 1.0)
+
+
+def says_nothing_to_quote(words: str) -> bool:
+    """Whether an answer is no, or "none"."""
+    return _SPELLINGS[words] is False or _says_none(words)
+
+
+def stands_in(words: str, text: str) -> bool:
+    """Whether words, or the beginning of a word, are in a text, but for marks around them, blanks and case.
+
+    A mark that opens a quotation is the beginning of one; blanks and other marks alone are nothing.
+    """
+    bare = " ".join(words.strip(_STRIP).lower().split())
+    return bare in " ".join(text.lower().split()) if bare else not _OPENING.isdisjoint(words)
 
 
 def p_yes_at(alternatives: Iterable[tuple[str, float]]) -> float | None:

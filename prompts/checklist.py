@@ -29,15 +29,20 @@ FAULT = "yes = fault"
 """How a question is marked, where questions are listed, to which yes speaks against the output."""
 ALONE = "of the output alone"
 """How one is marked that sees nothing else."""
+QUOTED = "answered with a quote"
+"""How one is marked that asks for the words of the output that make the answer yes."""
 GoodAnswer = Literal["yes", "no"]
-Sees = Literal["all", "output"]
-"""What a judge is shown when it is asked a question: everything that its prompt shows, or of the example the output alone."""
+Sees = Literal["all", "output", "quote"]
+"""What a judge is shown when it is asked a question: everything that its prompt shows, or of the example the output alone; or
+the output alone, to quote what makes the answer yes."""
 _WORDS = {"true": "yes", "false": "no"}
 
 
 def marked(text: str, good: str, sees: Sees = "all") -> str:
     """A question as it is listed: with what is not as usual, its good answer (it looks for a fault) or what it sees."""
-    said = [mark for mark, holds in ((FAULT, good == "no"), (ALONE, sees == "output")) if holds]
+    said = [
+        mark for mark, holds in ((FAULT, good == "no"), (ALONE, sees == "output"), (QUOTED, sees == "quote")) if holds
+    ]
     return f"{text} ({', '.join(said)})" if said else text
 
 
@@ -114,7 +119,11 @@ class Question(Polar):
     rubric: str | None = None
     reference: str | None = None
     sees: Sees = Field(default="all", exclude_if=lambda sees: sees == "all")
-    """``output`` for a question that is about the output alone: a small model mixes up what it was made from with it."""
+    """``output`` for a question that is about the output alone: a small model mixes up what it was made from with it.
+
+    ``quote`` for one that is answered with words of the output, or with no: P(yes) is 1 - P(no). The judge then looks for what is
+    asked, where a small one says of a whole text what it is like. The evaluator's prompt is not shown.
+    """
 
     @model_validator(mode="before")
     @classmethod

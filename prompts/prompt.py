@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
-from itertools import accumulate
+from itertools import accumulate, chain
 from pathlib import Path
 
 from .checklist import Sees
@@ -19,7 +19,7 @@ from .examples import Example
 from .lessons import Edit
 from .rows import read_text
 from .shown import Shows, shown_text
-from .templates import FencedText
+from .templates import FencedText, template
 from .text import BRACES, fence, fill, placeholders_of, texts_end_at
 
 PLACEHOLDERS = ("input", "context", "output", "reference", "question")
@@ -217,22 +217,36 @@ class Framing:
     after: str
     ends: tuple[int, ...] = ()
     """Where ``before`` stops being the same for other examples: where its fixed text ends, and each text of the example."""
+    turns: tuple[tuple[str, str], ...] = ()
+    """Questions and answers that come before this one, as cases of how to answer."""
 
     @property
     def prefix(self) -> str:
         """What every question on the example begins with."""
-        return f"{self.system or ''}\n{self.before}"
+        return "\n".join(self._parts)
+
+    @property
+    def length(self) -> int:
+        """Characters of that, as they are sent."""
+        return sum(map(len, self._parts))
+
+    @property
+    def _parts(self) -> list[str]:
+        return [self.system or "", *chain.from_iterable(self.turns), self.before]
 
 
 def frame(prompt: Prompt, example: Example, sees: Sees = "all") -> Framing:
     """Lay out one example for judging: everything before the question comes first, so that it is cached.
 
-    Where a question ``sees`` the output alone, nothing else of the example is there.
+    Where a question ``sees`` the output alone, nothing else of the example is there; where it is answered with a quote, nothing of
+    the prompt is either, which says to answer yes or no.
 
     A prompt without placeholders is the system message and the fenced example follows in the user message; otherwise
     the prompt is the user message with the fenced texts put in. Judged examples that are shown stand at the end of the
     system message, or else before everything: fixed ones are then part of a beginning that all outputs share.
     """
+    if sees == "quote":
+        return quoting(example.output or "")
     cases = "" if prompt.shown is None else shown_text(prompt.shown.cases_for(example), sees)
     texts = {
         "input": example.input,
@@ -254,6 +268,28 @@ def frame(prompt: Prompt, example: Example, sees: Sees = "all") -> Framing:
     before, after = prompt.around_question or (prompt.text + "\n\n", "")
     ends = tuple(len(start) + place for place in texts_end_at(before, fenced))
     return Framing(system=None, before=start + fill(before, fenced), after=fill(after, fenced), ends=ends)
+
+
+_LAMP = "Dear Mr Ross, thank you for your order. The red lamp is on its way."
+_SHOP = "Our shop in Leeds is closed for repairs, we are sorry to say."
+QUOTED_CASES = (
+    (_LAMP, "Does the text name a colour?", "red"),
+    (_LAMP, "Does the text say that somebody is angry?", "none"),
+    (_SHOP, "Does the text apologise?", "we are sorry"),
+    (_SHOP, "Does the text name a price?", "none"),
+)
+"""Texts, questions and how these are answered with a quote, or with none."""
+
+
+def quoting(output: str) -> Framing:
+    """What goes around a question that is answered with words of the output: cases of how, and the output."""
+    turns = tuple((f"{_quoted(text)}Question: {question}", answer) for text, question, answer in QUOTED_CASES)
+    before = _quoted(output)
+    return Framing(template("quote"), before, "", (0, len(before)), turns)
+
+
+def _quoted(text: str) -> str:
+    return f"Text:\n{fence(text)}\n\n"
 
 
 def load_generator_prompt(source: str | Path | Prompt) -> Prompt:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import yaml
 
-from ...agents.asking import LEAST_MASS, shown
+from ...agents.asking import shown
 from ...agents.evaluator import Evaluator
 from ...agents.example_questions import ExampleQuestions
 from ...agents.expected_score import ExpectedScoreAsking
@@ -25,6 +25,7 @@ from ...models.base import Answer, Model
 from ...models.budget import Budget
 from ...models.event_loops import run_sync
 from ...models.gateway import AnswerStore, Gateway
+from ...models.probabilities import LEAST_MASS
 from ...models.session import session
 from ...models.settings import parse_options
 from ...prompts.checklist import Checklist, Question

@@ -142,7 +142,7 @@ def _shared_tokens(inputs: Inputs, candidates: Checklist) -> dict[Sees, float]:
     found: dict[Sees, float] = {}
     for sees in dict.fromkeys(each.sees for each in candidates.questions):
         framings = [frame(inputs.prompt, example, sees) for example in inputs.examples]
-        texts = [f"{each.system or ''}{each.before}{each.after}" for each in framings]
+        texts = [f"{each.prefix}{each.after}" for each in framings]
         found[sees] = float(np.mean([estimate_tokens(text) for text in texts]))
     return found
 

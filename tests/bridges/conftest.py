@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from types import ModuleType
 from typing import Any
@@ -75,6 +76,25 @@ def words(body: Mapping[str, Any]) -> Any:
     return "Yes, it is." if share(body) > 0.5 else "No."
 
 
+def quoting(body: Mapping[str, Any]) -> Any:
+    """A server that quotes where it is asked to, and now and then what is not there."""
+    if "Copy from the text" not in body["messages"][0]["content"]:
+        return with_logprobs(body)
+    quote, p = ("Somebody", "Ada", "“", "No")[int(4 * share(body, 13))], 0.02 + 0.96 * share(body)
+    pairs = [(quote, p), ("none", 0.7 * (1 - p)), (" None", 0.3 * (1 - p))]
+    top = [{"token": token, "logprob": round(math.log(each), 4)} for token, each in pairs]
+    first = max(top, key=lambda each: each["logprob"])
+    token = {**first, "top_logprobs": top}
+    return 200, {"choices": [{"message": {"content": first["token"]}, "logprobs": {"content": [token]}}]}
+
+
+def quoting_words(body: Mapping[str, Any]) -> Any:
+    """The same without log-probabilities."""
+    if "Copy from the text" not in body["messages"][0]["content"]:
+        return words(body)
+    return ("Somebody else", "ada", "None.", "No.", '"No', "Yes", "no idea")[int(7 * share(body))]
+
+
 def calibration(method: Any, prompt: Prompt) -> Calibration:
     fit = {"threshold": 0.4} if method == "thresholds" else {"slope": 1.7, "shift": -0.3}
     fits = {each.id: QuestionCalibration(good=each.good, n=9, correlation=None, **fit) for each in QUESTIONS}
@@ -94,9 +114,10 @@ def read_beside(prompt: Prompt) -> Calibration:
     return Calibration(method="accepted", model="openai/judge", prompt=prompt.hash, target="human", n=9, questions=fits)
 
 
-def kept(prompt: Prompt = PLAIN, alone: Collection[str] = (), **more: Any) -> KeptJudge:
-    """A judge; it is shown the output alone where it is asked the questions that are named."""
-    questions = tuple(each.model_copy(update={"sees": "output"}) if each.id in alone else each for each in QUESTIONS)
+def kept(prompt: Prompt = PLAIN, alone: Collection[str] = (), quoted: Collection[str] = (), **more: Any) -> KeptJudge:
+    """A judge; it is shown the output alone where it is asked the questions that are named, also where it quotes."""
+    sees = dict.fromkeys(alone, "output") | dict.fromkeys(quoted, "quote")
+    questions = tuple(each.model_copy(update={"sees": sees.get(each.id, "all")}) for each in QUESTIONS)
     checklist = Checklist(task="Answer.", questions=questions)
     return KeptJudge(model="openai/judge", prompt=prompt, checklist=checklist, **more)
 

@@ -34,6 +34,8 @@ from .conftest import (
     calibration,
     kept,
     ours,
+    quoting,
+    quoting_words,
     read_beside,
     texts,
     thinking,
@@ -74,6 +76,11 @@ JUDGES = {
         kept(TAGGED, ["facts", "rude"], calibration=read_beside(TAGGED), settings={"repeat": 2}),
         with_logprobs,
     ),
+    "quoted": (kept(FILLED, ["rude"], ["facts", "short"]), quoting),
+    "quoted, every question": (kept(PLAIN, quoted=[each.id for each in QUESTIONS]), quoting),
+    "quoted, read beside": (kept(PLAIN, quoted=["short", "idle"], calibration=read_beside(PLAIN)), quoting),
+    "quoted, without log-probabilities": (kept(TAGGED, quoted=["facts", "rude", "idle"]), quoting_words),
+    "quoted, sampled": (kept(PLAIN, quoted=["facts", "rude"], settings={"samples": 3, "repeat": 2}), quoting_words),
 }
 
 
@@ -125,6 +132,18 @@ def test_a_prompt_of_the_output_alone_is_in_the_file_where_a_question_needs_it()
     assert list(as_module(kept(FILLED)).JUDGE["prompts"]) == ["all"]
     prompts = as_module(kept(FILLED, ["rude"])).JUDGE["prompts"]
     assert prompts == {"all": FILLED.text, "output": FILLED.of_output_alone.text}
+
+
+def test_what_is_said_before_a_quote_is_in_the_file_where_a_question_needs_it() -> None:
+    assert as_module(kept(FILLED)).JUDGE["quoting"] == []
+    judge = as_module(kept(FILLED, quoted=[each.id for each in QUESTIONS])).JUDGE
+    assert judge["prompts"] == {} and [role for role, _ in judge["quoting"]] == ["system", *["user", "assistant"] * 4]
+
+
+def test_a_judge_that_quotes_is_no_grader(tmp_path: Path) -> None:
+    kept(quoted=["rude"]).save(tmp_path / "judge.yaml")
+    with pytest.raises(InputError, match="answered with a quote, and OpenAI's graders know only labels"):
+        export_judge(tmp_path / "judge.yaml", "openai-grader")
 
 
 def test_a_judge_is_exported_from_its_file_as_it_is(tmp_path: Path) -> None:

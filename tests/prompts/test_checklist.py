@@ -26,7 +26,7 @@ QUESTIONS = st.lists(
         rubric=st.none() | AWKWARD,
         reference=st.none() | AWKWARD,
         good=st.sampled_from(["yes", "no"]),
-        sees=st.sampled_from(["all", "output"]),
+        sees=st.sampled_from(["all", "output", "quote"]),
     ),
     min_size=1,
     max_size=4,
@@ -120,6 +120,7 @@ def test_what_a_question_sees_is_written_only_where_it_is_the_output_alone() -> 
     assert "sees" not in whole.model_dump() and "sees" not in whole.model_dump_json()
     assert [each.sees for each in parse_checklist(text, "c.yaml").questions] == ["all", "output"]
     assert parse_checklist(ONE + "  sees: all\n", "c.yaml").questions[0] == Question(id="a", text="x")
+    assert parse_checklist(ONE + "  sees: quote\n", "c.yaml").questions[0].sees == "quote"
 
 
 def test_an_empty_or_null_field_is_one_that_is_not_there() -> None:

@@ -1,0 +1,211 @@
+"""Questions that are answered with words of the output, or with none."""
+
+from __future__ import annotations
+
+import json
+from math import log
+
+import pytest
+
+from askance.agents.asking import Ask, BatchedAsking, EachAsking
+from askance.agents.evaluator import Evaluator
+from askance.agents.expected_score import ExpectedScoreAsking
+from askance.agents.judging import Judging
+from askance.memory.verdict_store import VerdictStore
+from askance.models.base import Answer, Request, make_request
+from askance.models.gateway import Gateway
+from askance.models.probabilities import p_quoted, worth_keeping
+from askance.prompts.checklist import Checklist, Question
+from askance.prompts.examples import Example
+from askance.prompts.prompt import QUOTED_CASES, Prompt
+from askance.prompts.text import fence
+from askance.prompts.verdicts import Verdict
+from askance.testing import Reply, ScriptedModel
+
+from .conftest import HARD, LOGPROB, QUICK
+
+OUTPUT = "The fair opens on Monday. No dogs, said the mayor."
+EXAMPLE = Example(id="e", input="asked so", output=OUTPUT, context="a page")
+DATE = Question(id="date", text="Does it give a date?", sees="quote", rubric="Days count.")
+PLAIN, ALONE = Question(id="plain", text="Is it clear?"), Question(id="alone", text="Is it rude?", sees="output")
+PROMPT = Prompt("Be strict.\n\n{input}\n\n{output}\n\n{question}")
+
+
+def at(token: str, *alternatives: tuple[str, float]) -> Answer:
+    """An answer of one token, with the probabilities of some."""
+    return Answer(token, ((token, tuple((word, log(p)) for word, p in alternatives)),))
+
+
+async def judged(reply: Reply | list[Reply], judging: Judging = LOGPROB, *questions: Question) -> tuple[Verdict, ...]:
+    replies = list(reply) if isinstance(reply, list) else [reply]
+    gateway = Gateway(VerdictStore(":memory:"), retry=QUICK)
+    checklist = Checklist(questions=questions or (DATE,))
+    return tuple(await Evaluator(gateway, ScriptedModel(replies), PROMPT, checklist, judging).judge([EXAMPLE]))
+
+
+def asks(asking: EachAsking | BatchedAsking | ExpectedScoreAsking) -> list[Ask]:
+    return list(asking.asks("identity", EXAMPLE, 0, 0))
+
+
+def test_the_judge_is_shown_cases_of_how_to_answer_and_the_output_and_nothing_else() -> None:
+    [ask] = asks(EachAsking(PROMPT, (DATE,), False, True, 0.0, 42))
+    roles = [role for role, _ in ask.messages]
+    assert roles == ["system", *["user", "assistant"] * len(QUOTED_CASES), "user"]
+    assert ask.messages[-1][1] == f"Text:\n{fence(OUTPUT)}\n\nQuestion: Does it give a date?\nRubric: Days count."
+    text = str(ask.messages)
+    assert not any(each in text for each in ("asked so", "a page", "Be strict", "yes or no"))
+    assert [said for role, said in ask.messages if role == "assistant"] == [answer for *_, answer in QUOTED_CASES]
+    request = ask.request()
+    assert request.key == make_request("identity", ask.messages, ask.parameters, 0).key
+    assert all(said in request.prefix for _, said in ask.messages[:-1]) and request.prefix.endswith("\n\n")
+    assert (ask.parameters.max_tokens, ask.parameters.top_logprobs > 0) == (1, True)
+
+
+def test_the_cases_quote_words_of_their_texts() -> None:
+    for text, _, answer in QUOTED_CASES:
+        assert answer == "none" or answer in text
+
+
+def test_questions_that_want_a_quote_share_what_comes_before_them() -> None:
+    other = DATE.model_copy(update={"id": "other", "text": "Does it name a place?"})
+    found = asks(EachAsking(PROMPT, (DATE, PLAIN, other, ALONE), False, True, 0.0, 42))
+    assert [ask.questions[0].id for ask in found] == ["date", "other", "plain", "alone"]
+    assert [ask.index for ask in found] == [0, 2, 1, 3]
+    assert len({ask.request().prefix for ask in found[:2]}) == 1
+    assert len({ask.request().prefix for ask in found}) == 3
+
+
+@pytest.mark.parametrize(
+    ("answer", "p_yes"),
+    [
+        (at("on", ("on", 0.7), ("none", 0.2), ("Monday", 0.1)), 0.8),
+        (at("none", ("none", 0.9), ("on", 0.05)), 0.1),
+        (at("None", ("None", 0.5), (" none", 0.25), ("No", 0.05), ("on", 0.2)), 0.2),
+        (at("Mon", ("Mon", 0.6), ("the", 0.3)), 1.0),
+        (at('"', ('"', 0.9), ("none", 0.1)), 0.9),
+        (at("“", ("“", 0.9), ("none", 0.1)), 0.9),
+        (at("yes", ("yes", 0.6), ("none", 0.4)), 0.6),
+        (at("June", ("June", 0.85), ("none", 0.15)), 0.85),
+        (at("on"), 1.0),
+    ],
+)
+async def test_p_yes_is_what_is_left_of_none(answer: Answer, p_yes: float) -> None:
+    [verdict] = await judged(answer)
+    assert verdict.p_yes == pytest.approx(p_yes, abs=1e-4)
+    assert (verdict.answer, verdict.p_yes_from, verdict.status) == (p_yes >= 0.5, "logprob", "ok")
+
+
+@pytest.mark.parametrize(
+    "answer", [at("June", ("June", 0.95), ("none", 0.05)), at("June"), at("\n", ("\n", 0.9)), at("", ("", 1.0))]
+)
+async def test_words_that_are_not_of_the_output_are_no_answer_but_asked_for_once_more(answer: Answer) -> None:
+    sent: list[Request] = []
+
+    def script(request: Request) -> Reply:
+        sent.append(request)
+        return answer if len(sent) == 1 else at("none", ("none", 0.9), ("on", 0.1))
+
+    gateway = Gateway(VerdictStore(":memory:"), retry=QUICK)
+    evaluator = Evaluator(gateway, ScriptedModel(script), PROMPT, Checklist(questions=(DATE,)), LOGPROB)
+    [verdict] = await evaluator.judge([EXAMPLE])
+    assert verdict.p_yes == pytest.approx(0.1, abs=1e-4)
+    complaint = sent[1].messages[-1][1]
+    assert "is neither none nor words of the output" in complaint and "Copy from the text" in complaint
+    assert "yes or no" not in complaint
+    [failed] = await judged([answer, answer])
+    assert failed.status == "parse_error" and failed.p_yes is None
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer"),
+    [
+        ("on Monday", True),
+        ('"on  monday."', True),
+        ("opens on Mond", True),
+        ("No dogs", True),
+        ("none", False),
+        ("None.", False),
+        ("no", False),
+        ("Yes", True),
+        ("No, it gives no date", False),
+    ],
+)
+async def test_without_log_probabilities_the_words_decide(reply: str, answer: bool) -> None:
+    [verdict] = await judged(reply, HARD)
+    assert (verdict.answer, verdict.p_yes_from, verdict.status) == (answer, "hard", "ok")
+
+
+@pytest.mark.parametrize("reply", ["in June", "...", "n/a"])
+async def test_what_is_no_quote_and_not_none_is_no_verdict(reply: str) -> None:
+    [verdict] = await judged([reply, reply], HARD)
+    assert verdict.status == "parse_error" and verdict.answer is None
+
+
+async def test_quotes_can_be_counted_from_samples() -> None:
+    [verdict] = await judged(["on Monday", "none", "Monday", "on"], Judging(p_yes="sampled", samples=4))
+    assert (verdict.p_yes, verdict.p_yes_from) == (0.75, "sampled")
+
+
+def test_one_that_wants_a_quote_is_a_call_of_its_own_among_questions_asked_together() -> None:
+    other = DATE.model_copy(update={"id": "other"})
+    asking = BatchedAsking(PROMPT, (PLAIN, DATE, other, ALONE), False, False, 0.0, 42, 1)
+    found = asks(asking)
+    assert [(ask.index, [each.id for each in ask.questions]) for ask in found] == [
+        (0, ["plain"]),
+        (1, ["date"]),
+        (2, ["other"]),
+        (3, ["alone"]),
+    ]
+    assert [ask.wants_a_quote for ask in found] == [False, True, True, False]
+    assert found[1].messages == asks(EachAsking(PROMPT, (DATE,), False, False, 0.0, 42))[0].messages
+
+
+async def test_verdicts_land_at_their_places_when_asked_together() -> None:
+    def script(request: Request) -> Reply:
+        if request.parameters.schema is None:
+            return "on Monday"
+        return json.dumps(dict.fromkeys(("plain", "alone"), "no"))
+
+    gateway = Gateway(VerdictStore(":memory:"), retry=QUICK)
+    checklist = Checklist(questions=(PLAIN, DATE, ALONE))
+    judging = Judging(mode="batched", p_yes="hard")
+    verdicts = await Evaluator(gateway, ScriptedModel(script), PROMPT, checklist, judging).judge([EXAMPLE])
+    assert [(each.question, each.answer) for each in verdicts] == [("plain", False), ("date", True), ("alone", False)]
+
+
+@pytest.mark.parametrize("way", ["each", "batched", "scores"])
+def test_where_more_is_wanted_than_a_quote_it_is_asked_of_the_output_alone(way: str) -> None:
+    alone = DATE.model_copy(update={"sees": "output"})
+    both = []
+    for question in (DATE, alone):
+        ways = {
+            "each": EachAsking(PROMPT, (question,), True, True, 0.0, 42),
+            "batched": BatchedAsking(PROMPT, (question,), True, True, 0.0, 42, 1),
+            "scores": ExpectedScoreAsking(PROMPT, (question,), False, 0.0, 42, (1, 5)),
+        }
+        [ask] = asks(ways[way])
+        assert not ask.wants_a_quote
+        both.append(ask.messages)
+    assert both[0] == both[1] and "Be strict" in str(both[0]) and "asked so" not in str(both[0])
+
+
+async def test_why_is_asked_in_words_of_the_judge_s_prompt() -> None:
+    asked: list[str] = []
+
+    def script(request: Request) -> Reply:
+        asked.append(str(request.messages))
+        return "Because it says Monday." if request.parameters.max_tokens > 8 else "on Monday"
+
+    gateway = Gateway(VerdictStore(":memory:"), retry=QUICK)
+    evaluator = Evaluator(gateway, ScriptedModel(script), PROMPT, Checklist(questions=(DATE,)), HARD)
+    found = await evaluator.explain(await evaluator.judge([EXAMPLE]), [EXAMPLE])
+    assert list(found.values()) == ["Because it says Monday."]
+    assert "Be strict" in asked[-1] and "Copy from the text" not in asked[-1] and "asked so" not in asked[-1]
+
+
+def test_what_is_stored_gives_the_same_probability() -> None:
+    alternatives = [(word, log(0.04)) for word in "abcdefghijklmnop"]
+    alternatives = [("on", log(0.2)), *alternatives, (" none", log(0.03)), ("None", log(0.02)), ("no", log(0.01))]
+    whole, kept = (p_quoted("on", each, OUTPUT) for each in (alternatives, worth_keeping(alternatives)))
+    assert whole == kept == pytest.approx(0.94)
+    assert p_quoted("on", worth_keeping([("on", -0.1), ("Mon", -3.0)]), OUTPUT) == 1.0
