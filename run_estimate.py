@@ -198,6 +198,7 @@ def _learning(job: Job, splits: SplitExamples, a_version: int, *, grouped: bool)
         len(job.earlier.remembered.waiting) if job.earlier else 0
     )
     dimensions = len(human_dimensions(job.examples))
+    views = job.views + (not grouped)  # a quote is a call of its own
     most = calls_at_most(
         taught,
         tests,
@@ -207,7 +208,7 @@ def _learning(job: Job, splits: SplitExamples, a_version: int, *, grouped: bool)
         waiting=again,
         asked=asked,
         grouped=grouped,
-        views=job.views,
+        views=views,
     )
     usual = usual_calls(
         taught,
@@ -217,7 +218,7 @@ def _learning(job: Job, splits: SplitExamples, a_version: int, *, grouped: bool)
         rounds=options.max_iterations,
         asked=asked,
         grouped=grouped,
-        views=job.views,
+        views=views,
         before=job.earlier.comments_read(job.examples) if job.earlier else (),
     )
     return most, usual

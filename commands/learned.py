@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..models.budget import count
-from ..prompts.checklist import ALONE
+from ..prompts.checklist import ALONE, QUOTED
 from ..prompts.comments import one_line
 from ..prompts.text import shorten
 from ..prompts.words import Figure
@@ -88,7 +88,8 @@ def worth_text(each: LearnedRecord) -> str:
 
 def origin_text(each: LearnedRecord) -> str:
     """Whose comments a question comes from, the first one quoted; or how else it was found."""
-    return f"{_from(each)}; asked {ALONE}" if each.sees == "output" else _from(each)
+    said = {"output": f"; asked {ALONE}", "quote": f"; {QUOTED}"}
+    return _from(each) + said.get(each.sees, "")
 
 
 def _from(each: LearnedRecord) -> str:

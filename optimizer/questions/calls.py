@@ -50,7 +50,7 @@ def calls_at_most(
         waiting: Candidates of earlier runs.
         asked: Calls for one question on one example; of all questions of a group or a judge, where they are ``grouped``.
         grouped: Whether several questions are a call: a learned judge is then asked anew.
-        views: How a question may be asked: 2 where it may also see the output alone.
+        views: In how many ways a question may be asked: with everything in view, of the output alone, for a quote.
     """
     of_remark = MOST_QUESTIONS * (1 + MOST_QUESTIONS)  # questions, and more general ones beside each
     every = sum(map(len, halves))

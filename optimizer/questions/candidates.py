@@ -163,13 +163,26 @@ def better_alone(whole: Mapping[str, Standing | None], alone: Mapping[str, Stand
         whole: What each question says where the judge is shown everything.
         alone: The same where it is shown the output alone.
     """
-    gains = [
-        float(np.clip(less.promise - more.promise, -MOST_GAINED, MOST_GAINED))
-        for name, less in alone.items()
-        if less is not None and (more := whole[name]) is not None
-    ]
+    gains = _gains(whole, alone)
     noise = float(np.std(gains, ddof=1)) / math.sqrt(len(gains)) if len(gains) > 1 else 0.0
     return not gains or float(np.mean(gains)) + CLEARLY_WORSE * noise >= 0
+
+
+def better_quoted(plain: Mapping[str, Standing | None], quoted: Mapping[str, Standing | None]) -> bool:
+    """Whether questions are to be answered with a quote, by what some of them say of a few outputs so and with yes or no.
+
+    What they say has to be more on average; neither way is the simpler one.
+    """
+    return bool(gains := _gains(plain, quoted)) and float(np.mean(gains)) > 0
+
+
+def _gains(before: Mapping[str, Standing | None], after: Mapping[str, Standing | None]) -> list[float]:
+    """How much more each question promises when it is asked in another way."""
+    return [
+        float(np.clip(now.promise - then.promise, -MOST_GAINED, MOST_GAINED))
+        for name, now in after.items()
+        if now is not None and (then := before[name]) is not None
+    ]
 
 
 def yes_logits(verdicts: Iterable[Verdict]) -> dict[str, dict[str, float]]:

@@ -27,6 +27,7 @@ from .candidates import (
     Standing,
     as_question,
     better_alone,
+    better_quoted,
     fates_of,
     standing,
     turned,
@@ -43,10 +44,9 @@ SAID_OF = {
 }
 """Of a question of the start that does not stay as it is."""
 OUT = ("dropped", "idle")
-VIEWS: tuple[Sees, Sees] = ("all", "output")
 COMPARED = 24
-"""Candidates that are asked both with everything in view and of the output alone, to see which helps the judge: those that most
-remarks led to, as several cases say more than one."""
+"""Candidates that are asked with everything in view, of the output alone and for a quote, to see which helps the judge: those that
+most remarks led to, as several cases say more than one."""
 OWN_CASES = 4
 """Examples that a candidate comes from on which it is judged first."""
 
@@ -260,15 +260,19 @@ class Chooser:
     async def _first_look(
         self, best: Draft, named: Mapping[str, Candidate], sides: Sides
     ) -> tuple[Mapping[str, Candidate], dict[str, dict[str, float]]]:
-        """The candidates, shown as much of an example as helps this judge, and their log-odds of yes on a few examples."""
-        if best.prompt.can_show_less_of(self.examples):
-            some, found = _most_told(named, COMPARED), []
-            for sees in VIEWS:
-                shown = {name: replace(each, sees=sees) for name, each in some.items()}
-                logits = await self._own_cases(best, shown, sides, named)
-                found.append({name: self._standing(name, each, logits, sides) for name, each in shown.items()})
-            sees = VIEWS[better_alone(*found)]
-            named = {name: replace(each, sees=sees) for name, each in named.items()}
+        """The candidates, asked as helps this judge, and their log-odds of yes on a few examples."""
+        ways: list[Sees] = ["all"]
+        ways += ["output"] if best.prompt.can_show_less_of(self.examples) else []
+        ways += [] if self._is_grouped(best) else ["quote"]  # which is a call of its own
+        some, chosen, before = _most_told(named, COMPARED), ways[0], None
+        for sees in ways if len(ways) > 1 else ():
+            shown = {name: replace(each, sees=sees) for name, each in some.items()}
+            logits = await self._own_cases(best, shown, sides, named)
+            found = {name: self._standing(name, each, logits, sides) for name, each in shown.items()}
+            better = better_quoted if sees == "quote" else better_alone
+            if before is None or better(before, found):
+                chosen, before = sees, found
+        named = {name: replace(each, sees=chosen) for name, each in named.items()}
         return named, await self._own_cases(best, named, sides, named)
 
     async def _own_cases(

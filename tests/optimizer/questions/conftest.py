@@ -49,6 +49,8 @@ class Desk:
         self.comments = comments
         self.kinds = kinds
         """Whether the model can say what an output does."""
+        self.quotes = False
+        """Whether the judge finds words to quote; else it finds none anywhere."""
         self.asked: list[str] = []
         """Comments that were read."""
         self.checklist = Checklist(
@@ -97,6 +99,8 @@ class Desk:
             return self.questions_for(last.removeprefix("Comment: "))
         if last.startswith("Does the reply ") or (last.startswith("Text: ") and "\nComment: " in last):
             return "none"
+        if "Copy from the text" in messages[0][1] and not self.quotes:
+            return 0.02 + 0.01 * share("no quote", *last.splitlines()[-2:])
         if last.startswith("Text: ") and not self.kinds:
             return "none"
         if last.startswith("Text: "):

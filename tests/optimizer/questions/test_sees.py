@@ -10,7 +10,7 @@ import pytest
 
 import askance
 from askance.optimizer.questions import choice
-from askance.optimizer.questions.candidates import Candidate, Standing, better_alone
+from askance.optimizer.questions.candidates import Candidate, Standing, better_alone, better_quoted
 from askance.optimizer.questions.choice import Chooser
 from askance.prompts.prompt import Prompt
 from tests.worlds import share
@@ -21,23 +21,28 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 
 class Misled(Desk):
-    """The judge answers one question in two by chance where it is shown the mail beside the reply, or where it is not."""
+    """The judge answers one question in two by chance where it is asked in some ways."""
 
-    def __init__(self, *, by_the_mail: bool) -> None:
+    def __init__(self, *ways: str) -> None:
         super().__init__(90)
-        self.by_the_mail = by_the_mail
+        self.ways = ways
+        self.quotes = "quote" not in ways
 
     def reply(self, messages: Sequence[tuple[str, str]]) -> str | float:
         answer, last = super().reply(messages), messages[-1][1]
         asked = any(question in last for _, question in RULES.values()) and "Reply [e" in last
-        if asked and ("Mail [e" in last) == self.by_the_mail:
+        quoted = "Copy from the text" in messages[0][1]
+        if asked and ("quote" if quoted else "all" if "Mail [e" in last else "output") in self.ways:
             return share("misled", *last.splitlines()[-3:])
         return answer
 
 
-@pytest.mark.parametrize(("by_the_mail", "sees"), [(True, "output"), (False, "all")])
-def test_it_is_asked_as_the_judge_answers_it_better(tmp_path: Path, by_the_mail: bool, sees: str) -> None:
-    desk = Misled(by_the_mail=by_the_mail)
+@pytest.mark.parametrize(
+    ("misled", "sees"),
+    [(("all", "quote"), "output"), (("output", "quote"), "all"), (("all", "output"), "quote")],
+)
+def test_it_is_asked_as_the_judge_answers_it_better(tmp_path: Path, misled: tuple[str, ...], sees: str) -> None:
+    desk = Misled(*misled)
     done = desk.align(tmp_path / "run")
     learned = {row.text: row for row in done.record.learned}
     assert {question for _, question in RULES.values()} <= learned.keys()
@@ -91,3 +96,6 @@ def test_all_questions_together_decide() -> None:
     assert not better_alone(all_at(3.0, -3.0, 2.5), all_at(1.0, -1.0, 1.0)), "all of them say so"
     assert better_alone(whole, whole), "where nothing can be told, less is read"
     assert better_alone({"q0": None}, {"q0": None})
+    assert better_quoted(all_at(1.0, -1.0, 2.0), all_at(3.0, -3.0, 0.0)), "they say more on average"
+    assert not better_quoted(all_at(3.0, -3.0, 0.0), all_at(1.0, -1.0, 9.0)), "one says no more than three deviations"
+    assert not better_quoted(whole, whole) and not better_quoted({"q0": None}, {"q0": None}), "nothing speaks for it"
