@@ -88,7 +88,7 @@ def diagnose_verdicts(
 def _questions(examples: Sequence[Example], checklist: Checklist, table: VerdictTable) -> list[QuestionDiagnosis]:
     soft = table.scores(soft=True)
     rated = _rated_dimensions(examples, checklist)
-    turned = {each.id for each in checklist.questions if each.id in rated and each.good == "no"}
+    turned = set(checklist.faults).intersection(answered_questions(examples, checklist))
     with_people = [_with_people(examples, rated, turned, scores) for scores in (soft, table.scores(soft=False))]
     against = holm([tested.p_against for tested in with_people[0]])
     answered = table.answered

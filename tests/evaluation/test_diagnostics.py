@@ -111,6 +111,17 @@ def test_a_name_that_is_a_dimension_too_is_no_answer_to_the_question() -> None:
     assert [each.human for each in found.questions] == ["y", "x"]
 
 
+def test_scores_on_a_dimension_that_a_fault_is_called_after_are_as_people_gave_them() -> None:
+    people = noisy(5)[:, 0]
+    rated = examples(human=lambda k: {"slips": round(4 * float(people[k]))})
+    fault = Question(id="slips", text="?", dimension="slips", good="no")
+    asked = Checklist(questions=[fault, Question(id="b", text="?", dimension="slips")])
+    found = diagnose_verdicts(rated, asked, verdicts({"slips": 1 - people, "b": people}))
+    assert [each.human for each in found.questions] == ["slips", "slips"]
+    assert min(each.soft.value or -1 for each in found.questions) > 0.9
+    assert "against_people" not in [each.kind for each in found.findings]
+
+
 def test_without_human_scores_nothing_is_compared_and_it_is_said_why() -> None:
     found = diagnose_verdicts(examples(), checklist(a="x"), verdicts({"a": noisy()}))
     assert question(found, "a").human is None
