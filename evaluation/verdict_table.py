@@ -59,13 +59,13 @@ class VerdictTable:
         """Each example's score on each question: what its replicates are worth on average; shape (examples, questions).
 
         That is P(good), or the share of good answers, as in `score_examples`. NaN where a replicate failed: part of them
-        is no score.
+        is no score. Some examples may have been asked less often than others.
         """
         values = np.array(self.p_yes if soft else self.answers)
         values[..., self.faults] = 1.0 - values[..., self.faults]
         whole = (np.count_nonzero(~np.isnan(values), axis=1) == self.asked) & (self.asked > 0)
         means = np.full(whole.shape, np.nan)
-        np.divide(values.sum(axis=1), self.asked, out=means, where=whole)
+        np.divide(np.nansum(values, axis=1), self.asked, out=means, where=whole)
         return means
 
 

@@ -164,6 +164,19 @@ def test_replicates_are_averaged_for_people_and_one_that_failed_fails_the_exampl
     assert found.questions[0].soft.value == pytest.approx(stats.spearmanr(scores[5:], people[5:])[0])
 
 
+def test_an_example_that_was_asked_less_often_than_others_counts_with_the_answers_it_has() -> None:
+    people = noisy(8)[:, 0]
+    rated = examples(human=lambda k: {"x": float(people[k])})
+    given = [
+        each for each in verdicts({"a": noisy(7, 2)}, replicates=2) if not (each.replicate and each.example > "e3")
+    ]
+    found = diagnose_verdicts(rated, checklist(a="x"), given)
+    scores = [each.overall for each in score_examples(rated, checklist(a="x"), given)]
+    assert None not in scores and {each.replicate for each in given} == {0, 1}
+    assert found.questions[0].soft.n == N
+    assert found.questions[0].soft.value == pytest.approx(stats.spearmanr(scores, people)[0])
+
+
 def test_coverage_is_counted_for_each_question_and_so_is_what_was_never_asked() -> None:
     some = noisy().astype(object)[:, 0]
     some[:12] = None
