@@ -35,7 +35,9 @@ _OPTIONAL = {
 }
 """Fields that an endpoint may refuse by name, each with those that make no sense without it."""
 _END_OF_THINKING = re.compile(r"^[ \t]*</think>", re.MULTILINE)
-_REFUSAL = re.compile(r"support|unknown|unrecogni[sz]ed|unexpected|not allowed|permitted|extra|(?:un|not )available")
+_REFUSAL = re.compile(
+    r"support|unknown|unrecogni[sz]ed|unexpected|not (?:allowed|enabled)|permitted|extra|(?:un|not )available"
+)
 
 
 class DirectModel:
@@ -235,7 +237,7 @@ def _message(payload: bytes) -> str:
 
 
 def _refused_field(status: int, payload: bytes, sent: Collection[str]) -> str | None:
-    if status not in (400, 422):
+    if status not in (400, 403, 422):  # 403 is OpenAI's where a model gives no log-probabilities
         return None
     text = payload.decode("utf-8", "replace").lower()
     if not _REFUSAL.search(text):

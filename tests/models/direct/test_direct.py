@@ -76,13 +76,13 @@ def test_logprobs_that_are_no_numbers_are_refused_and_null_is_left_out() -> None
             read_logprobs(content(-0.1, bad))
 
 
-def refusing(*fields: str, message: str = "Unsupported parameter: '{}'") -> Script:
+def refusing(*fields: str, message: str = "Unsupported parameter: '{}'", status: int = 400) -> Script:
     """An endpoint that names the first of these fields that it is sent."""
 
     def script(body: Mapping[str, Any]) -> Any:
         bad = next((field for field in fields if field in body), None)
         if bad:
-            return 400, {"error": {"message": message.format(bad)}}
+            return status, {"error": {"message": message.format(bad)}}
         return 200, completion(body, 0.9 if body.get("logprobs") else "Yes")
 
     return script
@@ -101,6 +101,19 @@ async def test_a_refused_field_is_left_out_from_then_on(field: str) -> None:
     if "logprobs" in field:
         assert answers[0].logprobs is None
         assert not {"logprobs", "top_logprobs"} & set(server.bodies[-1])
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        (403, "You are not allowed to request logprobs from this model"),
+        (400, "Logprobs is not enabled for models/m"),
+    ],
+)
+async def test_log_probabilities_may_be_refused_in_the_words_of_openai_and_google(status: int, message: str) -> None:
+    found, server = await ask_server(refusing("logprobs", message=message, status=status), FULL)
+    assert isinstance(found, Answer) and found.logprobs is None
+    assert [sorted({"logprobs", "seed"} & set(body)) for body in server.bodies] == [["logprobs", "seed"], ["seed"]]
 
 
 async def test_an_endpoint_may_refuse_everything_optional() -> None:
