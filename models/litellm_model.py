@@ -129,10 +129,10 @@ def _litellm() -> Any:
 
 
 def _said(error: BaseException) -> str:
-    """The first line of what went wrong, without the keys that some providers put into it."""
+    """What went wrong, in one line, as Google writes many, and without the keys that some providers put into it."""
     text = str(getattr(error, "message", error))
     for name, value in os.environ.items():
         if len(value) > 7 and re.search("KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS", name.upper()):
             text = text.replace(value, "[key]")
     text = re.sub(r"([?&][\w-]*key=)[^&\s'\"]+", r"\1[key]", text, flags=re.IGNORECASE)
-    return next(iter(text.strip().splitlines()), type(error).__name__)[:300]
+    return " ".join(text.split())[:300] or type(error).__name__

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import subprocess
 import sys
@@ -28,6 +29,22 @@ needs_litellm = pytest.mark.skipif(
 )
 Script = Callable[[Mapping[str, Any]], Any]
 Ask = Callable[..., Any]
+
+
+class StandInPackage:
+    """In place of LiteLLM; knows of every model nothing."""
+
+    BadRequestError = ValueError
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda **_: ()
+
+
+def refused(status: int, said: str) -> Exception:
+    """An error as LiteLLM raises them."""
+    error = RuntimeError(said)
+    error.status_code = status  # type: ignore[attr-defined]
+    return error
 
 
 @pytest.fixture
@@ -134,6 +151,21 @@ async def test_each_failure_is_a_model_error_without_the_key(
     assert len(server.bodies) == 1
 
 
+async def test_the_reason_is_given_also_where_it_is_not_in_the_first_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Google's errors are: an object, a field a line."""
+    reply = json.dumps({"error": {"code": 400, "message": "The prompt is too long."}}, indent=2)
+
+    class Package(StandInPackage):
+        @staticmethod
+        async def acompletion(**_: Any) -> Any:
+            raise refused(400, f"litellm.BadRequestError: GeminiException BadRequestError - {reply}\n")
+
+    monkeypatch.setattr("askance.models.litellm_model._litellm", Package)
+    with pytest.raises(ModelError, match="The prompt is too long") as caught:
+        await LiteLLMModel("gemini/m").answer(REQUEST)
+    assert "\n" not in str(caught.value)
+
+
 @needs_litellm
 async def test_the_wish_to_wait_is_read_from_the_header(serve: Ask) -> None:
     error, _ = await serve(lambda body: (429, {"error": {"message": "busy"}}, {"Retry-After": "7"}))
@@ -191,9 +223,7 @@ def test_nothing_is_fetched_when_it_is_loaded() -> None:
 
 @pytest.mark.parametrize("logprob", [0.5, float("nan"), "much"])
 async def test_a_reply_that_cannot_be_read_is_a_model_error(monkeypatch: pytest.MonkeyPatch, logprob: Any) -> None:
-    class Package:
-        BadRequestError = ValueError
-
+    class Package(StandInPackage):
         @staticmethod
         async def acompletion(**_: Any) -> Any:
             top = [{"token": "Yes", "logprob": logprob}]
@@ -201,9 +231,6 @@ async def test_a_reply_that_cannot_be_read_is_a_model_error(monkeypatch: pytest.
             message = SimpleNamespace(content="Yes", get=lambda name: None)
             told = SimpleNamespace(model_dump=lambda: content)
             return SimpleNamespace(choices=[SimpleNamespace(message=message, logprobs=told, finish_reason="stop")])
-
-        def __getattr__(self, name: str) -> Any:
-            return lambda **_: ()
 
     monkeypatch.setattr("askance.models.litellm_model._litellm", Package)
     with pytest.raises(ModelError, match=r"x/y: the provider's reply cannot be read"):
