@@ -88,7 +88,7 @@ class DirectModel:
                 self._unsupported |= without
                 self._has_answered = True
                 return answer
-            refused = _refused_field(status, payload, sent)
+            refused = refused_field(status, payload, sent)
             if refused is None:
                 raise self._error(status, headers, payload)
             without.update(_OPTIONAL[refused])
@@ -236,7 +236,8 @@ def _message(payload: bytes) -> str:
     return text or "no message"
 
 
-def _refused_field(status: int, payload: bytes, sent: Collection[str]) -> str | None:
+def refused_field(status: int, payload: bytes, sent: Collection[str]) -> str | None:
+    """The optional field, of those that were sent, that an endpoint says it does not take; None where it says something else."""
     if status not in (400, 403, 422):  # 403 is OpenAI's where a model gives no log-probabilities
         return None
     text = payload.decode("utf-8", "replace").lower()

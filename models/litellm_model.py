@@ -5,12 +5,21 @@ from __future__ import annotations
 import logging
 import os
 import re
+from collections.abc import Collection
 from contextlib import suppress
 from typing import Any
 
 from ..prompts.errors import InputError, import_optional
 from .base import Answer, ModelError, Request
-from .direct import RETRY_STATUSES, after_thinking, chat_fields, read_logprobs, read_retry_after, thinks_apart
+from .direct import (
+    RETRY_STATUSES,
+    after_thinking,
+    chat_fields,
+    read_logprobs,
+    read_retry_after,
+    refused_field,
+    thinks_apart,
+)
 from .prices import Price
 
 _SCHEMA_REFUSED = re.compile("response_format|json_schema|response_schema")
@@ -41,27 +50,29 @@ class LiteLLMModel:
         self._supported = frozenset(self._litellm.get_supported_openai_params(model=name) or ())
         self.price = self._find_price()
         """None where LiteLLM does not know it."""
-        priced_without_schema = self.price is not None and not self._litellm.supports_response_schema(model=name)
-        self._takes_schema = "response_format" in self._supported and not priced_without_schema
+        if self.price is not None and not self._litellm.supports_response_schema(model=name):
+            self._supported -= {"response_format"}
 
     async def answer(self, request: Request) -> Answer:
-        """Ask once; a provider that refuses the JSON schema is asked without it from then on."""
-        try:
-            response = await self._litellm.acompletion(**self._arguments(request))
-        except Exception as error:  # LiteLLM's errors share no base class; what is not one of them is raised again
-            if getattr(error, "status_code", None) is None:
-                raise
-            failure = self._error(error)
-        else:
+        """Ask once; a provider that refuses the JSON schema or log-probabilities is asked without them from then on."""
+        without: frozenset[str] = frozenset()
+        while True:
+            sent = {name: value for name, value in self._arguments(request).items() if name not in without}
             try:
-                return self._read(response, request)
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
-                raise ModelError(f"{self.name}: the provider's reply cannot be read ({error}).") from None
-        schema_sent = self._takes_schema and request.parameters.schema is not None
-        if schema_sent and failure.status in (400, 422) and _SCHEMA_REFUSED.search(failure.message):
-            self._takes_schema = False
-            return await self.answer(request)
-        raise failure  # here and not above, so that nothing hangs on to LiteLLM's own error, which may hold a key
+                response = await self._litellm.acompletion(**sent)
+            except Exception as error:  # LiteLLM's errors share no base class; what is not one of them is raised again
+                if getattr(error, "status_code", None) is None:
+                    raise
+                failure, refused = self._error(error), _refused_fields(error, sent)
+            else:
+                self._supported -= without
+                try:
+                    return self._read(response, request)
+                except (ValueError, KeyError, TypeError, AttributeError) as error:
+                    raise ModelError(f"{self.name}: the provider's reply cannot be read ({error}).") from None
+            if not refused:
+                raise failure  # here and not above, so that nothing hangs on to LiteLLM's own error, which may hold a key
+            without |= refused
 
     def highest_cost(self, request: Request) -> float:
         """US dollars that an answer may cost, from LiteLLM's prices; 0 where it has none for this model."""
@@ -92,8 +103,6 @@ class LiteLLMModel:
 
     def _arguments(self, request: Request) -> dict[str, Any]:
         asked = chat_fields(request)
-        if not self._takes_schema:
-            asked.pop("response_format", None)
         taken = {name: value for name, value in asked.items() if name == "messages" or name in self._supported}
         own = {"timeout": self._timeout, "num_retries": 0, "caching": False, "drop_params": True}
         return {"model": self.name, **taken, **own}
@@ -126,6 +135,16 @@ def _litellm() -> Any:
     litellm.suppress_debug_info = True
     logging.getLogger("LiteLLM").setLevel(logging.ERROR)
     return litellm
+
+
+def _refused_fields(error: Any, sent: Collection[str]) -> frozenset[str]:
+    """What was sent and is not taken, where the provider says so."""
+    status, said = int(error.status_code), _said(error)
+    if "response_format" in sent and status in (400, 422) and _SCHEMA_REFUSED.search(said):
+        return frozenset({"response_format"})
+    fields = ("logprobs", "top_logprobs")
+    asked = [name for name in fields if name in sent]
+    return frozenset(fields if refused_field(status, said.encode(), asked) else ())
 
 
 def _said(error: BaseException) -> str:

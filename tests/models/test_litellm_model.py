@@ -188,6 +188,38 @@ async def test_a_refused_schema_is_left_out_from_then_on(serve: Ask) -> None:
     assert ["response_format" in body for body in server.bodies] == [True, False, False]
 
 
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (400, "GeminiException BadRequestError - Logprobs is not enabled for models/m"),
+        (403, "AzureException APIError - You are not allowed to request logprobs from this model"),
+    ],
+)
+async def test_refused_log_probabilities_are_left_out_from_then_on(
+    monkeypatch: pytest.MonkeyPatch, status: int, said: str
+) -> None:
+    sent: list[set[str]] = []
+
+    class Package(StandInPackage):
+        @staticmethod
+        def get_supported_openai_params(model: str) -> list[str]:
+            return ["max_tokens", "seed", "logprobs", "top_logprobs"]
+
+        @staticmethod
+        async def acompletion(**asked: Any) -> Any:
+            sent.append({"seed", "logprobs", "top_logprobs"} & set(asked))
+            if "logprobs" in asked:
+                raise refused(status, said)
+            message = SimpleNamespace(content="Yes", get=lambda name: None)
+            return SimpleNamespace(choices=[SimpleNamespace(message=message, finish_reason="stop")])
+
+    monkeypatch.setattr("askance.models.litellm_model._litellm", Package)
+    model = LiteLLMModel("x/y")
+    found = [await model.answer(make_request("i", [("user", "q")], FULL)) for _ in range(2)]
+    assert [(answer.text, answer.logprobs) for answer in found] == [("Yes", None)] * 2
+    assert sent == [{"seed", "logprobs", "top_logprobs"}, {"seed"}, {"seed"}]
+
+
 @needs_litellm
 async def test_a_missing_key_ends_the_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("GEMINI_API_KEY", "GOOGLE_API_KEY", "ANTHROPIC_API_KEY"):
