@@ -227,13 +227,14 @@ def chat_fields(request: Request) -> dict[str, Any]:
 
 
 def _message(payload: bytes) -> str:
+    """The endpoint's own words; all that it sent where there are none in the usual place."""
     text = payload.decode("utf-8", "replace").strip()
     try:
         error = json.loads(text)["error"]
-        text = error["message"] if isinstance(error, dict) else str(error)
+        said = error["message"] if isinstance(error, dict) else error
     except (ValueError, KeyError, TypeError, RecursionError):
-        pass
-    return text or "no message"
+        said = None
+    return said if said and isinstance(said, str) else text or "no message"
 
 
 def refused_field(status: int, payload: bytes, sent: Collection[str]) -> str | None:

@@ -118,9 +118,22 @@ async def test_each_status_is_told_in_a_sentence(status: int, retry: bool, fatal
     assert (error.retry, error.fatal, error.status) == (retry, fatal, status)
 
 
-@pytest.mark.parametrize("body", ["plain words", '{"error": "plain words"}', '{"error": {"message": "plain words"}}'])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "plain words",
+        '{"error": "plain words"}',
+        '{"error": {"message": "plain words"}}',
+        '{"error": {"message": {"detail": "plain words"}}}',
+        '{"error": {"message": ["plain words"]}}',
+        '{"error": {"message": 5, "code": "plain words"}}',
+        '{"error": {"message": null, "code": "plain words"}}',
+        '{"error": null, "detail": "plain words"}',
+    ],
+)
 async def test_the_endpoints_own_words_are_shown_in_whatever_form(body: str) -> None:
     assert "plain words" in str(await error_from(lambda _: (400, body)))
+    assert "plain words" in str(await error_from(lambda _: (503, body)))
     assert "no message" in str(await error_from(lambda _: (400, "")))
 
 
