@@ -160,6 +160,8 @@ class DirectModel:
             if isinstance(data, dict) and data.get("error") and not data.get("choices"):
                 raise self._error(_code(data["error"]), {}, payload)
             choice = data["choices"][0]
+            if choice.get("error") or choice.get("finish_reason") == "error":
+                raise self._broke_off(choice.get("error"))
             message = choice["message"]
             text = _text(message.get("content")) or str(message.get("refusal") or "")
             usage = data.get("usage") or {}
@@ -183,6 +185,14 @@ class DirectModel:
             f"/v1 at its end where the server wants it? It said: {shown}",
             retry=self._has_answered,  # then the address is right, and what stands in front of it has sent this
         )
+
+    def _broke_off(self, error: Any) -> ModelError:
+        """What an answer is that the endpoint could not finish; it says so beside what there is of it."""
+        payload = json.dumps({"error": error}).encode()
+        if error and (status := _code(error)) != 200:
+            return self._error(status, {}, payload)
+        why = f": {self._clean(_message(payload))[:300]}" if error else ""
+        return ModelError(f"{self.name}: the endpoint broke its answer off (finish_reason error){why}.", retry=True)
 
     def _error(self, status: int, headers: Any, payload: bytes) -> ModelError:
         said = self._clean(_message(payload))[:300]

@@ -100,6 +100,24 @@ async def test_an_error_that_comes_with_status_200_is_one(error: Any, retry: boo
 
 
 @pytest.mark.parametrize(
+    ("choice", "said", "retry"),
+    [
+        ({"finish_reason": "error"}, "the endpoint broke its answer off", True),
+        ({"finish_reason": "error", "error": "plain words"}, "(finish_reason error): plain words.", True),
+        ({"finish_reason": "error", "error": {"message": "overloaded", "code": 502}}, "HTTP 502: overloaded", True),
+        ({"finish_reason": "stop", "error": {"message": "too long", "code": 400}}, "HTTP 400: too long", False),
+    ],
+)
+async def test_an_answer_that_the_endpoint_could_not_finish_is_none(
+    choice: dict[str, Any], said: str, retry: bool
+) -> None:
+    """As those in front of other endpoints send it, with status 200 and what there is of the answer."""
+    error = await error_from(lambda body: reply(content="Y", **choice))
+    assert said in str(error)
+    assert (error.retry, error.fatal) == (retry, False)
+
+
+@pytest.mark.parametrize(
     ("status", "retry", "fatal", "said"),
     [
         (400, False, False, "HTTP 400: why"),
