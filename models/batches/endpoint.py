@@ -77,6 +77,8 @@ class BatchEndpoint:
         self._explain = explain
         self._retry = retry
         self._on_wait = on_wait
+        self._has_batches = False
+        """Whether it is known to offer batches: a reply that is none is then of what stands in front of it, and may pass."""
 
     async def upload(self, lines: Path) -> str:
         """The id of a file of requests, one a line.
@@ -93,7 +95,9 @@ class BatchEndpoint:
                 form.add_field("file", file, filename="askance.jsonl", content_type="application/jsonl")
                 return self._id(await self._json("POST", "files", form, seconds=FILE_TIMEOUT))
 
-        return await self.patiently(once)
+        taken = await self.patiently(once)
+        self._has_batches = True
+        return taken
 
     async def create(self, file: str) -> BatchState:
         """Send the requests of a file, once: where no reply came, it is looked for before it is sent again.
@@ -111,7 +115,7 @@ class BatchEndpoint:
             try:
                 return self._state(await self._json("POST", "batches", wanted))
             except ModelError as error:
-                unsure = unsure or error.status is None or error.status >= 500
+                unsure = unsure or error.status in (None, 200) or error.status >= 500
                 raise
 
         try:
@@ -126,6 +130,8 @@ class BatchEndpoint:
             ModelError: The endpoint does not know it (status 404), refuses, or says nothing for an hour.
         """
 
+        self._has_batches = True
+
         async def once() -> BatchState:
             return self._state(await self._json("GET", f"batches/{batch}"))
 
@@ -137,6 +143,7 @@ class BatchEndpoint:
         Raises:
             ModelError: The endpoint refuses, or says nothing for an hour.
         """
+        self._has_batches = True
         return await self.patiently(lambda: self._find(file), UNHEARD)
 
     async def cancel(self, batch: str) -> None:
@@ -242,7 +249,8 @@ class BatchEndpoint:
         return ModelError(
             f"{self._name}: the endpoint's reply is none of OpenAI's batch API. Does it offer batches, with /v1 at the end of "
             f"--api-base where it wants it? It said: {str(found)[:200]}",
-            fatal=True,
+            retry=self._has_batches,
+            fatal=not self._has_batches,
             status=200,
         )
 

@@ -159,6 +159,33 @@ async def test_a_batch_whose_reply_was_lost_is_found_and_one_that_goes_on_is_loo
         assert len(server.batches) == 1
 
 
+PAGES = ["<html>Back soon</html>", "", '{"id": "batch_1", "obj']
+
+
+@pytest.mark.parametrize("page", PAGES)
+async def test_a_page_in_place_of_a_reply_about_a_batch_is_passed_over(page: str) -> None:
+    with BatchServer(script) as server:
+        server.after = times(1, "POST", "/batches", (200, page))
+        server.before = times(1, "GET", "/batches/batch_1", (200, page))
+        async with asking(server) as batched:
+            answers(await batched.all(requests(5)))
+        assert len(server.batches) == 1
+
+
+@pytest.mark.parametrize("page", PAGES)
+async def test_a_batch_whose_reply_is_a_page_each_time_is_not_forgotten(page: str) -> None:
+    with BatchServer(script) as server:
+        server.after = times(99, "POST", "/batches", (200, page))
+        server.before = times(99, "GET", "/batches", (200, page))
+        async with asking(server) as batched:
+            found = await batched.all(requests(5))
+        assert error_of(found[-1]).fatal and len(server.batches) == len(records()) == 1
+        server.after = server.before = lambda method, path: None
+        async with asking(server) as batched:
+            answers(await batched.all(requests(5)[1:]))
+        assert len(server.batches) == 1 and records() == []
+
+
 async def test_an_endpoint_that_stays_busy_ends_the_run() -> None:
     with BatchServer(script) as server:
         server.before = times(99, "POST", "/batches", (429, {"error": {"message": "Slow down."}}))
