@@ -158,11 +158,11 @@ class BatchEndpoint:
         """The lines of a file, at least ``expected`` of them; fewer where it breaks off each time it is fetched.
 
         Raises:
-            ModelError: The endpoint does not have it (status 404), refuses, or says nothing for an hour.
+            ModelError: The endpoint does not have it (status 404), refuses, or sends no line of it for an hour.
         """
         most: list[bytes] = []
         for _ in range(DOWNLOADS):
-            found = (await self.patiently(lambda: self._content(file), UNHEARD)).splitlines()
+            found = await self.patiently(lambda: self._content(file, expected), UNHEARD)
             most = max(most, found, key=len)
             if len(found) >= expected and (not found or as_object(found[-1]) is not None):
                 return found
@@ -187,11 +187,18 @@ class BatchEndpoint:
                 self._on_wait(str(error), wait)
             await asyncio.sleep(wait)
 
-    async def _content(self, file: str) -> bytes:
+    async def _content(self, file: str, expected: int) -> list[bytes]:
         status, headers, payload = await self._call("GET", f"files/{file}/content", seconds=FILE_TIMEOUT)
         if status != 200:
             raise self._explain(status, headers, payload)
-        return payload
+        found = payload.splitlines()
+        if (expected or payload.strip()) and not any(as_object(each) for each in found):
+            # asked again now, its answers would be paid for twice
+            shown = payload[:200].decode("utf-8", "replace")
+            raise ModelError(
+                f"{self._name}: the file {file} of a batch's answers holds none. It said: {shown}", retry=True
+            )
+        return found
 
     async def _find(self, file: str) -> BatchState | None:
         after = ""

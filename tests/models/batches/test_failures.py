@@ -254,6 +254,16 @@ async def test_a_reply_that_is_no_batch_is_said_to_be_none(reply: Any) -> None:
     assert error_of(found[-1]).fatal and "none of OpenAI's batch API" in str(found[-1])
 
 
+@pytest.mark.parametrize("page", ["<html>Back soon</html>", ""])
+async def test_a_page_in_place_of_the_answers_is_waited_out(page: str) -> None:
+    """What is paid for is not bought again."""
+    with BatchServer(script) as server:
+        server.before = times(9, "GET", "/content", (200, page))
+        async with asking(server) as batched:
+            answers(await batched.all(requests(5)))
+        assert len(server.batches) == 1 and records() == []
+
+
 async def test_lines_of_answers_that_are_none_are_no_answers() -> None:
     nonsense = "[" * 100_000 + '\nnonsense\n{"custom_id": 5}\n[]\n'
     with BatchServer(script) as server:
