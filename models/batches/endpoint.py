@@ -23,6 +23,8 @@ FILE_TIMEOUT = 1800.0
 """Seconds that a file may take on its way."""
 DOWNLOADS = 3
 """How often a file is fetched that breaks off, before it is taken as far as it goes."""
+LATEST = 1e11
+"""Seconds since 1970 of a time after which no batch ends: the year 5138. Milliseconds are more."""
 PAGES = 20
 """How many pages of a hundred batches are looked through for one whose id was never heard."""
 
@@ -246,7 +248,7 @@ class BatchEndpoint:
                 int(counts.get("completed") or 0),
                 int(counts.get("failed") or 0),
                 tuple((str(each.get("code")), _said(each)) for each in errors),
-                None if found.get("expires_at") is None else float(found["expires_at"]),
+                _time(found.get("expires_at")),
             )
         except (AttributeError, KeyError, TypeError, ValueError):
             pass
@@ -260,6 +262,12 @@ class BatchEndpoint:
             fatal=not self._has_batches,
             status=200,
         )
+
+
+def _time(value: Any) -> float | None:
+    """Seconds since 1970; None where it is no time, or one in other units."""
+    is_time = isinstance(value, (int, float)) and 1 < value < LATEST
+    return float(value) if is_time else None
 
 
 def _said(error: Any) -> str:

@@ -155,10 +155,10 @@ class OpenBatches:
     def add(self, record: BatchRecord, state: BatchState, group: Sequence[AwaitedRequest]) -> None:
         """Wait for a batch that was made."""
         batch = OpenBatch(record, set(record.requests))
+        self._heard_id(batch, state)  # before anybody waits here, as it may not be written down
         for each in group:
             batch.await_here(each)
         self._by_file[record.input_file] = batch
-        self._heard_id(batch, state)
         ends = clock(state.expires or record.sent + WINDOW)
         self._say(
             f"Waiting for the batch {state.id}: {count(len(group), 'request')} to {self._reader.name}, until {ends} at the latest. "

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -7,6 +8,8 @@ import pytest
 
 from askance.memory.verdict_store import VerdictStore
 from askance.models.batches import open_batches
+from askance.models.batches.records import BatchJournal, BatchRecord
+from askance.prompts.errors import AskanceError
 from askance.testing import BatchServer, ServedBatch, ServerReply, StandInServer
 
 from .conftest import answers, asking, error_of, records, requests, script
@@ -252,6 +255,39 @@ async def test_a_reply_that_is_no_batch_is_said_to_be_none(reply: Any) -> None:
         async with asking(server) as batched:
             found = await batched.all(requests(5))
     assert error_of(found[-1]).fatal and "none of OpenAI's batch API" in str(found[-1])
+
+
+@pytest.mark.parametrize("expires", [1.9e12, float("inf"), "2026-11-28T00:00:00Z", -1, True, [5]])
+async def test_an_end_that_is_no_time_is_as_one_that_is_not_said(
+    monkeypatch: pytest.MonkeyPatch, expires: object
+) -> None:
+    """Milliseconds, for one, are a year that no calendar has."""
+    shown = BatchServer._shown
+    monkeypatch.setattr(BatchServer, "_shown", lambda self, batch: {**shown(self, batch), "expires_at": expires})
+    with BatchServer(script) as server:
+        async with asking(server) as batched:
+            answers(await asyncio.wait_for(batched.all(requests(5)), 20))
+    assert not any("overdue" in each for each in batched.said)
+
+
+async def test_whoever_waits_is_told_where_the_id_of_a_batch_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    write = BatchJournal.write
+
+    def full(self: BatchJournal, record: BatchRecord) -> None:
+        if record.batch is not None:
+            raise AskanceError("The disk is full.")
+        write(self, record)
+
+    with BatchServer(script) as server:
+        async with asking(server) as batched:
+            with monkeypatch.context() as now:
+                now.setattr(BatchJournal, "write", full)
+                found = await asyncio.wait_for(batched.all(requests(5)), 20)
+            assert [str(each) for each in found[1:]] == ["The disk is full."] * 4
+        assert len(records()) == 1, "what was sent is found again"
+        async with asking(server) as batched:
+            answers(await batched.all(requests(5)[1:]))
+        assert len(server.batches) == 1
 
 
 @pytest.mark.parametrize("page", ["<html>Back soon</html>", ""])
