@@ -346,7 +346,7 @@ def _post(body: dict[str, Any]) -> dict[str, Any]:
         except urllib.error.HTTPError as error:
             said = error.read().decode("utf-8", "replace")[:300]
             refused = next((name for name in _OPTIONAL if name in sent and re.search(rf"\b{name}\b", said)), None)
-            if error.code in (400, 422) and refused is not None:
+            if error.code in (400, 403, 422) and refused is not None:
                 _refused.update(_OPTIONAL[refused])
                 continue
             if error.code not in (408, 409, 425, 429, 500, 502, 503, 504, 529):

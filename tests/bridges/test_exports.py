@@ -181,11 +181,12 @@ def test_the_first_word_of_the_thinking_is_no_verdict(message: Any, serve: Any) 
         module.judge(output="x")
 
 
-def test_what_a_server_refuses_by_name_is_left_out(serve: Any) -> None:
+@pytest.mark.parametrize("status", [400, 403, 422])
+def test_what_a_server_refuses_by_name_is_left_out(status: int, serve: Any) -> None:
     def script(body: Mapping[str, Any]) -> Any:
         for name in ("max_tokens", "temperature"):
             if name in body:
-                return 400, json.dumps({"error": {"message": f"Unsupported parameter: {name}"}})
+                return status, json.dumps({"error": {"message": f"Unsupported parameter: {name}"}})
         return with_logprobs(body)
 
     server = serve(script)
