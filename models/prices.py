@@ -22,6 +22,7 @@ _PER_MILLION = {
     "gpt-4.1-mini": (0.4, 1.6),
     "gpt-4.1-nano": (0.1, 0.4),
     "gpt-4o": (2.5, 10),
+    "gpt-4o-2024-05-13": (5, 15),
     "gpt-4o-mini": (0.15, 0.6),
     "gpt-5": (1.25, 10),
     "gpt-5-mini": (0.25, 2),
@@ -71,10 +72,10 @@ def list_price(model: str, base_url: str) -> Price | None:
     """The price of a model at an endpoint; None where it is not known, as of any endpoint but OpenAI's own.
 
     Args:
-        model: Its name there, e.g. ``gpt-4o-mini``; a dated snapshot costs what the model costs.
+        model: Its name there, e.g. ``gpt-4o-mini``; a dated snapshot costs what the model costs, but for the first of gpt-4o.
         base_url: The endpoint's address.
     """
     if urlsplit(base_url).hostname != "api.openai.com":
         return None
-    found = _PER_MILLION.get(_SNAPSHOT.sub("", model))
+    found = _PER_MILLION.get(model) or _PER_MILLION.get(_SNAPSHOT.sub("", model))
     return None if found is None else Price(found[0] / 1e6, found[1] / 1e6)

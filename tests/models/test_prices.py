@@ -20,6 +20,9 @@ def test_a_listed_model_costs_what_the_table_says_also_as_a_dated_snapshot() -> 
     assert price is not None
     assert price.of(1_000_000, 1_000_000) == pytest.approx(0.75)
     assert list_price("gpt-4o-mini-2024-07-18", OPENAI) == price
+    first, later = (list_price(f"gpt-4o-{date}", OPENAI) for date in ("2024-05-13", "2024-08-06"))
+    assert first is not None and first.of(1_000_000, 1_000_000) == pytest.approx(20)
+    assert later == list_price("gpt-4o", OPENAI) != first
 
 
 @pytest.mark.parametrize(("model", "where"), [("my-finetune", OPENAI), ("gpt-4o-mini", "http://127.0.0.1:8000/v1")])
