@@ -65,7 +65,7 @@ def fetch_from_hub(model: RegisteredModel, source: HubFile, part: Path, progress
         SourceFailedError: the hub does not answer within 5 s, refuses, holds other bytes than
             the registered ones, or the connection broke again and again.
     """
-    endpoint = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
+    endpoint = (os.environ.get("HF_ENDPOINT") or "https://huggingface.co").rstrip("/")
     url = f"{endpoint}/{source.repo}/resolve/{source.revision}/{source.filename}"
     stated = _stated_sha256(_probe(url))
     if stated is not None and stated != model.sha256:
@@ -90,8 +90,8 @@ def _probe(url: str) -> Message:
     outcome: list[Message | Exception] = []
 
     def ask() -> None:
-        request = urllib.request.Request(url, method="HEAD")
         try:
+            request = urllib.request.Request(url, method="HEAD")
             with urllib.request.build_opener(_NoRedirect).open(request, timeout=PROBE_SECONDS) as answer:
                 outcome.append(answer.headers)
         except urllib.error.HTTPError as error:

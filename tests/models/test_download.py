@@ -13,8 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from askance.models import fetch
 from askance.models.download import pull
 from askance.models.embedded_models import HubFile, RegisteredModel, Wheels, resolve
+from askance.models.fetch import SourceFailedError, fetch_from_hub
 from askance.models.files import cache_directory, file_identity
 from askance.prompts.errors import AskanceError, InputError
 
@@ -353,6 +355,22 @@ def test_the_cache_directory_follows_the_environment(tmp_path: Path, monkeypatch
     assert cache_directory() == tmp_path / "xdg" / "askance"
     monkeypatch.setenv("ASKANCE_CACHE", str(tmp_path / "own"))
     assert cache_directory() == tmp_path / "own"
+
+
+def test_an_address_of_a_hub_that_is_none_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", "hub.example")
+    with pytest.raises(SourceFailedError, match=r"the hub could not be used .*unknown url type"):
+        fetch_from_hub(make_model(), HubFile("a/b", "c.gguf"), Path("part"), lambda *_: None)
+
+
+def test_an_empty_address_of_a_hub_is_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def probe(url: str) -> None:
+        raise SourceFailedError(url)
+
+    monkeypatch.setenv("HF_ENDPOINT", "")
+    monkeypatch.setattr(fetch, "_probe", probe)
+    with pytest.raises(SourceFailedError, match=r"^https://\w+\.\w+/a/b/resolve/main/c\.gguf$"):
+        fetch_from_hub(make_model(), HubFile("a/b", "c.gguf"), Path("part"), lambda *_: None)
 
 
 @pytest.mark.skipif(
