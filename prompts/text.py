@@ -33,6 +33,8 @@ _GERMAN_WORDS = (
 )
 """German is, with Luxembourgish, the language that capitalises every noun."""
 _GERMAN = frozenset(_GERMAN_WORDS.split())
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+"""As ``patch`` has lines: other signs that end one elsewhere, such as a form feed, are part of it."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]|\r(?!\n)")
 
 
@@ -276,5 +278,5 @@ def _stem(word: str) -> str:
 
 def prompt_diff(before: str, after: str) -> str:
     """Unified diff of two prompts, as ``patch`` reads it; empty where they are the same."""
-    lines = difflib.unified_diff(before.splitlines(keepends=True), after.splitlines(keepends=True), "before", "after")
+    lines = difflib.unified_diff(_LINE.findall(before), _LINE.findall(after), "before", "after")
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)

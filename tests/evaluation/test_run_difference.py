@@ -11,6 +11,7 @@ import pytest
 from askance.evaluation.compare.run_difference import ALL, run_difference
 from askance.memory.run_directory import RunDirectory
 from askance.prompts.errors import InputError
+from askance.prompts.text import prompt_diff
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,6 +34,18 @@ def applied(text: str, patch: str) -> str:
         elif line[0] == "+":
             found.append(line[1:])
     return "\n".join(found + lines[place:])
+
+
+@pytest.mark.parametrize("sign", ["\f", "\v", "\x85", "\u2028", "\r"])
+def test_a_patch_has_lines_where_patch_has_them(sign: str) -> None:
+    before, after = f"Judge.{sign}Be fair.\nSee {{output}}\n", f"Judge.{sign}Be fair.\nRead {{output}}"
+    assert prompt_diff(before, after).split("\n")[3:] == [
+        f" Judge.{sign}Be fair.",
+        "-See {output}",
+        "+Read {output}",
+        "\\ No newline at end of file",
+        "",
+    ]
 
 
 @pytest.fixture
