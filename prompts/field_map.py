@@ -115,7 +115,7 @@ def put(row: dict[str, Any], ours: str, values: list[Any], *, several: bool) -> 
         values = [
             _number(each) for value in values for each in (value if isinstance(value, (list, tuple)) else [value])
         ]
-        several = several or len(values) > 1
+        several = several or len(values) != 1
     value = values if several else values[0]
     nested = row.get(name, {})
     row[name] = value if not part else {**nested, part: value} if isinstance(nested, Mapping) else nested

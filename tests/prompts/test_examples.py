@@ -246,6 +246,12 @@ def test_a_field_map_renames_columns_and_builds_human_scores() -> None:
     assert example.metadata == {}
 
 
+def test_a_column_with_an_empty_list_of_ratings_is_answered_as_an_empty_list_in_human_is() -> None:
+    for row, fields in (({"human": {"a": []}}, {}), ({"human.a": []}, {}), ({"given": []}, {"human.a": "given"})):
+        with pytest.raises(InputError, match=r"row 1: field 'human': 'a' has an empty list of ratings"):
+            load_examples([GOOD | row], fields=fields)
+
+
 def test_a_field_map_can_swap_two_columns() -> None:
     row = {"id": "a", "input": "the output", "output": "the input"}
     example = load_examples([row], fields={"input": "output", "output": "input"})[0]
