@@ -24,6 +24,7 @@ from ..models.budget import count
 from ..prompts.errors import AskanceError, InputError
 from ..prompts.examples import Example
 from ..prompts.rows import read_rows, validate_row
+from ..prompts.text import sendable
 
 logger = logging.getLogger(__name__)
 
@@ -55,11 +56,7 @@ class Entry(BaseModel):
     @field_validator("comment")
     @classmethod
     def _is_text(cls, comment: str) -> str:
-        try:
-            comment.encode()
-        except UnicodeEncodeError as error:
-            raise ValueError(f"half a surrogate pair at character {error.start + 1} is no text") from None
-        return comment
+        return sendable(comment)
 
 
 def texts_of(example: Example) -> str:

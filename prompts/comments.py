@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .checklist import Checklist
-from .text import sentences, shorten
+from .text import sendable, sentences, shorten
 
 LONG = 4_000
 """Characters from which a comment is called long."""
@@ -39,11 +39,7 @@ def read_comments(value: Any, about: str | None = None) -> tuple[Comment, ...]:
     if isinstance(value, Comment):
         return read_comments(value.text, value.about if about is None else about)
     if isinstance(value, str):
-        try:
-            value.encode()
-        except UnicodeEncodeError as error:
-            raise ValueError(f"half a surrogate pair at character {error.start + 1} is no text") from None
-        return (Comment(value.strip(), about),) if value.strip() else ()
+        return (Comment(sendable(value).strip(), about),) if value.strip() else ()
     if isinstance(value, (list, tuple)):
         return tuple(comment for each in value for comment in read_comments(each, about))
     if isinstance(value, Mapping) and about is None:

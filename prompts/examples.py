@@ -34,6 +34,7 @@ from .field_map import FIELDS, TEXTS, FieldMap, check_field_map, columns_of, mis
 from .labels import Labels, contradictions_said, labelled, rating_of, refuse_mixed_labels
 from .rows import column, source_rows, validate_row
 from .tables import plain
+from .text import sendable
 
 logger = logging.getLogger(__name__)
 
@@ -83,11 +84,7 @@ class Example(BaseModel):
     @field_validator(*TEXTS)
     @classmethod
     def _is_text(cls, value: str | None) -> str | None:
-        try:
-            (value or "").encode()
-        except UnicodeEncodeError as error:
-            raise ValueError(f"half a surrogate pair at character {error.start + 1} is no text") from None
-        return value
+        return None if value is None else sendable(value)
 
     @field_validator("metadata", mode="before")
     @classmethod

@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from .errors import InputError
 from .messages import Message, conversation, messages_of
 from .rows import validate_row
+from .text import sendable
 
 SIDES = ("chosen", "rejected")
 _HUMAN, _ASSISTANT = "\n\nHuman:", "\n\nAssistant:"
@@ -33,6 +34,11 @@ class Preference(BaseModel):
     group: str | None = None
     """Pairs of one group are never divided between learning and testing."""
     metadata: dict[str, Any] = Field(default_factory=dict)
+
+    @field_validator("input", "output_a", "output_b")
+    @classmethod
+    def _is_text(cls, value: str) -> str:
+        return sendable(value)
 
     @model_validator(mode="before")
     @classmethod

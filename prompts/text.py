@@ -38,6 +38,19 @@ _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]|\r(?!\n)")
 
 
+def sendable(text: str) -> str:
+    """The text, where it is one that can be written and sent.
+
+    Raises:
+        ValueError: There is half a surrogate pair in it, as an escape in JSON can put there.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"half a surrogate pair at character {error.start + 1} is no text") from None
+    return text
+
+
 def sentences(text: str) -> list[str]:
     """The sentences and lines of a text, in order, without the space around them."""
     return [found for match in _SENTENCE.finditer(text) if (found := match[0].strip())]

@@ -92,6 +92,11 @@ def test_transcripts_are_divided_at_the_last_answer_that_they_share() -> None:
             "do not begin with the same",
         ),
         ({"chosen": "\n\nHuman: a", "rejected": "\n\nHuman: b"}, "do not begin with the same conversation"),
+        ({**SIDES, "prompt": "half \ud83d"}, "field 'input': half a surrogate pair at character 6"),
+        (
+            {"input": "x", "output_a": "half \ud83d", "output_b": "y", "preferred": "a"},
+            "field 'output_a': half a surrogate pair at character 6",
+        ),
     ],
 )
 def test_what_is_no_pair_is_refused(row: dict[str, Any], said: str) -> None:
