@@ -99,14 +99,22 @@ def slice_rows(
 def slice_table(found: Mapping[str, Any]) -> Rows:
     """The slices as rows of a table."""
     return [
-        {
-            found["field"]: row["value"],
-            "n": row["n"],
-            "score": Figure.of(row["score"]),
-            "pass rate": Figure.of(row["pass_rate"], ".1%") if "pass_rate" in row else None,
-            **{NAMES[name]: Figure.of(row[name], form_of(name)) for name in ("accuracy", "kappa") if name in row},
-            "Spearman with people": Figure.of(row["spearman"]) if "spearman" in row else None,
-            "": "small" if row["small"] else None,
-        }
+        slice_row(
+            found["field"],
+            row["value"],
+            {
+                "n": row["n"],
+                "score": Figure.of(row["score"]),
+                "pass rate": Figure.of(row["pass_rate"], ".1%") if "pass_rate" in row else None,
+                **{NAMES[name]: Figure.of(row[name], form_of(name)) for name in ("accuracy", "kappa") if name in row},
+                "Spearman with people": Figure.of(row["spearman"]) if "spearman" in row else None,
+                "": "small" if row["small"] else None,
+            },
+        )
         for row in found["slices"]
     ]
+
+
+def slice_row(field: str, value: str, figures: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of a table of slices: its value under the field's name, ``metadata.NAME`` where a figure is called so."""
+    return {f"metadata.{field}" if field in figures else field: value, **figures}

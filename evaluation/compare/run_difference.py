@@ -21,7 +21,7 @@ from ...stats.correlation import spearman
 from ...stats.differences import Difference, difference_dict, mean_difference, paired_difference
 from ...stats.resampling import Resampling
 from ..shown import Shown, View
-from ..slices import SMALL, slice_values
+from ..slices import SMALL, slice_row, slice_values
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -146,15 +146,18 @@ class RunDifference(Shown):
 
     def _slice_rows(self) -> Rows:
         return [
-            {
-                self.field or "examples": each.value,
-                "n": each.n,
-                "score": f"{number(each.before)} → {number(each.after)}",
-                "difference": Figure.of(each.score, "+.3f"),
-                "Spearman": None if each.agreement is None else " → ".join(map(number, each.agreement)),
-                "gain": None if each.gain is None else Figure.of(each.gain, "+.3f"),
-                "": "small" if each.n < SMALL else None,
-            }
+            slice_row(
+                self.field or "examples",
+                each.value,
+                {
+                    "n": each.n,
+                    "score": f"{number(each.before)} → {number(each.after)}",
+                    "difference": Figure.of(each.score, "+.3f"),
+                    "Spearman": None if each.agreement is None else " → ".join(map(number, each.agreement)),
+                    "gain": None if each.gain is None else Figure.of(each.gain, "+.3f"),
+                    "": "small" if each.n < SMALL else None,
+                },
+            )
             for each in self.slices
         ]
 

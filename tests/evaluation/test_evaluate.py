@@ -64,6 +64,14 @@ def test_slices_are_of_any_value_that_metadata_have() -> None:
     assert [each["value"] for each in found] == ["true", "2", '["a"]', "2026-01-02", "a/b", "b'c'", "d", "(none)"]
 
 
+@pytest.mark.parametrize("field", ["n", "score"])
+def test_slices_keep_their_names_where_the_field_is_called_as_a_figure_is(field: str) -> None:
+    given = [row | {field: "half"} for row in rows()]
+    found = askance.evaluate(given, checklist=checklist(), model=judge(), by=field)
+    [row] = found.view().shown_tables()["slices"]
+    assert (row[f"metadata.{field}"], row["n"], str(row["score"])[:4]) == ("half", len(given), "0.38")
+
+
 def test_a_second_run_makes_no_call_and_comes_to_the_same() -> None:
     first = askance.evaluate(rows(), checklist=checklist(), model=judge())
     model = judge()

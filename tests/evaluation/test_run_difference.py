@@ -84,14 +84,17 @@ def test_two_runs_are_held_on_what_was_test_in_both(runs: tuple[Path, Path]) -> 
     assert f"{found.slices[0].n} examples were test examples of both runs" in found.remarks[0]
 
 
-def test_slices_hold_every_example_once(world: Any, runs: tuple[Path, Path]) -> None:
+@pytest.mark.parametrize(("field", "named"), [("place", "place"), ("score", "metadata.score")])
+def test_slices_hold_every_example_once(world: Any, runs: tuple[Path, Path], field: str, named: str) -> None:
     for run in runs:
         file = run / "inputs" / "examples.jsonl"
         rows = [json.loads(line) for line in file.read_text().splitlines()]
         for place, row in enumerate(rows):
-            row["metadata"] = {"place": "even" if place % 2 == 0 else "odd"}
+            row["metadata"] = {field: "even" if place % 2 == 0 else "odd"}
         file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    whole, *parts = run_difference(*runs, by="place").slices
+    found = run_difference(*runs, by=field)
+    whole, *parts = found.slices
+    assert [row[named] for row in found.view().tables["slices"]()] == [each.value for each in found.slices]
     assert {each.value for each in parts} <= {"even", "odd"}
     assert sum(each.n for each in parts) == whole.n
     assert sum(each.n * each.after for each in parts) == pytest.approx(whole.n * whole.after)
