@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from ..evaluation.compare.comparison import comparison_view
-from ..evaluation.compare.conclusion import best_judge, conclude, listed
+from ..evaluation.compare.conclusion import best_judge, conclude, listed, rated_on
 from ..evaluation.compare.costs import is_costed
 from ..evaluation.scoring import complete_mean
 from ..models.budget import count
@@ -272,7 +272,7 @@ def _people_tiles(data: Mapping[str, Any], first: Mapping[str, Any], best: Mappi
         return []
     known = [each for each in data["differences"] if each["value"] is not None]
     known = [each for each in known if each["judge"] == best["judge"]] or known
-    mean = "mean over the dimensions" if len(data["dimensions"]) > 1 else f"n = {data['compared_on']}"
+    mean = "mean over the dimensions" if len(data["dimensions"]) > 1 else f"n = {rated_on(data)[0]}"
     before = None if best is first else Figure(first["average"]["spearman"], form=".2f")
     then = best["judge"] if best is first else f"{first['judge']}, then {best['judge']}"
     tiles = [Tile("Spearman with people", Figure(best["average"]["spearman"], form=".2f"), f"{then}; {mean}", before)]
@@ -302,8 +302,10 @@ def _price_tile(data: Mapping[str, Any]) -> Tile:
 
 def _cautions(data: Mapping[str, Any]) -> list[str]:
     said = []
-    if 0 < data["compared_on"] < FEW:
-        said.append(f"There are few examples ({data['compared_on']}), so the intervals are wide.")
+    fewest, _ = rated_on(data)
+    if 0 < fewest < FEW:
+        of_people = " that people rated" if fewest < data["compared_on"] else ""
+        said.append(f"There are few examples{of_people} ({fewest}), so the intervals are wide.")
     left = data["examples"] - data["compared_on"]
     if left:
         least = min(data["judges"], key=lambda row: row["coverage"]["share"])

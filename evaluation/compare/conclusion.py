@@ -25,6 +25,14 @@ def best_judge(data: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return max(known, key=lambda row: row["average"]["spearman"], default=None)
 
 
+def rated_on(data: Mapping[str, Any]) -> tuple[int, int]:
+    """On how many of the examples compared people's scores are known, on the dimension with fewest and with most of them."""
+    left_out = data.get("left_out") or ()
+    rows = [each for row in data["judges"] if row["judge"] not in left_out for each in row["dimensions"].values()]
+    known = [each["pooled"]["spearman"]["n"] for each in rows if "pooled" in each] or [data["compared_on"]]
+    return min(known), max(known)
+
+
 def conclude(data: Mapping[str, Any]) -> tuple[Choice, str, str]:
     """Whether another judge is to be preferred to the first one, as a headline, and why.
 
@@ -39,7 +47,9 @@ def conclude(data: Mapping[str, Any]) -> tuple[Choice, str, str]:
     on = f"On the {data['compared_on']} of {count(data['examples'], 'example')} that every judge scored{but}"
     if best is None or not data["compared_on"]:
         return "undecided", *_nothing_compared(data, on)
-    told = f"{on}, {best['judge']} reaches a Spearman of {number(best['average']['spearman'])}{_over(data)}"
+    told = (
+        f"{on}{_rated(data)}, {best['judge']} reaches a Spearman of {number(best['average']['spearman'])}{_over(data)}"
+    )
     if not others:
         return _alone(data, best["judge"], told)
     if best is not first and first["average"]["spearman"] is not None:
@@ -140,6 +150,14 @@ def _few(names: Sequence[str], of: int) -> str:
 
 def _be(names: Sequence[str]) -> str:
     return "is" if len(names) == 1 else "are"
+
+
+def _rated(data: Mapping[str, Any]) -> str:
+    """How many of the examples compared people rated, where that is not all."""
+    fewest, most = rated_on(data)
+    if fewest == data["compared_on"]:
+        return ""
+    return f", {fewest if fewest == most else f'{fewest} to {most}'} of them rated by people"
 
 
 def _over(data: Mapping[str, Any]) -> str:

@@ -166,3 +166,17 @@ def test_judges_that_are_left_out_are_told_in_one_sentence() -> None:
     found = comparison([judge("a", 0.4), judge("b", None), judge("c", None)])
     for left_out, said in ((["b"], "(but b, which has no"), (["b", "c"], "(but b and c, which have no")):
         assert said in conclude(found | {"left_out": left_out})[2]
+
+
+def test_figures_are_of_the_examples_that_people_rated_where_these_are_not_all() -> None:
+    data = comparison([judge("a", 0.6), judge("b", 0.5)], ("b", -0.1, 0.4))
+    assert "rated by people" not in conclude(data)[2] and "There are few examples" not in render_comparison(
+        data, "c.json"
+    )
+    for row in data["judges"]:
+        row["dimensions"]["quality"]["pooled"]["spearman"]["n"] = 12
+    assert conclude(data)[2].startswith(
+        "On the 40 of 40 examples that every judge scored, 12 of them rated by people, a reaches"
+    )
+    page = render_comparison(data, "c.json")
+    assert "a; n = 12" in page and "There are few examples that people rated (12)" in page
