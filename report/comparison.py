@@ -308,7 +308,10 @@ def _cautions(data: Mapping[str, Any]) -> list[str]:
         said.append(f"There are few examples{of_people} ({fewest}), so the intervals are wide.")
     left = data["examples"] - data["compared_on"]
     if left:
-        least = min(data["judges"], key=lambda row: row["coverage"]["share"])
+        left_out = data.get("left_out") or ()
+        least = min(
+            (row for row in data["judges"] if row["judge"] not in left_out), key=lambda row: row["coverage"]["share"]
+        )
         said.append(
             f"{count(left, 'example')} of {data['examples']} are left out because some judge gave no score; most are "
             f"missing from {least['judge']} ({percent(1 - least['coverage']['share'])})."

@@ -180,3 +180,10 @@ def test_figures_are_of_the_examples_that_people_rated_where_these_are_not_all()
     )
     page = render_comparison(data, "c.json")
     assert "a; n = 12" in page and "There are few examples that people rated (12)" in page
+
+
+def test_examples_are_not_said_to_be_left_out_for_a_judge_that_is_left_out() -> None:
+    failing = {"scored": 0, "share": 0.0, "parse_errors": 40}
+    data = comparison([judge("a", 0.6), judge("b", 0.5, scored=38, share=0.95), judge("c", None, **failing)])
+    page = render_comparison(data | {"compared_on": 38, "left_out": ["c"]}, "c.json")
+    assert "2 examples of 40 are left out because some judge gave no score; most are missing from b (5 %)." in page
