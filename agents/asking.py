@@ -203,7 +203,7 @@ class OneByOne(ABC):
         return found
 
     def _view(self, question: Question) -> Sees:
-        """What a question is shown in; where it is not answered with one word, none is answered with a quote."""
+        """What a question sees: of one that wants a quote the output alone, where more than a word is answered."""
         return "output" if question.sees == "quote" else question.sees
 
     def _frame(self, example: Example, sees: Sees) -> Framing:

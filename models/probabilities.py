@@ -106,7 +106,7 @@ def p_quoted(token: str, alternatives: Sequence[tuple[str, float]], text: str) -
 
     Args:
         token: The token that was written.
-        alternatives: Of those with their log-probabilities, no, yes and the likeliest; none where no is not among them.
+        alternatives: What might have been written there, with log-probabilities, as far as :func:`worth_keeping`.
         text: What is quoted.
     """
     no = usable = 0.0

@@ -121,7 +121,7 @@ class Question(Polar):
     sees: Sees = Field(default="all", exclude_if=lambda sees: sees == "all")
     """``output`` for a question that is about the output alone: a small model mixes up what it was made from with it.
 
-    ``quote`` for one that is answered with words of the output, or with no: P(yes) is 1 - P(no). The judge then looks for what is
+    ``quote`` for one that is answered with words of the output, or with none: P(yes) is 1 - P(none). The judge then looks for what is
     asked, where a small one says of a whole text what it is like. The evaluator's prompt is not shown.
     """
 

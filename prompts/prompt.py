@@ -19,7 +19,7 @@ from .examples import Example
 from .lessons import Edit
 from .rows import read_text
 from .shown import Shows, shown_text
-from .templates import FencedText, template
+from .templates import FencedText, render, template
 from .text import BRACES, fence, fill, placeholders_of, texts_end_at
 
 PLACEHOLDERS = ("input", "context", "output", "reference", "question")
@@ -285,7 +285,7 @@ def quoting(output: str) -> Framing:
     """What goes around a question that is answered with words of the output: cases of how, and the output."""
     turns = tuple((f"{_quoted(text)}Question: {question}", answer) for text, question, answer in QUOTED_CASES)
     before = _quoted(output)
-    return Framing(template("quote"), before, "", (0, len(before)), turns)
+    return Framing(render("quote", format=template("answer_quote")), before, "", (0, len(before)), turns)
 
 
 def _quoted(text: str) -> str:
