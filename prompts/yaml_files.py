@@ -44,6 +44,15 @@ class _Texts(_Reader):
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
 
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        """The value of a node, which no tag makes a date, bytes, a set or pairs."""
+        kind = str(node.tag).removeprefix("tag:yaml.org,2002:")
+        if kind in ("binary", "omap", "pairs", "set", "timestamp"):
+            raise yaml.constructor.ConstructorError(
+                problem=f"a value: '!!{kind}' makes no text, list or mapping", problem_mark=node.start_mark
+            )
+        return super().construct_object(node, deep)
+
 
 def read_yaml(text: str, name: object, what: str) -> Any:
     """What YAML holds.

@@ -138,6 +138,8 @@ def test_a_judge_by_hand_needs_a_model_a_prompt_and_a_checklist_only() -> None:
         ("    spearman: 0.7\n", "    spearman: good\n", "field 'figures.validation.spearman'"),
         ("    n: 12\n    low", "    n: -1\n    low", "field 'figures.validation.n'"),
         ("checklist:\n", "checklist: [\n", "not valid YAML"),
+        ("schema: askance.judge/1", "schema: !!timestamp 2001-01-01", "line 3: not valid YAML (a value: '!!timestamp'"),
+        ("      weight: 2.5\n", "      weight: !!binary aGVsbG8=\n", "'!!binary' makes no text, list or mapping"),
     ],
 )
 def test_a_file_that_was_edited_wrongly_is_refused_with_the_file_and_the_field(

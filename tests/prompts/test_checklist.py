@@ -164,6 +164,10 @@ ONE = "questions:\n- id: a\n  text: x\n"
         (ONE + "questions: []\n", "line 4: not valid YAML ('questions' stands here twice)"),
         (ONE + "  violation: 'open\n", "not valid YAML"),
         (ONE + "  violation: a: b\n", "line 4: not valid YAML"),
+        (
+            ONE + "  violation: !!set {a, b}\n",
+            "line 4: not valid YAML (a value: '!!set' makes no text, list or mapping",
+        ),
         (ONE + "tasks: x\n", "the field 'tasks' is not known"),
         ("questions: []\n", "field 'questions'"),
         ("questions: a\n", "field 'questions'"),
