@@ -34,6 +34,8 @@ _OPTIONAL = {
     "seed": ("seed",),
 }
 """Fields that an endpoint may refuse by name, each with those that make no sense without it."""
+MOST_TOKENS = 10**9
+"""More than any call takes; a number from there on is none of tokens."""
 _END_OF_THINKING = re.compile(r"^[ \t]*</think>", re.MULTILINE)
 _REFUSAL = re.compile(
     r"support|unknown|unrecogni[sz]ed|unexpected|not (?:allowed|enabled)|permitted|extra|(?:un|not )available"
@@ -165,7 +167,7 @@ class DirectModel:
             message = choice["message"]
             text = _text(message.get("content")) or str(message.get("refusal") or "")
             usage = data.get("usage") or {}
-            sent, written = (int(usage.get(name) or 0) for name in ("prompt_tokens", "completion_tokens"))
+            sent, written = (tokens_of(usage.get(name)) for name in ("prompt_tokens", "completion_tokens"))
             logprobs = read_logprobs(choice.get("logprobs")) if request.parameters.top_logprobs else None
             return Answer(
                 *after_thinking(text, logprobs, apart=thinks_apart(message)),
@@ -270,6 +272,12 @@ def _text(content: Any) -> str:
     if content is not None and not isinstance(content, str):
         raise TypeError(f"content is {type(content).__name__}")
     return content or ""
+
+
+def tokens_of(said: Any) -> int:
+    """How many tokens an endpoint says it took; 0 where that is no number of them."""
+    tokens = int(said or 0)
+    return tokens if 0 <= tokens < MOST_TOKENS else 0
 
 
 def thinks_apart(message: Any) -> bool:

@@ -19,6 +19,7 @@ from .direct import (
     read_retry_after,
     refused_field,
     thinks_apart,
+    tokens_of,
 )
 from .prices import Price
 
@@ -121,8 +122,8 @@ class LiteLLMModel:
         logprobs = read_logprobs(raw) if request.parameters.top_logprobs else None
         return Answer(
             *after_thinking(choice.message.content or "", logprobs, apart=thinks_apart(choice.message)),
-            int(getattr(usage, "prompt_tokens", 0) or 0),
-            int(getattr(usage, "completion_tokens", 0) or 0),
+            tokens_of(getattr(usage, "prompt_tokens", 0)),
+            tokens_of(getattr(usage, "completion_tokens", 0)),
             cost,
             str(choice.finish_reason or "stop"),
         )

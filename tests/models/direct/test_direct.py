@@ -50,7 +50,15 @@ async def test_content_may_be_null_or_in_parts(content: Any, text: str) -> None:
     assert found.text == text
 
 
-@pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": None, "completion_tokens": None}])
+@pytest.mark.parametrize(
+    "usage",
+    [
+        None,
+        {},
+        {"prompt_tokens": None, "completion_tokens": None},
+        {"prompt_tokens": -1000, "completion_tokens": 10**30},
+    ],
+)
 async def test_usage_may_be_missing(usage: Any) -> None:
     found, _ = await ask_server(lambda body: (200, {"choices": [{"message": {"content": "x"}}], "usage": usage}))
     assert found == Answer("x", cost_usd=None)
