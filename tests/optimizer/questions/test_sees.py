@@ -7,8 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 import askance
+from askance.commands.report import command as report
+from askance.commands.show import command as show
 from askance.optimizer.questions import choice
 from askance.optimizer.questions.candidates import Candidate, Standing, better_alone, better_quoted
 from askance.optimizer.questions.choice import Chooser
@@ -52,6 +55,12 @@ def test_it_is_asked_as_the_judge_answers_it_better(tmp_path: Path, misled: tupl
     assert {judge.checklist.question(row.id).sees for row in learned.values()} == {sees}
     gain = done.record.gain.test
     assert gain is not None and gain.low is not None and gain.low > 0
+    text = " ".join(CliRunner().invoke(show, [str(done.directory)]).output.split())
+    assert ("asked of the output alone" in text, "answered with a quote" in text) == (sees == "output", sees == "quote")
+    CliRunner().invoke(report, [str(done.directory)], catch_exceptions=False)
+    page = (done.directory / "report.html").read_text(encoding="utf-8")
+    told = ("is shown the output alone." in page, "answers with words of the output" in page)
+    assert told == (sees == "output", sees == "quote")
 
 
 def test_candidates_that_most_remarks_led_to_say_which_way_is_better(
