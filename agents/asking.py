@@ -203,8 +203,8 @@ class OneByOne(ABC):
         return found
 
     def _view(self, question: Question) -> Sees:
-        """What a question sees: of one that wants a quote the output alone, where more than a word is answered."""
-        return "output" if question.sees == "quote" else question.sees
+        """What a question sees where more than a word is answered."""
+        return question.shown
 
     def _frame(self, example: Example, sees: Sees) -> Framing:
         """What the questions on an example stand in."""
@@ -333,9 +333,7 @@ class BatchedAsking:
                 for place, question in enumerate(questions, position):
                     yield from self.alone(question.id).asks(identity, example, place, replicate)
             else:
-                yield self._together(
-                    identity, example, "all" if sees == "all" else "output", questions, position, replicate
-                )
+                yield self._together(identity, example, questions[0].shown, questions, position, replicate)
             position += len(questions)
 
     def _together(

@@ -190,9 +190,8 @@ class Evaluator:
         return results
 
     async def _explanation(self, verdict: Verdict, example: Example) -> str:
-        question = self.checklist.question(verdict.question)
-        if question.sees == "quote":  # it is explained, not quoted
-            question = question.model_copy(update={"sees": "output"})
+        asked = self.checklist.question(verdict.question)
+        question = asked.model_copy(update={"sees": asked.shown})  # it is explained, not quoted
         asking, said = self._asking_that_led_to(verdict, question)
         ask = next(asking.asks(self.model.identity, example, 0, verdict.replicate))
         messages = [*ask.messages, ("assistant", said), ("user", template("explain_answer"))]

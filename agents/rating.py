@@ -108,8 +108,7 @@ class Rater:
     def _requests(self, rate: ToRate, provenance: Provenance) -> Iterator[Request]:
         """The calls for one rating: one, or one for each sample."""
         judging = self.judging
-        alone = rate.question is not None and rate.question.sees != "all"
-        framing = frame(self.prompt, rate.example, "output" if alone else "all")
+        framing = frame(self.prompt, rate.example, "all" if rate.question is None else rate.question.shown)
         messages = opening(framing, framing.before + self._block(rate) + framing.after)
         temperature, top = judging.temperature_of(provenance), TOP_LOGPROBS if provenance == "logprob" else 0
         for replicate in range(judging.draws(provenance)):

@@ -109,12 +109,14 @@ def p_quoted(token: str, alternatives: Sequence[tuple[str, float]], text: str) -
         alternatives: What might have been written there, with log-probabilities, as far as :func:`worth_keeping`.
         text: What is quoted.
     """
-    no = usable = 0.0
+    none = usable = 0.0
     for word, logprob in alternatives or ((token, 0.0),):
-        says_no = says_nothing_to_quote(word)
-        no += exp(logprob) if says_no else 0.0
-        usable += exp(logprob) if says_no or _SPELLINGS[word] or stands_in(word, text) else 0.0
-    return None if usable < LEAST_MASS else 1.0 - min(no, 1.0)
+        if says_nothing_to_quote(word):
+            none += exp(logprob)
+            usable += exp(logprob)
+        elif usable < LEAST_MASS and (_SPELLINGS[word] or stands_in(word, text)):  # more is not asked of it
+            usable += exp(logprob)
+    return None if usable < LEAST_MASS else 1.0 - min(none, 1.0)
 
 
 def says_nothing_to_quote(words: str) -> bool:

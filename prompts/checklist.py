@@ -125,6 +125,11 @@ class Question(Polar):
     asked, where a small one says of a whole text what it is like. The evaluator's prompt is not shown.
     """
 
+    @property
+    def shown(self) -> Sees:
+        """What it sees where no quote is asked for, as more than a word is answered: one that wants a quote the output alone."""
+        return "output" if self.sees == "quote" else self.sees
+
     @model_validator(mode="before")
     @classmethod
     def _criterion_is_dimension(cls, data: Any) -> Any:
