@@ -86,6 +86,10 @@ LOOKUP_BLOCK = 5_000
 and a lookup takes four fifths of the time."""
 TURN = 100
 """Stored answers read before others on the event loop have their turn; some 2 ms."""
+QUOTE_TOKENS = 40
+"""Most tokens of a quote that is read; longer ones are cut off."""
+NOTHING_QUOTED = "No words of the output make the answer yes."
+"""What explains that there is nothing to quote."""
 NO_LOGPROBS = "Use --p-yes hard, or --p-yes sampled --samples 5, if the endpoint gives none."
 """What to do about an endpoint without log-probabilities."""
 _ABSTENTIONS = frozenset({"n/a", "na", "unknown", "unclear", "undetermined", "neither", "cannot", "unsure"})
@@ -115,6 +119,8 @@ class Ask:
     parameters: Parameters
     wants_a_word: bool = False
     """Whether the answer is one word, yes or no."""
+    wants_a_quote: bool = False
+    """Whether it is words of the output, or no."""
 
     @property
     def messages(self) -> list[Message]:
@@ -125,11 +131,6 @@ class Ask:
         """The request; it has the key that was computed without building it."""
         about = (self.questions[0], self.example) if self.wants_a_word else None
         return Request(tuple(self.messages), self.parameters, self.replicate, self.key, self.framing, about)
-
-    @property
-    def wants_a_quote(self) -> bool:
-        """Whether the answer is words of the output, or no."""
-        return self.wants_a_word and self.questions[0].sees == "quote"
 
     def again(self, identity: str, answer: Answer, problem: str, form: str) -> Request:
         """The request that asks again, once, saying what was wrong."""
@@ -181,6 +182,10 @@ class OneByOne(ABC):
     @abstractmethod
     def _parameters(self) -> Parameters: ...
 
+    def _parameters_of(self, sees: Sees) -> Parameters:
+        """Those of questions that see so much."""
+        return self._parameters
+
     @property
     def wants_a_word(self) -> bool:
         """Whether the answer is one word, yes or no."""
@@ -203,7 +208,7 @@ class OneByOne(ABC):
         return found
 
     def _view(self, question: Question) -> Sees:
-        """What a question sees where more than a word is answered."""
+        """What a question sees where it is not asked for yes or no."""
         return question.shown
 
     def _frame(self, example: Example, sees: Sees) -> Framing:
@@ -212,18 +217,19 @@ class OneByOne(ABC):
 
     def asks(self, identity: str, example: Example, position: int, replicate: int) -> Iterator[Ask]:
         """One call for each question; those that see the same stand together."""
-        parameters, word = _for_replicate(self._parameters, replicate), self.wants_a_word
+        word = self.wants_a_word
         for sees, asked in self._by_view.items():
-            framing = self._frame(example, sees)
+            framing, parameters = self._frame(example, sees), _for_replicate(self._parameters_of(sees), replicate)
             keys = RequestKey(identity, parameters, replicate, opening(framing, framing.before))
             for place, question, block in asked:
                 rest, index = block + framing.after, position + place
-                yield Ask(index, example, (question,), replicate, keys.key(rest), framing, rest, parameters, word)
+                key, quote = keys.key(rest), sees == "quote"
+                yield Ask(index, example, (question,), replicate, key, framing, rest, parameters, word, quote)
 
 
 @dataclass(frozen=True)
 class EachAsking(OneByOne):
-    """One call a question, answered with one word, or in JSON where an explanation is wanted."""
+    """One call a question, answered with one word, or in JSON where an explanation is wanted; a quote explains itself."""
 
     prompt: Prompt
     questions: tuple[Question, ...]
@@ -243,12 +249,11 @@ class EachAsking(OneByOne):
         return not self.explained
 
     def _view(self, question: Question) -> Sees:
-        """As it says, unless an explanation is wanted too."""
-        return super()._view(question) if self.explained else question.sees
+        return question.sees
 
     def _block(self, question: Question) -> str:
         """The question alone where the prompt says itself how to answer; a bare one then needs no label."""
-        if self._view(question) == "quote":
+        if question.sees == "quote":
             return question_block(question)
         prompt = self.prompt if question.sees == "all" else self.prompt.of_output_alone
         if self.explained or not prompt.asks_yes_or_no:
@@ -263,15 +268,21 @@ class EachAsking(OneByOne):
             return Parameters(200, self.temperature, self.seed, top, EXPLAINED)
         return Parameters(1 if self.logprobs else 8, self.temperature, self.seed, TOP_LOGPROBS if self.logprobs else 0)
 
+    def _parameters_of(self, sees: Sees) -> Parameters:
+        """A quote that is read is written to its end; the probability is that of its first token as before."""
+        if sees != "quote" or not self.explained:
+            return self._parameters
+        return Parameters(QUOTE_TOKENS, self.temperature, self.seed, TOP_LOGPROBS if self.logprobs else 0)
+
     def read(self, ask: Ask, answer: Answer) -> dict[str, Reading]:
         """The one answer."""
         question = ask.questions[0].id
+        if ask.wants_a_quote:
+            return {question: self._quoted(ask.example.output or "", answer)}
         if self.explained:
             fields = json_object(answer)
             p_yes = p_yes_of_field(answer.logprobs or (), "answer") if self.logprobs else None
             return {question: _read_explained(fields, p_yes, need_p=self.logprobs)}
-        if ask.wants_a_quote:
-            return {question: self._quoted(ask.example.output or "", answer)}
         if not self.logprobs:
             said = read_yes_no(answer.text)
             if said is None and not _abstains(answer.text):
@@ -287,17 +298,18 @@ class EachAsking(OneByOne):
     def _quoted(self, output: str, answer: Answer) -> Reading:
         """What an answer says that is words of the output, or no."""
         unusable = ValueError(f"{shown(answer.text)} is neither none nor words of the output")
+        explanation = quote_in(answer, output) if self.explained else None
         if self.logprobs:
             p_yes = p_quoted(*(answer.logprobs or (("", ()),))[0], output)
             if p_yes is None:
                 raise unusable
-            return Reading(p_yes >= 0.5, p_yes)
+            return Reading(p_yes >= 0.5, p_yes, explanation)
         if says_nothing_to_quote(answer.text):
-            return Reading(False, None)
+            return Reading(False, None, explanation)
         said = True if stands_in(answer.text, output) else read_yes_no(answer.text)  # a quote may begin with "no"
         if said is None:
             raise unusable
-        return Reading(said, None)
+        return Reading(said, None, explanation)
 
 
 @dataclass(frozen=True)
@@ -329,11 +341,11 @@ class BatchedAsking:
         """One call for all questions that see the same, and for each that is answered with a quote."""
         for sees, some in groupby(self.questions, key=lambda question: question.sees):
             questions = tuple(some)
-            if sees == "quote" and not self.explained:
+            if sees == "quote":
                 for place, question in enumerate(questions, position):
                     yield from self.alone(question.id).asks(identity, example, place, replicate)
             else:
-                yield self._together(identity, example, questions[0].shown, questions, position, replicate)
+                yield self._together(identity, example, sees, questions, position, replicate)
             position += len(questions)
 
     def _together(
@@ -432,6 +444,16 @@ def explanation_in(fields: Mapping[str, Any]) -> str | None:
     """The explanation in a JSON answer, where there is one."""
     explanation = fields.get("explanation")
     return explanation.strip() or None if isinstance(explanation, str) else None
+
+
+def quote_in(answer: Answer, output: str) -> str | None:
+    """What an answer quotes of the output, or that there is nothing; None where its words are not the output's."""
+    words = " ".join(answer.text.split()).strip("\"“”‘’«»' ")
+    if says_nothing_to_quote(words):
+        return NOTHING_QUOTED
+    if not words or not stands_in(words, output):
+        return None
+    return f"“{words}{'…' if answer.finish == 'length' else ''}”"
 
 
 def _told_below(text: str) -> str | None:

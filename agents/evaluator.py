@@ -14,7 +14,7 @@ from ..prompts.prompt import Prompt
 from ..prompts.rows import column
 from ..prompts.templates import template
 from ..prompts.verdicts import Provenance, Told, Verdict, VerdictColumns, fields_of
-from .asking import NO_LOGPROBS, TURN, Ask, Asking, BatchedAsking, EachAsking, in_blocks
+from .asking import NO_LOGPROBS, NOTHING_QUOTED, TURN, Ask, Asking, BatchedAsking, EachAsking, in_blocks, quote_in
 from .buying import Estimate, VerdictBuyer, estimate_asks, work_together
 from .expected_score import ExpectedScoreAsking
 from .judging import DEFAULT, Judging
@@ -190,8 +190,11 @@ class Evaluator:
         return results
 
     async def _explanation(self, verdict: Verdict, example: Example) -> str:
-        asked = self.checklist.question(verdict.question)
-        question = asked.model_copy(update={"sees": asked.shown})  # it is explained, not quoted
+        question = self.checklist.question(verdict.question)
+        if question.sees == "quote":
+            if self.judging.score_scale is None and (said := await self._quotation(verdict, question, example)):
+                return said
+            question = question.model_copy(update={"sees": question.shown})
         asking, said = self._asking_that_led_to(verdict, question)
         ask = next(asking.asks(self.model.identity, example, 0, verdict.replicate))
         messages = [*ask.messages, ("assistant", said), ("user", template("explain_answer"))]
@@ -199,6 +202,15 @@ class Evaluator:
         request = make_request(self.model.identity, messages, parameters, verdict.replicate, framing=ask.framing)
         answer = await self.gateway.ask(self.role, self.model, request)
         return " ".join(answer.text.split())
+
+    async def _quotation(self, verdict: Verdict, question: Question, example: Example) -> str | None:
+        """The words that made the answer yes, written to their end, or that there are none; None where a yes has no such words."""
+        if not verdict.answer:
+            return NOTHING_QUOTED
+        asking = EachAsking(self.prompt, (question,), True, False, self.judging.temperature, self.judging.seed)
+        ask = next(asking.asks(self.model.identity, example, 0, verdict.replicate))
+        quote = quote_in(await self.gateway.ask(self.role, self.model, ask.request()), example.output or "")
+        return None if quote == NOTHING_QUOTED else quote
 
     def _asking_that_led_to(self, verdict: Verdict, question: Question) -> tuple[Asking, str]:
         """The question asked alone, and what the judge as good as said."""

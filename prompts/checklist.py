@@ -127,7 +127,7 @@ class Question(Polar):
 
     @property
     def shown(self) -> Sees:
-        """What it sees where no quote is asked for, as more than a word is answered: one that wants a quote the output alone."""
+        """What it sees where a score, a comparison or a reason is asked for in place of a quote: the output alone."""
         return "output" if self.sees == "quote" else self.sees
 
     @model_validator(mode="before")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from math import log
+from typing import Literal
 
 import pytest
 
-from askance.agents.asking import Ask, BatchedAsking, EachAsking
+from askance.agents.asking import NOTHING_QUOTED, Ask, BatchedAsking, EachAsking
 from askance.agents.evaluator import Evaluator
 from askance.agents.expected_score import ExpectedScoreAsking
 from askance.agents.judging import Judging
@@ -173,34 +174,74 @@ async def test_verdicts_land_at_their_places_when_asked_together() -> None:
     assert [(each.question, each.answer) for each in verdicts] == [("plain", False), ("date", True), ("alone", False)]
 
 
-@pytest.mark.parametrize("way", ["each", "batched", "scores"])
-def test_where_more_is_wanted_than_a_quote_it_is_asked_of_the_output_alone(way: str) -> None:
+def test_a_score_is_asked_for_of_the_output_alone() -> None:
     alone = DATE.model_copy(update={"sees": "output"})
-    both = []
-    for question in (DATE, alone):
-        ways = {
-            "each": EachAsking(PROMPT, (question,), True, True, 0.0, 42),
-            "batched": BatchedAsking(PROMPT, (question,), True, True, 0.0, 42, 1),
-            "scores": ExpectedScoreAsking(PROMPT, (question,), False, 0.0, 42, (1, 5)),
-        }
-        [ask] = asks(ways[way])
-        assert not ask.wants_a_quote
-        both.append(ask.messages)
-    assert both[0] == both[1] and "Be strict" in str(both[0]) and "asked so" not in str(both[0])
+    [quoted], [asked] = (asks(ExpectedScoreAsking(PROMPT, (each,), False, 0.0, 42, (1, 5))) for each in (DATE, alone))
+    assert not quoted.wants_a_quote and quoted.messages == asked.messages
+    assert "Be strict" in str(asked.messages) and "asked so" not in str(asked.messages)
 
 
-async def test_why_is_asked_in_words_of_the_judge_s_prompt() -> None:
-    asked: list[str] = []
+@pytest.mark.parametrize("mode", ["each", "batched"])
+def test_where_answers_are_explained_the_same_is_asked_and_the_quote_written_to_its_end(mode: str) -> None:
+    def way(*, explained: bool) -> EachAsking | BatchedAsking:
+        asked = (PROMPT, (PLAIN, DATE, ALONE), explained, True, 0.0, 42)
+        return EachAsking(*asked) if mode == "each" else BatchedAsking(*asked, 1)
+
+    [short], [whole] = ([ask for ask in asks(way(explained=each)) if ask.wants_a_quote] for each in (False, True))
+    assert short.messages == whole.messages and short.key != whole.key
+    assert (short.parameters.max_tokens, whole.parameters.max_tokens) == (1, 40)
+    assert whole.parameters.schema is None and whole.parameters.top_logprobs == short.parameters.top_logprobs
+    assert [ask.parameters.schema is None for ask in asks(way(explained=True))].count(False) == 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "p_yes", "explanation"),
+    [
+        (at("on", ("on", 0.7), ("none", 0.3))._replace(text="on  Monday."), 0.7, "“on Monday.”"),
+        (at("on", ("on", 0.7), ("none", 0.3))._replace(text='"On Monday"'), 0.7, "“On Monday”"),
+        (
+            at("The", ("The", 1.0))._replace(text="The fair opens on Mon", finish="length"),
+            1.0,
+            "“The fair opens on Mon…”",
+        ),
+        (at("none", ("none", 0.9), ("on", 0.1)), 0.1, NOTHING_QUOTED),
+        (at("on", ("on", 0.7), ("none", 0.3))._replace(text="on a day in June"), 0.7, None),
+    ],
+)
+@pytest.mark.parametrize("mode", ["each", "batched"])
+async def test_a_quote_explains_itself_and_its_first_token_says_how_likely_it_was(
+    mode: Literal["each", "batched"], answer: Answer, p_yes: float, explanation: str | None
+) -> None:
+    [verdict] = await judged(answer, Judging(mode=mode, explain="always", p_yes="logprob"))
+    assert verdict.p_yes == pytest.approx(p_yes, abs=1e-4)
+    assert (verdict.answer, verdict.status, verdict.explanation) == (p_yes >= 0.5, "ok", explanation)
+
+
+@pytest.mark.parametrize(
+    ("reply", "explanation"),
+    [("on Monday", "“on Monday”"), ("on a day in June", "It gives one."), ("none", "It gives one.")],
+)
+async def test_why_is_the_quote_and_a_reason_is_asked_for_where_a_yes_has_none(reply: str, explanation: str) -> None:
+    asked: list[Request] = []
 
     def script(request: Request) -> Reply:
-        asked.append(str(request.messages))
-        return "Because it says Monday." if request.parameters.max_tokens > 8 else "on Monday"
+        asked.append(request)
+        return "yes" if len(asked) == 1 else reply if "Copy from the text" in str(request.messages) else "It gives one."
 
     gateway = Gateway(VerdictStore(":memory:"), retry=QUICK)
     evaluator = Evaluator(gateway, ScriptedModel(script), PROMPT, Checklist(questions=(DATE,)), HARD)
     found = await evaluator.explain(await evaluator.judge([EXAMPLE]), [EXAMPLE])
-    assert list(found.values()) == ["Because it says Monday."]
-    assert "Be strict" in asked[-1] and "Copy from the text" not in asked[-1] and "asked so" not in asked[-1]
+    assert list(found.values()) == [explanation]
+    assert asked[1].parameters.max_tokens == 40
+    assert len(asked) == 2 or ("Be strict" in str(asked[2].messages) and "asked so" not in str(asked[2].messages))
+
+
+async def test_that_there_is_nothing_to_quote_is_told_without_a_call() -> None:
+    model = ScriptedModel(["none"])
+    evaluator = Evaluator(
+        Gateway(VerdictStore(":memory:"), retry=QUICK), model, PROMPT, Checklist(questions=(DATE,)), HARD
+    )
+    assert list((await evaluator.explain(await evaluator.judge([EXAMPLE]), [EXAMPLE])).values()) == [NOTHING_QUOTED]
 
 
 def test_what_is_stored_gives_the_same_probability() -> None:
