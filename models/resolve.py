@@ -175,7 +175,8 @@ class Models:
         else:
             from .reading.openvino_reader import load_openvino_reader
 
-            known, load = f"openvino:{identity}", load_openvino_reader
-        reading = ReadingModel(name, known, model, partial(load, name, path, identity))
+            known, load = f"openvino-2:{identity}", load_openvino_reader
+        writes = provider == "openvino"
+        reading = ReadingModel(name, known, model, partial(load, name, path, identity), writes=writes)
         self._stack.push_async_callback(reading.close)
         return reading

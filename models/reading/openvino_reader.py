@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ...prompts.errors import InputError, MissingExtraError, import_optional
 from ..embedded import available_threads
 from ..files import cache_directory, made_whole
-from .reading_model import BLOCK, Block, KeptBlocks, Reader, normalised, parted
+from .reading_model import BLOCK, Block, KeptBlocks, Reader, normalised, parted, parted_at_last
 
 if TYPE_CHECKING:
     from ...prompts.prompt import Framing
@@ -99,10 +99,13 @@ class _OpenVinoReader:
         ).create_infer_request()
         self._tokenizer = genai.Tokenizer(str(folder))
         self._kept = KeptBlocks()
+        self._read = 0  # tokens
 
     def tokens(self, messages: Sequence[Message], framing: Framing | None) -> tuple[list[int], list[int]]:
         history = [{"role": role, "content": content} for role, content in messages]
         text = self._tokenizer.apply_chat_template(history, add_generation_prompt=True)
+        if framing is None:
+            return parted_at_last(text, messages[-1][1], self._encode)
         return parted(text, framing, self._encode)
 
     def next_token(self, tokens: Sequence[int], ends: Sequence[int]) -> NDArray[np.float32]:
@@ -117,7 +120,19 @@ class _OpenVinoReader:
             start = end
         for begin in range(start, len(tokens), BLOCK):
             held = self._infer(tokens[begin : begin + BLOCK], begin)
-        return normalised(np.array(self._head.infer([held])[0], np.float32).ravel())
+        self._read = len(tokens)
+        return self._logprobs(held)
+
+    def after(self, token: int) -> NDArray[np.float32]:
+        held = self._infer([token], self._read)
+        self._read += 1
+        return self._logprobs(held)
+
+    def ends(self, token: int) -> bool:
+        return bool(self.text(token)) and not self.words([token])  # it is not written
+
+    def words(self, tokens: Sequence[int]) -> str:
+        return str(self._tokenizer.decode(list(tokens), skip_special_tokens=True))
 
     def text(self, token: int) -> str:
         return str(self._tokenizer.decode([token], skip_special_tokens=False))
@@ -125,6 +140,9 @@ class _OpenVinoReader:
     def _encode(self, text: str) -> list[int]:
         encoded = self._tokenizer.encode(text, add_special_tokens=False).input_ids.data[0]
         return [int(each) for each in encoded]
+
+    def _logprobs(self, held: NDArray[np.float32]) -> NDArray[np.float32]:
+        return normalised(np.array(self._head.infer([held])[0], np.float32).ravel())
 
     def _infer(self, tokens: Sequence[int], past: int) -> NDArray[np.float32]:
         """What the model holds of the last of these tokens."""

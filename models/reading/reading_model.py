@@ -1,6 +1,7 @@
 """Models whose verdicts are read in this process: one token after a long prompt, so that its time is that of reading.
 
-What reads is a :class:`Reader`; all that is longer than a token is left to llama.cpp, which writes as fast.
+What reads is a :class:`Reader`. Some also write what is longer (:class:`WritingReader`), the likeliest token each time: llama.cpp
+writes as fast, but has to read the prompt first. What is drawn at random, or follows a schema, is left to llama.cpp.
 """
 
 from __future__ import annotations
@@ -10,13 +11,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..base import Answer, Message, Model, ModelError, Request
-from ..direct import read_logprobs
+from ..base import Answer, Message, Model, ModelError, Parameters, Request
+from ..direct import after_thinking, read_logprobs
 from ..prices import FREE
 
 if TYPE_CHECKING:
@@ -48,8 +49,25 @@ class Reader(Protocol):
         ...
 
 
+@runtime_checkable
+class WritingReader(Reader, Protocol):
+    """One that goes on."""
+
+    def after(self, token: int) -> NDArray[np.float32]:
+        """Log-probabilities after one token more than was read last."""
+        ...
+
+    def ends(self, token: int) -> bool:
+        """Whether a token ends an answer."""
+        ...
+
+    def words(self, tokens: Sequence[int]) -> str:
+        """The text that these tokens are together."""
+        ...
+
+
 class ReadingModel:
-    """A model whose verdicts are read in this process, and whose longer answers llama.cpp writes.
+    """A model whose verdicts are read in this process, and whose other answers llama.cpp writes, as far as the reader does not.
 
     The same request gets the same answer: how a prompt is cut into blocks depends on the prompt alone, not on what was
     read before.
@@ -59,14 +77,17 @@ class ReadingModel:
     slots = 1
     price = FREE
 
-    def __init__(self, name: str, identity: str, writer: Model, load: Callable[[], Reader]) -> None:
-        """``writer`` answers what is longer than a token; ``load`` makes the reader, when it is first needed."""
+    def __init__(
+        self, name: str, identity: str, writer: Model, load: Callable[[], Reader], *, writes: bool = False
+    ) -> None:
+        """``writer`` answers what is not read here; ``load`` makes the reader, when it is first needed, which may write, too."""
         self.name, self.identity = name, identity
-        self._writer, self._load = writer, load
+        self._writer, self._load, self._writes = writer, load, writes
         self._reader: Reader | None = None
         self._texts: dict[int, str] = {}
         self._thread = ThreadPoolExecutor(1, "askance-reader")
         self._turn = asyncio.Semaphore(1)
+        self._closed = False
 
     async def answer(self, request: Request) -> Answer:
         """Ask once, one at a time.
@@ -75,7 +96,7 @@ class ReadingModel:
             ModelError: No usable answer. MissingExtraError, InputError: What reads is not installed, or cannot read the file.
         """
         wanted = request.parameters
-        if wanted.max_tokens != 1 or wanted.temperature or wanted.schema is not None:
+        if (wanted.max_tokens != 1 and not self._writes) or wanted.temperature or wanted.schema is not None:
             return await self._writer.answer(request)
         async with self._turn:
             return await asyncio.get_running_loop().run_in_executor(self._thread, self._read, request)
@@ -85,7 +106,8 @@ class ReadingModel:
         return 0.0
 
     async def close(self) -> None:
-        """Let go of the weights; what is being read is read to its end."""
+        """Let go of the weights; what is being read is read to its end, what is being written is not written further."""
+        self._closed = True
         await asyncio.to_thread(self._thread.shutdown, cancel_futures=True)
         self._reader = None
 
@@ -96,14 +118,43 @@ class ReadingModel:
         if len(tokens) >= CONTEXT:
             raise ModelError(f"{self.name}: the prompt has {len(tokens)} tokens; there is room for {CONTEXT}.")
         logprobs = self._reader.next_token(tokens, blocks(ends))
-        likeliest = _likeliest(logprobs, max(request.parameters.top_logprobs, 1))
+        if request.parameters.max_tokens != 1:
+            return self._written(request.parameters, tokens, logprobs)
+        first = self._alternatives(logprobs, max(request.parameters.top_logprobs, 1))
+        kept = read_logprobs({"content": [first]}) if request.parameters.top_logprobs else None
+        return Answer(str(first["token"]), kept, len(tokens), 1, 0.0, finish="length")
+
+    def _written(self, wanted: Parameters, prompt: Sequence[int], logprobs: NDArray[np.float32]) -> Answer:
+        """The likeliest token each time, until the answer ends."""
+        reader = self._reader
+        assert isinstance(reader, WritingReader)
+        tokens: list[int] = []
+        content: list[dict[str, Any]] = []
+        finish, room = "length", min(wanted.max_tokens, CONTEXT - len(prompt))
+        while len(tokens) < room:
+            if tokens:
+                logprobs = reader.after(tokens[-1])
+            likeliest = int(logprobs.argmax())
+            if reader.ends(likeliest):
+                finish = "stop"
+                break
+            tokens.append(likeliest)
+            if wanted.top_logprobs:
+                content.append(self._alternatives(logprobs, wanted.top_logprobs))
+            if self._closed:
+                raise ModelError(f"{self.name} was closed while it wrote an answer.")
+        kept = read_logprobs({"content": content}) if wanted.top_logprobs else None
+        text, kept = after_thinking(reader.words(tokens), kept, apart=False)
+        return Answer(text, kept, len(prompt), len(tokens), 0.0, finish=finish)
+
+    def _alternatives(self, logprobs: NDArray[np.float32], count: int) -> dict[str, Any]:
+        """The likeliest token and so many that might have been, in the form that endpoints have."""
+        likeliest = _likeliest(logprobs, count)
         for each in likeliest:
             if each not in self._texts:
-                self._texts[each] = self._reader.text(each)
+                self._texts[each] = self._reader.text(each)  # type: ignore[union-attr]
         top = [{"token": self._texts[each], "logprob": float(logprobs[each])} for each in likeliest]
-        content = [{"token": top[0]["token"], "top_logprobs": top}]
-        kept = read_logprobs({"content": content}) if request.parameters.top_logprobs else None
-        return Answer(str(top[0]["token"]), kept, len(tokens), 1, 0.0, finish="length")
+        return {"token": top[0]["token"], "top_logprobs": top}
 
 
 def blocks(ends: Sequence[int]) -> list[int]:
@@ -172,6 +223,12 @@ def parted(text: str, framing: Framing | None, encode: Callable[[str], list[int]
     place -= framing.before.find(shown)  # the template may take white space away
     ends = [_shared(whole, encode(text[: place + end])) for end in (*framing.ends, len(framing.before.rstrip()))]
     return whole, sorted({min(end, len(whole) - 1) for end in ends})
+
+
+def parted_at_last(text: str, last: str, encode: Callable[[str], list[int]]) -> tuple[list[int], list[int]]:
+    """The same of a prompt without a framing, which parts from others where what was said ``last`` begins."""
+    whole, place = encode(text), text.rfind(last.strip())
+    return whole, [_shared(whole, encode(text[:place]))] if place > 0 else []
 
 
 def _shared(tokens: Sequence[int], begin: Sequence[int]) -> int:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -60,6 +62,33 @@ class Words:
         return VOCABULARY[token]
 
 
+class Story(Words):
+    """Says after a prompt so many times yes as it has words, then no, which ends it."""
+
+    def __init__(self, wait: Event | None = None) -> None:
+        self.left, self.wait, self.begun = 0, wait, Event()
+
+    def next_token(self, tokens: Sequence[int], ends: Sequence[int]) -> NDArray[np.float32]:
+        self.left = len(tokens)
+        return self._said()
+
+    def after(self, token: int) -> NDArray[np.float32]:
+        assert token == 0
+        self.left -= 1
+        self.begun.set()
+        assert self.wait is None or self.wait.wait(10)
+        return self._said()
+
+    def ends(self, token: int) -> bool:
+        return VOCABULARY[token] == "No"
+
+    def words(self, tokens: Sequence[int]) -> str:
+        return "".join(map(self.text, tokens))
+
+    def _said(self) -> NDArray[np.float32]:
+        return np.log(np.array([0.75, 0.25, 0.0] if self.left else [0.25, 0.75, 0.0], np.float32) + np.float32(1e-9))
+
+
 LOADS: dict[str, Callable[[str, Path, str], Reader]] = {"onnx": load_onnx_reader, "openvino": load_openvino_reader}
 PACKAGES = {"onnx": ("onnxruntime", "onnx", "gguf"), "openvino": ("openvino", "openvino_genai")}
 
@@ -112,6 +141,46 @@ async def test_what_is_no_verdict_is_written_by_the_other(parameters: Parameters
     await model.close()
 
 
+@pytest.mark.parametrize(
+    ("most", "written", "finish"), [(200, 3, "stop"), (3, 3, "length"), (4, 3, "stop"), (2, 2, "length")]
+)
+async def test_one_that_writes_goes_on_until_the_answer_ends(most: int, written: int, finish: str) -> None:
+    writer = Writer()
+    model = ReadingModel("openvino/m", "0", writer, Story, writes=True)
+    answer = await model.answer(asking("a b c", Parameters(most, 0.0, 42, 2)))
+    assert answer._replace(logprobs=None) == Answer(" yes" * written, None, 3, written, 0.0, finish)
+    assert answer.logprobs is not None and [token for token, _ in answer.logprobs] == [" yes"] * written
+    assert p_yes_at(answer.logprobs[0][1]) == pytest.approx(0.75, abs=1e-4)
+    assert (await model.answer(asking("a b c", Parameters(most)))).logprobs is None
+    assert not writer.asked
+    for parameters in (Parameters(most, 0.7), Parameters(most, schema={"type": "object"})):
+        assert (await model.answer(asking("a b c", parameters))).text == "written"
+    await model.close()
+
+
+async def test_it_writes_no_further_than_there_is_room() -> None:
+    model = ReadingModel("openvino/m", "0", Writer(), Story, writes=True)
+    answer = await model.answer(asking("a " * (CONTEXT - 2), Parameters(200)))
+    assert (answer.completion_tokens, answer.finish) == (2, "length")
+    with pytest.raises(ModelError, match="there is room for"):
+        await model.answer(asking("a " * CONTEXT, Parameters(200)))
+    await model.close()
+
+
+async def test_what_is_being_written_when_it_is_closed_is_no_answer() -> None:
+    story = Story(Event())
+    model = ReadingModel("openvino/m", "0", Writer(), lambda: story, writes=True)
+    writing = asyncio.create_task(model.answer(asking("a b c", Parameters(200))))
+    await asyncio.to_thread(story.begun.wait, 10)
+    closing = asyncio.create_task(model.close())
+    await asyncio.sleep(0)
+    assert story.wait is not None
+    story.wait.set()
+    with pytest.raises(ModelError, match="was closed while it wrote"):
+        await writing
+    await closing
+
+
 async def test_a_prompt_without_room_is_refused_and_not_cut() -> None:
     model = model_with(Words(), Writer())
     with pytest.raises(ModelError, match=f"openvino/m: the prompt has {CONTEXT} tokens; there is room for {CONTEXT}"):
@@ -131,7 +200,7 @@ async def test_without_its_packages_the_extra_is_named(provider: str, monkeypatc
     await model.close()
 
 
-@pytest.mark.parametrize(("provider", "identity"), [("openvino", "openvino:"), ("onnx", "onnx-2:")])
+@pytest.mark.parametrize(("provider", "identity"), [("openvino", "openvino-2:"), ("onnx", "onnx-2:")])
 async def test_names_are_those_of_local_models(
     provider: str, identity: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -209,3 +278,22 @@ def test_with_a_system_message_too_it_is_known_what_prompts_share(provider: str,
     (first, ends), (second, _), (third, _) = read
     assert first[: ends[-1]] == second[: ends[-1]] and first[ends[-1] :] != second[ends[-1] :]
     assert first[: ends[1]] == third[: ends[1]] and ends[0] < ends[1] < ends[-1]
+
+
+async def test_openvino_writes_what_llama_cpp_writes_whatever_was_read_before(provider: str, file: Path) -> None:
+    if provider != "openvino":
+        pytest.skip("ONNX Runtime reads and leaves the writing to llama.cpp")
+    system = "Answer in one short sentence. " * 6
+    asked = [
+        [("system", system), ("user", text)] for text in ("What is the capital of France?", "Name the days of a week.")
+    ]
+    async with Models() as models:
+        local, found = models.get(f"local/{file}"), models.get(f"openvino/{file}")
+        requests = [make_request(found.identity, each, Parameters(24, 0.0, 42, 5)) for each in asked]
+        answers = [await found.answer(each) for each in requests]
+        assert [await found.answer(each) for each in requests[::-1]] == answers[::-1]
+        theirs = [await local.answer(make_request(local.identity, each, Parameters(24, 0.0, 42))) for each in asked]
+    for mine, other in zip(answers, theirs, strict=True):
+        assert (mine.prompt_tokens, mine.finish) == (other.prompt_tokens, other.finish)
+        assert mine.text[:6] == other.text[:6] and mine.logprobs is not None
+        assert "".join(token for token, _ in mine.logprobs) == mine.text
