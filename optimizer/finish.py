@@ -297,15 +297,14 @@ def _keep_verdicts(
     _write(bench.run, "reference", rows)
     _write(bench.run, "scores", [row for number, seen in tests.items() for row in _scores(number, seen, yardstick)])
     every = [*outcome.seen.items(), *tests.items()]
-    given = {example.id: example.output for example in bench.job.examples}
+    written = every if bench.job.command == "tune" else []
     _write(
         bench.run,
         "outputs",
         [
             {"version": number, "example": example.id, "output": example.output}
-            for number, seen in every
+            for number, seen in written
             for example in seen.examples
-            if example.output != given[example.id]
         ],
     )
     known = {question.id for question in bench.job.checklist.questions} if bench.job.checklist else set()

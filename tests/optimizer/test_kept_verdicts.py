@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -56,6 +57,18 @@ def test_what_a_generator_wrote_and_what_it_was_asked_are_kept(letters: Any, tmp
     assert {row["output"][:9] for row in written} == {"This is ["}
     assert 0 in {row["version"] for row in written}
     assert {row["dimension"] for row in rows(kept / "questions.jsonl")} == {"checks"}
+
+
+def test_outputs_that_are_as_the_data_have_them_are_kept_too(make_letters: Any, tmp_path: Any) -> None:
+    class Again(make_letters):  # type: ignore[misc]
+        @property
+        def rows(self) -> list[dict[str, Any]]:
+            return [row | {"output": self.letter(self.prompt.text, row["input"])} for row in super().rows]
+
+    Again().tune(tmp_path / "run")
+    written = rows(tmp_path / "run" / "verdicts" / "outputs.jsonl")
+    per_version = Counter(row["version"] for row in written)
+    assert per_version[0] == 28 and set(per_version.values()) == {28}  # development and test
 
 
 def test_a_run_that_a_budget_ended_before_the_test_keeps_no_test_verdicts(world: Any, tmp_path: Any) -> None:
