@@ -5,7 +5,9 @@ It is read from a run directory, finished or not. Nodes are named ``kind:name`` 
 
 - **disagreement**: ``example``, ``question``, ``question_text``, ``iteration``, what both sides answered (``target``,
   ``reference``: booleans; ``target_p_yes``, ``reference_p_yes`` in [0, 1]; ``target_says``, ``reference_says``: their
-  reasons), ``gap``, and the example's ``input``, ``context`` and ``output`` as far as the run's inputs have them.
+  reasons), ``gap``, ``version`` (the best one then, which was looked at), and the example's ``input``, ``context`` and
+  ``output`` as far as the run's inputs have them; of a generator that is improved, the ``output`` that this version wrote,
+  where it was kept.
   ``no_note`` says why no lesson could be drawn from it.
 - **lesson**: ``text``, ``direction``, ``class`` (``promptable`` or ``computational``), ``class_reason``, ``status``,
   ``reason``, ``support``; ``requirement``, the question or check that it states as it is, and ``stated_by`` (``words``,
@@ -115,7 +117,8 @@ class _Builder:
     def _on_disagreements(self, event: Row) -> None:
         self._iteration = event["iteration"]
         for row in event["read"]:
-            self._node("disagreement", f"{row['example']}/{row['question']}", iteration=self._iteration, **row)
+            then = {"iteration": self._iteration, "version": self._best}
+            self._node("disagreement", f"{row['example']}/{row['question']}", **then, **row)
 
     def _on_reasons(self, event: Row) -> None:
         for side in ("target", "reference"):
@@ -148,7 +151,9 @@ class _Builder:
         lesson, question = self._set_lesson(row | {"stated_by": event["by"]}), row["requirement"]
         for key in row["evidence"]:
             of = {"example": key.removesuffix(f"/{question}"), "question": question, "iteration": self._iteration}
-            self._graph.add_edge(self._node("disagreement", key, **of), lesson, kind="evidence")
+            failure = self._node("disagreement", key, **of)
+            self._graph.nodes[failure].setdefault("version", self._best)
+            self._graph.add_edge(failure, lesson, kind="evidence")
 
     def _on_learned(self, event: Row) -> None:
         self._set_lesson(event["lesson"])
@@ -289,6 +294,7 @@ class _Builder:
         examples, checklist, _ = directory.read_inputs()
         questions |= {each.id: each.criterion for each in checklist.questions} if checklist else {}
         by_id = {example.id: example for example in examples}
+        written = self._written() if graph.graph["mode"] == "tune" else None
         self._add_questions(checklist, by_id)
         for _, row in graph.nodes(data=True):
             if row["kind"] != "disagreement":
@@ -296,9 +302,16 @@ class _Builder:
             row["question_text"] = questions.get(row.get("question", ""))
             example = by_id.get(row.get("example", ""))
             if example is not None:
-                texts = {"input": example.input, "context": example.context, "output": example.output}
+                output = example.output if written is None else written.get((row.get("version"), example.id))
+                texts = {"input": example.input, "context": example.context, "output": output}
                 row.update({name: text for name, text in texts.items() if text})
         return graph
+
+    def _written(self) -> dict[tuple[int | None, str], str | None]:
+        """What a generator wrote, by version and example, as far as it was kept."""
+        kept = self._directory.path / "verdicts" / "outputs.jsonl"
+        rows = (row for _, row in read_rows(kept)) if kept.is_file() else ()
+        return {(row.get("version"), row.get("example", "")): row.get("output") for row in rows}
 
     def _add_questions(self, checklist: Checklist | None, examples: Mapping[str, Example]) -> None:
         """The worth of those that were learned, the examples of their comments, and the questions of the start."""

@@ -381,3 +381,23 @@ def test_a_run_that_was_killed_has_a_graph_of_what_it_came_to(world: Any, tmp_pa
     best = graph.nodes[f"version:{graph.graph['best']}"]
     assert why(graph, best["prompt"], "careful judge").passages[0].in_start
     save_graphml(graph, tmp_path / "graph.graphml")
+
+
+def test_a_failure_of_a_generator_stands_with_what_it_wrote_and_not_with_an_output_of_the_data(
+    make_letters: Any, tmp_path: Path
+) -> None:
+    class Answered(make_letters):  # type: ignore[misc]
+        @property
+        def rows(self) -> list[dict[str, Any]]:
+            return [row | {"output": "An earlier letter."} for row in super().rows]
+
+    Answered().tune(tmp_path / "run")
+    found = build_graph(tmp_path / "run")
+    failures = [row for _, row in found.nodes(data=True) if row["kind"] == "disagreement"]
+    assert failures
+    for row in failures:
+        assert row["output"].startswith(f"This is [{row['example']}]."), "what the version that failed wrote"
+    (tmp_path / "run" / "result.json").unlink()
+    (tmp_path / "run" / "verdicts" / "outputs.jsonl").unlink()
+    found = build_graph(tmp_path / "run")
+    assert not any("output" in row for _, row in found.nodes(data=True)), "where it was not kept it is not made up"
