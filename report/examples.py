@@ -141,7 +141,10 @@ def _texts(data: RunData, example: str) -> list[list[str]]:
     """Label and text of what is known of an example."""
     row: Mapping[str, Any] = data.examples[example]
     kept = data.kept
-    found = [[field.capitalize(), str(row[field])] for field in FIELDS if row.get(field)]
+    fields = (
+        FIELDS if data.is_judge else FIELDS[:-1]
+    )  # an output in the data is an earlier one, which nobody judged here
+    found = [[field.capitalize(), str(row[field])] for field in fields if row.get(field)]
     for version, label in ((kept.first, "Output before"), (kept.best, "Output after")):
         written = kept.outputs.get((version, example))
         if written and not (label == "Output after" and not kept.changed):

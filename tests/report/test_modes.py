@@ -312,6 +312,19 @@ def test_the_data_of_the_examples_holds_every_verdict_and_cannot_leave_its_eleme
     assert first[0] == round(200 * by_pair[rows["ids"][0], rows["questions"][0][1]])
 
 
+def test_an_output_of_the_data_does_not_stand_beside_what_a_generator_wrote(make_letters, tmp_path):
+    class Answered(make_letters):
+        @property
+        def rows(self):
+            return [row | {"output": "An earlier letter."} for row in super().rows]
+
+    Answered().tune(tmp_path / "run")
+    rows = json.loads(str(example_data(read_run(tmp_path / "run"))))
+    assert {tuple(label for label, _ in texts) for texts in rows["texts"].values()} == {
+        ("Input", "Output before", "Output after")
+    }
+
+
 def test_a_run_that_kept_no_verdicts_still_has_its_report(aligned):
     shutil.rmtree(aligned / "verdicts")
     text = Text(write_report(aligned)).text
