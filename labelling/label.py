@@ -92,8 +92,9 @@ def label(
     file = LabelsFile(target.with_suffix(".labels.jsonl"))
     if target.exists() and not file.path.exists():
         raise InputError(f"{target}: this file is there, and labelling did not make it. Choose another -o.")
-    entries = known_entries(file.path, file.open(), asked)
+    said = file.open()
     try:
+        entries = known_entries(file.path, said, asked)
         desk = Desk(
             examples, entries, file, queue, settings.rater, settings.dimension, _single(questions, settings.dimension)
         )

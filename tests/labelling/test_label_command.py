@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import askance
+from askance.prompts.errors import InputError
 
 from .conftest import examples
 
@@ -227,3 +228,13 @@ def test_bad_input_is_a_sentence_and_exit_code_2(
     code, out, err = cli("label", *arguments)
     assert (code, out) == (2, "")
     assert re.search(said, err), err
+
+
+def test_labels_that_are_of_other_data_are_refused_and_not_held(place: Path) -> None:
+    entry = {"example": "elsewhere", "rater": "a", "texts": "", "time": "", "why": "file"}
+    (place / "data-labelled.labels.jsonl").write_text(json.dumps(entry) + "\n")
+    refused = []
+    for _ in range(2):  # as in a notebook, which keeps the last error and all that belongs to it
+        with pytest.raises(InputError, match="none of these labels is of an output in the data") as found:
+            askance.label(place / "data.jsonl")
+        refused.append(found)
