@@ -66,6 +66,22 @@ class Generator:
         cost = None if price is None else price.of(tokens - written, written)
         return Estimate(0, len(to_buy), len(requests) - len(to_buy), tokens, cost)
 
+    def foreseen(self, examples: Sequence[Example]) -> list[Example]:
+        """The examples with the outputs that are in the store already, which :meth:`generate` would give; where one is still to
+        be written, with a text in its place that no answer in the store is about."""
+        keys = [self._request(example).key for example in examples]
+        store = self.gateway.store
+        found = store.get_many(keys) if store is not None else {}
+        return [
+            example.model_copy(
+                update={
+                    "output": found[key].text if key in found else f"{key.hex()} {example.output or ''}",
+                    "comment": (),
+                }
+            )
+            for key, example in zip(keys, examples, strict=True)
+        ]
+
     def _request(self, example: Example) -> Request:
         parameters = Parameters(self.max_tokens, self.temperature, self.seed)
         return make_request(self.model.identity, generator_messages(self.prompt, example), parameters)

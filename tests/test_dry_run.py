@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import askance
 from askance.evaluation.progress import Silent
 from askance.experiments.measured.simulated_world import COMMENTED, UNSEEN
 from askance.memory.run_directory import RunDirectory
@@ -15,7 +16,7 @@ from askance.optimizer.job import Job
 from askance.optimizer.modes import align, migrate, tune
 from askance.optimizer.runner import run_job
 from askance.run_estimate import RunEstimate, estimate_run
-from askance.testing import SimulatedJudge, SimulatedWorld
+from askance.testing import SimulatedJudge, SimulatedWorld, StandInServer
 from tests.optimizer.questions.conftest import Desk
 from tests.worlds import useful
 
@@ -134,3 +135,30 @@ def test_what_a_calibration_takes_is_known_exactly(world: Any, tmp_path: Path) -
     )
     estimate, calls = take(job, tmp_path)
     assert calls == estimate.fixed.calls == estimate.low == estimate.usual
+
+
+def test_outputs_that_are_still_to_be_written_are_each_judged(letters: Any) -> None:
+    alone = [each.model_copy(update={"sees": "output"}) for each in letters.checklist.questions]
+    checklist = letters.checklist.model_copy(update={"questions": tuple(alone)})
+    models = letters.model("letters/writer"), letters.model("letters/judge")
+    fixed = estimate_run(
+        tune.prepare(letters.rows, checklist, *models, letters.prompt, None, None, letters.options)
+    ).fixed
+    assert (fixed.calls, fixed.stored) == (len(letters.rows) * (1 + len(alone)), 0)
+
+
+def test_only_what_was_said_of_the_outputs_that_a_generator_will_write_is_there_already(
+    letters: Any, tmp_path: Path, sandbox: Path
+) -> None:
+    rows = [row | {"output": f"An earlier letter for {row['id']}."} for row in letters.rows]
+    with StandInServer(letters.serve) as server:
+        given = letters.options | {"api_base": server.url, "generator_temperature": 0.5}
+        askance.evaluate(rows, checklist=letters.checklist, model="openai/judge", api_base=server.url)
+        models = "openai/writer", "openai/judge"
+        job = tune.prepare(rows, letters.checklist, *models, letters.prompt, None, None, given)
+        before = estimate_run(job).fixed
+        run_job(job, RunDirectory(tmp_path / "run"), Silent())
+        after = estimate_run(job).fixed
+    every = len(rows) * (1 + len(letters.checklist.questions))
+    assert (before.calls, before.stored) == (every, 0)
+    assert (after.calls, after.stored) == (0, every)

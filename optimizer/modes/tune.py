@@ -168,14 +168,15 @@ class Tune:
     def estimate(self, job: Job, splits: SplitExamples, models: Models, gateway: Gateway) -> Estimate:
         """Writing all outputs, and judging them; questions written per example are counted as six."""
         options = job.options_as(TuneOptions)
-        seed, tokens = options.seed, options.max_output_tokens
-        writer = Generator(gateway, models.get(job.models["generator"]), job.prompt, max_tokens=tokens, seed=seed)
+        model = models.get(job.models["generator"])
+        settings = (options.max_output_tokens, options.generator_temperature, options.seed)
+        writer = Generator(gateway, model, job.prompt, *settings)
         found = writer.estimate(job.examples)
         if "judge" not in job.models:
             return found
         judge, prompt = models.get(job.models["judge"]), job.prompts["judge_prompt"]
         if job.checklist is not None:
-            shown = [each.model_copy(update={"output": each.output or ""}) for each in job.examples]
+            shown = writer.foreseen(job.examples)
             return found + Evaluator(gateway, judge, prompt, job.checklist, options.judging).estimate(shown)
         return found + estimate_unwritten(job.examples, prompt, options.repeat)
 
