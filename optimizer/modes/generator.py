@@ -179,7 +179,9 @@ class GeneratorSubject:
         soft = self.judge.soft if self.judge else False
         score = score_examples([example], checklist, mine, soft=soft and self.score_as == "mean")[0]
         if self.score_as == "all" and score.overall is not None:
-            passed = (checklist.question(each.question).is_good(each.answer) for each in mine)
+            weights = checklist.weights(checklist.section_of(example.metadata))
+            counted = (each for each in mine if weights[each.question] > 0)
+            passed = (checklist.question(each.question).is_good(each.answer) for each in counted)
             return replace(score, overall=float(all(passed)))
         return score
 

@@ -130,6 +130,16 @@ async def test_an_output_is_worth_the_share_that_it_passes_or_nothing_unless_it_
     assert overall(await office.look()) == wanted
 
 
+@pytest.mark.parametrize("said", [0.1, ModelError("a filter held it back")])
+async def test_a_question_that_does_not_count_makes_no_output_fail(said: float | ModelError) -> None:
+    kind, short = CHECKLIST.questions
+    idle = CHECKLIST.model_copy(update={"questions": (kind, short.model_copy(update={"weight": 0.0}))})
+    office = Office(score_as="all", soft=False, checklist=idle)
+    office.opinion["y", "short"] = said
+    office.opinion["z", "kind"] = 0.1
+    assert overall(await office.look()) == [1.0, 1.0, 0.0]
+
+
 async def test_an_example_has_the_weights_of_its_section_and_a_check_counts_as_one_question() -> None:
     weighted = CHECKLIST.model_copy(update={"section_weights": {"notes": {"kind": 0.0, "short": 1.0}}})
     office = Office(checklist=weighted, checked=True)
