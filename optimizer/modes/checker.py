@@ -18,6 +18,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ...prompts.errors import AskanceError, InputError, did_you_mean
+from ...prompts.text import sendable
 from ...prompts.verdicts import Verdict
 
 if TYPE_CHECKING:
@@ -234,6 +235,10 @@ def _validated(returned: object, checker: Checker, example: Example) -> list[Che
             raise InputError(f"{where}returned {_kind(check)} among its checks; each must be a Check.")
         if not isinstance(check.name, str) or not check.name.strip():
             raise InputError(f"{where}returned a Check whose name is {check.name!r}; a text is needed.")
+        try:
+            sendable(check.name)
+        except ValueError as error:
+            raise InputError(f"{where}returned a Check whose name is {check.name!r}: {error}.") from None
         if not isinstance(check.passed, bool):
             raise InputError(
                 f"{where}returned a Check '{check.name}' whose 'passed' is {_kind(check.passed)}; put it into bool(...)."

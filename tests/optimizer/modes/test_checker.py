@@ -217,6 +217,7 @@ def test_the_function_cannot_change_the_examples() -> None:
         ([], "returned no checks"),
         ([Check("a", True), Check("a", False)], "two checks named 'a'"),
         (Check("", True), "name is ''"),
+        (Check("gree\ud83dting", True), r"name is 'gree\ud83dting': half a surrogate pair at character 5 is no text"),
         (Check("a", 1), "'passed' is a value of type int; put it into bool"),  # type: ignore[arg-type]
         (Check("a", None), "'passed' is None"),  # type: ignore[arg-type]
         (Check("a", True, 3), "reason is a value of type int"),  # type: ignore[arg-type]
