@@ -35,6 +35,8 @@ _FORM_WORDS = (
     "questions example examples user asks when then that this with from only more less than must should"
 )
 _ORDER_TO_SELF = re.compile(r"^(?:instruction\s*:\s*|you\s+(?:must|should|need\s+to)\s+|please\s+)", re.IGNORECASE)
+_NOT_FIRST = re.compile(r"^not\s+(?!only\b)", re.IGNORECASE)
+"""What is left of "You must not name a price"."""
 _PAST = re.compile(r"^(?:the|this|that|your)\s+(?:output|answer|response|writer|reply)\b", re.IGNORECASE)
 
 
@@ -101,7 +103,7 @@ class GeneratorNoteTaker(NoteAgent):
         Raises:
             ValueError: They do not; the message is told to the model.
         """
-        text = _ORDER_TO_SELF.sub("", " ".join(text.split()).strip(" \"'"))
+        text = _NOT_FIRST.sub("do not ", _ORDER_TO_SELF.sub("", " ".join(text.split()).strip(" \"'")))
         text = f"{text[:1].upper()}{text[1:]}"
         if _PAST.match(text):
             raise ValueError('"instruction" must say what to do, beginning with a verb or "When the request asks for"')

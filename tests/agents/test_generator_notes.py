@@ -71,6 +71,8 @@ async def test_the_loop_can_use_it_like_any_note_taker() -> None:
         ("end with what the request gives", "End with what the request gives."),
         ("Instruction: End with what the request gives.", "End with what the request gives."),
         ("You must end with what the request gives!", "End with what the request gives!"),
+        ("You must not add words after what the request gives.", "Do not add words after what the request gives."),
+        ("You should never add words to it.", "Never add words to it."),
         ("When the request asks for an exact number of words, count them.",) * 2,
         ("Repeat the requested phrase exactly as it is written.",) * 2,
     ],
