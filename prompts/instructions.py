@@ -41,6 +41,8 @@ not taken for an order either."""
 _DROPPED = re.compile(r"^(?:ever|actually|really|in fact|anywhere)\s+", re.IGNORECASE)
 _FORGETS = re.compile(r"^(?:fail|forget|neglect|omit)\s+to\s+", re.IGNORECASE)
 _NOT = re.compile(r"^not\s+", re.IGNORECASE)
+_NOT_ONLY = re.compile(r"^not\s+only\b.*\bbut\b", re.IGNORECASE)
+"""Such a "not" denies nothing: without it the opposite is not said."""
 _IS_WRITTEN = re.compile(rf"it|.*\b(?:{_WRITTEN})", re.IGNORECASE)
 _NEGATED = re.compile(r"\b(?:no|not|never|none|nothing|nobody|neither|without)\b|n't\b", re.IGNORECASE)
 _REFERS_BACK = re.compile(r"\b(?:it|its|itself)\b", re.IGNORECASE)
@@ -81,6 +83,8 @@ def _turned(text: str, is_fault: bool) -> str | None:
 
 def _what_it_does(who: str, what: str, is_fault: bool) -> str | None:
     what = _DROPPED.sub("", what)
+    if _NOT_ONLY.match(what):
+        return None
     if is_fault and _FORGETS.match(what):
         what, is_fault = _FORGETS.sub("", what), False
     elif _NOT.match(what):
@@ -95,6 +99,8 @@ def _what_it_does(who: str, what: str, is_fault: bool) -> str | None:
 
 
 def _must(who: str, verb: str, what: str, is_fault: bool) -> str | None:
+    if _NOT_ONLY.match(what):
+        return None
     if _NOT.match(what):
         what, is_fault = _NOT.sub("", what), not is_fault
     if is_fault and _NEGATED.search(what):

@@ -64,6 +64,8 @@ def test_a_fault_becomes_its_prohibition(question: str, instruction: str) -> Non
         "Does the summary's tone fit?",
         "Is the summary of the article short?",
         "Is it clear from the reply what to do?",
+        "Does the reply not only answer the question but also advertise?",
+        "Is the reply not only short but also kind?",
         "Can a child follow the reply?",
         "Is every claim supported?",
         "Does the reply thank the customer? Does it apologise?",
