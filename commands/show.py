@@ -171,6 +171,8 @@ class _Telling:
         self._told.add(lesson.id)
         if lesson.reason and lesson.status != "applied" and lesson.reason not in told:
             yield indent + 2, f"{(lesson.status or 'because').capitalize()}: {lesson.reason}"
+        if lesson.recalled:
+            yield indent + 2, "It was in the lesson memory, and was tried before a note was taken."
         if lesson.requirement:
             words = next((each.question_text for each in lesson.cases if each.question_text), None)
             asked = f'"{words}"' if words else lesson.requirement

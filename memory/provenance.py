@@ -11,7 +11,7 @@ It is read from a run directory, finished or not. Nodes are named ``kind:name`` 
   ``no_note`` says why no lesson could be drawn from it.
 - **lesson**: ``text``, ``direction``, ``class`` (``promptable`` or ``computational``), ``class_reason``, ``status``,
   ``reason``, ``support``; ``requirement``, the question or check that it states as it is, and ``stated_by`` (``words``,
-  ``model`` or ``quotation``), where no note-taker drew it. A note that says what a lesson says already has the status ``absorbed``. ``no_edit`` says why
+  ``model`` or ``quotation``), where no note-taker drew it; ``recalled`` (true) where it came from a lesson memory. A note that says what a lesson says already has the status ``absorbed``. ``no_edit`` says why
   no edit for it passed the guards.
 - **edit**: ``number``, ``old``, ``new``, ``iteration``, ``status`` (``accepted``, ``rejected``, ``failed its trial``,
   ``taken out again``, ``not tried``), ``reason``; its ``trial``; its ``pruning``.
@@ -158,11 +158,13 @@ class _Builder:
     def _on_learned(self, event: Row) -> None:
         self._set_lesson(event["lesson"])
 
-    _on_recalled = _on_learned
+    def _on_recalled(self, event: Row) -> None:
+        """A lesson of the lesson memory that is tried; its evidence stayed with the runs that it is from."""
+        self._set_lesson(event["lesson"] | {"recalled": True})
 
     def _set_lesson(self, row: Row) -> str:
         known = {name: row.get(name) for name in ("text", "direction", "dimension", "status", "reason")}
-        known |= {name: row[name] for name in ("requirement", "stated_by") if row.get(name)}
+        known |= {name: row[name] for name in ("requirement", "stated_by", "recalled") if row.get(name)}
         known |= {"class": row.get("kind", "promptable"), "class_reason": row.get("kind_reason")}
         evidence = list(row["evidence"])
         return self._node("lesson", row["id"], evidence=evidence, support=len(evidence), **known)

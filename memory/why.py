@@ -88,6 +88,8 @@ class LessonStory:
     support: int | None
     requirement: str | None
     """The question or check that it states in its own words; None where a note-taker drew it."""
+    recalled: bool
+    """Whether it came from a lesson memory and was tried before any note was taken."""
     cases: tuple[CaseStory, ...]
 
 
@@ -361,5 +363,6 @@ def _lesson_story(graph: nx.DiGraph, node: str, text: str, then: Sequence[str] |
         text=text,
         said=len(mine & theirs) / len(mine) if mine else 0.0,
         reason=row.get("reason") or row.get("no_edit") or row.get("class_reason"),
+        recalled=bool(row.get("recalled")),
         cases=tuple(cases),
     )

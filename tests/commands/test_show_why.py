@@ -125,3 +125,18 @@ def test_why_and_graph_work_before_a_run_is_finished(show: Any, world: Any, tmp_
     assert done.code == 0 and "of the accepted prompt so far (the run is not finished) (version" in done.out
     assert show(str(tmp_path / "run"), "--graph", str(tmp_path / "graph.json")).code == 0
     assert show(str(tmp_path / "run")).code == 2
+
+
+def test_a_sentence_that_an_earlier_run_learned_is_said_to_be_from_the_memory(
+    show: Any, make_letters: Any, tmp_path: Path
+) -> None:
+    letters = make_letters()
+    for name in ("first", "second"):
+        letters.tune(tmp_path / name, memory=str(tmp_path / "memory"))
+    told = [
+        " ".join(show(str(tmp_path / name), "--why", "Open with words").out.split()) for name in ("first", "second")
+    ]
+    said = "Open with words of welcome. It was in the lesson memory, and was tried before a note was taken."
+    assert [said in each for each in told] == [False, True]
+    found = json.loads(show(str(tmp_path / "second"), "--why", "Open with words", "--json").out)
+    assert [each["recalled"] for each in found["edits"][0]["lessons"]] == [True]
