@@ -15,6 +15,7 @@ from ...agents.generator import Generated, Generator
 from ...agents.judging import Judging
 from ...evaluation.scoring import ExampleScore, score_examples
 from ...models.base import Model
+from ...models.budget import count
 from ...prompts.checklist import Checklist, Question
 from ...prompts.comments import Comment, comments_on, told
 from ...prompts.errors import InputError
@@ -70,6 +71,8 @@ class GeneratorSubject:
     say: Callable[[str], None]
     """Told what cannot be had."""
     _own: dict[str, Checklist] = field(default_factory=dict, init=False)
+    _cut_off: set[str] = field(default_factory=set, init=False)
+    """Examples whose output was too long when that was told."""
 
     async def observe(
         self, draft: Draft, examples: Sequence[Example], on_done: Callable[[int, int], None] | None = None
@@ -82,6 +85,7 @@ class GeneratorSubject:
             ModelError: An endpoint refuses every call or is down.
         """
         generated = await replace(self.generator, prompt=draft.prompt).generate(examples, on_done)
+        self._tell_cut_off(generated)
         if isinstance(self.generator.model, AnswersWithRecords):
             shown = self.generator.model.shown
             generated = [each if each.error else replace(each, example=shown(each.example)) for each in generated]
@@ -140,6 +144,16 @@ class GeneratorSubject:
                     for question in checklist.questions
                 ]
         return verdicts
+
+    def _tell_cut_off(self, generated: Sequence[Generated]) -> None:
+        """Say that outputs are unfinished, once; they are judged as they are."""
+        found = {each.example.id for each in generated if each.cut_off}
+        if found and not self._cut_off:
+            self._cut_off.update(found)
+            self.say(
+                f"{len(found)} of {count(len(generated), 'output')} {'ends' if len(found) == 1 else 'end'} where "
+                f"max_output_tokens ({self.generator.max_tokens}) cut them off, and are judged as they are"
+            )
 
     async def _write_questions(self, examples: Sequence[Example]) -> None:
         missing = [example for example in examples if example.id not in self._own]

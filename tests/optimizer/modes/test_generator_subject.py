@@ -11,7 +11,7 @@ from askance.agents.example_questions import ExampleQuestions
 from askance.agents.generator import Generator
 from askance.agents.judging import Judging
 from askance.evaluation.scoring import Coverage, coverage
-from askance.models.base import ModelError, Request
+from askance.models.base import Answer, ModelError, Request
 from askance.models.gateway import Gateway, RetryPolicy
 from askance.optimizer.modes.checker import Check, load_checker
 from askance.optimizer.modes.generator import GeneratorSubject, OutputJudge
@@ -61,6 +61,7 @@ class Office:
         self.seen: list[Coverage] = []
         self.said: list[str] = []
         self.letters: dict[str, str | ModelError] = {name: f"Dear {name}!" for name in "xyz"}
+        self.too_long = ""
         self.opinion: dict[tuple[str, str], float | ModelError] = {}
         self.writer = (Clerk if records else ScriptedModel)(self.write, name="the/writer")
         self.judge = ScriptedModel(self.answer, name="the/judge")
@@ -79,7 +80,10 @@ class Office:
     def write(self, request: Request) -> Reply:
         name = request.messages[-1][1].removeprefix("Letter [")[0]
         letter = self.letters[name]
-        return letter if isinstance(letter, ModelError) else f"{letter} {request.messages[0][1].count('+') * '+'}"
+        if isinstance(letter, ModelError):
+            return letter
+        finish = "length" if name in self.too_long else "stop"
+        return Answer(f"{letter} {request.messages[0][1].count('+') * '+'}", finish=finish)
 
     def answer(self, request: Request) -> Reply:
         text = "\n".join(content for _, content in request.messages)
@@ -199,6 +203,14 @@ async def test_a_first_output_that_the_judge_says_nothing_of_is_one_missing_verd
     seen = await office.look()
     assert [each.status for each in seen.verdicts] == ["api_error", "ok"]
     assert overall(seen) == [None, pytest.approx(0.9, abs=1e-4), None]
+
+
+async def test_outputs_that_were_cut_off_are_judged_as_they_are_and_told_once() -> None:
+    office = Office()
+    office.too_long = "yz"
+    assert overall(await office.look()) == pytest.approx([0.9, 0.9, 0.9], abs=1e-4)
+    await office.look(Draft(Prompt("Write. +")))
+    assert office.said == ["2 of 3 outputs end where max_output_tokens (100) cut them off, and are judged as they are"]
 
 
 @pytest.mark.parametrize("checked", [False, True])
