@@ -92,9 +92,10 @@ def _check(item: pytest.Item, arguments: dict[str, Any]) -> Regression:
         named = [f"{name} (or {BROUGHT[name]})" if name in BROUGHT else name for name in missing]
         pytest.fail(f"askance: {', '.join(named)} must be given.", pytrace=False)
     given = {name: _beside(item.path.parent, name, value) for name, value in arguments.items()}
+    given["update"] = bool(given.get("update")) or item.config.getoption("--askance-update")
     found, problem = None, ""
     try:
-        found = check_regression(update=item.config.getoption("--askance-update"), **given)
+        found = check_regression(**given)
     except AskanceError as error:
         problem = str(error)  # failed below, so that the report shows the sentence and no chain of errors
     if found is None:

@@ -259,6 +259,14 @@ def test_the_fixture_takes_rows_and_returns_the_comparison(project: Project) -> 
     project.run().assert_outcomes(passed=1)
 
 
+def test_a_test_may_say_itself_that_the_baseline_is_to_be_written(project: Project) -> None:
+    project.test(more=", update=True")
+    project.run().stdout.fnmatch_lines(["askance: *base.json: baseline of 12 examples written, mean score 0.900."])
+    project.run("--askance-update").assert_outcomes(passed=1)
+    project.test(more=", update=False")
+    project.run().assert_outcomes(passed=1)
+
+
 def test_a_failing_body_still_fails_and_arguments_are_checked(project: Project) -> None:
     project.test(body="assert False")
     project.run("--askance-update").assert_outcomes(failed=1)
