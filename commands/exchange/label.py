@@ -10,6 +10,7 @@ import click
 
 from ...labelling.label import Labelled, label
 from ...labelling.options import LabelOptions
+from ...memory.run_directory import JUDGE_FILE, RunDirectory
 from ...prompts.errors import as_typed
 from ..options import GroupedCommand, common_options, config_option, need, settings, settings_options
 from ..output import echo_json
@@ -72,6 +73,12 @@ def _tell(found: Labelled, judges: tuple[str, ...], checklist: str | None) -> No
     if not found.passed or not found.failed:
         echo("Both labels are needed: a judge learns from what passes and what fails.")
     echo(found.enough)
-    run = next((each for each in judges if Path(each).is_dir()), None)
+    run = next((each for each in judges if _is_of_run(Path(each))), None)
     how = f"--from {as_typed(run)}" if run else f"--checklist {as_typed(checklist or 'CHECKLIST')} --model MODEL"
     echo(f"Next: askance align {as_typed(found.output)} {how} --run RUN")
+
+
+def _is_of_run(judge: Path) -> bool:
+    """Whether a judge is in the directory of its run, from which ``align`` can go on; a trained scorer has none."""
+    folder = judge if judge.is_dir() else judge.parent
+    return (judge.is_dir() or judge.name == JUDGE_FILE) and RunDirectory(folder).config_file.is_file()

@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 
 import askance
+from askance.commands.exchange.label import _tell
+from askance.labelling.label import Labelled
 from askance.prompts.errors import InputError
 
 from .conftest import examples
@@ -145,6 +147,26 @@ def test_judges_decide_the_order_and_their_agreement_is_shown(begin: Any, place:
     done = one.end()
     assert "m/one agrees with people on" in done.stdout
     assert "the judges disagree or the judge is unsure or questions are untested; every third" in one.order
+
+
+def test_align_is_to_go_on_from_a_judge_that_has_its_run_and_from_no_other(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scorer, run = tmp_path / "scorer", tmp_path / "run"
+    for folder in (scorer, run):
+        folder.mkdir()
+        (folder / "judge.yaml").touch()
+    (run / "config.yaml").touch()
+    counts = {"labelled": 2, "passed": 1, "failed": 1, "answers": 0, "comments": 0, "skipped": 0}
+    files = {"output": Path("out.jsonl"), "labels": Path("out.labels.jsonl")}
+    done = Labelled(**counts, **files, rater="me", added=2, outputs=2, more=0, enough="", agreement=None)
+    judges = [(scorer,), (scorer / "judge.yaml",), (scorer, run), (run / "judge.yaml",), (run / "verdicts.jsonl",)]
+    for each in judges:
+        _tell(done, tuple(map(str, each)), None)
+    said = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Next:")]
+    usual = "--checklist CHECKLIST --model MODEL"
+    hows = [usual, usual, f"--from {run}", f"--from {run / 'judge.yaml'}", usual]
+    assert said == [f"Next: askance align out.jsonl {how} --run RUN" for how in hows]
 
 
 def test_what_was_labelled_is_what_align_reads(begin: Any, place: Path, cli: Any, sandbox: Path) -> None:
