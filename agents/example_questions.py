@@ -20,6 +20,7 @@ from ..prompts.verdicts import VerdictColumns, fields_of
 from .agent import Agent
 from .buying import Estimate, all_together
 from .evaluator import Evaluator
+from .judging import Judging
 from .question_writer import wording
 
 DIMENSION = "instructions"
@@ -159,9 +160,14 @@ async def judge_by_own(
     return verdicts
 
 
-def estimate_unwritten(examples: Sequence[Example], prompt: Prompt, repeat: int) -> Estimate:
-    """What writing questions for examples and asking them takes, counted as :data:`MOST` each, one call a question."""
-    verdicts = MOST * len(examples) * repeat
+def estimate_unwritten(examples: Sequence[Example], prompt: Prompt, judging: Judging) -> Estimate:
+    """What writing questions for examples and asking them takes, counted as :data:`MOST` each.
+
+    Where p_yes is ``auto``, log-probabilities are assumed, as :meth:`Evaluator.estimate` does.
+    """
+    times = judging.repeat * (judging.samples if judging.p_yes == "sampled" else 1)
+    asked = times * (1 if judging.mode == "batched" else MOST)
     length = sum(len(each.input) + len(prompt.text) for each in examples) // 4 + 50
-    writing = len({each.input for each in examples})
-    return Estimate(verdicts, verdicts + writing, 0, (MOST + 1) * length, None if examples else 0.0)
+    calls = asked * len(examples) + len({each.input for each in examples})
+    verdicts = MOST * len(examples) * judging.repeat
+    return Estimate(verdicts, calls, 0, (asked + 1) * length, None if examples else 0.0)

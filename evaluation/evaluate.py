@@ -143,7 +143,7 @@ class EvaluationJob:
                     return asked.estimate(self.examples)
                 own = await self._write(models, StoredAnswers(store), {})
                 left = [each for each in self.examples if each.id not in own]
-                found = estimate_unwritten(left, self.prompt, self.settings.repeat)
+                found = estimate_unwritten(left, self.prompt, self.settings.judging)
                 for each in self.examples:
                     if each.id in own:
                         found += replace(asked, checklist=own[each.id]).estimate([each])

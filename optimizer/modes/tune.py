@@ -178,7 +178,7 @@ class Tune:
         if job.checklist is not None:
             shown = writer.foreseen(job.examples)
             return found + Evaluator(gateway, judge, prompt, job.checklist, options.judging).estimate(shown)
-        return found + estimate_unwritten(job.examples, prompt, options.repeat)
+        return found + estimate_unwritten(job.examples, prompt, options.judging)
 
 
 def _plain_lines(bench: Bench, options: TuneOptions, helper: Model) -> PlainLines | None:

@@ -62,6 +62,22 @@ def test_the_writer_writes_the_judge_judges_and_a_second_run_buys_nothing(colour
     assert len(colours.asked) == 8
 
 
+@pytest.mark.parametrize(
+    ("how", "calls"),
+    [
+        ((), 4 + 24),
+        (("--repeat", "2", "--temperature", "0.5"), 4 + 48),
+        (("--mode", "batched"), 4 + 4),
+        (("--p-yes", "sampled", "--samples", "8"), 4 + 192),
+    ],
+    ids=["one by one", "repeated", "together", "sampled"],
+)
+def test_a_dry_run_counts_calls_as_the_judge_will_be_asked(colours: Colours, how: tuple[str, ...], calls: int) -> None:
+    code, out, _ = colours.judge("--own-questions", "--dry-run", *how)
+    assert code == 0 and colours.asked == []
+    assert f" {calls} API calls" in out
+
+
 def test_the_command_line_chooses_whose_questions_are_asked_whatever_the_file_says(colours: Colours) -> None:
     Path("own.yaml").write_text("own_questions: true\nwriter: openai/writer\nown_decay: 0.8\n", encoding="utf-8")
     Path("list.yaml").write_text("checklist: checklist.yaml\nweights: nowhere.json\n", encoding="utf-8")
