@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from ..memory.result_parts import LearnedRecord
     from ..memory.why_question import QuestionStory
 
+FOUND = {"memory": "from the lesson memory", "contrast": "from what rejected outputs do and accepted ones do not"}
+"""How a question was found that comes from no comment of this run, by its origin."""
 MOST_SET_ASIDE = 5
 """Questions that did not join which are shown; the others are counted."""
 MOST_SHOWN = 6
@@ -97,11 +99,7 @@ def _from(each: LearnedRecord) -> str:
     others = len(each.comments) - 1
     said += [count(others, "more comment")] if others > 0 else []
     if not each.sources:
-        found = {
-            "memory": "from the lesson memory",
-            "contrast": "from what rejected outputs do and accepted ones do not",
-        }
-        return found.get(each.origin, "") + (f"; there from {' and '.join(said)}" if said else "")
+        return FOUND.get(each.origin, "") + (f"; there from {' and '.join(said)}" if said else "")
     on = f"{count(len(each.sources), 'example')} ({named(each.sources, MOST_NAMES)})"
     return f"from {' and '.join(said)}, on {on}" if said else f"from {on}"
 
@@ -132,6 +130,8 @@ def question_lines(story: QuestionStory) -> Iterator[tuple[int, str]]:
         return
     fate = {"accepted": "Learned", "waiting": "Not decided yet"}.get(story.status, f"Not learned: {story.reason}")
     yield 0, f"{fate}. It was proposed in iteration {story.iteration}."
+    if found := FOUND.get(story.origin):
+        yield 2, f"It comes {found}"
     for comment in story.comments:
         on = f", on {named(comment.examples, MOST_ON)}" if comment.examples else ""
         yield 2, f"From the comment “{comment.text}”{on}"

@@ -10,6 +10,8 @@ from typing import Any
 import networkx as nx
 import pytest
 
+from askance.commands.learned import question_lines
+from askance.memory.why_question import QuestionStory
 from askance.models.base import Request
 
 RULE = "Answer no if the output gives a wrong name."
@@ -140,3 +142,17 @@ def test_a_sentence_that_an_earlier_run_learned_is_said_to_be_from_the_memory(
     assert [said in each for each in told] == [False, True]
     found = json.loads(show(str(tmp_path / "second"), "--why", "Open with words", "--json").out)
     assert [each["recalled"] for each in found["edits"][0]["lessons"]] == [True]
+
+
+@pytest.mark.parametrize(
+    ("origin", "said"),
+    [
+        ("memory", "It comes from the lesson memory"),
+        ("contrast", "It comes from what rejected outputs do and accepted ones do not"),
+    ],
+)
+def test_a_question_that_comes_from_no_comment_of_the_run_says_where_from(origin: str, said: str) -> None:
+    story = QuestionStory("polite", "Is it polite?", "yes", origin, 1, "accepted", None)
+    assert (2, said) in list(question_lines(story))
+    of_a_comment = QuestionStory("polite", "Is it polite?", "yes", "comment", 1, "accepted", None)
+    assert not any("It comes" in text for _, text in question_lines(of_a_comment))
