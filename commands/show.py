@@ -275,6 +275,8 @@ def command(run: str, diff: bool, sentence: str | None, file: str | None, as_jso
     """
     if (diff, sentence is not None, file is not None).count(True) > 1:
         raise click.UsageError("--diff, --why and --graph do not go together.")
+    if as_json and (diff or file is not None):
+        raise click.UsageError(f"--json does not go with {'--diff' if diff else '--graph'}.")
     if sentence is not None:
         tell_why(run, sentence, as_json=as_json)
         return

@@ -22,6 +22,8 @@ def command(before: str, after: str | None, by: str | None, only_patch: bool, as
 
     Nothing is asked of a model: scores are compared on the examples that were test examples of both.
     """
+    if only_patch and as_json:
+        raise click.UsageError("--patch and --json do not go together.")
     found = run_difference(before, after, by=by)
     if only_patch:
         click.echo(found.patch, nl=False)

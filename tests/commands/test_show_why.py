@@ -104,6 +104,8 @@ def test_the_graph_is_written_in_the_format_of_its_ending(show: Any, run: str, t
     [
         (["--graph", "graph.gexf"], "--graph graph.gexf: the name must end in .json (node-link data) or .graphml."),
         (["--graph", "graph.json", "--diff"], "--diff, --why and --graph do not go together."),
+        (["--graph", "graph.json", "--json"], "--json does not go with --graph."),
+        (["--diff", "--json"], "--json does not go with --diff."),
         (["--why", ""], "There is no word in the sentence"),
     ],
 )

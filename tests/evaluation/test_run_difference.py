@@ -147,6 +147,8 @@ def test_an_example_of_which_a_text_is_another_is_not_the_same(runs: tuple[Path,
 def test_the_command_prints_tables_json_or_the_patch_alone(runs: tuple[Path, Path], cli: Any, sandbox: Path) -> None:
     code, out, _ = cli("diff", *runs)
     assert code == 0 and "test examples that both were measured on" in out
+    code, out, err = cli("diff", runs[0], "--patch", "--json")
+    assert (code, out) == (2, "") and "--patch and --json do not go together." in err
     code, out, _ = cli("diff", runs[0], "--patch")
     assert code == 0 and out == (runs[0] / "changes.diff").read_text()
     code, out, _ = cli("diff", *runs, "--json")
