@@ -40,12 +40,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import BaseModel
+
 from ..prompts.checklist import Checklist, marked
 from ..prompts.errors import InputError
 from ..prompts.examples import Example
 from ..prompts.lessons import Edit
 from ..prompts.prompt import EditRefusedError, Prompt
-from ..prompts.rows import read_rows, write_whole
+from ..prompts.rows import read_rows, validate_row, write_whole
 from .journal import read_events
 from .run_directory import RunDirectory, read_exactly
 
@@ -79,6 +81,14 @@ def build_graph(run: str | Path) -> nx.DiGraph:
                 f"writes it ({error})."
             ) from None
     return builder.finish()
+
+
+class _Written(BaseModel):
+    """A row of ``outputs.jsonl``."""
+
+    version: int
+    example: str
+    output: str | None
 
 
 class _Builder:
@@ -309,11 +319,12 @@ class _Builder:
                 row.update({name: text for name, text in texts.items() if text})
         return graph
 
-    def _written(self) -> dict[tuple[int | None, str], str | None]:
+    def _written(self) -> dict[tuple[int, str], str | None]:
         """What a generator wrote, by version and example, as far as it was kept."""
         kept = self._directory.path / "verdicts" / "outputs.jsonl"
-        rows = (row for _, row in read_rows(kept)) if kept.is_file() else ()
-        return {(row.get("version"), row.get("example", "")): row.get("output") for row in rows}
+        numbered = read_rows(kept) if kept.is_file() else ()
+        rows = [validate_row(_Written, row, f"{kept}, line {number}") for number, row in numbered]
+        return {(each.version, each.example): each.output for each in rows}
 
     def _add_questions(self, checklist: Checklist | None, examples: Mapping[str, Example]) -> None:
         """The worth of those that were learned, the examples of their comments, and the questions of the start."""

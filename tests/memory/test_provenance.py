@@ -398,6 +398,10 @@ def test_a_failure_of_a_generator_stands_with_what_it_wrote_and_not_with_an_outp
     for row in failures:
         assert row["output"].startswith(f"This is [{row['example']}]."), "what the version that failed wrote"
     (tmp_path / "run" / "result.json").unlink()
-    (tmp_path / "run" / "verdicts" / "outputs.jsonl").unlink()
+    outputs = tmp_path / "run" / "verdicts" / "outputs.jsonl"
+    outputs.write_text('{"version": 0, "example": "e004", "output": 5}\n')
+    with pytest.raises(InputError, match=r"outputs\.jsonl, line 1: field 'output'"):
+        build_graph(tmp_path / "run")
+    outputs.unlink()
     found = build_graph(tmp_path / "run")
     assert not any("output" in row for _, row in found.nodes(data=True)), "where it was not kept it is not made up"
