@@ -312,6 +312,17 @@ def test_the_data_of_the_examples_holds_every_verdict_and_cannot_leave_its_eleme
     assert first[0] == round(200 * by_pair[rows["ids"][0], rows["questions"][0][1]])
 
 
+@pytest.mark.parametrize("good", ["yes", "no"])
+def test_what_is_wanted_of_a_generator_is_said_as_the_questions_are_meant(make_letters, tmp_path, good):
+    letters = make_letters()
+    greeting, signature = letters.checklist.questions
+    asked = (greeting.model_copy(update={"good": good}), signature)
+    checklist = letters.checklist.model_copy(update={"questions": asked})
+    letters.tune(tmp_path / "run", judge=letters.model("letters/judge"), checklist=checklist, max_iterations=1)
+    text = Text(write_report(tmp_path / "run")).text
+    assert f"1 is wanted{', and 0 where yes is a fault' if good == 'no' else ''}. The yes rate" in text
+
+
 def test_an_output_of_the_data_does_not_stand_beside_what_a_generator_wrote(make_letters, tmp_path):
     class Answered(make_letters):
         @property
