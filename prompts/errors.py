@@ -17,6 +17,14 @@ class AskanceError(Exception):
 
     exit_code = 1
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As it is, also where it is made of more than its message: it may come from a process on another machine."""
+        return _with_args, (type(self), self.args), vars(self)
+
+
+def _with_args(kind: type[AskanceError], args: tuple[Any, ...]) -> AskanceError:
+    return kind.__new__(kind, *args)
+
 
 class InputError(AskanceError):
     """Bad input or usage: names the file, line and field where there is one."""

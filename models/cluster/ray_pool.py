@@ -308,5 +308,5 @@ async def _reply(message: Any) -> Any:
 
 def _from_there(worker: _Worker, error: AskanceError) -> AskanceError:
     """An error that ends the run, with the machine that it comes from."""
-    kind = InputError if isinstance(error, InputError) else AskanceError
+    kind = InputError if error.exit_code == InputError.exit_code else AskanceError
     return kind(f"On {worker.place}: {error}")

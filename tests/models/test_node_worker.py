@@ -14,7 +14,7 @@ import pytest
 from askance import __version__
 from askance.models.base import Answer, ModelError, Parameters, Request, make_request
 from askance.models.cluster.node_worker import NodeWorker
-from askance.models.cluster.ray_pool import RayPool
+from askance.models.cluster.ray_pool import RayPool, _from_there, _Worker
 from askance.models.session import ModelOptions, session
 from askance.prompts.errors import AskanceError, InputError, MissingExtraError
 from askance.prompts.prompt import Framing
@@ -69,6 +69,19 @@ async def test_failures_are_outcomes_that_arrive_as_they_are() -> None:
     assert (found[1].retry, found[1].retry_after, found[1].status) == (True, 3.0, 429) and "slow down" in str(found[1])
     assert isinstance(found[2], InputError) and "is another model there" in str(found[2])
     assert isinstance(found[3], InputError) and "is no model name" in str(found[3])
+
+
+async def test_a_package_that_is_missing_on_another_machine_is_said_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def missing(_: Request) -> Answer:
+        raise MissingExtraError("local", "xllamacpp")
+
+    async with worker_at("http://127.0.0.1:9/v1") as (worker, identity):
+        monkeypatch.setattr(worker._models.get("openai/m"), "answer", missing)
+        await worker.take([(1, "openai/m", identity, request("text"))])
+        found = pickle.loads(pickle.dumps(await outcomes(worker, 1)))[1]
+    assert isinstance(found, MissingExtraError) and "pip install 'askance[local]'" in str(found)
+    said = _from_there(_Worker(None, {"NodeManagerAddress": "10.0.0.2"}, True), found)
+    assert isinstance(said, InputError) and str(said).startswith("On 10.0.0.2: This needs the package xllamacpp")
 
 
 async def test_what_nobody_foresaw_is_a_failure_and_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
