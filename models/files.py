@@ -16,6 +16,8 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from ..prompts.errors import AskanceError
+
 logger = logging.getLogger(__name__)
 
 CHUNK_BYTES = 1 << 20
@@ -97,15 +99,28 @@ def _memo_path(path: Path) -> Path:
 
 
 def made_whole(folder: Path, make: Callable[[Path], None]) -> None:
-    """Have ``make`` put files into a folder that is there whole or not at all, whatever happens meanwhile."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".part-") as work:
-        part = Path(work) / "made"
-        part.mkdir()
-        make(part)
-        try:
-            os.replace(part, folder)
-        except OSError:  # another process was faster
-            if not folder.is_dir():
-                raise
-            shutil.rmtree(part)
+    """Have ``make`` put files into a folder that is there whole or not at all, whatever happens meanwhile.
+
+    Raises:
+        AskanceError: There is no room, or the folder cannot be written.
+    """
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".part-") as work:
+            part = Path(work) / "made"
+            part.mkdir()
+            make(part)
+            _put(part, folder)
+    except OSError as error:
+        raise AskanceError(
+            f"{folder}: could not be made ({error.strerror or error}). Make room there, or set ASKANCE_CACHE to another folder."
+        ) from error
+
+
+def _put(part: Path, folder: Path) -> None:
+    try:
+        os.replace(part, folder)
+    except OSError:  # another process was faster
+        if not folder.is_dir():
+            raise
+        shutil.rmtree(part)

@@ -147,12 +147,7 @@ def convert(path: Path, folder: Path, longest: int) -> None:
     prompts = [tokenizer.encode(shape.text([("user", each)]), add_special_tokens=False).ids for each in PROMPTS]
     shape = replace(shape, first=prompts[0][0])
     turn = _rotation(shape.width)
-    embeddings = np.lib.format.open_memmap(
-        folder / EMBEDDINGS, "w+", np.float16, (file.rows("token_embd.weight"), shape.width)
-    )
-    for rows in _slices(len(embeddings)):
-        embeddings[rows] = turn(file.tensor("token_embd.weight", rows))
-    embeddings.flush()
+    _write_embeddings(file, shape, turn, folder / EMBEDDINGS)
     sample = SamplePrompts(shape, prompts, lambda token: file.tensor("token_embd.weight", slice(token, token + 1)))
     with (folder / WEIGHTS).open("wb") as weights:
         graph = Graph(weights)
@@ -168,6 +163,16 @@ def convert(path: Path, folder: Path, longest: int) -> None:
         _head(graph, file, shape, turn)
         graph.save(folder / HEAD)
     (folder / ABOUT).write_text(json.dumps(asdict(shape), ensure_ascii=False), encoding="utf-8")
+
+
+def _write_embeddings(file: GgufFile, shape: Shape, turn: Callable[[Floats], Floats], path: Path) -> None:
+    """Written, not mapped: on a full disk the system ends a process that writes into a mapped file."""
+    count = file.rows("token_embd.weight")
+    with path.open("wb") as written:
+        about = {"descr": "<f2", "fortran_order": False, "shape": (count, shape.width)}
+        np.lib.format.write_array_header_1_0(written, about)
+        for rows in _slices(count):
+            written.write(turn(file.tensor("token_embd.weight", rows)).astype("<f2").tobytes())
 
 
 def _write_tokenizer(file: GgufFile, path: Path) -> Any:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...prompts.errors import InputError, MissingExtraError, import_optional
+from ...prompts.errors import AskanceError, InputError, MissingExtraError, import_optional
 from ..embedded import available_threads
 from ..files import cache_directory, made_whole
 from .onnx_decoder import ABOUT, DECODER, EMBEDDINGS, FIRST, FORM, HEAD, TOKENIZER, CannotReadError, convert
@@ -64,16 +64,22 @@ def made_ready(name: str, path: Path, sha256: str) -> Path:
     """Where a GGUF file is in ONNX Runtime's form, which is made the first time (some two minutes of two cores, twice as large as the file).
 
     Raises:
-        MissingExtraError: A package is not installed. InputError: It cannot read this kind of model.
+        MissingExtraError: A package is not installed. InputError: It cannot read this kind of model, or the file is damaged.
+        AskanceError: There is no room for what is made.
     """
     folder = cache_directory() / "onnx" / f"{sha256}-{FORM}"
     if not folder.is_dir():
         logger.info("%s: making it ready for ONNX Runtime, which takes some minutes the first time", name)
         try:
             made_whole(folder, lambda part: convert(path, part, CONTEXT))
-        except (CannotReadError, KeyError, TypeError, ValueError, OSError) as error:
+        except AskanceError:
+            raise
+        except Exception as error:  # gguf raises whatever a damaged file leads it to
+            again = (
+                "" if isinstance(error, CannotReadError) else " If the file is damaged or cut short, fetch it again."
+            )
             raise InputError(
-                f"{name}: {path.name} is not read by ONNX Runtime ({error}). It reads models of the kinds Qwen2 and Llama with the "
+                f"{name}: {path.name} is not read by ONNX Runtime ({error}).{again} It reads models of the kinds Qwen2 and Llama with the "
                 "vocabularies of Qwen2 and SmolLM; for others write local/ in place of onnx/."
             ) from error
     return folder

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -17,7 +19,7 @@ from askance.models.reading.onnx_graph import eight_bits
 from askance.models.reading.onnx_reader import load_onnx_reader, made_ready
 from askance.models.reading.reading_model import Reader
 from askance.models.reading.single_precision import PROMPTS, SamplePrompts
-from askance.prompts.errors import InputError
+from askance.prompts.errors import AskanceError, InputError
 
 gguf = pytest.importorskip("gguf", reason="needs gguf: askance[onnx]")
 pytest.importorskip("onnx", reason="needs onnx: askance[onnx]")
@@ -225,6 +227,35 @@ def test_what_it_does_not_read_is_said(tmp_path: Path, fields: dict[str, str], s
     with pytest.raises(InputError, match=rf"onnx/m: other\.gguf is not read by ONNX Runtime \({said}\).* write local/"):
         made_ready("onnx/m", path, "0")
     assert not list((tmp_path / "cache" / "onnx").iterdir())
+
+
+@pytest.mark.parametrize("kept", [4, 24, 100, 1_000, 5_000])
+def test_a_file_that_was_cut_short_is_said(tmp_path: Path, kept: int) -> None:
+    make_file(tmp_path / "m.gguf", "qwen2")
+    whole = (tmp_path / "m.gguf").read_bytes()
+    assert len(whole) > 5_000
+    (tmp_path / "m.gguf").write_bytes(whole[:kept])
+    with pytest.raises(
+        InputError, match=r"onnx/m: m\.gguf is not read .*\. If the file is damaged or cut short, fetch it again"
+    ):
+        made_ready("onnx/m", tmp_path / "m.gguf", "0")
+
+
+def test_a_template_that_is_none_is_said(tmp_path: Path) -> None:
+    make_file(tmp_path / "m.gguf", "qwen2", template="{% for each in messages %}")
+    with pytest.raises(InputError, match=r"onnx/m: m\.gguf is not read by ONNX Runtime \(Unexpected end of template"):
+        made_ready("onnx/m", tmp_path / "m.gguf", "0")
+
+
+def test_a_full_disk_is_said_and_is_no_fault_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    make_file(tmp_path / "m.gguf", "qwen2")
+    monkeypatch.setattr(onnx_reader, "convert", full)
+    with pytest.raises(AskanceError, match=r"could not be made \(No space left on device\)\. Make room there") as error:
+        made_ready("onnx/m", tmp_path / "m.gguf", "0")
+    assert error.type is AskanceError and not list((tmp_path / "cache" / "onnx").iterdir())
 
 
 def test_what_is_made_of_a_file_is_made_once(tmp_path: Path) -> None:
