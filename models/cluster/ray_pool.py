@@ -148,9 +148,10 @@ class RayPool:
     async def close(self) -> None:
         """End the workers, and Ray where it was started here."""
         workers, self._workers = self._workers, []
-        for each in workers:
-            if each.serving is not None:
-                each.serving.cancel()
+        serving = [each.serving for each in workers if each.serving is not None]
+        for task in serving:
+            task.cancel()
+        await asyncio.gather(*serving, return_exceptions=True)  # they ask Ray, which may be gone after this
         closing = [asyncio.wrap_future(each.actor.close.remote().future()) for each in workers if each.is_open]
         if closing:
             await asyncio.wait(closing, timeout=CLOSES_WITHIN)

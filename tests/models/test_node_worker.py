@@ -126,3 +126,24 @@ async def test_models_on_the_workers_are_given_enough_to_go_on_with(monkeypatch:
         assert gateway.concurrency(model) == 3 and model.identity == "openai:http://127.0.0.1:9/v1:m"
         own = RayPool("http://127.0.0.1:9/v1", 10.0, None, None).reach(ScriptedModel(lambda _: "Yes", slots=1))
         assert gateway.concurrency(own) == 256
+
+
+async def test_ray_is_not_ended_while_a_worker_is_still_listened_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    ray, happened = type(sys)("ray"), []
+    ray.kill = lambda actor: happened.append(f"killed {actor}")  # type: ignore[attr-defined]
+    ray.shutdown = lambda: happened.append("shut down")  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "ray", ray)
+
+    async def listening() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(0)
+            happened.append("listened to the end")
+
+    pool, worker = RayPool(None, 10.0, None, None), _Worker("the actor", {}, True)
+    pool._workers, pool._is_ours = [worker], True
+    worker.serving = asyncio.create_task(listening())
+    await asyncio.sleep(0)
+    await pool.close()
+    assert happened == ["listened to the end", "killed the actor", "shut down"]
