@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -142,8 +143,8 @@ def resolve(name: str) -> RegisteredModel | Path:
     if wanted.lower() in by_name:
         return by_name[wanted.lower()]
     if wanted.lower().endswith(".gguf"):
-        path = Path(wanted).expanduser()
-        if path.is_file():
+        path = Path(os.path.expanduser(wanted))
+        if os.path.isfile(path):  # Path.is_file fails where a name is longer than any file's
             return path.resolve()
         raise InputError(f"There is no file {path}. Give the path of an existing .gguf file or a model's name.")
     raise InputError(

@@ -94,7 +94,7 @@ def _stamp(path: Path) -> dict[str, object]:
 
 
 def _memo_path(path: Path) -> Path:
-    key = hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:32]
+    key = hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:32]
     return cache_directory() / "identities" / f"{key}.json"
 
 

@@ -84,7 +84,7 @@ class Models:
     def _make(self, name: str) -> Model:
         if is_scorer(name):
             return self._scorer(name)
-        if name.strip("/") and Path(name).is_dir():
+        if name.strip("/") and os.path.isdir(name):
             raise InputError(
                 f"{name}: there is no trained scorer in this folder (scorer.json, written by `askance train`)."
             )
@@ -161,7 +161,7 @@ class Models:
                 )
             identity = found.sha256
         else:
-            path, identity = found, file_identity(found)
+            path, identity = found, _identity(found)
         model = EmbeddedModel(name, path, identity, self._servers, self._timeout)
         self._stack.push_async_callback(model.close)
         if provider == "local":
@@ -180,3 +180,10 @@ class Models:
         reading = ReadingModel(name, known, model, partial(load, name, path, identity), writes=writes)
         self._stack.push_async_callback(reading.close)
         return reading
+
+
+def _identity(path: Path) -> str:
+    try:
+        return file_identity(path)
+    except OSError as error:
+        raise InputError(f"The model file {path} cannot be read: {error.strerror or error}.") from error

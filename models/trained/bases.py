@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -110,7 +111,7 @@ def find_base(name: str) -> Base:
         raise InputError("--base is empty. Name a base, e.g. minilm, a folder, or a model on the hub.")
     if name.lower().endswith(".gguf") or name.lower() in {each.name for each in MODELS}:
         return _embedded(name)
-    if Path(name).is_dir():
+    if os.path.isdir(name):
         if not (Path(name) / "config.json").is_file():
             raise InputError(
                 f"--base {name}: there is no config.json in this folder, so it is no model of transformers. Name the folder "

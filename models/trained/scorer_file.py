@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from hashlib import sha256
 from math import exp, log
 from pathlib import Path
@@ -107,7 +108,7 @@ class ScorerFile(BaseModel):
 
 def is_scorer(name: str | Path) -> bool:
     """Whether a name is the folder of a trained scorer."""
-    return bool(str(name)) and (Path(name) / SCORER_FILE).is_file()
+    return bool(str(name)) and os.path.isfile(Path(name) / SCORER_FILE)  # Path.is_file fails where a name is too long
 
 
 def read_scorer(folder: Path) -> ScorerFile:

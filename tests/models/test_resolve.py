@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import errno
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -8,6 +10,7 @@ from typing import Any
 import pytest
 
 from askance.models.base import Parameters, make_request
+from askance.models.files import sha256_of_file
 from askance.models.resolve import Models
 from askance.prompts.errors import AskanceError, InputError, MissingExtraError
 from askance.testing import ScriptedModel, StandInServer
@@ -27,7 +30,7 @@ def refusal(name: str, **options: Any) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["gpt-4o", "openai/", "/x", "", "/"])
+@pytest.mark.parametrize("name", ["gpt-4o", "openai/", "/x", "", "/", "x" * 300])
 def test_a_name_without_provider_or_model_is_refused_with_an_example(name: str) -> None:
     assert f"'{name}' is no model name. Write provider/model" in refusal(name)
 
@@ -105,7 +108,27 @@ def test_an_embedded_model_that_is_not_there_is_refused_with_the_command() -> No
 
 def test_an_unknown_embedded_model_gets_a_hint() -> None:
     assert "Did you mean 'qwen2.5-coder-1.5b-instruct'?" in refusal("local/qwen2.5-coder-1.5b-instruc")
-    assert "no file" in refusal("local/nowhere.gguf")
+
+
+@pytest.mark.parametrize("name", ["nowhere.gguf", "~nobody-of-this-name/m.gguf", f"{'x' * 300}.gguf"])
+def test_a_file_that_is_not_there_is_said(name: str) -> None:
+    assert f"There is no file {name}" in refusal(f"local/{name}")
+
+
+def test_a_file_that_cannot_be_read_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(_: Path) -> str:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    (tmp_path / "m.gguf").write_bytes(b"GGUF")
+    monkeypatch.setattr("askance.models.resolve.file_identity", refused)
+    assert f"The model file {tmp_path}/m.gguf cannot be read: Permission denied." in refusal(f"local/{tmp_path}/m.gguf")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a name is text")
+def test_a_file_whose_name_is_no_text_has_an_identity(tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(b"m\xff.gguf")
+    path.write_bytes(b"GGUF")
+    assert Models().get(f"local/{path}").identity == f"local:{sha256_of_file(path)}"
 
 
 def test_a_gguf_file_is_a_model_by_its_content(tmp_path: Path) -> None:
