@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from ..prompts.errors import AskanceError
+from ..prompts.errors import AskanceError, InputError
 
 logger = logging.getLogger(__name__)
 
@@ -28,14 +28,21 @@ def cache_directory() -> Path:
 
     ``ASKANCE_CACHE`` wins, then ``XDG_CACHE_HOME``/askance (only if absolute, as the XDG base directory
     specification asks), then ``~/.cache/askance``.
+
+    Raises:
+        InputError: The user has no home directory.
     """
     own = os.environ.get("ASKANCE_CACHE")
-    if own:
-        return Path(own).expanduser().absolute()
     shared = os.environ.get("XDG_CACHE_HOME")
-    if shared and Path(shared).is_absolute():
+    if not own and shared and Path(shared).is_absolute():
         return Path(shared) / "askance"
-    return Path.home() / ".cache" / "askance"
+    try:
+        return Path(own).expanduser().absolute() if own else Path.home() / ".cache" / "askance"
+    except RuntimeError:  # a user whom the system does not know, as in a container
+        whose = f"of ASKANCE_CACHE ({own})" if own else "of this user, for which HOME is not set,"
+        raise InputError(
+            f"The home directory {whose} is not known, so there is no place for the cache. Set ASKANCE_CACHE to a folder."
+        ) from None
 
 
 def sha256_of_file(path: Path) -> str:

@@ -5,6 +5,7 @@ import hashlib
 import json
 import logging
 import os
+import sys
 import threading
 import zipfile
 from collections.abc import Iterator
@@ -355,6 +356,21 @@ def test_the_cache_directory_follows_the_environment(tmp_path: Path, monkeypatch
     assert cache_directory() == tmp_path / "xdg" / "askance"
     monkeypatch.setenv("ASKANCE_CACHE", str(tmp_path / "own"))
     assert cache_directory() == tmp_path / "own"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there a home directory is guessed")
+@pytest.mark.parametrize("cache", ["", "~nobody-of-this-name/askance"])
+def test_a_user_without_a_home_directory_is_told_what_to_set(monkeypatch: pytest.MonkeyPatch, cache: str) -> None:
+    def unknown(_: object) -> None:
+        raise KeyError("no such user")
+
+    for name in ("HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("ASKANCE_CACHE", cache)
+    for name in ("getpwuid", "getpwnam"):
+        monkeypatch.setattr(f"pwd.{name}", unknown)
+    with pytest.raises(InputError, match=r"is not known, so .* Set ASKANCE_CACHE to a folder"):
+        cache_directory()
 
 
 def test_an_address_of_a_hub_that_is_none_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
