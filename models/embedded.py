@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -71,7 +72,8 @@ class EmbeddedServer:
         Args:
             path: the GGUF file.
             settings: how it is served.
-            log_directory: for what llama.cpp prints; by default ``logs`` in the cache directory.
+            log_directory: for what llama.cpp prints; by default ``logs`` in the cache directory. Where it cannot be written, the system's
+                for temporary files takes its place.
             command: the child instead of `askance.models.embedded_server`, for tests.
         """
         self.path = path
@@ -80,6 +82,7 @@ class EmbeddedServer:
         self._command = command
         self._child: subprocess.Popen[bytes] | None = None
         self._log: Path | None = None
+        self._starts = 0
         self._base_url: str | None = None
 
     @property
@@ -172,9 +175,15 @@ class EmbeddedServer:
 
     def _open_log(self) -> IO[bytes]:
         directory = self._log_directory or cache_directory() / "logs"
-        directory.mkdir(parents=True, exist_ok=True)
-        self._log = directory / f"embedded-{self.path.stem}-{os.getpid()}-{id(self):x}.log"
-        return self._log.open("wb")
+        self._starts += 1  # the log of one that died is not written over
+        name = f"embedded-{self.path.stem[:64]}-{os.getpid()}-{id(self):x}-{self._starts}.log"
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            self._log = directory / name
+            return self._log.open("wb")
+        except OSError:  # a cache that cannot be written
+            self._log = Path(tempfile.gettempdir()) / name
+            return self._log.open("wb")
 
     async def _read_announcement(self, line: bytes) -> str:
         try:

@@ -93,6 +93,34 @@ async def test_what_a_child_prints_goes_to_the_log_and_not_to_the_terminal(
 
 
 @pytest.mark.asyncio
+async def test_a_cache_that_cannot_be_written_keeps_no_model_from_being_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "logs").touch()  # no directory
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    server = make_server(tmp_path, SERVES)
+    await server.start()
+    assert len(os.listdir(tmp_path)) == 2
+    await server.stop()
+    assert os.listdir(tmp_path) == ["logs"]
+
+
+@pytest.mark.asyncio
+async def test_the_log_of_a_server_that_died_is_there_after_it_was_started_again(tmp_path: Path) -> None:
+    server = make_server(
+        tmp_path, CHILD + "import os; run(lambda: (os.write(2, b'out of memory'), 'http://127.0.0.1:1'))"
+    )
+    await server.start()
+    await _kill(server)
+    said = server.last_log_lines()
+    await server.stop()
+    await server.start()
+    await server.stop()
+    (log,) = (tmp_path / "logs").iterdir()
+    assert log.read_text() == "out of memory" and f"out of memory (log: {log})" in said
+
+
+@pytest.mark.asyncio
 async def test_a_model_that_does_not_load_is_reported_with_the_reason_and_the_last_lines(
     tmp_path: Path,
 ) -> None:
