@@ -85,7 +85,7 @@ class RetryPolicy:
         """Seconds to wait after failed attempt number ``attempt`` (from 1)."""
         if asked is not None:
             return min(asked, self.longest) + random.uniform(0, 0.25)
-        return random.uniform(0.5, 1.0) * min(self.longest, self._first * 2.0 ** (attempt - 1))
+        return random.uniform(0.5, 1.0) * min(self.longest, self._first * 2.0 ** min(attempt - 1, 1000))
 
 
 @dataclass

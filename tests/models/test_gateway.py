@@ -191,6 +191,7 @@ def test_waits_grow_with_jitter_up_to_a_limit() -> None:
     assert 4 <= policy.wait(1, 4.0) < 4.5
     assert 5 <= policy.wait(1, 3600.0) < 5.5
     assert policy.patience == 25
+    assert policy.wait(5_000, None) <= 5.0, "2 to so high a power is no number"
 
 
 async def test_what_is_waited_for_is_said_with_the_wish_that_is_not_granted() -> None:
