@@ -307,7 +307,7 @@ class Notebook(Counting):
 
     def _publish(self, plain: str, html: str) -> None:
         """Show it in the place where the last was shown."""
-        bundle = {"text/plain": plain, "text/html": html}
+        bundle = {"text/plain": visible(plain), "text/html": visible(html)}  # half a surrogate pair cannot be sent
         if self._handle is None:
             display: Any = importlib.import_module("IPython.display").display
             self._handle = display(bundle, raw=True, display_id=True)

@@ -130,6 +130,14 @@ def test_what_a_cell_shows_is_escaped(world: Any, cell: Cell) -> None:
     assert "<img" not in cell.html
 
 
+def test_what_a_cell_shows_can_be_sent_to_it(cell: Cell) -> None:
+    shown = Notebook()
+    shown.say("The endpoint said: busy \ud800 now\x1b[31m.")
+    shown.phase("asking \udfff")
+    shown.end("stopped")
+    assert not any(b"\x1b" in each.encode() for each in (*cell.plain, cell.html))
+
+
 def test_no_progress_where_it_is_switched_off_or_somebody_else_watches(world: Any, cell: Cell) -> None:
     evaluated(world, progress=False)
     evaluated(world, watcher=Silent())
