@@ -59,7 +59,7 @@ def load(what: Callable[[Any], Any], name: str, kind: str) -> Any:
     with quiet():
         try:
             return what(transformers)
-        except (OSError, ValueError, KeyError, RuntimeError, ImportError) as error:
+        except Exception as error:  # safetensors, tokenizers and the hub have kinds of their own, without one for all
             first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
             raise InputError(
                 f"{name}: transformers cannot load it as {kind} ({first.strip()[:200]}). Name minilm, an embedded model, the "

@@ -1,11 +1,17 @@
-"""What a trained scorer reads of a question."""
+"""What a trained scorer reads of a question, and what is said where its base cannot be loaded."""
 
 from __future__ import annotations
 
 import pickle
+from contextlib import nullcontext
+from typing import Any
 
+import pytest
+
+from askance.models.trained import torch_tools
 from askance.models.trained.scored_text import scored_text
 from askance.prompts.checklist import Question
+from askance.prompts.errors import InputError
 from askance.prompts.examples import Example
 from askance.prompts.prompt import Prompt
 from askance.training.items import asked_with
@@ -37,3 +43,18 @@ def test_neither_does_one_that_reads_the_conversation() -> None:
 
 def test_what_a_question_sees_goes_with_it_to_another_machine() -> None:
     assert pickle.loads(pickle.dumps(ALONE)) == ALONE
+
+
+def test_a_base_that_is_damaged_is_said_whatever_kind_of_error_its_package_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    class SafetensorError(Exception):
+        """As in safetensors, of no other kind."""
+
+    def from_pretrained(_: Any) -> None:
+        raise SafetensorError("Error while deserializing header: header too small")
+
+    monkeypatch.setattr(torch_tools, "import_optional", lambda *_: None)
+    monkeypatch.setattr(torch_tools, "quiet", nullcontext)
+    with pytest.raises(
+        InputError, match=r"base: transformers cannot load it as an encoder \(Error while deserializing"
+    ):
+        torch_tools.load(from_pretrained, "base", "an encoder")
