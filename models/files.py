@@ -14,13 +14,19 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from time import time
 
 from ..prompts.errors import AskanceError, InputError
 
 logger = logging.getLogger(__name__)
 
 CHUNK_BYTES = 1 << 20
+PART = ".part-"
+"""What the name of a folder begins with that is being made."""
+ABANDONED = 86_400.0
+"""Seconds after which what a process was making is taken for left behind: it was killed."""
 
 
 def cache_directory() -> Path:
@@ -113,7 +119,8 @@ def made_whole(folder: Path, make: Callable[[Path], None]) -> None:
     """
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".part-") as work:
+        _drop_abandoned(folder.parent)
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=PART) as work:
             part = Path(work) / "made"
             part.mkdir()
             make(part)
@@ -122,6 +129,13 @@ def made_whole(folder: Path, make: Callable[[Path], None]) -> None:
         raise AskanceError(
             f"{folder}: could not be made ({error.strerror or error}). Make room there, or set ASKANCE_CACHE to another folder."
         ) from error
+
+
+def _drop_abandoned(place: Path) -> None:
+    for part in place.glob(f"{PART}*"):
+        with suppress(OSError):  # another process drops it
+            if time() - part.stat().st_mtime > ABANDONED:
+                shutil.rmtree(part)
 
 
 def _put(part: Path, folder: Path) -> None:

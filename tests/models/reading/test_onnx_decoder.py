@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -256,6 +257,17 @@ def test_a_full_disk_is_said_and_is_no_fault_of_the_file(tmp_path: Path, monkeyp
     with pytest.raises(AskanceError, match=r"could not be made \(No space left on device\)\. Make room there") as error:
         made_ready("onnx/m", tmp_path / "m.gguf", "0")
     assert error.type is AskanceError and not list((tmp_path / "cache" / "onnx").iterdir())
+
+
+def test_what_a_killed_process_was_making_is_dropped_a_day_later(tmp_path: Path) -> None:
+    make_file(tmp_path / "m.gguf", "qwen2")
+    for name, age in [("killed", 90_000), ("under-way", 3_000)]:
+        part = tmp_path / "cache" / "onnx" / f".part-{name}"
+        (part / "made").mkdir(parents=True)
+        (part / "made" / "embeddings.npy").touch()
+        os.utime(part, (time.time() - age,) * 2)
+    made_ready("onnx/m", tmp_path / "m.gguf", "0")
+    assert {each.name for each in (tmp_path / "cache" / "onnx").iterdir()} == {".part-under-way", "0-2"}
 
 
 def test_what_is_made_of_a_file_is_made_once(tmp_path: Path) -> None:
