@@ -7,7 +7,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -31,7 +31,7 @@ STORE_PATIENCE = 300.0
 AHEAD = 20_000
 """So many answers of the store are told apart; of more it need not be known, and a million keys take 130 MB."""
 HOPELESS = 10
-"""After so many calls in a row without an answer the endpoint is taken to be down."""
+"""After so many calls in a row without an answer the endpoint is taken to be down; what it refuses of one example counts as one."""
 
 
 class StoreAwayError(AskanceError):
@@ -99,6 +99,8 @@ class _Line:
     heard: float = 0.0
     """When it last answered, or was first asked after a time without calls; of the monotonic clock."""
     failed_in_a_row: int = 0
+    refused: set[str] = field(default_factory=set)
+    """What requests on an example began with that were refused since the last answer."""
     in_batches: Container[str] = ()
     """Keys, in hex, of its requests that are in a batch which this process does not wait for."""
 
@@ -336,6 +338,7 @@ class Gateway:
                     async with line.slot:
                         answer = await self._within_budget(role, model, request)
                     line.answered, line.heard, line.failed_in_a_row = True, monotonic(), 0
+                    line.refused.clear()
                     return answer
                 except ModelError as error:
                     silent = monotonic() - line.heard
@@ -346,6 +349,10 @@ class Gateway:
                             # were their answers bought now, they would come in between: only the refused ones are left
                             self._ahead[role] -= 1
                             raise
+                        if request.prefix and error.status is not None and not error.retry:
+                            if request.prefix in line.refused:
+                                raise  # the example is too long, say, whatever is asked of it
+                            line.refused.add(request.prefix)
                         raise _given_up(line, model, error, silent if too_long else None) from None
                     seconds = self._retry.wait(attempt, error.retry_after)
                     ledger.retries += 1

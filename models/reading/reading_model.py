@@ -116,7 +116,8 @@ class ReadingModel:
             self._reader = self._load()
         tokens, ends = self._reader.tokens(request.messages, request.framing)
         if len(tokens) >= CONTEXT:
-            raise ModelError(f"{self.name}: the prompt has {len(tokens)} tokens; there is room for {CONTEXT}.")
+            text = f"{self.name}: the prompt has {len(tokens)} tokens; there is room for {CONTEXT}."
+            raise ModelError(text, status=413)  # as a server refuses it
         logprobs = self._reader.next_token(tokens, blocks(ends))
         if request.parameters.max_tokens != 1:
             return self._written(request.parameters, tokens, logprobs)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from askance.models.base import Answer, EmptyAnswerError, ModelError, Parameters
 from askance.models.budget import Budget
 from askance.models.gateway import HOPELESS, Gateway, RetryPolicy
 from askance.prompts.errors import AskanceError, BudgetExceededError
+from askance.prompts.prompt import Framing
 from askance.testing import Reply, ScriptedModel
 
 QUICK = RetryPolicy(attempts=3, first=0.001)
@@ -332,6 +334,21 @@ async def test_an_endpoint_that_never_answers_ends_the_run() -> None:
     assert fatal == [False] * (HOPELESS - 1) + [True]
     assert f"{HOPELESS} calls in a row failed" in str(errors[-1][0])
     assert "HTTP 400" in str(errors[-1][0])
+
+
+async def test_an_example_that_is_refused_is_not_an_endpoint_that_is_down() -> None:
+    """One that is too long for the model is refused with each of its questions."""
+    model, gateway = ScriptedModel(lambda request: ModelError("too long", status=400)), Gateway(retry=QUICK)
+
+    async def failures(example: int, questions: int) -> list[bool]:
+        framing = Framing(None, f"Output {example}: ", "")
+        asked = (replace(request(f"Output {example}: {number}"), framing=framing) for number in range(questions))
+        errors = [(await outcomes(gateway.ask("judge", model, each)))[0] for each in asked]
+        return [error.fatal for error in errors if isinstance(error, ModelError)]
+
+    assert await failures(0, 2 * HOPELESS) == [False] * 2 * HOPELESS
+    assert [await failures(number, 2) for number in range(1, HOPELESS - 1)] == [[False, False]] * (HOPELESS - 2)
+    assert (await failures(HOPELESS, 1)) == [True], "so many examples are not all too long"
 
 
 async def test_one_answer_in_between_gives_hope() -> None:

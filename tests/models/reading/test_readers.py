@@ -183,8 +183,11 @@ async def test_what_is_being_written_when_it_is_closed_is_no_answer() -> None:
 
 async def test_a_prompt_without_room_is_refused_and_not_cut() -> None:
     model = model_with(Words(), Writer())
-    with pytest.raises(ModelError, match=f"openvino/m: the prompt has {CONTEXT} tokens; there is room for {CONTEXT}"):
+    with pytest.raises(
+        ModelError, match=f"openvino/m: the prompt has {CONTEXT} tokens; there is room for {CONTEXT}"
+    ) as error:
         await model.answer(asking("a " * CONTEXT))
+    assert error.value.status == 413, "the gateway takes it for the example's fault, not the model's"
     await model.close()
 
 
