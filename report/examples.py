@@ -141,9 +141,8 @@ def _texts(data: RunData, example: str) -> list[list[str]]:
     """Label and text of what is known of an example."""
     row: Mapping[str, Any] = data.examples[example]
     kept = data.kept
-    fields = (
-        FIELDS if data.is_judge else FIELDS[:-1]
-    )  # an output in the data is an earlier one, which nobody judged here
+    # an output in a generator's data is an earlier one, which nobody judged here
+    fields = FIELDS if data.is_judge else FIELDS[:-1]
     found = [[field.capitalize(), str(row[field])] for field in fields if row.get(field)]
     for version, label in ((kept.first, "Output before"), (kept.best, "Output after")):
         written = kept.outputs.get((version, example))
