@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ...prompts.errors import InputError, MissingExtraError, import_optional
 from ..embedded import available_threads
 from ..files import cache_directory, made_whole
-from .reading_model import BLOCK, Block, KeptBlocks, Reader, normalised, parted, parted_at_last
+from .reading_model import BLOCK, Block, KeptBlocks, Reader, as_long, normalised, parted, parted_at_last
 
 if TYPE_CHECKING:
     from ...prompts.prompt import Framing
@@ -109,24 +109,36 @@ class _OpenVinoReader:
         return parted(text, framing, self._encode)
 
     def next_token(self, tokens: Sequence[int], ends: Sequence[int]) -> NDArray[np.float32]:
-        known, keys = self._kept.begun(tokens, ends)
-        self._request.reset_state()
-        if known:
-            self._set(known)
-        start = ends[len(known) - 1] if known else 0
-        for end, key in zip(ends[len(known) :], keys[len(known) :], strict=True):
-            self._infer(tokens[start:end], start)
-            self._kept.keep(key, self._left(start))
-            start = end
-        for begin in range(start, len(tokens), BLOCK):
-            held = self._infer(tokens[begin : begin + BLOCK], begin)
+        self._blocks(tokens, ends)
+        for begin in range(ends[-1] if ends else 0, len(tokens), BLOCK):
+            held = self._infer_one(tokens[begin : begin + BLOCK], begin)
         self._read = len(tokens)
-        return self._logprobs(held)
+        return self._logprobs(held)[0]
+
+    def next_tokens(self, prompts: Sequence[Sequence[int]], ends: Sequence[int]) -> list[NDArray[np.float32]]:
+        start = ends[-1]
+        known, _ = self._kept.begun(prompts[0], ends)
+        if len(known) < len(ends):
+            known = self._blocks(prompts[0], ends)
+        rows = (
+            prompts if len(prompts) > 1 else [prompts[0]] * 2
+        )  # a single row is computed, and rounded, in another way
+        width = as_long(len(prompts[0]) - start)
+        tokens, places = np.zeros((2, len(rows), width), np.int64)
+        seen = np.ones((len(rows), start + width), np.int64)
+        for row, prompt in enumerate(rows):
+            end = prompt[start:]
+            begin = width - len(end)
+            tokens[row, begin:], places[row, begin:] = end, np.arange(start, len(prompt))
+            seen[row, start : start + begin] = 0
+        self._request.reset_state()
+        self._set(known, len(rows))
+        return self._logprobs(self._infer(tokens, seen, places))[: len(prompts)]
 
     def after(self, token: int) -> NDArray[np.float32]:
-        held = self._infer([token], self._read)
+        held = self._infer_one([token], self._read)
         self._read += 1
-        return self._logprobs(held)
+        return self._logprobs(held)[0]
 
     def ends(self, token: int) -> bool:
         return bool(self.text(token)) and not self.words([token])  # it is not written
@@ -141,17 +153,39 @@ class _OpenVinoReader:
         encoded = self._tokenizer.encode(text, add_special_tokens=False).input_ids.data[0]
         return [int(each) for each in encoded]
 
-    def _logprobs(self, held: NDArray[np.float32]) -> NDArray[np.float32]:
-        return normalised(np.array(self._head.infer([held])[0], np.float32).ravel())
+    def _blocks(self, tokens: Sequence[int], ends: Sequence[int]) -> list[Block]:
+        """What the blocks of a prompt left, all of which are read then."""
+        known, keys = self._kept.begun(tokens, ends)
+        self._request.reset_state()
+        if known:
+            self._set(known)
+        start = ends[len(known) - 1] if known else 0
+        for end, key in zip(ends[len(known) :], keys[len(known) :], strict=True):
+            self._infer_one(tokens[start:end], start)
+            known.append(self._left(start))
+            self._kept.keep(key, known[-1])
+            start = end
+        return known
 
-    def _infer(self, tokens: Sequence[int], past: int) -> NDArray[np.float32]:
-        """What the model holds of the last of these tokens."""
-        count = len(tokens)
+    def _logprobs(self, held: NDArray[np.float32]) -> list[NDArray[np.float32]]:
+        logits = np.array(self._head.infer([held])[0], np.float32)
+        return [normalised(row) for row in logits.reshape(len(held), -1)]
+
+    def _infer_one(self, tokens: Sequence[int], past: int) -> NDArray[np.float32]:
+        """What the model holds of the last of these tokens of a single prompt."""
+        end = past + len(tokens)
+        return self._infer(np.asarray([tokens], np.int64), np.ones((1, end), np.int64), np.arange(past, end)[None])
+
+    def _infer(
+        self, tokens: NDArray[np.int64], seen: NDArray[np.int64], places: NDArray[np.int64]
+    ) -> NDArray[np.float32]:
+        """The same of prompts side by side, shape (prompts, 1, width); what is ``seen``, and at which places the tokens stand."""
+        prompts, count = tokens.shape
         given = {
-            "input_ids": np.asarray([tokens], np.int64),
-            "attention_mask": np.ones((1, past + count), np.int64),
-            "position_ids": np.arange(past, past + count, dtype=np.int64)[None],
-            "beam_idx": np.zeros(1, np.int32),
+            "input_ids": tokens,
+            "attention_mask": seen,
+            "position_ids": places,
+            "beam_idx": np.arange(prompts, dtype=np.int32),
             "last": np.asarray([count - 1], np.int64),
         }
         return np.array(self._request.infer(given)[0], np.float32)
@@ -163,10 +197,11 @@ class _OpenVinoReader:
             layers = [(each.view(np.uint32) >> 16).astype(np.uint16) for each in layers]
         return layers
 
-    def _set(self, blocks: Sequence[Block]) -> None:
+    def _set(self, blocks: Sequence[Block], prompts: int = 1) -> None:
         for place, state in enumerate(self._request.query_state()):
             values = np.concatenate([block[place] for block in blocks], axis=2)
-            state.state = self._tensor((values.astype(np.uint32) << 16).view(np.float32) if self._halves else values)
+            values = (values.astype(np.uint32) << 16).view(np.float32) if self._halves else values
+            state.state = self._tensor(np.repeat(values, prompts, axis=0))
 
 
 def _split_off_head(openvino: Any, model: Any) -> Any:

@@ -1,7 +1,8 @@
 """Models whose verdicts are read in this process: one token after a long prompt, so that its time is that of reading.
 
-What reads is a :class:`Reader`. Some also write what is longer (:class:`WritingReader`), the likeliest token each time: llama.cpp
-writes as fast, but has to read the prompt first. What is drawn at random, or follows a schema, is left to llama.cpp.
+What reads is a :class:`Reader`. A :class:`FullReader` reads questions on one output side by side, as the way of the weights through the
+processor takes as long as some twenty tokens, and writes what is longer, the likeliest token each time: llama.cpp writes as
+fast, but has to read the prompt first. What is drawn at random, or follows a schema, is left to llama.cpp.
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..base import Answer, Message, Model, ModelError, Parameters, Request
+from ..base import Answer, Message, Model, ModelError, Request
 from ..direct import after_thinking, read_logprobs
 from ..prices import FREE
 
@@ -31,6 +33,12 @@ of the weights through the processor, as long as that of some twenty tokens."""
 CONTEXT = 4096
 """Tokens that a prompt may have, as for `askance.models.embedded`."""
 CACHE_MIB = 2048
+TOGETHER = 8
+"""Prompts that are read side by side, at most."""
+STEP = 8
+"""Tokens in which the length is counted of what differs in them."""
+GATHERED = 0.002
+"""Seconds in which those who were answered ask what is next; reading takes a hundred times as long."""
 
 
 class Reader(Protocol):
@@ -50,11 +58,18 @@ class Reader(Protocol):
 
 
 @runtime_checkable
-class WritingReader(Reader, Protocol):
-    """One that goes on."""
+class FullReader(Reader, Protocol):
+    """One that reads several prompts side by side, and writes."""
+
+    def next_tokens(self, prompts: Sequence[Sequence[int]], ends: Sequence[int]) -> list[NDArray[np.float32]]:
+        """The same for prompts that begin alike, up to the last of ``ends``, and of which each is :func:`as_long` as the others.
+
+        What one gets does not depend on those beside it.
+        """
+        ...
 
     def after(self, token: int) -> NDArray[np.float32]:
-        """Log-probabilities after one token more than was read last."""
+        """Log-probabilities after one token more than :meth:`next_token` has read."""
         ...
 
     def ends(self, token: int) -> bool:
@@ -66,6 +81,24 @@ class WritingReader(Reader, Protocol):
         ...
 
 
+@dataclass(eq=False)
+class _Waiting:
+    """A request, and who waits for its answer."""
+
+    request: Request
+    answer: asyncio.Future[Answer]
+    tokens: Sequence[int] = ()
+    ends: Sequence[int] = ()
+    """Where the blocks of its prompt end."""
+
+    @property
+    def beside(self) -> object:
+        """The same for those that are read side by side; None for one that is read alone."""
+        if self.request.parameters.max_tokens != 1 or not self.ends:
+            return None
+        return tuple(self.ends), as_long(len(self.tokens) - self.ends[-1]), tuple(self.tokens[: self.ends[-1]])
+
+
 class ReadingModel:
     """A model whose verdicts are read in this process, and whose other answers llama.cpp writes, as far as the reader does not.
 
@@ -74,32 +107,36 @@ class ReadingModel:
     """
 
     repeats_itself = True
-    slots = 1
     price = FREE
 
     def __init__(
-        self, name: str, identity: str, writer: Model, load: Callable[[], Reader], *, writes: bool = False
+        self, name: str, identity: str, writer: Model, load: Callable[[], Reader], *, full: bool = False
     ) -> None:
-        """``writer`` answers what is not read here; ``load`` makes the reader, when it is first needed, which may write, too."""
+        """``writer`` answers what is not read here; ``load`` makes the reader, when it is first needed, a ``full`` one or not."""
         self.name, self.identity = name, identity
-        self._writer, self._load, self._writes = writer, load, writes
+        self.slots = 2 * TOGETHER if full else 1  # some are asked of what others are not
+        self._writer, self._load, self._full = writer, load, full
         self._reader: Reader | None = None
         self._texts: dict[int, str] = {}
         self._thread = ThreadPoolExecutor(1, "askance-reader")
-        self._turn = asyncio.Semaphore(1)
+        self._waiting: list[_Waiting] = []
+        self._working: asyncio.Task[None] | None = None
         self._closed = False
 
     async def answer(self, request: Request) -> Answer:
-        """Ask once, one at a time.
+        """Ask once; they are read one after the other, or several side by side.
 
         Raises:
             ModelError: No usable answer. MissingExtraError, InputError: What reads is not installed, or cannot read the file.
         """
         wanted = request.parameters
-        if (wanted.max_tokens != 1 and not self._writes) or wanted.temperature or wanted.schema is not None:
+        if (wanted.max_tokens != 1 and not self._full) or wanted.temperature or wanted.schema is not None:
             return await self._writer.answer(request)
-        async with self._turn:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, self._read, request)
+        waiting = _Waiting(request, asyncio.get_running_loop().create_future())
+        self._waiting.append(waiting)
+        if self._working is None or self._working.done():
+            self._working = asyncio.create_task(self._answer_all())
+        return await waiting.answer
 
     def highest_cost(self, request: Request) -> float:
         """Nothing: it runs here."""
@@ -111,27 +148,68 @@ class ReadingModel:
         await asyncio.to_thread(self._thread.shutdown, cancel_futures=True)
         self._reader = None
 
-    def _read(self, request: Request) -> Answer:
+    async def _answer_all(self) -> None:
+        """Answer those that wait, and those that come meanwhile."""
+        loop = asyncio.get_running_loop()
+        try:
+            while self._waiting:
+                if self._full:
+                    await asyncio.sleep(GATHERED)
+                self._waiting = [each for each in self._waiting if not each.answer.done()]  # others were cancelled
+                some = self._waiting[: self.slots]
+                if not some:
+                    return
+                for each, said in await loop.run_in_executor(self._thread, self._answers, some):
+                    self._waiting.remove(each)
+                    _tell(each, said)
+        except BaseException as error:
+            left, self._waiting = self._waiting, []
+            for each in left:
+                _tell(each, error)
+            if not isinstance(error, Exception):
+                raise
+
+    def _answers(self, waiting: Sequence[_Waiting]) -> list[tuple[_Waiting, Answer | Exception]]:
+        """The answer of the first, and of those that are read beside it."""
         if self._reader is None:
             self._reader = self._load()
-        tokens, ends = self._reader.tokens(request.messages, request.framing)
-        if len(tokens) >= CONTEXT:
-            text = f"{self.name}: the prompt has {len(tokens)} tokens; there is room for {CONTEXT}."
-            raise ModelError(text, status=413)  # as a server refuses it
-        logprobs = self._reader.next_token(tokens, blocks(ends))
-        if request.parameters.max_tokens != 1:
-            return self._written(request.parameters, tokens, logprobs)
-        first = self._alternatives(logprobs, max(request.parameters.top_logprobs, 1))
-        kept = read_logprobs({"content": [first]}) if request.parameters.top_logprobs else None
-        return Answer(str(first["token"]), kept, len(tokens), 1, 0.0, finish="length")
+        for each in waiting:
+            if not each.tokens:
+                each.tokens, ends = self._reader.tokens(each.request.messages, each.request.framing)
+                each.ends = blocks(ends)
+        first = waiting[0]
+        if len(first.tokens) >= CONTEXT:
+            text = f"{self.name}: the prompt has {len(first.tokens)} tokens; there is room for {CONTEXT}."
+            return [(first, ModelError(text, status=413))]  # as a server refuses it
+        if isinstance(self._reader, FullReader) and self._full and (beside := first.beside) is not None:
+            some = [each for each in waiting if each.beside == beside and len(each.tokens) < CONTEXT][:TOGETHER]
+            told = self._reader.next_tokens([each.tokens for each in some], first.ends)
+            return [(each, self._read(each, logprobs)) for each, logprobs in zip(some, told, strict=True)]
+        logprobs = self._reader.next_token(first.tokens, first.ends)
+        answer = self._read if first.request.parameters.max_tokens == 1 else self._written
+        try:
+            return [(first, answer(first, logprobs))]
+        except ModelError as error:
+            return [(first, error)]
 
-    def _written(self, wanted: Parameters, prompt: Sequence[int], logprobs: NDArray[np.float32]) -> Answer:
-        """The likeliest token each time, until the answer ends."""
-        reader = self._reader
-        assert isinstance(reader, WritingReader)
+    def _read(self, asked: _Waiting, logprobs: NDArray[np.float32]) -> Answer:
+        """The likeliest token."""
+        wanted = asked.request.parameters
+        first = self._alternatives(logprobs, max(wanted.top_logprobs, 1))
+        kept = read_logprobs({"content": [first]}) if wanted.top_logprobs else None
+        return Answer(str(first["token"]), kept, len(asked.tokens), 1, 0.0, finish="length")
+
+    def _written(self, asked: _Waiting, logprobs: NDArray[np.float32]) -> Answer:
+        """The likeliest token each time, until the answer ends.
+
+        Raises:
+            ModelError: The model was closed meanwhile.
+        """
+        reader, wanted = self._reader, asked.request.parameters
+        assert isinstance(reader, FullReader)
         tokens: list[int] = []
         content: list[dict[str, Any]] = []
-        finish, room = "length", min(wanted.max_tokens, CONTEXT - len(prompt))
+        finish, room = "length", min(wanted.max_tokens, CONTEXT - len(asked.tokens))
         while len(tokens) < room:
             if tokens:
                 logprobs = reader.after(tokens[-1])
@@ -146,7 +224,7 @@ class ReadingModel:
                 raise ModelError(f"{self.name} was closed while it wrote an answer.")
         kept = read_logprobs({"content": content}) if wanted.top_logprobs else None
         text, kept = after_thinking(reader.words(tokens), kept, apart=False)
-        return Answer(text, kept, len(prompt), len(tokens), 0.0, finish=finish)
+        return Answer(text, kept, len(asked.tokens), len(tokens), 0.0, finish=finish)
 
     def _alternatives(self, logprobs: NDArray[np.float32], count: int) -> dict[str, Any]:
         """The likeliest token and so many that might have been, in the form that endpoints have."""
@@ -156,6 +234,22 @@ class ReadingModel:
                 self._texts[each] = self._reader.text(each)  # type: ignore[union-attr]
         top = [{"token": self._texts[each], "logprob": float(logprobs[each])} for each in likeliest]
         return {"token": top[0]["token"], "top_logprobs": top}
+
+
+def _tell(waiting: _Waiting, said: Answer | BaseException) -> None:
+    if waiting.answer.done():
+        return
+    if isinstance(said, asyncio.CancelledError):
+        waiting.answer.cancel()
+    elif isinstance(said, BaseException):
+        waiting.answer.set_exception(said)
+    else:
+        waiting.answer.set_result(said)
+
+
+def as_long(tokens: int) -> int:
+    """How long the end of a prompt is made by tokens that are not looked at, so that others of other lengths are read beside it."""
+    return -(-tokens // STEP) * STEP
 
 
 def blocks(ends: Sequence[int]) -> list[int]:

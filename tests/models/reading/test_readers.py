@@ -18,7 +18,17 @@ from askance.models.files import sha256_of_file
 from askance.models.probabilities import p_yes_at
 from askance.models.reading.onnx_reader import load_onnx_reader
 from askance.models.reading.openvino_reader import load_openvino_reader
-from askance.models.reading.reading_model import BLOCK, CONTEXT, OPENING, TEXT, Reader, ReadingModel, blocks
+from askance.models.reading.reading_model import (
+    BLOCK,
+    CONTEXT,
+    OPENING,
+    STEP,
+    TEXT,
+    TOGETHER,
+    Reader,
+    ReadingModel,
+    blocks,
+)
 from askance.models.resolve import Models
 from askance.prompts.errors import InputError, MissingExtraError
 from askance.prompts.examples import Example
@@ -67,6 +77,12 @@ class Story(Words):
 
     def __init__(self, wait: Event | None = None) -> None:
         self.left, self.wait, self.begun = 0, wait, Event()
+        self.beside: list[int] = []
+        """How many prompts were read side by side."""
+
+    def next_tokens(self, prompts: Sequence[Sequence[int]], ends: Sequence[int]) -> list[NDArray[np.float32]]:
+        self.beside.append(len(prompts))
+        return [Words.next_token(self, each, ends) for each in prompts]
 
     def next_token(self, tokens: Sequence[int], ends: Sequence[int]) -> NDArray[np.float32]:
         self.left = len(tokens)
@@ -146,7 +162,7 @@ async def test_what_is_no_verdict_is_written_by_the_other(parameters: Parameters
 )
 async def test_one_that_writes_goes_on_until_the_answer_ends(most: int, written: int, finish: str) -> None:
     writer = Writer()
-    model = ReadingModel("openvino/m", "0", writer, Story, writes=True)
+    model = ReadingModel("openvino/m", "0", writer, Story, full=True)
     answer = await model.answer(asking("a b c", Parameters(most, 0.0, 42, 2)))
     assert answer._replace(logprobs=None) == Answer(" yes" * written, None, 3, written, 0.0, finish)
     assert answer.logprobs is not None and [token for token, _ in answer.logprobs] == [" yes"] * written
@@ -158,8 +174,54 @@ async def test_one_that_writes_goes_on_until_the_answer_ends(most: int, written:
     await model.close()
 
 
+async def test_questions_on_one_output_are_read_side_by_side() -> None:
+    story, output = Story(), "one two " * OPENING
+    model = ReadingModel("openvino/m", "0", Writer(), lambda: story, full=True)
+    framing, other = Framing(None, output, ""), Framing(None, f"{output} three ", "")
+    short, long = ["q"] * (TOGETHER + 1), ["q " * (STEP + 1)] * 2
+    asked = [asking(framing.before + each, framing=framing) for each in (*short, *long)]
+    asked += [asking(other.before + "q", framing=other), asking("alone"), asking("a b", Parameters(3))]
+    answers = await asyncio.gather(*map(model.answer, asked))
+    assert story.beside == [TOGETHER, 1, len(long), 1]
+    single = [await model.answer(each) for each in asked]
+    assert single == answers and {each.prompt_tokens for each in answers} == {33, 41, 34, 1, 2}
+    await model.close()
+
+
+async def test_one_who_asks_no_longer_leaves_the_others_waiting_for_their_own() -> None:
+    story = Story(Event())
+    model = ReadingModel("openvino/m", "0", Writer(), lambda: story, full=True)
+    first = asyncio.create_task(model.answer(asking("a b", Parameters(9))))
+    await asyncio.to_thread(story.begun.wait, 10)
+    gone, left = (asyncio.create_task(model.answer(asking(text))) for text in ("a", "a b c"))
+    await asyncio.sleep(0)
+    gone.cancel()
+    assert story.wait is not None
+    story.wait.set()
+    assert (await first).text == " yes yes" and (await left).prompt_tokens == 3
+    with pytest.raises(asyncio.CancelledError):
+        await gone
+    await model.close()
+
+
+async def test_what_cannot_be_read_fails_alone_and_what_cannot_be_loaded_fails_for_all() -> None:
+    model = ReadingModel("openvino/m", "0", Writer(), Story, full=True)
+    texts = ("a " * CONTEXT, "a b")
+    long, short = await asyncio.gather(*(model.answer(asking(each)) for each in texts), return_exceptions=True)
+    assert isinstance(long, ModelError) and long.status == 413 and isinstance(short, Answer)
+    await model.close()
+
+    def load() -> Reader:
+        raise InputError("no such model")
+
+    model = ReadingModel("openvino/m", "0", Writer(), load, full=True)
+    found = await asyncio.gather(*(model.answer(asking(each)) for each in texts), return_exceptions=True)
+    assert [str(each) for each in found] == ["no such model"] * 2
+    await model.close()
+
+
 async def test_it_writes_no_further_than_there_is_room() -> None:
-    model = ReadingModel("openvino/m", "0", Writer(), Story, writes=True)
+    model = ReadingModel("openvino/m", "0", Writer(), Story, full=True)
     answer = await model.answer(asking("a " * (CONTEXT - 2), Parameters(200)))
     assert (answer.completion_tokens, answer.finish) == (2, "length")
     with pytest.raises(ModelError, match="there is room for"):
@@ -169,7 +231,7 @@ async def test_it_writes_no_further_than_there_is_room() -> None:
 
 async def test_what_is_being_written_when_it_is_closed_is_no_answer() -> None:
     story = Story(Event())
-    model = ReadingModel("openvino/m", "0", Writer(), lambda: story, writes=True)
+    model = ReadingModel("openvino/m", "0", Writer(), lambda: story, full=True)
     writing = asyncio.create_task(model.answer(asking("a b c", Parameters(200))))
     await asyncio.to_thread(story.begun.wait, 10)
     closing = asyncio.create_task(model.close())
@@ -281,6 +343,30 @@ def test_with_a_system_message_too_it_is_known_what_prompts_share(provider: str,
     (first, ends), (second, _), (third, _) = read
     assert first[: ends[-1]] == second[: ends[-1]] and first[ends[-1] :] != second[ends[-1] :]
     assert first[: ends[1]] == third[: ends[1]] and ends[0] < ends[1] < ends[-1]
+
+
+async def test_what_is_asked_beside_it_changes_no_verdict(provider: str, file: Path) -> None:
+    if provider != "openvino":
+        pytest.skip("ONNX Runtime reads one prompt after the other")
+    replies = [f"{'Reply: the bicycle will be ready, says Ann. ' * 4}Call number {n}.\n\n" for n in range(3)]
+    asked = ["Is a day named?", "Is it rude?", "Does it say who will call, and when, and on which number?"]
+    framed = [(each, Framing(None, each, "")) for each in replies]
+    requests = [asking(reply + each, framing=framing) for reply, framing in framed for each in asked * 3]
+    requests = list({each.key: each for each in requests}.values())
+    found = []
+    for beside in (1, 2, len(requests)):
+        async with Models() as models:
+            model = models.get(f"openvino/{file}")
+            several = [requests[start : start + beside] for start in range(0, len(requests), beside)]
+            found.append([said for some in several for said in await asyncio.gather(*map(model.answer, some))])
+    async with Models() as models:  # one prompt, read by itself
+        plain = await models.get(f"openvino/{file}").answer(asking(requests[0].messages[-1][1]))
+    for one, two, all_ in zip(*found, strict=True):
+        assert one.logprobs is not None and two.logprobs is not None and all_.logprobs is not None
+        for other in (two, all_):
+            assert dict(other.logprobs[0][1]) == pytest.approx(dict(one.logprobs[0][1]), abs=2e-4)
+    assert plain.logprobs is not None and found[0][0].logprobs is not None
+    assert dict(plain.logprobs[0][1][:3]) == pytest.approx(dict(found[0][0].logprobs[0][1][:3]), abs=0.05)
 
 
 async def test_openvino_writes_what_llama_cpp_writes_whatever_was_read_before(provider: str, file: Path) -> None:
