@@ -176,8 +176,8 @@ class Models:
             from .reading.openvino_reader import load_openvino_reader
 
             known, load = f"openvino-2:{identity}", load_openvino_reader
-        full = provider == "openvino"
-        reading = ReadingModel(name, known, model, partial(load, name, path, identity), full=full)
+        beside = provider == "openvino"
+        reading = ReadingModel(name, known, model, partial(load, name, path, identity), beside=beside)
         self._stack.push_async_callback(reading.close)
         return reading
 

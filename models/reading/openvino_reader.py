@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ...prompts.errors import InputError, MissingExtraError, import_optional
 from ..embedded import available_threads
 from ..files import cache_directory, made_whole
-from .reading_model import BLOCK, Block, KeptBlocks, Reader, as_long, normalised, parted, parted_at_last
+from .reading_model import BLOCK, Block, KeptBlocks, Reader, as_long, normalised, parted
 
 if TYPE_CHECKING:
     from ...prompts.prompt import Framing
@@ -99,20 +99,16 @@ class _OpenVinoReader:
         ).create_infer_request()
         self._tokenizer = genai.Tokenizer(str(folder))
         self._kept = KeptBlocks()
-        self._read = 0  # tokens
 
     def tokens(self, messages: Sequence[Message], framing: Framing | None) -> tuple[list[int], list[int]]:
         history = [{"role": role, "content": content} for role, content in messages]
         text = self._tokenizer.apply_chat_template(history, add_generation_prompt=True)
-        if framing is None:
-            return parted_at_last(text, messages[-1][1], self._encode)
         return parted(text, framing, self._encode)
 
     def next_token(self, tokens: Sequence[int], ends: Sequence[int]) -> NDArray[np.float32]:
         self._blocks(tokens, ends)
         for begin in range(ends[-1] if ends else 0, len(tokens), BLOCK):
             held = self._infer_one(tokens[begin : begin + BLOCK], begin)
-        self._read = len(tokens)
         return self._logprobs(held)[0]
 
     def next_tokens(self, prompts: Sequence[Sequence[int]], ends: Sequence[int]) -> list[NDArray[np.float32]]:
@@ -120,9 +116,8 @@ class _OpenVinoReader:
         known, _ = self._kept.begun(prompts[0], ends)
         if len(known) < len(ends):
             known = self._blocks(prompts[0], ends)
-        rows = (
-            prompts if len(prompts) > 1 else [prompts[0]] * 2
-        )  # a single row is computed, and rounded, in another way
+        # a single row is computed, and rounded, in another way
+        rows = prompts if len(prompts) > 1 else [prompts[0]] * 2
         width = as_long(len(prompts[0]) - start)
         tokens, places = np.zeros((2, len(rows), width), np.int64)
         seen = np.ones((len(rows), start + width), np.int64)
@@ -134,17 +129,6 @@ class _OpenVinoReader:
         self._request.reset_state()
         self._set(known, len(rows))
         return self._logprobs(self._infer(tokens, seen, places))[: len(prompts)]
-
-    def after(self, token: int) -> NDArray[np.float32]:
-        held = self._infer_one([token], self._read)
-        self._read += 1
-        return self._logprobs(held)[0]
-
-    def ends(self, token: int) -> bool:
-        return bool(self.text(token)) and not self.words([token])  # it is not written
-
-    def words(self, tokens: Sequence[int]) -> str:
-        return str(self._tokenizer.decode(list(tokens), skip_special_tokens=True))
 
     def text(self, token: int) -> str:
         return str(self._tokenizer.decode([token], skip_special_tokens=False))

@@ -1,8 +1,8 @@
 """Models whose verdicts are read in this process: one token after a long prompt, so that its time is that of reading.
 
-What reads is a :class:`Reader`. A :class:`FullReader` reads questions on one output side by side, as the way of the weights through the
-processor takes as long as some twenty tokens, and writes what is longer, the likeliest token each time: llama.cpp writes as
-fast, but has to read the prompt first. What is drawn at random, or follows a schema, is left to llama.cpp.
+What reads is a :class:`Reader`. A :class:`SideBySideReader` reads questions on one output side by side, as the way of the weights through
+the processor takes as long as some twenty tokens and more. All that is longer than a token is left to llama.cpp, which writes as fast
+or faster.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..base import Answer, Message, Model, ModelError, Request
-from ..direct import after_thinking, read_logprobs
+from ..direct import read_logprobs
 from ..prices import FREE
 
 if TYPE_CHECKING:
@@ -58,26 +58,14 @@ class Reader(Protocol):
 
 
 @runtime_checkable
-class FullReader(Reader, Protocol):
-    """One that reads several prompts side by side, and writes."""
+class SideBySideReader(Reader, Protocol):
+    """One that reads several prompts side by side."""
 
     def next_tokens(self, prompts: Sequence[Sequence[int]], ends: Sequence[int]) -> list[NDArray[np.float32]]:
         """The same for prompts that begin alike, up to the last of ``ends``, and of which each is :func:`as_long` as the others.
 
         What one gets does not depend on those beside it.
         """
-        ...
-
-    def after(self, token: int) -> NDArray[np.float32]:
-        """Log-probabilities after one token more than :meth:`next_token` has read."""
-        ...
-
-    def ends(self, token: int) -> bool:
-        """Whether a token ends an answer."""
-        ...
-
-    def words(self, tokens: Sequence[int]) -> str:
-        """The text that these tokens are together."""
         ...
 
 
@@ -94,13 +82,13 @@ class _Waiting:
     @property
     def beside(self) -> object:
         """The same for those that are read side by side; None for one that is read alone."""
-        if self.request.parameters.max_tokens != 1 or not self.ends:
+        if not self.ends or (width := as_long(len(self.tokens) - self.ends[-1])) > BLOCK:
             return None
-        return tuple(self.ends), as_long(len(self.tokens) - self.ends[-1]), tuple(self.tokens[: self.ends[-1]])
+        return tuple(self.ends), width, tuple(self.tokens[: self.ends[-1]])
 
 
 class ReadingModel:
-    """A model whose verdicts are read in this process, and whose other answers llama.cpp writes, as far as the reader does not.
+    """A model whose verdicts are read in this process, and whose longer answers llama.cpp writes.
 
     The same request gets the same answer: how a prompt is cut into blocks depends on the prompt alone, not on what was
     read before.
@@ -110,18 +98,18 @@ class ReadingModel:
     price = FREE
 
     def __init__(
-        self, name: str, identity: str, writer: Model, load: Callable[[], Reader], *, full: bool = False
+        self, name: str, identity: str, writer: Model, load: Callable[[], Reader], *, beside: bool = False
     ) -> None:
-        """``writer`` answers what is not read here; ``load`` makes the reader, when it is first needed, a ``full`` one or not."""
+        """``writer`` answers what is longer than a token; ``load`` makes the reader, when it is first needed, one that reads side by
+        side where ``beside`` is true."""
         self.name, self.identity = name, identity
-        self.slots = 2 * TOGETHER if full else 1  # some are asked of what others are not
-        self._writer, self._load, self._full = writer, load, full
+        self.slots = 2 * TOGETHER if beside else 1  # they may be on two outputs, or of two lengths
+        self._writer, self._load, self._beside = writer, load, beside
         self._reader: Reader | None = None
         self._texts: dict[int, str] = {}
         self._thread = ThreadPoolExecutor(1, "askance-reader")
         self._waiting: list[_Waiting] = []
         self._working: asyncio.Task[None] | None = None
-        self._closed = False
 
     async def answer(self, request: Request) -> Answer:
         """Ask once; they are read one after the other, or several side by side.
@@ -130,7 +118,7 @@ class ReadingModel:
             ModelError: No usable answer. MissingExtraError, InputError: What reads is not installed, or cannot read the file.
         """
         wanted = request.parameters
-        if (wanted.max_tokens != 1 and not self._full) or wanted.temperature or wanted.schema is not None:
+        if wanted.max_tokens != 1 or wanted.temperature or wanted.schema is not None:
             return await self._writer.answer(request)
         waiting = _Waiting(request, asyncio.get_running_loop().create_future())
         self._waiting.append(waiting)
@@ -143,8 +131,7 @@ class ReadingModel:
         return 0.0
 
     async def close(self) -> None:
-        """Let go of the weights; what is being read is read to its end, what is being written is not written further."""
-        self._closed = True
+        """Let go of the weights; what is being read is read to its end."""
         await asyncio.to_thread(self._thread.shutdown, cancel_futures=True)
         self._reader = None
 
@@ -153,7 +140,7 @@ class ReadingModel:
         loop = asyncio.get_running_loop()
         try:
             while self._waiting:
-                if self._full:
+                if self._beside:
                     await asyncio.sleep(GATHERED)
                 self._waiting = [each for each in self._waiting if not each.answer.done()]  # others were cancelled
                 some = self._waiting[: self.slots]
@@ -181,59 +168,24 @@ class ReadingModel:
         if len(first.tokens) >= CONTEXT:
             text = f"{self.name}: the prompt has {len(first.tokens)} tokens; there is room for {CONTEXT}."
             return [(first, ModelError(text, status=413))]  # as a server refuses it
-        if isinstance(self._reader, FullReader) and self._full and (beside := first.beside) is not None:
-            some = [each for each in waiting if each.beside == beside and len(each.tokens) < CONTEXT][:TOGETHER]
-            told = self._reader.next_tokens([each.tokens for each in some], first.ends)
-            return [(each, self._read(each, logprobs)) for each, logprobs in zip(some, told, strict=True)]
-        logprobs = self._reader.next_token(first.tokens, first.ends)
-        answer = self._read if first.request.parameters.max_tokens == 1 else self._written
-        try:
-            return [(first, answer(first, logprobs))]
-        except ModelError as error:
-            return [(first, error)]
+        if not isinstance(self._reader, SideBySideReader) or first.beside is None:
+            return [(first, self._read(first, self._reader.next_token(first.tokens, first.ends)))]
+        some = [each for each in waiting if each.beside == first.beside and len(each.tokens) < CONTEXT][:TOGETHER]
+        told = self._reader.next_tokens([each.tokens for each in some], first.ends)
+        return [(each, self._read(each, logprobs)) for each, logprobs in zip(some, told, strict=True)]
 
     def _read(self, asked: _Waiting, logprobs: NDArray[np.float32]) -> Answer:
-        """The likeliest token."""
+        """The likeliest token, and those that might have been."""
+        assert self._reader is not None
         wanted = asked.request.parameters
-        first = self._alternatives(logprobs, max(wanted.top_logprobs, 1))
-        kept = read_logprobs({"content": [first]}) if wanted.top_logprobs else None
-        return Answer(str(first["token"]), kept, len(asked.tokens), 1, 0.0, finish="length")
-
-    def _written(self, asked: _Waiting, logprobs: NDArray[np.float32]) -> Answer:
-        """The likeliest token each time, until the answer ends.
-
-        Raises:
-            ModelError: The model was closed meanwhile.
-        """
-        reader, wanted = self._reader, asked.request.parameters
-        assert isinstance(reader, FullReader)
-        tokens: list[int] = []
-        content: list[dict[str, Any]] = []
-        finish, room = "length", min(wanted.max_tokens, CONTEXT - len(asked.tokens))
-        while len(tokens) < room:
-            if tokens:
-                logprobs = reader.after(tokens[-1])
-            likeliest = int(logprobs.argmax())
-            if reader.ends(likeliest):
-                finish = "stop"
-                break
-            tokens.append(likeliest)
-            if wanted.top_logprobs:
-                content.append(self._alternatives(logprobs, wanted.top_logprobs))
-            if self._closed:
-                raise ModelError(f"{self.name} was closed while it wrote an answer.")
-        kept = read_logprobs({"content": content}) if wanted.top_logprobs else None
-        text, kept = after_thinking(reader.words(tokens), kept, apart=False)
-        return Answer(text, kept, len(asked.tokens), len(tokens), 0.0, finish=finish)
-
-    def _alternatives(self, logprobs: NDArray[np.float32], count: int) -> dict[str, Any]:
-        """The likeliest token and so many that might have been, in the form that endpoints have."""
-        likeliest = _likeliest(logprobs, count)
+        likeliest = _likeliest(logprobs, max(wanted.top_logprobs, 1))
         for each in likeliest:
             if each not in self._texts:
-                self._texts[each] = self._reader.text(each)  # type: ignore[union-attr]
+                self._texts[each] = self._reader.text(each)
         top = [{"token": self._texts[each], "logprob": float(logprobs[each])} for each in likeliest]
-        return {"token": top[0]["token"], "top_logprobs": top}
+        content = [{"token": top[0]["token"], "top_logprobs": top}]
+        kept = read_logprobs({"content": content}) if wanted.top_logprobs else None
+        return Answer(str(top[0]["token"]), kept, len(asked.tokens), 1, 0.0, finish="length")
 
 
 def _tell(waiting: _Waiting, said: Answer | BaseException) -> None:
@@ -318,12 +270,6 @@ def parted(text: str, framing: Framing | None, encode: Callable[[str], list[int]
     place -= framing.before.find(shown)  # the template may take white space away
     ends = [_shared(whole, encode(text[: place + end])) for end in (*framing.ends, len(framing.before.rstrip()))]
     return whole, sorted({min(end, len(whole) - 1) for end in ends})
-
-
-def parted_at_last(text: str, last: str, encode: Callable[[str], list[int]]) -> tuple[list[int], list[int]]:
-    """The same of a prompt without a framing, which parts from others where what was said ``last`` begins."""
-    whole, place = encode(text), text.rfind(last.strip())
-    return whole, [_shared(whole, encode(text[:place]))] if place > 0 else []
 
 
 def _shared(tokens: Sequence[int], begin: Sequence[int]) -> int:

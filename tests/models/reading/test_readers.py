@@ -72,37 +72,22 @@ class Words:
         return VOCABULARY[token]
 
 
-class Story(Words):
-    """Says after a prompt so many times yes as it has words, then no, which ends it."""
+class Abreast(Words):
+    """Reads several side by side; the first time it waits, where it is told to."""
 
     def __init__(self, wait: Event | None = None) -> None:
-        self.left, self.wait, self.begun = 0, wait, Event()
         self.beside: list[int] = []
         """How many prompts were read side by side."""
+        self.wait, self.begun = wait, Event()
+
+    def next_token(self, tokens: Sequence[int], ends: Sequence[int]) -> NDArray[np.float32]:
+        self.begun.set()
+        assert self.wait is None or self.wait.wait(10)
+        return super().next_token(tokens, ends)
 
     def next_tokens(self, prompts: Sequence[Sequence[int]], ends: Sequence[int]) -> list[NDArray[np.float32]]:
         self.beside.append(len(prompts))
-        return [Words.next_token(self, each, ends) for each in prompts]
-
-    def next_token(self, tokens: Sequence[int], ends: Sequence[int]) -> NDArray[np.float32]:
-        self.left = len(tokens)
-        return self._said()
-
-    def after(self, token: int) -> NDArray[np.float32]:
-        assert token == 0
-        self.left -= 1
-        self.begun.set()
-        assert self.wait is None or self.wait.wait(10)
-        return self._said()
-
-    def ends(self, token: int) -> bool:
-        return VOCABULARY[token] == "No"
-
-    def words(self, tokens: Sequence[int]) -> str:
-        return "".join(map(self.text, tokens))
-
-    def _said(self) -> NDArray[np.float32]:
-        return np.log(np.array([0.75, 0.25, 0.0] if self.left else [0.25, 0.75, 0.0], np.float32) + np.float32(1e-9))
+        return [self.next_token(each, ends) for each in prompts]
 
 
 LOADS: dict[str, Callable[[str, Path, str], Reader]] = {"onnx": load_onnx_reader, "openvino": load_openvino_reader}
@@ -157,55 +142,38 @@ async def test_what_is_no_verdict_is_written_by_the_other(parameters: Parameters
     await model.close()
 
 
-@pytest.mark.parametrize(
-    ("most", "written", "finish"), [(200, 3, "stop"), (3, 3, "length"), (4, 3, "stop"), (2, 2, "length")]
-)
-async def test_one_that_writes_goes_on_until_the_answer_ends(most: int, written: int, finish: str) -> None:
-    writer = Writer()
-    model = ReadingModel("openvino/m", "0", writer, Story, full=True)
-    answer = await model.answer(asking("a b c", Parameters(most, 0.0, 42, 2)))
-    assert answer._replace(logprobs=None) == Answer(" yes" * written, None, 3, written, 0.0, finish)
-    assert answer.logprobs is not None and [token for token, _ in answer.logprobs] == [" yes"] * written
-    assert p_yes_at(answer.logprobs[0][1]) == pytest.approx(0.75, abs=1e-4)
-    assert (await model.answer(asking("a b c", Parameters(most)))).logprobs is None
-    assert not writer.asked
-    for parameters in (Parameters(most, 0.7), Parameters(most, schema={"type": "object"})):
-        assert (await model.answer(asking("a b c", parameters))).text == "written"
-    await model.close()
-
-
 async def test_questions_on_one_output_are_read_side_by_side() -> None:
-    story, output = Story(), "one two " * OPENING
-    model = ReadingModel("openvino/m", "0", Writer(), lambda: story, full=True)
+    reader, output = Abreast(), "one two " * OPENING
+    model = ReadingModel("openvino/m", "0", Writer(), lambda: reader, beside=True)
     framing, other = Framing(None, output, ""), Framing(None, f"{output} three ", "")
     short, long = ["q"] * (TOGETHER + 1), ["q " * (STEP + 1)] * 2
     asked = [asking(framing.before + each, framing=framing) for each in (*short, *long)]
-    asked += [asking(other.before + "q", framing=other), asking("alone"), asking("a b", Parameters(3))]
+    asked += [asking(other.before + "q", framing=other), asking("alone")]
     answers = await asyncio.gather(*map(model.answer, asked))
-    assert story.beside == [TOGETHER, 1, len(long), 1]
+    assert reader.beside == [TOGETHER, 1, len(long), 1]
     single = [await model.answer(each) for each in asked]
-    assert single == answers and {each.prompt_tokens for each in answers} == {33, 41, 34, 1, 2}
+    assert single == answers and {each.prompt_tokens for each in answers} == {33, 41, 34, 1}
     await model.close()
 
 
 async def test_one_who_asks_no_longer_leaves_the_others_waiting_for_their_own() -> None:
-    story = Story(Event())
-    model = ReadingModel("openvino/m", "0", Writer(), lambda: story, full=True)
-    first = asyncio.create_task(model.answer(asking("a b", Parameters(9))))
-    await asyncio.to_thread(story.begun.wait, 10)
+    reader = Abreast(Event())
+    model = ReadingModel("openvino/m", "0", Writer(), lambda: reader, beside=True)
+    first = asyncio.create_task(model.answer(asking("a b")))
+    await asyncio.to_thread(reader.begun.wait, 10)
     gone, left = (asyncio.create_task(model.answer(asking(text))) for text in ("a", "a b c"))
     await asyncio.sleep(0)
     gone.cancel()
-    assert story.wait is not None
-    story.wait.set()
-    assert (await first).text == " yes yes" and (await left).prompt_tokens == 3
+    assert reader.wait is not None
+    reader.wait.set()
+    assert (await first).prompt_tokens == 2 and (await left).prompt_tokens == 3
     with pytest.raises(asyncio.CancelledError):
         await gone
     await model.close()
 
 
 async def test_what_cannot_be_read_fails_alone_and_what_cannot_be_loaded_fails_for_all() -> None:
-    model = ReadingModel("openvino/m", "0", Writer(), Story, full=True)
+    model = ReadingModel("openvino/m", "0", Writer(), Abreast, beside=True)
     texts = ("a " * CONTEXT, "a b")
     long, short = await asyncio.gather(*(model.answer(asking(each)) for each in texts), return_exceptions=True)
     assert isinstance(long, ModelError) and long.status == 413 and isinstance(short, Answer)
@@ -214,33 +182,10 @@ async def test_what_cannot_be_read_fails_alone_and_what_cannot_be_loaded_fails_f
     def load() -> Reader:
         raise InputError("no such model")
 
-    model = ReadingModel("openvino/m", "0", Writer(), load, full=True)
+    model = ReadingModel("openvino/m", "0", Writer(), load, beside=True)
     found = await asyncio.gather(*(model.answer(asking(each)) for each in texts), return_exceptions=True)
     assert [str(each) for each in found] == ["no such model"] * 2
     await model.close()
-
-
-async def test_it_writes_no_further_than_there_is_room() -> None:
-    model = ReadingModel("openvino/m", "0", Writer(), Story, full=True)
-    answer = await model.answer(asking("a " * (CONTEXT - 2), Parameters(200)))
-    assert (answer.completion_tokens, answer.finish) == (2, "length")
-    with pytest.raises(ModelError, match="there is room for"):
-        await model.answer(asking("a " * CONTEXT, Parameters(200)))
-    await model.close()
-
-
-async def test_what_is_being_written_when_it_is_closed_is_no_answer() -> None:
-    story = Story(Event())
-    model = ReadingModel("openvino/m", "0", Writer(), lambda: story, full=True)
-    writing = asyncio.create_task(model.answer(asking("a b c", Parameters(200))))
-    await asyncio.to_thread(story.begun.wait, 10)
-    closing = asyncio.create_task(model.close())
-    await asyncio.sleep(0)
-    assert story.wait is not None
-    story.wait.set()
-    with pytest.raises(ModelError, match="was closed while it wrote"):
-        await writing
-    await closing
 
 
 async def test_a_prompt_without_room_is_refused_and_not_cut() -> None:
@@ -367,22 +312,3 @@ async def test_what_is_asked_beside_it_changes_no_verdict(provider: str, file: P
             assert dict(other.logprobs[0][1]) == pytest.approx(dict(one.logprobs[0][1]), abs=2e-4)
     assert plain.logprobs is not None and found[0][0].logprobs is not None
     assert dict(plain.logprobs[0][1][:3]) == pytest.approx(dict(found[0][0].logprobs[0][1][:3]), abs=0.05)
-
-
-async def test_openvino_writes_what_llama_cpp_writes_whatever_was_read_before(provider: str, file: Path) -> None:
-    if provider != "openvino":
-        pytest.skip("ONNX Runtime reads and leaves the writing to llama.cpp")
-    system = "Answer in one short sentence. " * 6
-    asked = [
-        [("system", system), ("user", text)] for text in ("What is the capital of France?", "Name the days of a week.")
-    ]
-    async with Models() as models:
-        local, found = models.get(f"local/{file}"), models.get(f"openvino/{file}")
-        requests = [make_request(found.identity, each, Parameters(24, 0.0, 42, 5)) for each in asked]
-        answers = [await found.answer(each) for each in requests]
-        assert [await found.answer(each) for each in requests[::-1]] == answers[::-1]
-        theirs = [await local.answer(make_request(local.identity, each, Parameters(24, 0.0, 42))) for each in asked]
-    for mine, other in zip(answers, theirs, strict=True):
-        assert (mine.prompt_tokens, mine.finish) == (other.prompt_tokens, other.finish)
-        assert mine.text[:6] == other.text[:6] and mine.logprobs is not None
-        assert "".join(token for token, _ in mine.logprobs) == mine.text
