@@ -165,8 +165,8 @@ def estimate_unwritten(examples: Sequence[Example], prompt: Prompt, judging: Jud
 
     Where p_yes is ``auto``, log-probabilities are assumed, as :meth:`Evaluator.estimate` does.
     """
-    times = judging.repeat * (judging.samples if judging.p_yes == "sampled" else 1)
-    asked = times * (1 if judging.mode == "batched" else MOST)
+    draws = judging.draws("logprob" if judging.p_yes == "auto" else judging.p_yes)
+    asked = judging.repeat * draws * (1 if judging.mode == "batched" else MOST)
     length = sum(len(each.input) + len(prompt.text) for each in examples) // 4 + 50
     calls = asked * len(examples) + len({each.input for each in examples})
     verdicts = MOST * len(examples) * judging.repeat

@@ -168,9 +168,10 @@ class ReadingModel:
         if len(first.tokens) >= CONTEXT:
             text = f"{self.name}: the prompt has {len(first.tokens)} tokens; there is room for {CONTEXT}."
             return [(first, ModelError(text, status=413))]  # as a server refuses it
-        if not isinstance(self._reader, SideBySideReader) or first.beside is None:
+        beside = first.beside
+        if not isinstance(self._reader, SideBySideReader) or beside is None:
             return [(first, self._read(first, self._reader.next_token(first.tokens, first.ends)))]
-        some = [each for each in waiting if each.beside == first.beside and len(each.tokens) < CONTEXT][:TOGETHER]
+        some = [each for each in waiting if each.beside == beside and len(each.tokens) < CONTEXT][:TOGETHER]
         told = self._reader.next_tokens([each.tokens for each in some], first.ends)
         return [(each, self._read(each, logprobs)) for each, logprobs in zip(some, told, strict=True)]
 
