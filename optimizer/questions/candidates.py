@@ -37,10 +37,8 @@ FEWEST_OTHERS = 3
 """Rejected outputs besides its own from which a question's effect is taken."""
 LEAST_NOISE = 1e-9
 """What a standard error is taken for where all answers are the same."""
-MOST_GAINED = 3.0
-"""Deviations that one question may say for or against being asked of the output alone."""
 CLEARLY_WORSE = 2.0
-"""Standard errors by which questions have to stand out less, asked of the output alone, to be shown everything."""
+"""Standard errors by which questions have to say less, asked of the output alone, to be shown everything."""
 SAME_VERDICTS = 0.9
 """Rank correlation of the verdicts from which two questions are one."""
 ALIKE_VERDICTS = 0.7
@@ -154,9 +152,9 @@ class Standing:
 
 
 def better_alone(whole: Mapping[str, Standing | None], alone: Mapping[str, Standing | None]) -> bool:
-    """Whether questions are to be asked of the output alone, by what some of them say of a few outputs with and without all else.
+    """Whether questions are to be asked of the output alone, by their effects with and without all else in view.
 
-    Of one question these outputs say next to nothing, of all together they say whether this judge is helped or misled by what the
+    Of one question some outputs say next to nothing, of all together they say whether this judge is helped or misled by what the
     output was made from. Where that is not clear, less is read.
 
     Args:
@@ -169,19 +167,19 @@ def better_alone(whole: Mapping[str, Standing | None], alone: Mapping[str, Stand
 
 
 def better_quoted(plain: Mapping[str, Standing | None], quoted: Mapping[str, Standing | None]) -> bool:
-    """Whether questions are to be answered with a quote, by what some of them say of a few outputs so and with yes or no.
+    """Whether questions are to be answered with a quote, by their effects so and with yes or no.
 
-    What they say has to be more on average; neither way is the simpler one.
+    The effects have to be greater on average; neither way is the simpler one.
     """
     return bool(gains := _gains(plain, quoted)) and float(np.mean(gains)) > 0
 
 
 def _gains(before: Mapping[str, Standing | None], after: Mapping[str, Standing | None]) -> list[float]:
-    """How much more each question promises when it is asked in another way."""
+    """How much more of an effect each question has when it is asked in another way, where it has one in both."""
     return [
-        float(np.clip(now.promise - then.promise, -MOST_GAINED, MOST_GAINED))
+        now.effect - then.effect
         for name, now in after.items()
-        if now is not None and (then := before[name]) is not None
+        if now is not None and now.effect is not None and (then := before[name]) is not None and then.effect is not None
     ]
 
 

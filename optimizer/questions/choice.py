@@ -33,7 +33,7 @@ from .candidates import (
     turned,
     yes_logits,
 )
-from .racing import NO_ROOM, SCREENED, Sides, SubjectMatter, joining, places, steps
+from .racing import NO_ROOM, SCREENED, Sides, SubjectMatter, first_of, joining, places, steps
 from .together import BOTH_WAYS, AskedBothWays, Groups
 
 CHANCE = "it speaks against other rejected outputs by less than a standard error"
@@ -44,9 +44,10 @@ SAID_OF = {
 }
 """Of a question of the start that does not stay as it is."""
 OUT = ("dropped", "idle")
-COMPARED = 24
+COMPARED, COMPARED_ON = 16, 1 / 3
 """Candidates that are asked with everything in view, of the output alone and for a quote, to see which helps the judge: those that
-most remarks led to, as several cases say more than one."""
+most remarks led to, as several cases say more than one. And the share of the rejected examples that each is asked of: a race would
+ask most of them of the same, so that only the ways that are not taken cost anything."""
 OWN_CASES = 4
 """Examples that a candidate comes from on which it is judged first."""
 
@@ -133,9 +134,41 @@ class Chooser:
         self.events.phase("asking some questions alone and together")
         some, sides = _most_told(named, BOTH_WAYS), self.sides()
         found = await AskedBothWays.by(
-            lambda mode: self._own_cases(replace(best, mode=mode), some, sides, named), self.events
+            lambda mode: self._own_cases(replace(best, mode=mode), some, sides, named, first_of(sides, 0)), self.events
         )
         return replace(best, mode=found.mode), found
+
+    async def seen_as_helps(self, best: Draft, named: Mapping[str, Candidate]) -> Sees:
+        """What the judge is to be shown when it is asked the candidates, by what some of them say of *other* rejected outputs.
+
+        All folds of a proof are asked so: a judge that is shown something else is another one. Labels of the examples that
+        test it are looked at for this one choice among three, which is about all candidates together.
+
+        Args:
+            best: The judge so far.
+            named: All candidates by their ids.
+
+        Raises:
+            BudgetExceededError: A cap was reached.
+            ModelError: An endpoint refuses every call.
+        """
+        ways: list[Sees] = ["all"]
+        ways += ["output"] if best.prompt.can_show_less_of(self.examples) else []
+        ways += [] if self._is_grouped(best) else ["quote"]  # which is a call of its own
+        if not named or len(ways) == 1:
+            return ways[0]
+        self.events.phase("asking some questions in several ways")
+        sides, some = self.sides(), _most_told(named, COMPARED)
+        part = first_of(sides, COMPARED_ON)
+        taken, before = ways[0], dict[str, Standing | None]()
+        for way in ways:
+            shown = {name: replace(each, sees=way) for name, each in some.items()}
+            logits = await self._own_cases(best, shown, sides, named, part)
+            found = {name: self._standing(name, each, logits, sides) for name, each in shown.items()}
+            better = better_quoted if way == "quote" else better_alone
+            if not before or better(before, found):
+                taken, before = way, found
+        return taken
 
     async def choose(self, best: Draft, named: Mapping[str, Candidate], seen: Observation, iteration: int) -> Chosen:
         """Those that are worth asking beside the questions of ``best``.
@@ -154,7 +187,7 @@ class Chooser:
             return Chosen()
         sides = self.sides()
         self.events.phase(f"iteration {iteration}: trying {len(named)} questions on the outputs that they come from")
-        named, logits = await self._first_look(best, named, sides)
+        logits = await self._own_cases(best, named, sides, named, first_of(sides, 0))
         found = {name: self._standing(name, each, logits, sides) for name, each in named.items()}
         able = [name for name, each in found.items() if _is_able(each)]
         subject_matter = SubjectMatter({each.id: each.output or "" for each in self.examples}, named.values())
@@ -257,33 +290,19 @@ class Chooser:
         for name in names if self.told else ():
             self.events.say(f"question {name} is {SAID_OF[fate]}")
 
-    async def _first_look(
-        self, best: Draft, named: Mapping[str, Candidate], sides: Sides
-    ) -> tuple[Mapping[str, Candidate], dict[str, dict[str, float]]]:
-        """The candidates, asked as helps this judge, and their log-odds of yes on a few examples."""
-        ways: list[Sees] = ["all"]
-        ways += ["output"] if best.prompt.can_show_less_of(self.examples) else []
-        ways += [] if self._is_grouped(best) else ["quote"]  # which is a call of its own
-        some, chosen, before = _most_told(named, COMPARED), ways[0], None
-        for sees in ways if len(ways) > 1 else ():
-            shown = {name: replace(each, sees=sees) for name, each in some.items()}
-            logits = await self._own_cases(best, shown, sides, named)
-            found = {name: self._standing(name, each, logits, sides) for name, each in shown.items()}
-            better = better_quoted if sees == "quote" else better_alone
-            if before is None or better(before, found):
-                chosen, before = sees, found
-        named = {name: replace(each, sees=chosen) for name, each in named.items()}
-        return named, await self._own_cases(best, named, sides, named)
-
     async def _own_cases(
-        self, best: Draft, named: Mapping[str, Candidate], sides: Sides, waiting: Mapping[str, Candidate]
+        self,
+        best: Draft,
+        named: Mapping[str, Candidate],
+        sides: Sides,
+        waiting: Mapping[str, Candidate],
+        part: Collection[str],
     ) -> dict[str, dict[str, float]]:
-        """Log-odds of yes on some accepted outputs, and on those that each candidate comes from, or on the least liked.
+        """Log-odds of yes on a part of the examples, and on those that each candidate comes from, or on the least liked.
 
         A rare fault shows on few outputs, but it has to show on the one that somebody wrote of. ``waiting`` are those that will
         be asked so, too.
         """
-        fine = {each for both in sides.values() for each in both[0][:SCREENED]}
         of_case: dict[str, dict[str, Candidate]] = {}
         for name, candidate in named.items():
             least = sides.get(self._rated(candidate.dimension), ([], []))[1]
@@ -292,11 +311,14 @@ class Chooser:
         asks: list[tuple[Mapping[str, Candidate], set[str]]]
         if self._is_grouped(best):
             asks = [
-                (group, fine | {case for case, some in of_case.items() if some.keys() & group.keys()})
+                (group, {*part, *(case for case, some in of_case.items() if some.keys() & group.keys())})
                 for group in self.groups[0].holding(named, waiting)
             ]
         else:  # one example after the other: what was read of it is kept for its questions
-            asks = [(named, fine), *((of_case[each.id], {each.id}) for each in self.examples if each.id in of_case)]
+            asks = [
+                (named, set(part)),
+                *((of_case[each.id], {each.id}) for each in self.examples if each.id in of_case),
+            ]
         parts = [(asked, [each for each in self.examples if each.id in ids]) for asked, ids in asks]
         return await self._judge(best, parts)
 

@@ -15,6 +15,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ...prompts.checklist import Sees
 from ...prompts.examples import Example
 from ..contest import Contest, Race
 from ..events import Teller
@@ -90,6 +91,7 @@ class QuestionLearner:
         chooser = self.finder.chooser
         found = await self.finder.propose(start.draft, iteration)
         judge, self.both_ways = await chooser.asked_as_it_answers(start.draft, found)
+        (found,) = _shown(await chooser.seen_as_helps(judge, found), found)
         new = chooser.drafts(judge, await chooser.choose(judge, found, seen, iteration), seen)
         if new.whole is judge:
             return None
@@ -111,8 +113,9 @@ class QuestionLearner:
             [*seen.scores, *start.scores],
             start.draft.checklist,
         )
+        judge, self.both_ways = await self.both.asked_as_it_answers(start.draft, _united(mine, theirs))
+        mine, theirs = _shown(await self.both.seen_as_helps(judge, _united(mine, theirs)), mine, theirs)
         named = _united(mine, theirs)
-        judge, self.both_ways = await self.both.asked_as_it_answers(start.draft, named)
         new = self.both.drafts(judge, await self.both.choose(judge, named, every, iteration), every)
         if new.whole is judge:
             self.events.say("no question stands on the development and the validation examples together")
@@ -192,6 +195,11 @@ def _taught_by_others(tested: Collection[Example], mine: Candidates, others: Can
         if each.sources and each.sources[0] not in ids
     }
     return _united(left, others)
+
+
+def _shown(sees: Sees, *several: Candidates) -> list[dict[str, Candidate]]:
+    """Candidates that the judge is asked with so much in view."""
+    return [{name: replace(each, sees=sees) for name, each in named.items()} for named in several]
 
 
 def _united(mine: Candidates, theirs: Candidates) -> dict[str, Candidate]:

@@ -125,6 +125,17 @@ def left_after(step: int, most: int) -> int:
     return round(STEPS[step][1] * most)
 
 
+def first_of(sides: Sides, share: float) -> set[str]:
+    """The examples that candidates are judged on first: some accepted ones, and this share of the rejected ones.
+
+    Where the share is 0 these are the accepted ones alone; else there are at least :data:`FEWEST_REJECTED` rejected ones.
+    """
+    found: set[str] = set()
+    for fine, poor in sides.values():
+        found |= {*fine[:SCREENED], *(poor[: max(FEWEST_REJECTED, ceil(share * len(poor)))] if share else ())}
+    return found
+
+
 def steps(sides: Sides, most: int) -> list[tuple[bool, set[str], int]]:
     """The steps before the last one, which is judged on all examples: whether all rejected ones are seen then, the examples,
     and the number of candidates that are left afterwards.
@@ -133,13 +144,7 @@ def steps(sides: Sides, most: int) -> list[tuple[bool, set[str], int]]:
         sides: Accepted and rejected examples by dimension.
         most: Questions that may join.
     """
-    found = []
-    for step, (share, *_) in enumerate(STEPS):
-        part: set[str] = set()
-        for fine, poor in sides.values():
-            part |= {*fine[:SCREENED], *poor[: max(FEWEST_REJECTED, ceil(share * len(poor)))]}
-        found.append((share == 1, part, left_after(step, most)))
-    return found
+    return [(share == 1, first_of(sides, share), left_after(step, most)) for step, (share, *_) in enumerate(STEPS)]
 
 
 def joining(

@@ -297,7 +297,7 @@ def test_disagreements_that_were_read_and_lessons_that_were_rejected_are_not_tak
     ]
 
 
-@pytest.mark.parametrize("part", [0.13, 0.7])
+@pytest.mark.parametrize("part", [0.13, 0.775])
 def test_comments_that_a_budget_kept_from_being_tried_are_read_by_the_run_that_goes_on(
     learned: First, tmp_path: Path, part: float
 ) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -63,13 +65,29 @@ def test_it_is_asked_as_the_judge_answers_it_better(tmp_path: Path, misled: tupl
     assert told == (sees == "output", sees == "quote")
 
 
-def test_candidates_that_most_remarks_led_to_say_which_way_is_better(
+class OneWay(Desk):
+    """Counts who is asked in which way about which outputs."""
+
+    def __init__(self) -> None:
+        super().__init__(90)
+        self.ways: defaultdict[str, Counter[str]] = defaultdict(Counter)
+
+    def reply(self, messages: Sequence[tuple[str, str]]) -> str | float:
+        last = messages[-1][1]
+        quoted = "Copy from the text" in messages[0][1]
+        if quoted or "Reply [e" in last:
+            way = "quote" if quoted else "all" if "Mail [e" in last else "output"
+            self.ways[way].update(re.findall(r"Does the reply [^?]*[?]", last))
+        return super().reply(messages)
+
+
+def test_the_candidates_that_most_remarks_led_to_decide_once_for_all_folds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[tuple[list[int], list[int]]] = []
-    first_look, told = Chooser._first_look, choice.better_alone
+    first_look, told = Chooser.seen_as_helps, choice.better_alone
 
-    async def looked(self: Chooser, best: Any, named: Mapping[str, Candidate], sides: Any) -> Any:
+    async def looked(self: Chooser, best: Any, named: Mapping[str, Candidate]) -> Any:
         def decided(whole: Mapping[str, Standing | None], alone: Mapping[str, Standing | None]) -> bool:
             assert whole.keys() == alone.keys()
             support = {name: len(each.sources) for name, each in named.items()}
@@ -77,13 +95,19 @@ def test_candidates_that_most_remarks_led_to_say_which_way_is_better(
             return told(whole, alone)
 
         monkeypatch.setattr(choice, "better_alone", decided)
-        return await first_look(self, best, named, sides)
+        return await first_look(self, best, named)
 
-    monkeypatch.setattr(Chooser, "_first_look", looked)
+    monkeypatch.setattr(Chooser, "seen_as_helps", looked)
     monkeypatch.setattr(choice, "COMPARED", 2)
-    Desk(90).align(tmp_path / "run")
-    assert seen and all(len(compared) == 2 and min(compared) >= max(others) for compared, others in seen)
-    assert any(max(compared) > min(others) for compared, others in seen)
+    desk = OneWay()
+    done = desk.align(tmp_path / "run")
+    assert len(seen) == 1, "the folds ask as the judge does that is kept"
+    compared, others = seen[0]
+    assert len(compared) == 2 and min(compared) >= max(others) and max(compared) > min(others)
+    (taken,) = {row.sees for row in done.record.learned}
+    assert {way: len(asked) for way, asked in desk.ways.items() if way != taken} == dict.fromkeys(
+        {"all", "output", "quote"} - {taken}, 2
+    ), "nobody else is asked in another way"
 
 
 def test_where_the_prompt_shows_no_more_than_the_output_nothing_is_asked_twice(tmp_path: Path) -> None:
@@ -96,15 +120,16 @@ def test_where_the_prompt_shows_no_more_than_the_output_nothing_is_asked_twice(t
 
 
 def test_all_questions_together_decide() -> None:
-    def all_at(*values: float) -> dict[str, Standing | None]:
-        return {f"q{place}": Standing(value, None) for place, value in enumerate(values)}
+    def all_at(*values: float | None) -> dict[str, Standing | None]:
+        return {f"q{place}": Standing(2.0, value) for place, value in enumerate(values)}
 
-    whole, alone = all_at(1.0, -1.0, 9.0), all_at(3.0, -3.0, 0.0)
-    assert better_alone(whole, alone), "one question says no more than three deviations"
-    assert better_alone(alone, whole), "which is better is not clear"
-    assert not better_alone(all_at(3.0, -3.0, 2.5), all_at(1.0, -1.0, 1.0)), "all of them say so"
+    whole, alone = all_at(0.1, -0.1, 0.4), all_at(0.3, 0.1, 0.1)
+    assert better_alone(whole, alone) and better_alone(alone, whole), "which is better is not clear"
+    assert not better_alone(all_at(0.3, 0.3, 0.25), all_at(0.1, 0.1, 0.1)), "all of them say so"
     assert better_alone(whole, whole), "where nothing can be told, less is read"
-    assert better_alone({"q0": None}, {"q0": None})
-    assert better_quoted(all_at(1.0, -1.0, 2.0), all_at(3.0, -3.0, 0.0)), "they say more on average"
-    assert not better_quoted(all_at(3.0, -3.0, 0.0), all_at(1.0, -1.0, 9.0)), "one says no more than three deviations"
-    assert not better_quoted(whole, whole) and not better_quoted({"q0": None}, {"q0": None}), "nothing speaks for it"
+    assert better_quoted(all_at(0.1, 0.1, 0.2), all_at(0.3, 0.3, 0.0)), "they say more on average"
+    assert not better_quoted(all_at(0.3, 0.3, 0.0), all_at(0.1, 0.1, 0.2))
+    for nothing in ({"q0": None}, all_at(None)):
+        assert better_alone(nothing, nothing) and not better_quoted(nothing, nothing), "nothing speaks for it"
+    assert not better_quoted(all_at(None, 0.3), all_at(0.9, 0.2)), "only what is known both ways is compared"
+    assert not better_quoted(whole, whole)

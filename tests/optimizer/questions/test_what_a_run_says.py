@@ -159,11 +159,11 @@ def test_questions_that_the_gate_refused_are_a_rejected_candidate(refused: askan
 
 
 def test_a_run_that_ended_on_the_way_says_so(tmp_path: Path) -> None:
-    done = Desk().align(tmp_path / "run", max_calls=640)
+    done = Desk().align(tmp_path / "run", max_calls=672)
     assert not done.record.rejected_edits and done.record.questions
     text = said(tmp_path / "run")
     assert "Nothing was accepted: the run ended before the acceptance test could decide on 3 questions." in text
-    untested = Desk().align(tmp_path / "other", max_calls=780)
+    untested = Desk().align(tmp_path / "other", max_calls=740)
     assert untested.record.learned and untested.record.best.test is None
     assert "worth was not measured" in said(tmp_path / "other")
     assert "Undecided: not tested" in page_of(tmp_path / "other").text
