@@ -9,7 +9,7 @@ from ...agents.questions.comment_questions import MOST_QUESTIONS, MOST_REMARKS, 
 from ...evaluation.scoring import Targets
 from ...prompts.comments import one_line
 from ...prompts.examples import Example
-from .choice import COMPARED, OWN_CASES, sides_by_dimension
+from .choice import COMPARED, COMPARED_ON, OWN_CASES, sides_by_dimension
 from .finder import ENOUGH_FOR_ONE
 from .learner import FOLDS
 from .proposers import BESIDE_EACH, DESCRIBED, KINDS_FOR_ONE, READ_FOR_ONE
@@ -61,10 +61,10 @@ def calls_at_most(
         writing += (alone + beside) * (1 + MOST_QUESTIONS) + min(2 * DESCRIBED, len(examples)) * dimensions
         candidates += (alone + beside) * of_remark + KINDS_FOR_ONE * most * dimensions + waiting
     first = min(SCREENED * dimensions + max(SCREENED, OWN_CASES), every)
-    race = views * candidates * first + _raced(min(candidates, places(len(halves), most)), every, most, dimensions)
-    races = _judges(halves)
+    race = candidates * first + _raced(min(candidates, places(len(halves), most)), every, most, dimensions)
+    races, once = _judges(halves), _compared(candidates, every, views, dimensions)
     judged = asked * races * every if grouped else 0
-    return ceil(writing + asked * min(races * race, views * candidates * every)) + asked * most * test + judged
+    return ceil(writing + asked * min(once + races * race, views * candidates * every)) + asked * most * test + judged
 
 
 def usual_calls(
@@ -111,8 +111,8 @@ def usual_calls(
     candidates = CANDIDATES * len(texts)
     race = _raced(min(ABLE * candidates, places(len(halves), most)), every, most, 1, rejected / every)
     shared = 1.0 if len(halves) == 1 else SHARED
-    tried = candidates + (views - 1) * min(COMPARED, candidates)
-    verdicts = min(CASES * tried + shared * race, views * candidates * every)
+    compared = _compared(candidates, every, views - 1, 1, rejected / every)
+    verdicts = min(CASES * candidates + compared + shared * race, views * candidates * every)
     verdicts += min(most, len(texts)) * test
     of_verdict = asked * PART_ASKED / GROUP if grouped else asked
     judged = JUDGED * asked * _judges(halves) * every if grouped else 0.0
@@ -124,6 +124,12 @@ def usual_calls(
 def _judges(halves: Sequence[Sequence[Example]]) -> int:
     """Judges that are learned: one to keep, and one for each fold."""
     return 1 if len(halves) == 1 else 1 + FOLDS * len(halves)
+
+
+def _compared(candidates: float, examples: int, views: int, dimensions: int, rejected: float = 1.0) -> float:
+    """Verdicts by which so many ways to ask are compared, that share of the examples being rejected on each dimension."""
+    poor = max(FEWEST_REJECTED, ceil(COMPARED_ON * rejected * examples))
+    return views * min(COMPARED, candidates) * min(examples, dimensions * (SCREENED + poor) + OWN_CASES)
 
 
 def _raced(candidates: float, examples: int, most: int, dimensions: int, rejected: float = 1.0) -> float:
