@@ -16,7 +16,12 @@ _OUTPUTS = (
     f"{_WRITTEN}|text|e-?mail|letter|message|post|tweet|description|article|review|"
     "note|report|paragraph|headline|story|poem|essay|recipe|announcement|explanation|notice|caption|abstract"
 )
-_PARTS = "title|subject|tone|length|body|opening|closing|style|ending|format|beginning|start|line|section|header|part"
+_PARTS = (
+    "title|subject|tone|length|body|opening|closing|style|ending|format|beginning|start|line|section|header|part|"
+    "key|id|author|writer|sender|recipient|template|signature|thread|history|draft"
+)
+_NO_THING = r"(?!(?:address|code|count|date|file|link|list|name|number|time)s?\b)"
+"""Nor one that could be a verb behind "does": "is the email address right?"."""
 _SUBJECT = rf"(?:the|this|your)\s+(?:[a-z-]+\s+)?(?:{_OUTPUTS})"
 """The output, with one word before it at most ("the support reply")."""
 _BOUND = rf"(?!(?:{_OUTPUTS}|{_PARTS})s?\b)"
@@ -28,8 +33,8 @@ _CONDITION = re.compile(r"(?P<when>(?:if|when|where|for|in case)\b[^,?]+,)\s*(?P
 _DOES = re.compile(
     rf"(?:does|do|did)\s+(?P<who>{_SUBJECT}|it)\s+{_BOUND}{_ATTACHED}{_VERB}(?P<what>\S.*)", re.IGNORECASE
 )
-_IS = re.compile(rf"(?:is|are|was)\s+(?P<who>{_SUBJECT})\s+{_BOUND}{_ATTACHED}(?P<what>\S.*)", re.IGNORECASE)
-_HAS = re.compile(rf"has\s+(?P<who>{_SUBJECT})\s+{_BOUND}{_ATTACHED}(?P<what>\S.*)", re.IGNORECASE)
+_IS = re.compile(rf"(?:is|are|was)\s+(?P<who>{_SUBJECT})\s+{_BOUND}{_NO_THING}{_ATTACHED}(?P<what>\S.*)", re.IGNORECASE)
+_HAS = re.compile(rf"has\s+(?P<who>{_SUBJECT})\s+{_BOUND}{_NO_THING}{_ATTACHED}(?P<what>\S.*)", re.IGNORECASE)
 _THERE = re.compile(r"(?:is|are)\s+there\s+(?P<what>\S.*)", re.IGNORECASE)
 _STATING = (
     "have contain consist sound read feel seem look appear fit run exceed belong need lack miss match come reflect remain "

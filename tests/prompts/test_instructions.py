@@ -57,6 +57,10 @@ def test_a_fault_becomes_its_prohibition(question: str, instruction: str) -> Non
     "question",
     [
         "Does the email subject line fit?",
+        "Is the answer key given?",
+        "Is the email address right?",
+        "Has the message count changed?",
+        "Does the message thread come to an end?",
         "Does the reply to the complaint apologise?",
         "Does the reply written by the model thank the customer?",
         "Does the reply in its last line thank the customer?",
