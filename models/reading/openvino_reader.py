@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from ...prompts.prompt import Framing
     from ..base import Message
 
+AS_LARGE = 1.2
+"""Of what is made of a file, at most, as a multiple of the file."""
+
 
 def reads_faster_here() -> bool:
     """Whether OpenVINO is installed and this processor has the bfloat16 instructions that make it faster than llama.cpp's wheel."""
@@ -57,7 +60,7 @@ def made_ready(name: str, path: Path, sha256: str) -> Path:
     if not folder.is_dir():
         genai = import_optional("openvino_genai", "openvino", "openvino-genai")
         with _said_of(name, path, folder):
-            made_whole(folder, lambda part: _convert(genai, path, part))
+            made_whole(folder, lambda part: _convert(genai, path, part), needed=AS_LARGE * path.stat().st_size)
     return folder
 
 

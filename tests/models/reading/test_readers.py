@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from threading import Event
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,7 +31,7 @@ from askance.models.reading.reading_model import (
     blocks,
 )
 from askance.models.resolve import Models
-from askance.prompts.errors import InputError, MissingExtraError
+from askance.prompts.errors import AskanceError, InputError, MissingExtraError
 from askance.prompts.examples import Example
 from askance.prompts.prompt import Framing, Prompt, frame
 
@@ -312,3 +313,19 @@ async def test_what_is_asked_beside_it_changes_no_verdict(provider: str, file: P
             assert dict(other.logprobs[0][1]) == pytest.approx(dict(one.logprobs[0][1]), abs=2e-4)
     assert plain.logprobs is not None and found[0][0].logprobs is not None
     assert dict(plain.logprobs[0][1][:3]) == pytest.approx(dict(found[0][0].logprobs[0][1][:3]), abs=0.05)
+
+
+def test_openvino_says_that_there_is_no_room_before_it_makes_anything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for package in PACKAGES["openvino"]:
+        if importlib.util.find_spec(package) is None:
+            pytest.skip(f"{package} is not installed")
+    monkeypatch.setenv("ASKANCE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=1e9))
+    path = tmp_path / "m.gguf"
+    with path.open("wb") as file:
+        file.truncate(1_100_000_000)
+    with pytest.raises(AskanceError, match=r"could not be made \(1\.3 GB are needed, 1\.0 GB are free\)\. Make room"):
+        load_openvino_reader("openvino/m", path, "0")
+    assert not list((tmp_path / "cache" / "openvino").iterdir())
