@@ -30,7 +30,7 @@ class LabelOptions(BaseModel):
     )
     gain: float = Field(
         0.2,
-        gt=0,
+        ge=0.001,
         lt=1,
         description="Gain in Spearman that the acceptance test is to find, for how many labels it takes.",
     )

@@ -224,6 +224,7 @@ def test_a_port_that_is_taken_is_said(begin: Any, place: Path, askance_command: 
         (["data.jsonl", "--rater", " "], "rater: a name in plain signs"),
         (["data.jsonl", "--rater", "a\x1b[2J"], "rater: a name in plain signs"),
         (["data.jsonl", "--gain", "2"], "gain"),
+        (["data.jsonl", "--gain", "1e-200"], "gain"),
         (["data.jsonl", "--order", "uncertain"], "a judge's verdicts are needed"),
         (["data.jsonl", "--judge", "one.jsonl"], "a checklist is needed"),
         (["data.jsonl", "--checklist", "absent.yaml"], "absent.yaml"),
