@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -84,6 +85,15 @@ class Observation:
         if checklist is None:
             raise KeyError(f"the example '{example}' has no questions")
         return checklist.question(question)
+
+    @cached_property
+    def counted(self) -> list[Verdict]:
+        """The verdicts that scores are made of: not those on questions without a weight."""
+        weights: dict[str, Mapping[str, float]] = {}
+        for example in self.examples:
+            if (checklist := self.own_checklists.get(example.id, self.checklist)) is not None:
+                weights[example.id] = checklist.weights(checklist.section_of(example.metadata))
+        return [each for each in self.verdicts if weights.get(each.example, {}).get(each.question, 1.0) > 0]
 
     def polarity(self, example: str, question: str) -> Polar:
         """Which answer to a question speaks for the output; yes where nobody said what was asked."""

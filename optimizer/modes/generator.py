@@ -202,7 +202,7 @@ class GeneratorSubject:
 
 @dataclass(frozen=True)
 class FailureSignal:
-    """Every question should get the answer that speaks for the output, every check be passed.
+    """Every question with a weight should get the answer that speaks for the output, every check be passed.
 
     Clear failures are read first, each example taking its turn, so that one bad output does not use up all notes.
     """
@@ -216,7 +216,7 @@ class FailureSignal:
     def disagreements(self, draft: Draft, seen: Observation) -> list[Disagreement]:
         """The failures."""
         failed: dict[str, list[Disagreement]] = {}
-        for verdict in seen.verdicts:
+        for verdict in seen.counted:
             question = seen.polarity(verdict.example, verdict.question)
             if question.is_good(verdict.answer) is False and not verdict.replicate:
                 p_good = question.p_good(verdict.p_yes) or 0.0
@@ -234,8 +234,8 @@ class FailureSignal:
 
     def agrees(self, seen: Observation) -> bool:
         """Whether nothing fails, and nothing is missing that might."""
-        return bool(seen.verdicts) and all(
-            seen.polarity(each.example, each.question).is_good(each.answer) for each in seen.verdicts
+        return bool(seen.counted) and all(
+            seen.polarity(each.example, each.question).is_good(each.answer) for each in seen.counted
         )
 
     def reference(self, draft: Draft, example: str, question: str) -> float | None:

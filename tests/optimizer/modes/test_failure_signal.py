@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from askance.agents.evaluator import Evaluator
 from askance.models.base import Request
 from askance.models.gateway import Gateway
@@ -43,6 +45,16 @@ def test_every_failure_is_one_and_the_clearest_are_read_first_examples_taking_tu
 
 def test_replicates_and_missing_answers_are_no_failures() -> None:
     assert FailureSignal(None).disagreements(DRAFT, seen(verdict("x/a", None), verdict("x/b", 0.1, replicate=1))) == []
+
+
+def test_a_question_without_a_weight_fails_nothing_and_is_learned_nothing_from() -> None:
+    idle = CHECKLIST.question("a").model_copy(update={"weight": 0.0})
+    questions = tuple(idle if each.id == "a" else each for each in CHECKLIST.questions)
+    found = seen(verdict("x/a", 0.1), verdict("x/b", 0.9), verdict("y/a", 0.1), verdict("y/b", 0.2))
+    found = replace(found, checklist=CHECKLIST.model_copy(update={"questions": questions}))
+    assert [each.key for each in FailureSignal(None).disagreements(DRAFT, found)] == ["y/b"]
+    assert not FailureSignal(None).agrees(found)
+    assert FailureSignal(None).agrees(replace(found, verdicts=found.verdicts[:3]))
 
 
 def test_nothing_fails_only_where_everything_was_looked_at() -> None:
