@@ -37,8 +37,6 @@ FEWEST_OTHERS = 3
 """Rejected outputs besides its own from which a question's effect is taken."""
 LEAST_NOISE = 1e-9
 """What a standard error is taken for where all answers are the same."""
-CLEARLY_WORSE = 2.0
-"""Standard errors by which questions have to say less, asked of the output alone, to be shown everything."""
 SAME_VERDICTS = 0.9
 """Rank correlation of the verdicts from which two questions are one."""
 ALIKE_VERDICTS = 0.7
@@ -149,38 +147,6 @@ class Standing:
     def promise(self) -> float:
         """How far its sources stand out, the more of them the surer."""
         return abs(self.stands_out) * math.sqrt(self.support)
-
-
-def better_alone(whole: Mapping[str, Standing | None], alone: Mapping[str, Standing | None]) -> bool:
-    """Whether questions are to be asked of the output alone, by their effects with and without all else in view.
-
-    Of one question some outputs say next to nothing, of all together they say whether this judge is helped or misled by what the
-    output was made from. Where that is not clear, less is read.
-
-    Args:
-        whole: What each question says where the judge is shown everything.
-        alone: The same where it is shown the output alone.
-    """
-    gains = _gains(whole, alone)
-    noise = float(np.std(gains, ddof=1)) / math.sqrt(len(gains)) if len(gains) > 1 else 0.0
-    return not gains or float(np.mean(gains)) + CLEARLY_WORSE * noise >= 0
-
-
-def better_quoted(plain: Mapping[str, Standing | None], quoted: Mapping[str, Standing | None]) -> bool:
-    """Whether questions are to be answered with a quote, by their effects so and with yes or no.
-
-    The effects have to be greater on average; neither way is the simpler one.
-    """
-    return bool(gains := _gains(plain, quoted)) and float(np.mean(gains)) > 0
-
-
-def _gains(before: Mapping[str, Standing | None], after: Mapping[str, Standing | None]) -> list[float]:
-    """How much more of an effect each question has when it is asked in another way, where it has one in both."""
-    return [
-        now.effect - then.effect
-        for name, now in after.items()
-        if now is not None and now.effect is not None and (then := before[name]) is not None and then.effect is not None
-    ]
 
 
 def yes_logits(verdicts: Iterable[Verdict]) -> dict[str, dict[str, float]]:

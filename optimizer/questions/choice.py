@@ -26,8 +26,6 @@ from .candidates import (
     Fate,
     Standing,
     as_question,
-    better_alone,
-    better_quoted,
     fates_of,
     standing,
     turned,
@@ -35,6 +33,7 @@ from .candidates import (
 )
 from .racing import NO_ROOM, SCREENED, Sides, SubjectMatter, first_of, joining, places, steps
 from .together import BOTH_WAYS, AskedBothWays, Groups
+from .ways import COMPARED, COMPARED_ON, Compared
 
 CHANCE = "it speaks against other rejected outputs by less than a standard error"
 SAID_OF = {
@@ -44,10 +43,6 @@ SAID_OF = {
 }
 """Of a question of the start that does not stay as it is."""
 OUT = ("dropped", "idle")
-COMPARED, COMPARED_ON = 16, 1 / 3
-"""Candidates that are asked with everything in view, of the output alone and for a quote, to see which helps the judge: those that
-most remarks led to, as several cases say more than one. And the share of the rejected examples that each is asked of: a race would
-ask most of them of the same, so that only the ways that are not taken cost anything."""
 OWN_CASES = 4
 """Examples that a candidate comes from on which it is judged first."""
 
@@ -160,15 +155,14 @@ class Chooser:
         self.events.phase("asking some questions in several ways")
         sides, some = self.sides(), _most_told(named, COMPARED)
         part = first_of(sides, COMPARED_ON)
-        taken, before = ways[0], dict[str, Standing | None]()
+        found: dict[Sees, dict[str, Standing | None]] = {}
         for way in ways:
             shown = {name: replace(each, sees=way) for name, each in some.items()}
             logits = await self._own_cases(best, shown, sides, named, part)
-            found = {name: self._standing(name, each, logits, sides) for name, each in shown.items()}
-            better = better_quoted if way == "quote" else better_alone
-            if not before or better(before, found):
-                taken, before = way, found
-        return taken
+            found[way] = {name: self._standing(name, each, logits, sides) for name, each in shown.items()}
+        compared = Compared.of(found)
+        self.events.say(compared.sentence)
+        return compared.taken
 
     async def choose(self, best: Draft, named: Mapping[str, Candidate], seen: Observation, iteration: int) -> Chosen:
         """Those that are worth asking beside the questions of ``best``.

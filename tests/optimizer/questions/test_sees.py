@@ -6,7 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from click.testing import CliRunner
@@ -15,8 +15,10 @@ import askance
 from askance.commands.report import command as report
 from askance.commands.show import command as show
 from askance.optimizer.questions import choice
-from askance.optimizer.questions.candidates import Candidate, Standing, better_alone, better_quoted
+from askance.optimizer.questions.candidates import Candidate, Standing
 from askance.optimizer.questions.choice import Chooser
+from askance.optimizer.questions.ways import Compared
+from askance.prompts.checklist import Sees
 from askance.prompts.prompt import Prompt
 from tests.worlds import share
 
@@ -85,16 +87,16 @@ def test_the_candidates_that_most_remarks_led_to_decide_once_for_all_folds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[tuple[list[int], list[int]]] = []
-    first_look, told = Chooser.seen_as_helps, choice.better_alone
+    first_look, told = Chooser.seen_as_helps, Compared.of
 
     async def looked(self: Chooser, best: Any, named: Mapping[str, Candidate]) -> Any:
-        def decided(whole: Mapping[str, Standing | None], alone: Mapping[str, Standing | None]) -> bool:
-            assert whole.keys() == alone.keys()
+        def decided(found: Mapping[Sees, Mapping[str, Standing | None]]) -> Compared:
+            (asked,) = {tuple(each) for each in found.values()}
             support = {name: len(each.sources) for name, each in named.items()}
-            seen.append(([support[each] for each in whole], [support[each] for each in support.keys() - whole.keys()]))
-            return told(whole, alone)
+            seen.append(([support[each] for each in asked], [support[each] for each in support.keys() - set(asked)]))
+            return told(found)
 
-        monkeypatch.setattr(choice, "better_alone", decided)
+        monkeypatch.setattr(Compared, "of", decided)
         return await first_look(self, best, named)
 
     monkeypatch.setattr(Chooser, "seen_as_helps", looked)
@@ -120,16 +122,29 @@ def test_where_the_prompt_shows_no_more_than_the_output_nothing_is_asked_twice(t
 
 
 def test_all_questions_together_decide() -> None:
-    def all_at(*values: float | None) -> dict[str, Standing | None]:
-        return {f"q{place}": Standing(2.0, value) for place, value in enumerate(values)}
+    def taken(**effects: list[float | None]) -> str:
+        found = {
+            way: {f"q{place}": Standing(2.0, each) for place, each in enumerate(several)}
+            for way, several in effects.items()
+        }
+        return Compared.of(cast("Mapping[Sees, Mapping[str, Standing | None]]", found)).taken
 
-    whole, alone = all_at(0.1, -0.1, 0.4), all_at(0.3, 0.1, 0.1)
-    assert better_alone(whole, alone) and better_alone(alone, whole), "which is better is not clear"
-    assert not better_alone(all_at(0.3, 0.3, 0.25), all_at(0.1, 0.1, 0.1)), "all of them say so"
-    assert better_alone(whole, whole), "where nothing can be told, less is read"
-    assert better_quoted(all_at(0.1, 0.1, 0.2), all_at(0.3, 0.3, 0.0)), "they say more on average"
-    assert not better_quoted(all_at(0.3, 0.3, 0.0), all_at(0.1, 0.1, 0.2))
-    for nothing in ({"q0": None}, all_at(None)):
-        assert better_alone(nothing, nothing) and not better_quoted(nothing, nothing), "nothing speaks for it"
-    assert not better_quoted(all_at(None, 0.3), all_at(0.9, 0.2)), "only what is known both ways is compared"
-    assert not better_quoted(whole, whole)
+    one, other = [0.1, -0.1, 0.4], [0.3, 0.1, 0.1]
+    assert taken(all=one, output=other) == taken(all=other, output=one) == "output", "which is better is not clear"
+    assert taken(all=[0.3, 0.3, 0.25], output=[0.1, 0.1, 0.1]) == "all", "all of them say so"
+    assert taken(all=one, output=one) == "output", "where nothing can be told, less is read"
+    assert taken(all=[0.1, 0.1, 0.2], quote=[0.3, 0.3, 0.0]) == "quote", "they say more on average"
+    assert taken(all=[0.3, 0.3, 0.0], quote=[0.1, 0.1, 0.2]) == "all"
+    assert taken(all=one, output=one, quote=one) == "output"
+    assert taken(all=[None], output=[None], quote=[None]) == "output", "nothing speaks for a quote"
+    assert taken(all=[None, 0.3], quote=[0.9, 0.2]) == "all", "only what is known in every way is compared"
+
+
+def test_it_says_how_questions_are_asked_and_why() -> None:
+    found = Compared.of({"all": {"a": Standing(2.0, 0.1), "b": None}, "quote": {"a": Standing(2.0, 0.25), "b": None}})
+    assert found.sentence == (
+        "Questions are answered with a quote. Mean effect of 1 of them: with everything in view +0.10, with a quote +0.25."
+    )
+    assert Compared.of({"all": {"a": None}, "output": {"a": None}}).sentence == (
+        "Questions are asked of the output alone: there are too few rejected outputs to see what tells more."
+    )
