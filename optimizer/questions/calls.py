@@ -130,7 +130,8 @@ def _judges(halves: Sequence[Sequence[Example]]) -> int:
 def _compared(candidates: float, examples: int, views: int, dimensions: int, rejected: float = 1.0) -> float:
     """Verdicts by which so many ways to ask are compared, that share of the examples being rejected on each dimension."""
     poor = max(FEWEST_REJECTED, ceil(COMPARED_ON * rejected * examples))
-    return views * min(COMPARED, candidates) * min(examples, dimensions * (SCREENED + poor) + OWN_CASES)
+    fine = max(SCREENED, ceil(COMPARED_ON * (1 - rejected) * examples))
+    return views * min(COMPARED, candidates) * min(examples, dimensions * (fine + poor) + OWN_CASES)
 
 
 def _raced(candidates: float, examples: int, most: int, dimensions: int, rejected: float = 1.0) -> float:

@@ -33,8 +33,9 @@ TURNED_NOISE = 3.0
 said which answer is good, and every one is looked at."""
 LEAST_SOURCE = 0.5
 """Deviations by which the outputs that a question comes from stand out from accepted ones, or it does not find them."""
-FEWEST_OTHERS = 3
-"""Rejected outputs besides its own from which a question's effect is taken."""
+FEWEST_OTHERS, FEWEST_OTHERS_ALONE = 3, 8
+"""Rejected outputs besides its own from which a question's effect is taken; the second where they also say which answer is the
+good one."""
 LEAST_NOISE = 1e-9
 """What a standard error is taken for where all answers are the same."""
 SAME_VERDICTS = 0.9
@@ -106,7 +107,7 @@ class Standing:
     noise: float = 0.0
     """Standard error of the effect."""
     was_said: bool = True
-    """Whether somebody spoke of it; else the examples alone have to speak for it."""
+    """Whether the outputs that it comes from say which answer is the good one; else all rejected ones have to."""
     support: int = 1
     """Outputs that it comes from."""
 
@@ -119,7 +120,9 @@ class Standing:
     def problem(self) -> str | None:
         """Why it may not join, if so."""
         if not self.was_said:
-            if self.effect is None or self.effect < CONTRAST_NOISE * self.noise:
+            if self.effect is None:
+                return None  # nothing is known yet
+            if self.effect < CONTRAST_NOISE * self.noise:
                 return "rejected outputs differ no more from accepted ones in this than by chance"
             return None
         if not abs(self.stands_out) >= LEAST_SOURCE:
@@ -129,6 +132,11 @@ class Standing:
         return None
 
     @property
+    def worth(self) -> float:
+        """What it would bring as far as is known: its effect, where it may join."""
+        return 0.0 if self.effect is None or self.problem is not None else self.effect
+
+    @property
     def is_hopeless(self) -> bool:
         """Whether other rejected outputs speak against it by more than a standard error, so that more accepted ones would not save it."""
         return self.effect is not None and self.effect < -self.noise
@@ -136,7 +144,7 @@ class Standing:
     @property
     def is_chance(self) -> bool:
         """Whether rejected outputs that it does not come from say too little for it."""
-        return self.effect is not None and self.effect < SAID_NOISE * self.noise
+        return not self.was_said if self.effect is None else self.effect < SAID_NOISE * self.noise
 
     @property
     def rank(self) -> tuple[float, float]:
@@ -177,7 +185,8 @@ def standing(
 
     Args:
         logits: Log-odds of yes by example.
-        sources: The rejected outputs that it comes from. They say which answer is the good one; the first, whose remark
+        sources: The rejected outputs that it comes from. They say which answer is the good one, unless some have the thing and
+            others lack it: several remarks can lead to the same words for opposite reasons. The first, whose remark
             it was made of, says nothing else, further ones were rejected for the same reason and count as all others do.
         fine: Accepted outputs.
         rejected: Rejected ones, its sources among them.
@@ -188,16 +197,19 @@ def standing(
     if len(accepted) < FEWEST_OTHERS or not len(own):
         return None
     centre, spread = centre_and_spread(accepted)
-    stands_out = (float(own.mean()) - centre) / spread
+    deviations = (own - centre) / spread
+    stands_out, apart = float(deviations.mean()), float(np.sqrt((deviations**2).mean()))
+    is_mixed = len(own) > 1 and abs(stands_out) < LEAST_SOURCE <= apart
+    was_said, support = bool(sources) and not is_mixed, len(own) if sources else 1
     others = np.array([logits[each] for each in rejected if each in logits and each != told])
-    if len(others) < FEWEST_OTHERS:
-        return Standing(stands_out, None, was_said=bool(sources), support=len(own) if sources else 1)
-    if sources:
+    if len(others) < (FEWEST_OTHERS if was_said else FEWEST_OTHERS_ALONE):
+        return Standing(apart if is_mixed else stands_out, None, was_said=was_said, support=support)
+    if was_said:
         effect, noise = _effect(others, accepted, 1.0 if stands_out > 0 else -1.0)
-        return Standing(stands_out, effect, noise, support=len(own))
+        return Standing(stands_out, effect, noise, support=support)
     sign = max((1.0, -1.0), key=lambda each: _effect(others, accepted, each)[0])
     effect, noise = _effect(others, accepted, sign)
-    return Standing(sign * abs(stands_out), effect, noise, was_said=False)
+    return Standing(sign * (apart if is_mixed else abs(stands_out)), effect, noise, was_said=False, support=support)
 
 
 @dataclass(frozen=True)

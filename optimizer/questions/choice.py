@@ -154,7 +154,7 @@ class Chooser:
             return ways[0]
         self.events.phase("asking some questions in several ways")
         sides, some = self.sides(), _most_told(named, COMPARED)
-        part = first_of(sides, COMPARED_ON)
+        part = first_of(sides, COMPARED_ON, COMPARED_ON)
         found: dict[Sees, dict[str, Standing | None]] = {}
         for way in ways:
             shown = {name: replace(each, sees=way) for name, each in some.items()}

@@ -125,14 +125,15 @@ def left_after(step: int, most: int) -> int:
     return round(STEPS[step][1] * most)
 
 
-def first_of(sides: Sides, share: float) -> set[str]:
-    """The examples that candidates are judged on first: some accepted ones, and this share of the rejected ones.
+def first_of(sides: Sides, rejected: float, accepted: float = 0.0) -> set[str]:
+    """The examples that candidates are judged on first: a share of the rejected ones and of the accepted ones.
 
-    Where the share is 0 these are the accepted ones alone; else there are at least :data:`FEWEST_REJECTED` rejected ones.
+    There are at least :data:`SCREENED` accepted ones, and :data:`FEWEST_REJECTED` rejected ones unless their share is 0.
     """
     found: set[str] = set()
     for fine, poor in sides.values():
-        found |= {*fine[:SCREENED], *(poor[: max(FEWEST_REJECTED, ceil(share * len(poor)))] if share else ())}
+        found |= {*fine[: max(SCREENED, ceil(accepted * len(fine)))]}
+        found |= {*(poor[: max(FEWEST_REJECTED, ceil(rejected * len(poor)))] if rejected else ())}
     return found
 
 

@@ -13,10 +13,10 @@ from ...prompts.words import signed
 from ...stats.resampling import Vector
 from .candidates import Standing
 
-COMPARED, COMPARED_ON = 16, 1 / 3
+COMPARED, COMPARED_ON = 12, 1 / 3
 """Candidates that are asked in every way, to see which helps the judge: those that most remarks led to, as several cases say more
-than one. And the share of the rejected examples that each is asked of: a race would ask most of them of the same, so that only the
-ways that are not taken cost anything."""
+than one. And the share of the accepted and of the rejected examples that each is asked of; of eight accepted ones, ways that are level on
+all looked apart by a third."""
 CLEARLY_WORSE = 2.0
 """Standard errors by which effects have to be smaller, with less in view, for everything to be shown."""
 _DONE: dict[Sees, str] = {
@@ -45,7 +45,7 @@ class Compared:
         average than what is taken else; neither way is the simpler one.
         """
         known = [
-            [each.effect for each in several if each is not None and each.effect is not None]
+            [each.worth for each in several if each is not None and each.effect is not None]
             for several in zip(*(standings.values() for standings in found.values()), strict=True)
         ]
         table = np.array([row for row in known if len(row) == len(found)])
