@@ -33,6 +33,8 @@ TURNED_NOISE = 3.0
 said which answer is good, and every one is looked at."""
 LEAST_SOURCE = 0.5
 """Deviations by which the outputs that a question comes from stand out from accepted ones, or it does not find them."""
+MOST_OF_ONE = 2.0
+"""Deviations that one of several outputs says at most of which answer is the good one."""
 FEWEST_OTHERS, FEWEST_OTHERS_ALONE = 3, 8
 """Rejected outputs besides its own from which a question's effect is taken; the second where they also say which answer is the
 good one."""
@@ -199,7 +201,8 @@ def standing(
     centre, spread = centre_and_spread(accepted)
     deviations = (own - centre) / spread
     stands_out, apart = float(deviations.mean()), float(np.sqrt((deviations**2).mean()))
-    is_mixed = len(own) > 1 and abs(stands_out) < LEAST_SOURCE <= apart
+    agreed = float(deviations.clip(-MOST_OF_ONE, MOST_OF_ONE).mean())
+    is_mixed = len(own) > 1 and apart >= LEAST_SOURCE and (abs(agreed) < LEAST_SOURCE or agreed * stands_out < 0)
     was_said, support = bool(sources) and not is_mixed, len(own) if sources else 1
     others = np.array([logits[each] for each in rejected if each in logits and each != told])
     if len(others) < (FEWEST_OTHERS if was_said else FEWEST_OTHERS_ALONE):

@@ -1,0 +1,54 @@
+"""What the outputs that a question comes from say of it, and what all others do."""
+
+from __future__ import annotations
+
+from askance.optimizer.questions.candidates import standing
+
+FINE = [f"f{place}" for place in range(20)]
+POOR = [f"p{place}" for place in range(20)]
+
+
+def said(*rejected: float) -> dict[str, float]:
+    """Log-odds of yes: accepted outputs are one deviation around 0, of rejected ones the first are as given, the others at -3."""
+    fine = {name: (place % 5 - 2) * 0.7 for place, name in enumerate(FINE)}
+    return fine | {name: (*rejected, *[-3.0] * len(POOR))[place] for place, name in enumerate(POOR)}
+
+
+def test_sources_that_agree_say_which_answer_is_the_good_one() -> None:
+    found = standing(said(3.0, 4.0), POOR[:2], FINE, POOR)
+    assert found is not None and found.was_said and found.good == "no" and found.support == 2
+    assert found.effect is not None and found.effect < 0 and found.problem is not None and found.worth == 0
+    lacking = standing(said(), POOR[:2], FINE, POOR)
+    assert lacking is not None and lacking.was_said and lacking.good == "yes" and lacking.problem is None
+    assert lacking.effect is not None and lacking.worth == lacking.effect > 0.5
+
+
+def test_where_some_have_the_thing_and_others_lack_it_all_rejected_outputs_decide() -> None:
+    found = standing(said(3.0, -3.0), POOR[:2], FINE, POOR)
+    assert found is not None and not found.was_said and found.good == "yes" and found.problem is None
+    assert found.effect is not None and found.effect > 0.5 and abs(found.stands_out) > 2
+    other = standing({name: -value for name, value in said(3.0, -3.0).items()}, POOR[:2], FINE, POOR)
+    assert other is not None and other.good == "no" and other.effect == found.effect
+
+
+def test_one_that_stands_out_far_does_not_outvote_the_others() -> None:
+    logits, sources = said(40.0), POOR[:6]
+    assert sum(logits[each] for each in sources) > 0
+    found = standing(logits, sources, FINE, POOR)
+    assert found is not None and found.good == "yes" and found.problem is None
+
+
+def test_what_nobody_can_say_yet_goes_on_and_does_not_join() -> None:
+    few = standing(said(3.0, -3.0), POOR[:2], FINE, POOR[:7])
+    assert few is not None and few.effect is None and few.problem is None and few.is_chance and few.worth == 0
+    one = standing(said(3.0), POOR[:1], FINE, POOR[:2])
+    assert one is not None and one.effect is None and one.problem is None and not one.is_chance
+    unclear = standing(said(0.1, -0.1), POOR[:2], FINE, POOR)
+    assert unclear is not None and unclear.was_said and unclear.problem is not None, "neither says anything"
+
+
+def test_what_stands_out_on_several_outputs_promises_more() -> None:
+    one, two = (standing(said(3.0, 3.0), POOR[:several], FINE, POOR[:2]) for several in (1, 2))
+    mixed = standing(said(3.0, -3.0), POOR[:2], FINE, POOR[:2])
+    assert one is not None and two is not None and mixed is not None
+    assert one.rank < two.rank and abs(mixed.promise - two.promise) < 0.5
