@@ -312,7 +312,7 @@ async def test_what_is_asked_beside_it_changes_no_verdict(provider: str, file: P
         for other in (two, all_):
             assert dict(other.logprobs[0][1]) == pytest.approx(dict(one.logprobs[0][1]), abs=2e-4)
     assert plain.logprobs is not None and found[0][0].logprobs is not None
-    assert dict(plain.logprobs[0][1][:3]) == pytest.approx(dict(found[0][0].logprobs[0][1][:3]), abs=0.05)
+    assert dict(plain.logprobs[0][1][:3]) == pytest.approx(dict(found[0][0].logprobs[0][1][:3]), abs=0.2)
 
 
 def test_openvino_says_that_there_is_no_room_before_it_makes_anything(

@@ -297,16 +297,20 @@ def test_disagreements_that_were_read_and_lessons_that_were_rejected_are_not_tak
     ]
 
 
-@pytest.mark.parametrize("part", [0.13, 0.775])
+@pytest.mark.parametrize("later", [False, True])
 def test_comments_that_a_budget_kept_from_being_tried_are_read_by_the_run_that_goes_on(
-    learned: First, tmp_path: Path, part: float
+    learned: First, tmp_path: Path, later: bool
 ) -> None:
     asked: list[bytes] = []
-    cap = int(part * learned.done.record.calls)
-    capped = Desk(120).align(tmp_path / "capped", lambda request: asked.append(request.key), max_calls=cap)
+    calls = learned.done.record.calls
+    for cap in range(calls // 2, calls, 4) if later else (calls // 8,):
+        asked, place = [], tmp_path / f"capped-{cap}"
+        capped = Desk(120).align(place, lambda request: asked.append(request.key), max_calls=cap)  # noqa: B023
+        if not later or capped.record.questions:
+            break
     assert capped.finish_reason == "max_calls" and not capped.record.learned
-    assert bool(capped.record.questions) is (part > 0.5), "some are proposed before the folds test them"
-    done = go_on(Desk(120), tmp_path / "run", tmp_path / "capped", lambda request: asked.append(request.key))
+    assert bool(capped.record.questions) is later, "some are proposed before the folds test them"
+    done = go_on(Desk(120), tmp_path / "run", place, lambda request: asked.append(request.key))
     assert [row.text for row in done.record.learned] == [row.text for row in learned.done.record.learned]
     assert len(asked) == len(set(asked)), "nothing is asked twice"
     assert done.record.read == learned.done.record.read
