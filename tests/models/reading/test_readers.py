@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import importlib.util
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -291,7 +292,9 @@ def test_with_a_system_message_too_it_is_known_what_prompts_share(provider: str,
     assert first[: ends[1]] == third[: ends[1]] and ends[0] < ends[1] < ends[-1]
 
 
-async def test_what_is_asked_beside_it_changes_no_verdict(provider: str, file: Path) -> None:
+async def test_what_is_asked_beside_it_changes_no_verdict(
+    provider: str, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if provider != "openvino":
         pytest.skip("ONNX Runtime reads one prompt after the other")
     replies = [f"{'Reply: the bicycle will be ready, says Ann. ' * 4}Call number {n}.\n\n" for n in range(3)]
@@ -305,14 +308,22 @@ async def test_what_is_asked_beside_it_changes_no_verdict(provider: str, file: P
             model = models.get(f"openvino/{file}")
             several = [requests[start : start + beside] for start in range(0, len(requests), beside)]
             found.append([said for some in several for said in await asyncio.gather(*map(model.answer, some))])
-    async with Models() as models:  # one prompt, read by itself
-        plain = await models.get(f"openvino/{file}").answer(asking(requests[0].messages[-1][1]))
     for one, two, all_ in zip(*found, strict=True):
         assert one.logprobs is not None and two.logprobs is not None and all_.logprobs is not None
         for other in (two, all_):
             assert dict(other.logprobs[0][1]) == pytest.approx(dict(one.logprobs[0][1]), abs=2e-4)
-    assert plain.logprobs is not None and found[0][0].logprobs is not None
-    assert dict(plain.logprobs[0][1][:3]) == pytest.approx(dict(found[0][0].logprobs[0][1][:3]), abs=0.2)
+    # activations rounded to 8 bits depend on how many tokens are read at once, by how much is the processor's matter
+    exact = {"INFERENCE_PRECISION_HINT": "f32", "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"}
+    core = importlib.import_module("openvino").Core
+    compiled = core.compile_model
+    monkeypatch.setattr(
+        core, "compile_model", lambda self, model, device, how: compiled(self, model, device, how | exact)
+    )
+    async with Models() as models:
+        model = models.get(f"openvino/{file}")
+        shared, plain = [await model.answer(each) for each in (requests[0], asking(requests[0].messages[-1][1]))]
+    assert plain.logprobs is not None and shared.logprobs is not None
+    assert dict(plain.logprobs[0][1][:3]) == pytest.approx(dict(shared.logprobs[0][1][:3]), abs=0.05)
 
 
 def test_openvino_says_that_there_is_no_room_before_it_makes_anything(
