@@ -301,7 +301,8 @@ class Chooser:
         for name, candidate in named.items():
             least = sides.get(self._rated(candidate.dimension), ([], []))[1]
             for each in candidate.sources[:OWN_CASES] or least[:SCREENED]:
-                of_case.setdefault(each, {})[name] = candidate
+                if each not in part:
+                    of_case.setdefault(each, {})[name] = candidate
         asks: list[tuple[Mapping[str, Candidate], set[str]]]
         if self._is_grouped(best):
             asks = [

@@ -113,9 +113,9 @@ class QuestionLearner:
             [*seen.scores, *start.scores],
             start.draft.checklist,
         )
-        judge, self.both_ways = await self.both.asked_as_it_answers(start.draft, _united(mine, theirs))
-        mine, theirs = _shown(await self.both.seen_as_helps(judge, _united(mine, theirs)), mine, theirs)
         named = _united(mine, theirs)
+        judge, self.both_ways = await self.both.asked_as_it_answers(start.draft, named)
+        mine, theirs, named = _shown(await self.both.seen_as_helps(judge, named), mine, theirs, named)
         new = self.both.drafts(judge, await self.both.choose(judge, named, every, iteration), every)
         if new.whole is judge:
             self.events.say("no question stands on the development and the validation examples together")

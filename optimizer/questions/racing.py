@@ -132,8 +132,8 @@ def first_of(sides: Sides, rejected: float, accepted: float = 0.0) -> set[str]:
     """
     found: set[str] = set()
     for fine, poor in sides.values():
-        found |= {*fine[: max(SCREENED, ceil(accepted * len(fine)))]}
-        found |= {*(poor[: max(FEWEST_REJECTED, ceil(rejected * len(poor)))] if rejected else ())}
+        found.update(fine[: max(SCREENED, ceil(accepted * len(fine)))])
+        found.update(poor[: max(FEWEST_REJECTED, ceil(rejected * len(poor)))] if rejected else ())
     return found
 
 

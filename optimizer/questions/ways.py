@@ -32,7 +32,7 @@ class Compared:
 
     taken: Sees
     effects: Mapping[Sees, float]
-    """Mean effect of the candidates by way; empty where there are too few rejected outputs."""
+    """Mean effect of the candidates by way, 0 of one that could not join; empty where there are too few rejected outputs."""
     candidates: int
     """Those that have an effect in every way."""
 
