@@ -215,6 +215,33 @@ def standing(
     return Standing(sign * (apart if is_mixed else abs(stands_out)), effect, noise, was_said=False, support=support)
 
 
+def agreeing(
+    candidate: Candidate,
+    good: GoodAnswer,
+    logits: Mapping[str, float],
+    fine: Collection[str],
+    remarks: Mapping[str, Collection[str]],
+) -> Candidate:
+    """The candidate without those of its sources that lack what it finds wrong, nor their comments, where it has others: the same words
+    come of "doses by mail!" and of "no number to ring".
+
+    Args:
+        candidate: Its sources do not all say the same (:attr:`Standing.was_said`).
+        good: The good answer.
+        logits: Log-odds of yes by example.
+        fine: Accepted outputs.
+        remarks: What was written of each example.
+    """
+    centre, _ = centre_and_spread(np.array([logits[each] for each in fine if each in logits]))
+    opposite = {each for each in candidate.sources if each in logits and (logits[each] > centre) != (good == "no")}
+    left = tuple(each for each in candidate.sources if each not in opposite)
+    if not left:
+        return candidate
+    kept, gone = ({text for name in some for text in remarks.get(name, ())} for some in (left, opposite))
+    comments = tuple(text for text in candidate.comments if text in kept or text not in gone)
+    return replace(candidate, sources=left, comments=comments)
+
+
 @dataclass(frozen=True)
 class Asked:
     """What a question that is asked already says of outputs that people judged."""

@@ -16,6 +16,7 @@ from ...evaluation.calibration_fit import FEWEST_ACCEPTED, fit_accepted, least_a
 from ...evaluation.kept_judge import QuestionOrigin
 from ...evaluation.scoring import Targets, mean_score
 from ...prompts.checklist import GoodAnswer, Question, Sees
+from ...prompts.comments import one_line
 from ...prompts.examples import Example
 from ...prompts.verdicts import Verdict
 from ..events import QuestionJudged, Teller
@@ -25,6 +26,7 @@ from .candidates import (
     Candidate,
     Fate,
     Standing,
+    agreeing,
     as_question,
     fates_of,
     standing,
@@ -206,13 +208,19 @@ class Chooser:
         ranked = [name for name in ranked if _is_able(found[name])] if left else []
         unused |= {name: CHANCE for name in ranked if _is_chance(found[name])}
         said = [name for name in ranked if not _is_chance(found[name])]
-        remarks = {name: _remark(each) for name, each in named.items()}
+        # further comments are of questions that turned out to ask the same
+        remarks = {name: next(iter(each.comments), None) for name, each in named.items()}
         last = joining(said, logits, yes_logits(seen.verdicts), room=self.most, remarks=remarks)
         unused |= last.unused
         chosen = {name: named[name] for name in last.kept}
         for name, twin in last.twins.items():
             if twin in chosen:
                 chosen[twin] = chosen[twin].with_sources_of(named[name])
+        written = {each.id: {one_line(comment.text) for comment in each.comment} for each in self.examples}
+        for name, each in chosen.items():
+            if (now := self._standing(name, each, logits, sides)) is not None and not now.was_said:
+                fine = sides[self._rated(each.dimension)][0]
+                chosen[name] = agreeing(each, now.good, logits[name], fine, written)
         for name, candidate in named.items():
             self._tell(name, chosen.get(name, candidate), found[name], unused.get(name), iteration)
         return Chosen(chosen, {name: logits[name] for name in chosen})
@@ -461,11 +469,6 @@ def _is_hopeless(found: Standing | None) -> bool:
 
 def _is_chance(found: Standing | None) -> bool:
     return found is not None and found.is_chance
-
-
-def _remark(candidate: Candidate) -> str | None:
-    """The comment that it was made of; further ones are of questions that turned out to ask the same."""
-    return candidate.comments[0] if candidate.comments else None
 
 
 def in_line(names: Sequence[str], named: Mapping[str, Candidate], of_one: Collection[str]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from askance.optimizer.questions.candidates import standing
+from askance.optimizer.questions.candidates import Candidate, agreeing, standing
 
 FINE = [f"f{place}" for place in range(20)]
 POOR = [f"p{place}" for place in range(20)]
@@ -52,3 +52,19 @@ def test_what_stands_out_on_several_outputs_promises_more() -> None:
     mixed = standing(said(3.0, -3.0), POOR[:2], FINE, POOR[:2])
     assert one is not None and two is not None and mixed is not None
     assert one.rank < two.rank and abs(mixed.promise - two.promise) < 0.5
+
+
+def test_a_question_names_the_comments_that_speak_of_what_it_finds_wrong() -> None:
+    sources = ("p0", "p1", "p2", "p3")
+    asked = Candidate(
+        "Is there a number?", "overall", "comment", sources, ("no dose!", "where to ring?", "meh", "of another")
+    )
+    remarks = {"p0": ["no dose!", "meh"], "p1": ["where to ring?", "meh"]}
+    logits = {name: value for name, value in said(3.0, -3.0, 2.0).items() if name != "p3"}
+    lacking = agreeing(asked, "yes", logits, FINE, remarks)
+    assert lacking.sources == ("p1", "p3"), "nothing is known of p3"
+    assert lacking.comments == ("where to ring?", "meh", "of another")
+    having = agreeing(asked, "no", logits, FINE, remarks)
+    assert having.sources == ("p0", "p2", "p3") and having.comments == ("no dose!", "meh", "of another")
+    none = agreeing(Candidate(asked.text, "overall", "comment", ("p1",), ("meh",)), "no", logits, FINE, remarks)
+    assert none.sources == ("p1",) and none.comments == ("meh",)
