@@ -222,7 +222,7 @@ def agreeing(
     fine: Collection[str],
     remarks: Mapping[str, Collection[str]],
 ) -> Candidate:
-    """The candidate without those of its sources that lack what it finds wrong, nor their comments, where it has others: the same words
+    """The candidate without those of its sources that do not stand out on its side, nor their comments, where it has others: the same words
     come of "doses by mail!" and of "no number to ring".
 
     Args:
@@ -232,12 +232,18 @@ def agreeing(
         fine: Accepted outputs.
         remarks: What was written of each example.
     """
-    centre, _ = centre_and_spread(np.array([logits[each] for each in fine if each in logits]))
-    opposite = {each for each in candidate.sources if each in logits and (logits[each] > centre) != (good == "no")}
-    left = tuple(each for each in candidate.sources if each not in opposite)
+    centre, spread = centre_and_spread(np.array([logits[each] for each in fine if each in logits]))
+    least = LEAST_SOURCE * spread
+    bad = {
+        each: logits[each] - centre if good == "no" else centre - logits[each]
+        for each in candidate.sources
+        if each in logits
+    }
+    left = tuple(each for each in candidate.sources if bad.get(each, least) >= least)
     if not left:
         return candidate
-    kept, gone = ({text for name in some for text in remarks.get(name, ())} for some in (left, opposite))
+    out = [each for each in candidate.sources if each not in left]
+    kept, gone = ({text for name in some for text in remarks.get(name, ())} for some in (left, out))
     comments = tuple(text for text in candidate.comments if text in kept or text not in gone)
     return replace(candidate, sources=left, comments=comments)
 

@@ -206,3 +206,32 @@ def test_a_gain_that_is_within_noise_on_validation_alone_may_stand_out_on_all_ex
     went_on = [both for both in decided.values() if len(both) == 2]
     assert all(set(both) == {3, 6} for both in went_on) and len(went_on) > 4
     assert sum(both[6] < both[3] for both in went_on) > len(went_on) / 2
+
+
+def test_a_question_that_comes_of_opposite_remarks_names_those_on_its_side(
+    make_desk: type[Desk], tmp_path: Path
+) -> None:
+    too_many, (missing, question) = "Thanks again, and no answer", RULES["thanks"]
+
+    class Torn(make_desk):  # type: ignore[misc,valid-type]
+        def questions_for(self, comment: str) -> str:
+            return question if comment.startswith(too_many) else super().questions_for(comment)
+
+    desk = Torn(160)
+    lack: list[str] = []
+    have: list[str] = []
+    for row in (rows := desk.rows):
+        if row.get("comment") == missing:
+            lack.append(row["id"])
+            if len(lack) > 2:
+                del row["comment"]
+        elif row.get("comment") == RULES["price"][0] and "thanks" not in desk.broken(row["id"]):
+            have.append(row["id"])
+            row["comment"] = f"{too_many} ({len(have)})."
+    found = rows_by_text(desk.align(tmp_path / "run", rows=rows))[question]
+    assert found["joined"] and found["good"] == "yes" and missing in found["comments"]
+    assert len(have) > 8 and len({*have} & {*found["sources"]}) < 4, (
+        "a few look as if they lacked it, as accepted ones do"
+    )
+    said = {row["id"]: row["comment"] for row in rows if row.get("comment")}
+    assert set(found["comments"]) == {said[each] for each in found["sources"]}

@@ -66,5 +66,7 @@ def test_a_question_names_the_comments_that_speak_of_what_it_finds_wrong() -> No
     assert lacking.comments == ("where to ring?", "meh", "of another")
     having = agreeing(asked, "no", logits, FINE, remarks)
     assert having.sources == ("p0", "p2", "p3") and having.comments == ("no dose!", "meh", "of another")
+    nothing = agreeing(asked, "no", logits | {"p2": 0.2}, FINE, remarks)
+    assert nothing.sources == ("p0", "p3"), "p2 is as accepted ones are"
     none = agreeing(Candidate(asked.text, "overall", "comment", ("p1",), ("meh",)), "no", logits, FINE, remarks)
     assert none.sources == ("p1",) and none.comments == ("meh",)
