@@ -98,7 +98,7 @@ def label(
         desk = Desk(
             examples, entries, file, queue, settings.rater, settings.dimension, _single(questions, settings.dimension)
         )
-        before = desk.count().labelled
+        before = desk.said.standing(settings.rater).values()
         session = _Session(desk, target, lambda: _figures(desk, opinions, settings.gain))
         try:
             asyncio.run(session.serve(settings.port, queue.sentence, ready or _print))
@@ -111,7 +111,9 @@ def label(
             output=target,
             labels=file.path,
             rater=settings.rater,
-            added=count.labelled - before,
+            added=sum(
+                each.kind == "label" and each not in before for each in desk.said.standing(settings.rater).values()
+            ),
             outputs=len(asked),
             more=needed.more,
             enough=f"{needed.sentence[:1].upper()}{needed.sentence[1:]}.",

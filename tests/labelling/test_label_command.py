@@ -103,6 +103,21 @@ def test_a_kill_loses_nothing_and_the_next_call_goes_on(begin: Any, place: Path)
     assert found > set(said) and len(found) == 3
 
 
+def test_what_was_taken_back_of_an_earlier_session_is_not_taken_from_the_labels_of_this_one(
+    begin: Any, place: Path
+) -> None:
+    one = begin(place / "data.jsonl", "--order", "file")
+    said = [one.label() for _ in range(2)]
+    one.end()
+    two = begin(place / "data.jsonl", "--order", "file")
+    two.send("undo")
+    assert "1 of 30 outputs are labelled by me, 0 of them now" in two.end().stdout
+    three = begin(place / "data.jsonl", "--order", "file")
+    three.send("undo")
+    three.send("label", example=said[0], human={"overall": False})
+    assert "1 of 30 outputs are labelled by me, 1 of them now: 0 pass, 1 fail" in three.end().stdout
+
+
 def test_labels_of_two_files_with_a_number_sign_in_their_names_are_kept_apart(begin: Any, place: Path) -> None:
     for name in ("Team #1", "Team #2"):
         one = begin((place / "data.jsonl").rename(place / f"{name}.jsonl"))
