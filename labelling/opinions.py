@@ -75,14 +75,15 @@ class Opinions:
     def doubt(self) -> Cells:
         """How unsure the judge is of each output, in [0, 1].
 
-        Half for how near its score is to the threshold, half for how near to one half the P(yes) of its questions are;
-        0 where it has no score.
+        Half for how near its score is to the threshold, half for how near to one half the P(yes) of the questions are that
+        it answered; 0 where it has no score.
         """
         judge = self.judges[0]
         reach = max(judge.threshold, 1 - judge.threshold)
         near = 1 - np.abs(judge.scores - judge.threshold) / reach
         open_questions = 4 * judge.p_good * (1 - judge.p_good)
-        doubt: Cells = np.nan_to_num((near + open_questions.mean(axis=1)) / 2)
+        answered = np.maximum(1, (~np.isnan(open_questions)).sum(axis=1))
+        doubt: Cells = np.nan_to_num((near + np.nansum(open_questions, axis=1) / answered) / 2)
         return doubt
 
 
@@ -153,6 +154,13 @@ def load_opinions(
                 "The judge %s has said nothing of these outputs yet. Let it: askance evaluate DATA --judge RUN -o "
                 "verdicts.jsonl, and give the file as a second --judge.",
                 judge.model,
+            )
+    for each in opinions:
+        if np.isnan(each.scores).all():
+            logger.warning(
+                "The judge %s has left a question open on every output, so it has no score and decides nothing here; let it answer "
+                "all: askance evaluate DATA, without --stop-within and --pass-mark.",
+                each.name,
             )
     opinions = [each for each in opinions if not np.isnan(each.scores).all()]
     return asked, Opinions(asked, tuple(opinions)) if opinions else None

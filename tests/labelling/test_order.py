@@ -139,6 +139,28 @@ def test_verdicts_that_are_missing_say_nothing(place: Path) -> None:
     assert (opinions.doubt[5], opinions.disagreement[5]) == (0, 0)
 
 
+def test_a_judge_is_unsure_by_the_questions_that_it_answered(place: Path) -> None:
+    two = [each.model_copy(update={"dimension": each.id}) for each in CHECKLIST.questions]
+    (place / "checklist.json").write_text(CHECKLIST.model_copy(update={"questions": tuple(two)}).model_dump_json())
+    said = [each for each in verdicts(MANY) if each.question == "answers" or int(each.example[1:]) % 2]
+    (place / "part.jsonl").write_text(dump_verdicts(said))
+    found = load_opinions([place / "part.jsonl"], place / "checklist.json", MANY, "answers")[1]
+    assert found is not None
+    answered = found.judges[0].p_good[::2, 1]
+    assert found.doubt[::2] == pytest.approx((1 - 2 * abs(answered - 0.5) + 4 * answered * (1 - answered)) / 2)
+
+
+def test_a_judge_that_left_a_question_open_on_every_output_decides_nothing_which_is_said(
+    place: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As with ``--stop-within``."""
+    said = [each for each in verdicts(MANY) if (each.question == "answers") is bool(int(each.example[1:]) % 2)]
+    (place / "part.jsonl").write_text(dump_verdicts(said))
+    assert opinions_of(place, "part.jsonl") is None
+    assert "The judge m/one has left a question open on every output" in caplog.text
+    assert [each.name for each in opinions_of(place, "part.jsonl", "two.jsonl").judges] == ["m/two"]
+
+
 @pytest.mark.parametrize(
     ("judge", "checklist", "dimension", "said"),
     [
