@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import yaml
 from filelock import FileLock, Timeout
 
 from ..models.budget import count
+from ..models.settings import new_name
 from ..prompts.checklist import Checklist, dump_checklist, load_checklist
 from ..prompts.errors import AskanceError, InputError, as_typed, not_text
 from ..prompts.examples import Example, load_examples
@@ -38,6 +39,7 @@ class RunDirectory:
         """``path`` need not exist yet."""
         self.path = Path(path)
         self._lock = FileLock(self.path / ".lock", timeout=0)
+        self._begun_with: list[Path] = []
 
     def open(
         self,
@@ -80,11 +82,21 @@ class RunDirectory:
                 store.bring(answers)
         for name, text in texts.items():
             self.write(f"inputs/{name}", text)
+            self._begun_with.append(self.path / "inputs" / name)
         header = {"format": FORMAT, "fingerprint": _fingerprint(config, texts), "config": dict(config)}
         if no_cache:
             header["no_cache"] = True
         self.write("config.yaml", yaml.safe_dump(header, sort_keys=False, allow_unicode=True))
         return False
+
+    def take_back(self) -> None:
+        """Have no run here, where the one that :meth:`open` has begun bought nothing: another one may be begun."""
+        with suppress(AskanceError, OSError):
+            with self.store() as store:
+                bought = len(store) - len(store.brought)
+            if not bought:
+                for file in (self.config_file, self.path / "journal.jsonl", *self._begun_with):
+                    file.unlink(missing_ok=True)
 
     def _refuse_another(self, config: Mapping[str, Any], texts: Mapping[str, str]) -> None:
         """Refuse a run with other settings or inputs than the one that is here."""
@@ -96,7 +108,7 @@ class RunDirectory:
         is_as_long = config.get("max_iterations") == known.get("max_iterations")
         if is_as_long and before["fingerprint"] in (_fingerprint(as_begun, texts), _fingerprint(then, texts)):
             return
-        changed = sorted(key for key in {*config, *known} if config.get(key) != known.get(key))
+        changed = sorted(new_name(key) for key in {*config, *known} if config.get(key) != known.get(key))
         what = f"other settings ({', '.join(changed)})" if changed else "other data, checklist or prompts"
         more = " --max-iterations MORE" if changed == ["max_iterations"] else ""
         raise InputError(

@@ -277,7 +277,8 @@ class VerdictStore:
         return self._brought
 
     def __len__(self) -> int:
-        return int(self._db.execute("SELECT count(*) FROM answers").fetchone()[0])
+        with _explained(self.path):
+            return int(self._db.execute("SELECT count(*) FROM answers").fetchone()[0])
 
     def close(self) -> None:
         """Close the file, letting go of what is still claimed; the write-ahead log is folded in."""

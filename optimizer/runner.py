@@ -15,7 +15,7 @@ from ..models.budget import CAPS, count
 from ..models.event_loops import run_sync
 from ..models.session import session
 from ..models.settings import by_old_names, flag, idle_settings, new_name, parse_options, warn_of_old_names
-from ..prompts.errors import BudgetExceededError, InputError, as_typed
+from ..prompts.errors import BudgetExceededError, InputError, MissingExtraError, as_typed
 from .events import Callback, ExamplesSplit, RunBegan, Teller
 from .finish import earlier_looks, finish
 from .job import CAN_GROW, NOT_IN_FINGERPRINT, WHERE, Job, split_examples
@@ -51,6 +51,8 @@ def run_job(
             done before. They are shown in any case.
 
     Raises:
+        InputError: Too few examples, no model of a name, or another run is in the directory. A run that this ends before it
+            has bought anything was not begun.
         UnapprovedError: There are such sentences, and ``ask_first`` is set; the same call without it writes them out and
             buys nothing.
         AskanceError: An endpoint is down, a budget ended the run before its start was measured, or the disk is full.
@@ -63,17 +65,23 @@ def run_job(
             further |= {MEMORY_FILE: job.memory.to_text()}
         options = job.options
         answers = None if options.no_cache else answers
-        run.open(job.config, job.examples, job.checklist, job.prompts, further, answers, no_cache=options.no_cache)
-        with run.store(options.shared if job.may_share else None) as store:
-            try:
+        was_there = run.open(
+            job.config, job.examples, job.checklist, job.prompts, further, answers, no_cache=options.no_cache
+        )
+        try:
+            with run.store(options.shared if job.may_share else None) as store:
                 return run_sync(_run(job, run, store, watcher, callbacks, report, ask_first))
-            except BudgetExceededError as error:
-                option = flag(error.limit)
-                raise BudgetExceededError(
-                    error.limit,
-                    f"{error} It ended before the starting prompt was measured, so there is no result yet. To go on: "
-                    f"askance resume {as_typed(run.path)} {option} MORE",
-                ) from None
+        except BudgetExceededError as error:
+            option = flag(error.limit)
+            raise BudgetExceededError(
+                error.limit,
+                f"{error} It ended before the starting prompt was measured, so there is no result yet. To go on: "
+                f"askance resume {as_typed(run.path)} {option} MORE",
+            ) from None
+        except (InputError, MissingExtraError):
+            if not was_there:  # what mends it may be another setting, and with that it would be another run
+                run.take_back()
+            raise
 
 
 def take_up(directory: RunDirectory, options: Mapping[str, Any]) -> Job:

@@ -10,6 +10,7 @@ import pytest
 import askance
 from askance.memory.run_directory import RunDirectory
 from askance.models.base import Answer, ModelError, Request
+from askance.optimizer.events import DisagreementsFound, Event
 from askance.optimizer.runner import take_up
 from askance.prompts.errors import AskanceError, BudgetExceededError, InputError
 from askance.testing import ScriptedModel
@@ -83,9 +84,46 @@ def test_another_run_in_the_directory_is_refused_naming_what_differs(lab: Any) -
     lab.migrate("run")
     with pytest.raises(InputError, match=r"other settings \(margin, seed\).*askance resume"):
         lab.migrate("run", margin=0.5, seed=7)
+    with pytest.raises(InputError, match=r"other settings \(alpha, max_bias\)"):
+        lab.migrate("run", alpha=0.3, max_bias=0.5)
     lab.world.source_prompt = askance.Prompt("Be a strict judge, please.")
     with pytest.raises(InputError, match="other data, checklist or prompts"):
         lab.migrate("run")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"embedder": "wrods"}, "no embedder 'wrods'"),
+        ({"note_taker": "helper"}, "'helper' is no model name"),
+        ({"limit": 3}, "3 examples are too few"),
+    ],
+)
+def test_a_run_that_bad_input_ends_before_it_bought_anything_was_not_begun(
+    lab: Any, wrong: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(InputError, match=said):
+        lab.migrate("run", **wrong)
+    folder = lab.folder / "run"
+    assert not any((folder / name).exists() for name in ("config.yaml", "journal.jsonl", "inputs/prompt.md"))
+    lab.migrate("run")
+    whole, _ = lab.run_to_the_end("whole")
+    assert lab.fingerprint("run") == whole
+
+
+def test_a_run_that_has_bought_something_stays_whatever_ends_it(lab: Any) -> None:
+    memory = lab.folder / "memory"
+
+    def spoil(event: Event) -> None:
+        if isinstance(event, DisagreementsFound):
+            (memory / "memory.jsonl").write_text('{"entry": "what"}\n')
+
+    with pytest.raises(InputError, match="field 'entry'"):
+        lab.migrate("run", memory=str(memory), callbacks=[spoil])
+    bought = len(lab.answered)
+    (memory / "memory.jsonl").unlink()
+    lab.migrate("run", memory=str(memory))
+    assert 0 < bought < len(lab.answered) == len(set(lab.answered))
 
 
 def test_a_run_that_is_under_way_is_not_touched_by_another(lab: Any) -> None:
