@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, BeforeValidator, ValidationError
 
 from ..prompts.errors import InputError, did_you_mean, like_named
 from ..prompts.rows import read_text
@@ -25,7 +25,7 @@ Settings = TypeVar("Settings", bound=BaseModel)
 MODEL, FILE = "model", "file"
 """What a setting names, where it is no plain text."""
 ModelName = Annotated[str | None, MODEL]
-FileName = Annotated[str | None, FILE]
+FileName = Annotated[str | None, BeforeValidator(lambda value: str(value) if isinstance(value, Path) else value), FILE]
 
 
 def settings_naming(what: str, record: type[BaseModel]) -> list[str]:

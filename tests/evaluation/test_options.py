@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from askance.evaluation.options import ScoreOptions, WriterOptions
+from askance.evaluation.options import EvaluateOptions, ScoreOptions, WriterOptions
 from askance.models.settings import load_config, parse_options
 from askance.optimizer.options import LoopOptions
 from askance.prompts.errors import InputError
@@ -48,6 +48,11 @@ def test_a_setting_that_cannot_be_is_a_sentence(kind: type[BaseModel], values: d
     assert str(error.value).startswith("here: ")
     assert message in str(error.value)
     assert str(error.value).endswith((".", "?"))
+
+
+def test_from_python_a_file_may_be_a_path_as_those_of_the_data_may() -> None:
+    assert parse_options(LoopOptions, {"memory": Path("kept") / "memory"}).memory == str(Path("kept") / "memory")
+    assert parse_options(EvaluateOptions, {"weights": Path("weights.json")}).weights == "weights.json"
 
 
 def test_several_problems_are_told_at_once() -> None:
