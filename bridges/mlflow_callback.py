@@ -53,7 +53,7 @@ class MLflowCallback:
     ``best.test.spearman`` with its interval (``best.test.low``, ``best.test.high``) and whatever else in ``result.json`` is
     a number, and the files as artifacts, among them the judge (``judge.yaml``). What is undefined is left out. A run that
     is resumed goes on in the MLflow run that it began in; one that ends without a result is marked as killed when Python
-    exits.
+    exits, or another run begins with the same callback.
 
     The calls to MLflow are made between the run's own steps, which wait for them. A server that fails once is not asked
     again; the run goes on without it, and the log says so.
@@ -97,7 +97,7 @@ class MLflowCallback:
         """Go on with the MLflow run of this directory, or make one."""
         from mlflow.entities import Param
 
-        self._id = None
+        self._give_up()
         self._client = self._connect()
         experiment = _experiment(self._client, self._experiment)
         key = f"{event.fingerprint[:16]}-{sha256(str(event.directory.resolve()).encode()).hexdigest()[:16]}"
@@ -143,7 +143,7 @@ class MLflowCallback:
         _log_metrics(self._client, self._id, values, step)
 
     def _give_up(self) -> None:
-        """Python ends and the run was not written."""
+        """Python ends, or another run begins, and the run was not written."""
         run_id, self._id = self._id, None
         if run_id is not None:
             self._client.set_terminated(run_id, status="KILLED")

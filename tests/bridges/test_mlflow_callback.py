@@ -175,6 +175,19 @@ mlflow_callback({store!r}, "killed")(RunBegan(Path("run"), {{"seed": 1}}, "abc")
 
 
 @needs_mlflow
+def test_a_run_that_ends_without_a_result_is_marked_when_the_callback_is_given_to_another(
+    tmp_path: Path, store: str
+) -> None:
+    callback = MLflowCallback(store, "another")
+    for name in ("first", "second", "second"):
+        callback(RunBegan(tmp_path / name, {"seed": 1}, "abc"))
+    assert {each.info.run_name: each.info.status for each in runs(store, "another")} == {
+        "first": "KILLED",
+        "second": "RUNNING",
+    }
+
+
+@needs_mlflow
 def test_a_store_that_fails_is_given_up_and_the_run_goes_on(
     world: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture, store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
