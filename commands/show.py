@@ -5,11 +5,13 @@ from __future__ import annotations
 import shlex
 import shutil
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..memory.journal import has_ended, read_events
 from ..memory.provenance import build_graph, save_graphml, save_json
 from ..memory.run_directory import RunDirectory
 from ..memory.why import SAYS, why
@@ -296,3 +298,14 @@ def command(run: str, diff: bool, sentence: str | None, file: str | None, as_jso
             echo(f"The prompt is as it was; {known} askance show {shlex.quote(run)}.", err=True)
     else:
         run_summary(done)
+        if _went_on(directory):
+            said = "This is what the run came to before it was made longer or taken up again, and it is not finished since."
+            echo(f"{said} Go on with it: askance resume {shlex.quote(run)}", err=True)
+
+
+def _went_on(directory: RunDirectory) -> bool:
+    """Whether the run is on its way to another result."""
+    with suppress(InputError):  # what it came to can be shown without
+        events = read_events(directory.path / "journal.jsonl")
+        return bool(events) and not has_ended(events)
+    return False

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -93,6 +94,11 @@ def read_events(path: Path) -> list[dict[str, Any]]:
         else:
             events.append(event)
     return events
+
+
+def has_ended(events: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the run has come to its end; one that was made longer since has not, though its earlier result is there."""
+    return bool(events) and events[-1]["event"] == "finished"
 
 
 def _cut_torn_line(path: Path) -> None:

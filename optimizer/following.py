@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ..memory.journal import JournalTail
+from ..memory.journal import JournalTail, has_ended
 from ..memory.run_directory import RunDirectory
 from ..prompts.errors import AskanceError, InputError
 from ..prompts.lessons import Lesson
@@ -124,8 +124,7 @@ class RunProgress:
     @property
     def written(self) -> bool:
         """Whether the last event is that everything is measured, and the result is written down."""
-        ended = bool(self.events) and self.events[-1]["event"] == "finished"
-        return ended and (self.path / "result.json").is_file()
+        return has_ended(self.events) and (self.path / "result.json").is_file()
 
     @property
     def silent_for(self) -> float | None:

@@ -16,12 +16,12 @@ from pydantic import BaseModel, ConfigDict
 
 from ...evaluation.judge_file import load_judge, parse_judge
 from ...evaluation.kept_judge import KeptJudge
-from ...memory.journal import read_events
+from ...memory.journal import has_ended, read_events
 from ...memory.result_file import RunRecord
 from ...memory.run_directory import JUDGE_FILE, RunDirectory
 from ...models.budget import CAPS
 from ...prompts.comments import one_line
-from ...prompts.errors import InputError
+from ...prompts.errors import InputError, as_typed
 from ...prompts.examples import Example, document_of
 from ...prompts.lessons import Lesson
 from ...prompts.rows import read_object, read_text, validate_row
@@ -163,7 +163,8 @@ def earlier_run(path: str | Path) -> Earlier:
     """What is taken over from the run in a directory, or from the run whose ``judge.yaml`` is named.
 
     Raises:
-        InputError: There is no run, it is not finished, it improved no judge, or a file of it is damaged.
+        InputError: There is no run, it is not finished (or not since it was made longer), it improved no judge, or a file of it
+            is damaged.
     """
     path = Path(path)
     judge = load_judge(path)
@@ -176,6 +177,11 @@ def earlier_run(path: str | Path) -> Earlier:
     result = directory.read_result()
     examples, _, _ = directory.read_inputs()
     events = read_events(directory.path / "journal.jsonl")
+    if events and not has_ended(events):
+        raise InputError(
+            f"{directory.path}: this run was made longer or taken up again, and is not finished since. Go on with it: "
+            f"askance resume {as_typed(directory.path)}"
+        )
     before = read_earlier(directory)
     remembered = Remembered(examples={}) if before is None else before.remembered
     parts = _parts(directory.path, events)

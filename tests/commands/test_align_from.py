@@ -81,6 +81,25 @@ def test_the_file_of_a_project_does_not_change_the_judge(place: Place, caplog: A
     assert "not the judge as it was kept" not in caplog.text
 
 
+def test_a_run_that_was_made_longer_and_killed_is_not_gone_on_from_and_shown_as_what_it_came_to_before(
+    place: Place,
+) -> None:
+    journal = Path("run/journal.jsonl")
+    finished = journal.read_text(encoding="utf-8")
+    assert "not finished since" not in place("show", "run")[2]
+    read = {"event": "disagreements", "iteration": 2, "found": 1, "verdicts": 18, "read": []}
+    at = len(finished.splitlines()) - 3
+    rows = [{"event": "diverged", "at": at, "from": "stopped"}, read]
+    journal.write_text(finished + "".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    code, _, err = place.align("--from", "run", "--run", "more")
+    assert code == 2 and "not finished since. Go on with it: askance resume run" in err and not Path("more").exists()
+    code, out, err = place("show", "run")
+    assert code == 0 and "(--max-iterations)" in out and "not finished since. Go on with it: askance resume run" in err
+    assert place("resume", "run", "--quiet", "--max-iterations", "2")[0] == 0
+    assert "not finished since" not in place("show", "run")[2]
+    assert place.align("--from", "run", "--run", "more")[0] == 0
+
+
 def test_what_cannot_be_gone_on_from_ends_with_2_and_is_named(place: Place, letters: Any, tmp_path: Path) -> None:
     asked = len(place.server.bodies)
     letters.tune(tmp_path / "tuned")
