@@ -9,10 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+import askance
 from askance.evaluation.calibration import Calibration, QuestionCalibration, load_calibration
 from askance.evaluation.calibration_fit import fit_platt, fit_thresholds
+from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError
 from askance.prompts.verdicts import Verdict
+from askance.testing import ScriptedModel
 
 from .conftest import TWO, answers, lenient, names, verdict, wanted
 
@@ -67,6 +70,29 @@ def test_verdicts_by_another_model_or_prompt_are_refused() -> None:
     for model, prompt in (("other", "p"), ("m", "edited")):
         with pytest.raises(InputError, match=f"'e0' is by {model} with the prompt {prompt}"):
             calibration.apply([Verdict("e0", "answer_ok", model, prompt, True, 0.9)])
+
+
+def test_a_calibration_of_another_judge_or_without_a_question_is_refused_before_anything_is_bought(
+    tmp_path: Path,
+) -> None:
+    prompt = askance.Prompt("Judge.")
+    fit = calibrated("thresholds", threshold=0.5).model_copy(update={"prompt": prompt.hash})
+    (tmp_path / "c.json").write_text(fit.to_json(), encoding="utf-8")
+    rows = [{"id": f"e{n}", "input": "in", "output": f"out {n}"} for n in range(3)]
+    for name, question, said in (
+        ("other", "answer_ok", "belongs to m with"),
+        ("m", "another", "no question 'another'"),
+        ("m", "answer_ok", None),
+    ):
+        model = ScriptedModel(lambda _: 0.7, name=name)
+        settings = {"model": model, "prompt": prompt, "calibration": tmp_path / "c.json", "no_cache": True}
+        checklist = Checklist(questions=(Question(id=question, text="Is it right?"),))
+        if said is None:
+            assert askance.evaluate(rows, checklist=checklist, **settings).means()["overall"] == 1
+            continue
+        with pytest.raises(InputError, match=said):
+            askance.evaluate(rows, checklist=checklist, **settings)
+        assert not model.requests
 
 
 @pytest.mark.parametrize("fit", [fit_thresholds, fit_platt])
