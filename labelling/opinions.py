@@ -155,12 +155,12 @@ def load_opinions(
                 "verdicts.jsonl, and give the file as a second --judge.",
                 judge.model,
             )
-    for each in opinions:
-        if np.isnan(each.scores).all():
+    for opinion in opinions:
+        if np.isnan(opinion.scores).all():
             logger.warning(
                 "The judge %s has left a question open on every output, so it has no score and decides nothing here; let it answer "
                 "all: askance evaluate DATA, without --stop-within and --pass-mark.",
-                each.name,
+                opinion.name,
             )
     opinions = [each for each in opinions if not np.isnan(each.scores).all()]
     return asked, Opinions(asked, tuple(opinions)) if opinions else None
