@@ -22,7 +22,7 @@ from ..models.base import Model
 from ..models.gateway import Gateway
 from ..models.resolve import Models
 from ..models.session import background_session
-from ..models.settings import parse_options
+from ..models.settings import RENAMED, parse_options
 from ..optimizer.events import Teller
 from ..optimizer.job import Job, SplitExamples, split_examples
 from ..optimizer.modes import align, tune
@@ -255,7 +255,7 @@ def _open(job: Job, where: Where) -> Iterator[OpenAdapter]:
 def _ours(options: Mapping[str, Any]) -> dict[str, Any]:
     """The settings, with no lesson memory to open."""
     for name in options:
-        if name in LoopOptions.model_fields and name not in (*JudgeOptions.model_fields, *KEPT):
+        if RENAMED.get(name, name) in LoopOptions.model_fields and name not in (*JudgeOptions.model_fields, *KEPT):
             raise InputError(f"'{name}' belongs to askance's own loop; here the loop is GEPA's, which has its own.")
     return {"embedder": "words", **options}
 

@@ -197,6 +197,7 @@ def test_the_same_search_again_costs_nothing(post: Letters, tmp_path: Path) -> N
     ("options", "sentence"),
     [
         ({"max_iterations": 3}, "'max_iterations' belongs to askance's own loop"),
+        ({"alpha": 0.2}, "'alpha' belongs to askance's own loop"),
         ({"max_cals": 3}, "max_calls"),
         ({"judge": None, "checklist": None}, "Nothing says how good an output is"),
     ],
