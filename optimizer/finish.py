@@ -273,12 +273,13 @@ def _keep_verdicts(
     ``NNN-test.jsonl`` and ``NNN-development.jsonl`` hold the verdicts of version NNN, ``scores.jsonl`` the score of
     each test example by version with the wanted one, ``reference.jsonl`` the wanted P(yes) of each example and
     question, ``outputs.jsonl`` what a generator wrote, by version, and ``questions.jsonl`` the questions that only
-    one example has.
+    one example has. What an earlier result left there, of a run that was gone on with, is removed.
 
     Raises:
         AskanceError: The disk is full.
     """
     wanted: dict[tuple[str, str], float] = {}
+    left = {file.stem: file for file in (bench.run.path / "verdicts").glob("[0-9]*-*.jsonl")}
     versions = {version.number: version for version in (outcome.baseline, outcome.best)}
     asked = outcome.best.draft.checklist
     shared = {} if asked is None else {question.id: question for question in asked.questions}
@@ -286,13 +287,16 @@ def _keep_verdicts(
         for split, seen in (("development", outcome.seen.get(number)), ("test", tests.get(number))):
             if seen is None:
                 continue
-            bench.run.save_verdicts(f"{number:03d}-{split}", seen.verdicts)
+            left.pop(name := f"{number:03d}-{split}", None)
+            bench.run.save_verdicts(name, seen.verdicts)
             for each in seen.verdicts:
                 value = signal.reference(version.draft, each.example, each.question)
                 if value is not None:
                     same = None if each.example in seen.own_checklists else shared.get(each.question)
                     question = same or seen.polarity(each.example, each.question)
                     wanted[each.example, each.question] = question.p_good(value)
+    for file in left.values():
+        file.unlink()
     rows = [{"example": pair[0], "question": pair[1], "p_yes": value} for pair, value in wanted.items()]
     _write(bench.run, "reference", rows)
     _write(bench.run, "scores", [row for number, seen in tests.items() for row in _scores(number, seen, yardstick)])
@@ -342,3 +346,5 @@ def _write(run: RunDirectory, name: str, rows: Iterable[Mapping[str, Any]]) -> N
     lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
     if lines:
         run.write(f"verdicts/{name}.jsonl", "".join(lines))
+    else:
+        (run.path / "verdicts" / f"{name}.jsonl").unlink(missing_ok=True)

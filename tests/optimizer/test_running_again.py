@@ -167,6 +167,23 @@ def test_a_run_made_longer_comes_to_what_one_begun_so_comes_to_and_buys_only_the
     assert set(requests) <= set(lab.answered)
 
 
+def test_of_a_run_that_was_made_longer_no_verdict_of_its_earlier_result_is_left(lab: Any) -> None:
+    """Their errors would be told as those of the later one, and its scores on the test be taken for those of its judge."""
+
+    def kept(name: str) -> dict[str, bytes]:
+        return {each.name: each.read_bytes() for each in (lab.folder / name / "verdicts").iterdir()}
+
+    lab.migrate("whole", max_notes=2, max_iterations=5)
+    lab.migrate("run", max_notes=2, max_iterations=1)
+    before = kept("run")
+    take_up(RunDirectory(lab.folder / "run"), {"max_iterations": 5})
+    capped = lab.migrate("run", max_notes=2, max_iterations=5, max_calls=220)
+    assert (capped.finish_reason, capped.result["best"]["test"]) == ("max_calls", None)
+    assert {"000-test.jsonl", "scores.jsonl"} <= before.keys() - kept("run").keys()
+    lab.migrate("run", max_notes=2, max_iterations=5)
+    assert kept("run") == kept("whole")
+
+
 def test_a_look_at_the_test_is_counted_once_though_the_run_is_made_longer_twice(lab: Any) -> None:
     lab.migrate("run", max_iterations=1)
     directory = RunDirectory(lab.folder / "run")
