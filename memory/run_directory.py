@@ -30,6 +30,17 @@ FORMAT = 2
 """1 was the format before `align` and `tune`."""
 JUDGE_FILE = "judge.yaml"
 """The whole judge, in runs that improve one."""
+WRITTEN = (
+    "prompt.md",
+    "checklist.yaml",
+    JUDGE_FILE,
+    "lessons.jsonl",
+    "changes.diff",
+    "journal.jsonl",
+    "result.json",
+    "report.html",
+)
+"""What a run writes in its directory after it has begun; what else it may have there is in folders of its own."""
 
 
 class RunDirectory:
@@ -66,7 +77,7 @@ class RunDirectory:
             no_cache: Whether it is to keep its answers to itself; that holds whenever it is gone on with.
 
         Raises:
-            InputError: Another run, with other inputs or settings, is in this directory.
+            InputError: Another run, with other inputs or settings, is in this directory, or a file that it would write over.
             AskanceError: Another process is working on this run, or the disk is full.
         """
         texts = {"examples.jsonl": "".join(_line(example) for example in examples)}
@@ -77,6 +88,10 @@ class RunDirectory:
         if self.config_file.exists():
             self._refuse_another(config, texts)
             return True
+        if there := [name for name in WRITTEN if (self.path / name).exists()]:
+            raise InputError(
+                f"{self.path / there[0]} is there already, and a run in {self.path} would write over it. Choose another --run directory."
+            )
         if answers is not None:  # before any input: where they find no room, another run may be begun here
             with self.store() as store:
                 store.bring(answers)

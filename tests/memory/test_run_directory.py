@@ -92,6 +92,16 @@ def test_metadata_of_any_kind_can_be_kept(run: RunDirectory) -> None:
     assert begin(run, examples=[odd]) is True
 
 
+@pytest.mark.parametrize("name", ["prompt.md", "checklist.yaml", "report.html"])
+def test_a_file_that_a_run_would_write_over_is_refused_and_stays(run: RunDirectory, name: str) -> None:
+    run.path.mkdir(parents=True)
+    (run.path / name).write_text("by hand")
+    with pytest.raises(InputError, match=rf"{name} is there already.*write over it"):
+        begin(run)
+    assert [each.name for each in run.path.iterdir()] == [name]
+    assert (run.path / name).read_text() == "by hand"
+
+
 def test_other_settings_are_refused_by_name(run: RunDirectory) -> None:
     begin(run)
     with pytest.raises(InputError, match=r"other settings \(limit, new\).*askance resume"):
