@@ -152,6 +152,10 @@ class Estimate:
         return f"about {self.tokens:,} tokens, {price}"
 
 
+NOTHING = Estimate(0, 0, 0, 0, 0.0)
+"""Where nothing is to be bought."""
+
+
 def estimate_asks(
     asks: Iterator[Ask], verdicts: int, store: AnswerStore | None, price: Price | None = None
 ) -> Estimate:

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from ..agents.buying import NOTHING
 from ..evaluation.diagnose import diagnose, prepare
 from ..evaluation.options import DiagnoseOptions
 from ..evaluation.progress import showing
@@ -47,5 +48,8 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **gi
         return
     with showing(not quiet) as watcher:
         found = diagnose(watcher=watcher, **inputs, **options)
+    if dry_run:
+        echo_estimate(NOTHING, as_json=as_json)
+        return
     least = float(options.get("min_coverage", 0.0))
     tell_judged(found, output, as_json=as_json, quiet=quiet, least=least)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..agents.buying import NOTHING
 from ..evaluation.options import SelectOptions
 from ..evaluation.progress import showing
 from ..optimizer.selection.select import prepare, select
@@ -79,10 +80,13 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **gi
         if not job.exact and not quiet:
             echo("Candidates are still to be proposed, so this is the most that it may take.", err=True)
         return
-    if output is None:
+    if output is None and not dry_run:
         raise InputError("--output is needed (-o checklist.yaml), on the command line or in the --config file.")
     with showing(not quiet) as watcher:
         found = select(watcher=watcher, **inputs, **options)
+    if output is None or dry_run:
+        echo_estimate(NOTHING, as_json=as_json)
+        return
     beside = write_selection(found, Path(output))
     if as_json:
         echo_json(found.to_dict())

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..models.settings import parse_options
+from ..models.settings import parse_options, refuse_idle
 from ..prompts.checklist import load_checklist
 from ..prompts.errors import InputError
 from ..prompts.examples import ExampleTable, answered_questions, documents, human_dimensions, load_examples, mean_rating
@@ -210,6 +210,7 @@ def diagnose(
     """
     settings = parse_options(DiagnoseOptions, options)
     if verdicts is not None:
+        refuse_idle(settings, verdicts=verdicts)
         return _of_given(data, checklist, model, prompt, verdicts, settings)
     if model is None:
         raise InputError("Diagnosing needs a model to ask, or verdicts that are there already.")

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field, field_validator, model_validator
 from ..agents.judging import Judging
 from ..memory.verdict_store import Place, SharedStore, VerdictStore, open_store, place_of, store_path
 from ..models.session import ModelOptions
-from ..models.settings import FILE, FileName, Idle, ModelName, where, without
+from ..models.settings import FILE, FileName, Idle, ModelName, beside, where, without
 from ..prompts.labels import LabelWords
 
 
@@ -314,10 +314,16 @@ class CompareOptions(ScoreOptions):
         return max(self.points // 5, 0) if self.agreement_tolerance is None else self.agreement_tolerance
 
 
+_ASKING = ("explain", "p_yes", "samples", "temperature", "repeat")
+_ASKED = "the verdicts are there, and no judge is asked (verdicts)"
+
+
 class DiagnoseOptions(JudgeOptions, Where):
     """Settings of ``diagnose``; how verdicts are bought is as in ``evaluate``."""
 
     pairs: int = Field(5, ge=0, description="Pairs of questions to name as the least related and the most alike.")
+
+    idle: ClassVar[tuple[Idle, ...]] = (Idle(("mode", "scores", *_ASKING), beside("verdicts"), _ASKED),)
 
 
 class SelectOptions(JudgeOptions, Where):
@@ -371,8 +377,14 @@ class SelectOptions(JudgeOptions, Where):
     idle: ClassVar[tuple[Idle, ...]] = (
         Idle(
             ("writer", "max_candidates", "max_rounds", "quiet_rounds", "shown", "per_round", "same_question"),
-            lambda settings: settings.get("candidates") is not None,
+            beside("candidates"),
             "no question is proposed where candidates are given",
+        ),
+        Idle(_ASKING, beside("verdicts"), _ASKED),
+        Idle(
+            ("sample", "sampling", "clusters"),
+            beside("verdicts"),
+            "all examples that the verdicts are about are the sample (verdicts)",
         ),
         Idle(("clusters",), where(sampling="uniform"), "only clustered sampling has clusters (sampling clustered)"),
     )

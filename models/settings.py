@@ -65,6 +65,11 @@ def without(name: str) -> Callable[[Mapping[str, Any]], bool]:
     return lambda settings: name in settings and settings[name] is None
 
 
+def beside(name: str) -> Callable[[Mapping[str, Any]], bool]:
+    """A condition: this argument, which is no setting, was given."""
+    return lambda settings: settings.get(name) is not None
+
+
 def idle_rules(record: type[BaseModel]) -> list[Idle]:
     """The rules of a record and of all that it is made of."""
     return [rule for each in reversed(record.__mro__) for rule in vars(each).get("idle", ())]

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ...agents.buying import Estimate
+from ...agents.buying import NOTHING, Estimate
 from ...prompts.errors import InputError
 from ...prompts.examples import Example
 from .numbers import number_judge
@@ -39,7 +39,7 @@ class Poll:
 
     async def estimate(self, examples: Sequence[Example]) -> Estimate:
         """What all members would buy."""
-        return sum([await member.estimate(examples) for member in self.members], Estimate(0, 0, 0, 0, 0.0))
+        return sum([await member.estimate(examples) for member in self.members], NOTHING)
 
     def _decide(self, votes: Sequence[JudgeScore]) -> JudgeScore:
         missing = next((vote for vote in votes if vote.score is None), None)

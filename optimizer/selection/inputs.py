@@ -192,7 +192,7 @@ def load_given(
     """
     if candidates is None:
         raise InputError("--verdicts: name the checklist that they answer (--candidates).")
-    if settings.answer_levels > 2 or settings.estimate == "per-example":
+    if settings.answer_levels > 2 or settings.estimate == "per-example" or settings.rated_by == "judge":
         raise InputError("--verdicts: they are yes/no answers, and further ratings would have to be bought.")
     every = load_examples(data, fields=settings.field, labels=settings.labels, remarks=False)
     questions = load_checklist(candidates)

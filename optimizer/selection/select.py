@@ -72,6 +72,7 @@ def select(
     """
     if verdicts is not None:
         settings = parse_options(SelectOptions, options)
+        refuse_idle(settings, candidates=candidates, verdicts=verdicts, writer=writer)
         inputs, bought, judge = load_given(data, candidates, verdicts, model, prompt, task, settings)
         return build_selection(inputs, bought, settings, {"judge": judge}, Budget())
     if model is None:
@@ -95,9 +96,10 @@ def prepare(
         InputError: Names the file, line and field at fault.
     """
     settings = parse_options(SelectOptions, options)
-    refuse_idle(settings, candidates=candidates)
+    writer = writer or settings.writer
+    refuse_idle(settings, candidates=candidates, writer=writer)
     inputs = load_select_inputs(data, candidates, prompt, task, dimensions, settings)
-    return SelectionJob(inputs, model, writer or settings.writer, settings)
+    return SelectionJob(inputs, model, writer, settings)
 
 
 @dataclass(frozen=True)

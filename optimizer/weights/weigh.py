@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ...agents.buying import Estimate
+from ...agents.buying import NOTHING, Estimate
 from ...evaluation.evaluation import Evaluation
 from ...evaluation.options import WeighOptions
 from ...evaluation.progress import Watcher, watching
@@ -157,7 +157,7 @@ class WeighingJob:
         judged = [
             each.asked.estimate() for each in (self.pairs, self.rated) if isinstance(each, (PairsJob, RatingsJob))
         ]
-        return sum(judged, Estimate(0, 0, 0, 0, 0.0))
+        return sum(judged, NOTHING)
 
     def run(self, watcher: Watcher | None = None, progress: bool | None = None) -> LearnedWeights:
         """Judge what has no scores and learn; what is raised is as in :func:`weigh`."""

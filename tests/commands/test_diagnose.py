@@ -66,6 +66,10 @@ def test_verdicts_of_evaluate_are_diagnosed_without_a_call(
 
 def test_what_was_bought_can_be_kept_and_read_again(run: Any, buying: list[str], files: list[str]) -> None:
     first = run(*buying, "-o", "out/verdicts.jsonl", "--json", "--quiet")
+    dry = run(*files, "--verdicts", "out/verdicts.jsonl", "-o", "other.jsonl", "--dry-run")
+    assert "Nothing was bought." in dry[1] and not Path("other.jsonl").exists()
+    code, _, err = run(*files, "--verdicts", "out/verdicts.jsonl", "--repeat", "2")
+    assert (code, "repeat: the verdicts are there" in err) == (2, True)
     again = run(*files, "--verdicts", "out/verdicts.jsonl", "--json", "--quiet")
     one, two = json.loads(first[1]), json.loads(again[1])
     assert one["questions"] == two["questions"]

@@ -107,6 +107,16 @@ def test_candidates_are_proposed_where_none_are_brought(cli: Any, arguments: lis
     assert {question.dimension for question in load_checklist("c.yaml").questions} == {"number"}
 
 
+def test_a_writer_that_has_nothing_to_write_is_refused_with_and_without_a_dry_run(
+    cli: Any, arguments: list[str], server: StandInServer
+) -> None:
+    given = [*arguments, "--candidates", "candidates.yaml", "--writer", "openai/w", "-k", "2", "-o", "c.yaml"]
+    for done in (cli(*given), cli(*given, "--dry-run")):
+        assert (done.code, done.out) == (2, "")
+        assert "writer: no question is proposed where candidates are given" in done.err
+    assert server.bodies == []
+
+
 def test_a_dry_run_buys_nothing_and_is_exact(cli: Any, arguments: list[str], server: StandInServer) -> None:
     given = [*arguments, "--candidates", "candidates.yaml", "-k", "2"]
     done = cli(*given, "--dry-run", "--json")
@@ -195,6 +205,9 @@ def test_verdicts_that_are_there_buy_nothing_and_every_k_is_held_against_the_who
     bought = len(server.bodies)
     given = ["select", "data.jsonl", "--candidates", "candidates.yaml", "--verdicts", "verdicts.jsonl", "--halves", "2"]
     given += ["--ranking-resamples", "2", "-k", "2", "-o", "c.yaml"]
+    dry = cli(*given, "--dry-run")
+    assert dry.out == "0 verdicts: 0 API calls, 0 answers already there; no tokens. Nothing was bought.\n"
+    assert not Path("c.yaml").exists() and not Path("selection.json").exists()
     done = cli(*given)
     assert done.code == 0, done.err
     assert len(server.bodies) == bought
@@ -219,7 +232,10 @@ def test_verdicts_that_are_there_buy_nothing_and_every_k_is_held_against_the_who
         (["--verdicts", "v.jsonl"], "name the checklist that they answer (--candidates)"),
         (["--verdicts", "v.jsonl", "--candidates", "candidates.yaml"], "the overall ratings have to be people's"),
         (["--verdicts", "v.jsonl", "--candidates", "candidates.yaml", "--answer-levels", "3"], "yes/no answers"),
+        (["--verdicts", "v.jsonl", "--candidates", "candidates.yaml", "--rated-by", "judge"], "yes/no answers"),
         (["--verdicts", "v.jsonl", "--candidates", "candidates.yaml", "--model", "openai/y"], "by the model openai/y"),
+        (["--verdicts", "v.jsonl", "--candidates", "candidates.yaml", "--sample", "20"], "sample: all examples"),
+        (["--verdicts", "v.jsonl", "--candidates", "candidates.yaml", "--writer", "openai/w"], "writer: no question"),
     ],
 )
 def test_verdicts_that_do_not_do_are_a_sentence_and_2(

@@ -47,6 +47,7 @@ INPUTS: list[dict[str, Any]] = [
     {"judge": None, "checklist": None},
     {"judges": "binary, unit-tests"},
     {"candidates": "pool.yaml"},
+    {"verdicts": "v.jsonl"},
     {"data": None, "ratings": "r.jsonl"},
     {"data": "p.jsonl", "ratings": None},
 ]
