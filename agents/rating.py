@@ -91,12 +91,14 @@ class Rater:
         """Calls that :meth:`rate` would buy now, answers that are there already, and tokens of the calls."""
         calls = stored = tokens = 0
         store = self.gateway.store
+        counted: set[bytes] = set()
         for rate in wanted:
             for request in self._requests(rate, self._provenance()):
-                if store is not None and store.get_many([request.key]):
+                if request.key in counted or (store is not None and store.get_many([request.key])):
                     stored += 1
                 else:
                     calls += 1
+                    counted.add(request.key)
                     tokens += reserved_tokens(request)
         return calls, stored, tokens
 

@@ -382,6 +382,11 @@ class SelectOptions(JudgeOptions, Where):
         ),
         Idle(_ASKING, beside("verdicts"), _ASKED),
         Idle(
+            ("mode", "explain", "repeat"),
+            where(answer_levels=(3, 5)),
+            "an answer on a scale is one call, given once and without an explanation (answer_levels 2)",
+        ),
+        Idle(
             ("sample", "sampling", "clusters"),
             beside("verdicts"),
             "all examples that the verdicts are about are the sample (verdicts)",

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...agents.buying import Estimate
+from ...agents.buying import NOTHING, Estimate
 from ...agents.evaluator import Evaluator
+from ...agents.expected_score import TOKENS
 from ...agents.question_writer import QuestionProposer
 from ...agents.rating import Rater, Rating, ToRate
 from ...evaluation.options import SelectOptions
@@ -18,6 +19,7 @@ from ...models.base import Model
 from ...models.budget import Budget, estimate_tokens
 from ...models.event_loops import run_sync
 from ...models.gateway import AnswerStore, Gateway
+from ...models.prices import Price
 from ...models.session import session
 from ...models.settings import parse_options, refuse_idle
 from ...prompts.checklist import Checklist, Question
@@ -121,7 +123,9 @@ class SelectionJob:
 
         async def estimate(store: AnswerStore) -> Estimate:
             async with session(self.settings, store) as (models, gateway):
-                return _estimate(self.inputs, models.get(self.model), gateway, self.settings)
+                judge = models.get(self.model)
+                writer = judge if self.writer is None else models.get(self.writer)
+                return _estimate(self.inputs, judge, writer, gateway, self.settings)
 
         with self.settings.store(to_estimate=True) as store:
             return run_sync(estimate(store))
@@ -215,9 +219,9 @@ def _given(examples: Sequence[Example], candidates: Checklist) -> list[ToRate]:
     ]
 
 
-def _estimate(inputs: Inputs, judge: Model, gateway: Gateway, settings: SelectOptions) -> Estimate:
+def _estimate(inputs: Inputs, judge: Model, writer: Model, gateway: Gateway, settings: SelectOptions) -> Estimate:
     candidates = inputs.candidates
-    found = Estimate(0, 0, 0, 0)
+    found = NOTHING
     if candidates is None:
         made_up = (Question(id=f"q{n}", text=f"{n} {_USUAL_QUESTION}") for n in range(settings.max_candidates))
         candidates = Checklist(questions=tuple(made_up))
@@ -226,7 +230,7 @@ def _estimate(inputs: Inputs, judge: Model, gateway: Gateway, settings: SelectOp
         )
         asked = settings.shown * min(longest, 5000) + settings.max_candidates * 40 + 500
         calls = settings.max_rounds
-        found += Estimate(0, calls, 0, calls * (asked + 120 * settings.per_round))
+        found += _priced(writer, 0, calls, 0, calls * asked, calls * 120 * settings.per_round)
     examples, questions = inputs.examples, candidates.questions
     rater = _rater(inputs, judge, gateway, settings, settings.rating_levels)
     if settings.answer_levels == 2:
@@ -234,9 +238,21 @@ def _estimate(inputs: Inputs, judge: Model, gateway: Gateway, settings: SelectOp
     else:
         degrees = _rater(inputs, judge, gateway, settings, settings.answer_levels)
         wanted = [ToRate(example, question) for example in examples for question in questions]
-        found += Estimate(len(wanted) * settings.repeat, *degrees.estimate(wanted))
+        found += _rated(degrees, wanted, len(wanted))
     if not inputs.by_people:
-        found += Estimate(0, *rater.estimate(ToRate(example) for example in examples))
+        found += _rated(rater, [ToRate(example) for example in examples])
     if settings.estimate == "per-example":
-        found += Estimate(0, *rater.estimate(_given(examples, candidates)))
+        found += _rated(rater, _given(examples, candidates))
     return found
+
+
+def _rated(rater: Rater, wanted: Sequence[ToRate], verdicts: int = 0) -> Estimate:
+    """What ratings would take, with their price."""
+    calls, stored, tokens = rater.estimate(wanted)
+    return _priced(rater.model, verdicts, calls, stored, tokens - calls * TOKENS, calls * TOKENS)
+
+
+def _priced(model: Model, verdicts: int, calls: int, stored: int, sent: int, written: int) -> Estimate:
+    price: Price | None = getattr(model, "price", None)
+    cost = 0.0 if not calls else None if price is None else price.of(sent, written)
+    return Estimate(verdicts, calls, stored, sent + written, cost)

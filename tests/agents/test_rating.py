@@ -127,6 +127,12 @@ async def test_ratings_are_paid_once_and_the_estimate_knows() -> None:
     assert one.estimate(wanted) == (0, 4, 0)
 
 
+def test_outputs_that_are_alike_are_estimated_as_the_one_call_that_they_take() -> None:
+    one, _ = rater(lambda _: number(n3=1.0))
+    twins = [ToRate(EXAMPLES[0].model_copy(update={"id": name})) for name in ("a", "b")]
+    assert one.estimate(twins)[:2] == (1, 1)
+
+
 async def test_a_cap_ends_it_and_what_was_bought_is_kept() -> None:
     one, model = rater(lambda _: number(n3=1.0), budget=Budget(max_calls=2))
     with pytest.raises(BudgetExceededError):

@@ -117,6 +117,18 @@ def test_a_writer_that_has_nothing_to_write_is_refused_with_and_without_a_dry_ru
     assert server.bodies == []
 
 
+@pytest.mark.parametrize(
+    "more", [["--candidates", "candidates.yaml"], [], ["--rated-by", "judge", "--max-rounds", "1"]]
+)
+def test_a_dry_run_says_what_it_costs_where_the_price_is_known(
+    cli: Any, arguments: list[str], monkeypatch: pytest.MonkeyPatch, more: list[str]
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    done = cli("select", "data.jsonl", "--model", "openai/gpt-4o-mini", "-k", "2", *more, "--dry-run", "--json")
+    found = json.loads(done.out)
+    assert found["tokens"] * 0.15e-6 <= found["cost_usd"] <= found["tokens"] * 0.6e-6
+
+
 def test_a_dry_run_buys_nothing_and_is_exact(cli: Any, arguments: list[str], server: StandInServer) -> None:
     given = [*arguments, "--candidates", "candidates.yaml", "-k", "2"]
     done = cli(*given, "--dry-run", "--json")

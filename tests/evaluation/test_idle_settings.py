@@ -35,6 +35,7 @@ SITUATIONS: list[dict[str, Any]] = [
     {"notes": "batched"},
     {"engine": "batch"},
     {"no_cache": True},
+    {"answer_levels": 3},
 ]
 OTHER: dict[str, Any] = {
     "weights": "w.json",
