@@ -445,6 +445,11 @@ class WeighOptions(ScoreOptions):
         Idle(("pair_share",), without("ratings"), "there are no ratings beside the pairs (--ratings)"),
         Idle(("pair_share",), without("data"), "there are no pairs beside the ratings"),
         Idle(("scores", "score_scale"), where(pairwise=True), "which output does better is no score (pairwise)"),
+        Idle(
+            ("mode", *_ASKING, "scores", "score_scale", "calibration", "min_coverage"),
+            without("model"),
+            "the scores are there, and no judge is asked (--model)",
+        ),
     )
 
     @property

@@ -13,7 +13,7 @@ from ...models.budget import spending
 from ...optimizer.weights import learners
 from ...optimizer.weights.rating_plan import METHODS
 from ...optimizer.weights.weigh import prepare
-from ...prompts.errors import as_typed
+from ...prompts.errors import InputError, as_typed
 from ...prompts.rows import write_whole
 from ..options import GroupedCommand, buying_options, load_dotenv, settings, settings_options
 from ..output import check_coverage, check_output, dump_json, echo_estimate, echo_json, show
@@ -44,6 +44,8 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **gi
     load_dotenv()
     options, inputs = settings(WeighOptions, config, given)
     check_output(output := inputs.pop("output"))
+    if given["prompt"] is not None and inputs["model"] is None:
+        raise InputError("--prompt is for a judge, and none is asked: name one with --model and --checklist.")
     job = prepare(**inputs, options=options)
     if dry_run:
         echo_estimate(job.estimate(), as_json=as_json)

@@ -120,7 +120,7 @@ def prepare(
         InputError: As :func:`weigh`.
     """
     settings = parse_options(WeighOptions, options)
-    refuse_idle(settings, data=data, ratings=ratings)
+    refuse_idle(settings, data=data, ratings=ratings, model=model)
     _check(settings, data=data, ratings=ratings, checklist=checklist, model=model)
     pairs: PreferenceScores | PairsJob | None = None
     rated: RatingScores | RatingsJob | None = None

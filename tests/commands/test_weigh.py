@@ -189,3 +189,16 @@ def test_a_dry_run_says_what_is_bought_then_and_buys_nothing(more: tuple[str, ..
 
 def scored() -> Path:
     return write("scored.jsonl", [{"id": "1", "preferred": "a", "scores_a": {"q": 1}, "scores_b": {"q": 0}}])
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (("--prompt", "nowhere.md"), "--prompt is for a judge"),
+        (("--temperature", "1"), "temperature: the scores are there"),
+        (("--mode", "batched"), "mode: the scores are there"),
+    ],
+)
+def test_what_is_for_a_judge_is_refused_where_none_is_asked(more: tuple[str, ...], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        run(scored(), *more)

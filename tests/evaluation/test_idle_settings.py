@@ -49,6 +49,7 @@ INPUTS: list[dict[str, Any]] = [
     {"judges": "binary, unit-tests"},
     {"candidates": "pool.yaml"},
     {"verdicts": "v.jsonl"},
+    {"model": None},
     {"data": None, "ratings": "r.jsonl"},
     {"data": "p.jsonl", "ratings": None},
 ]
