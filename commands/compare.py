@@ -11,12 +11,12 @@ import click
 from ..agents.buying import Estimate
 from ..evaluation.compare.compare import prepare
 from ..evaluation.compare.comparison import Comparison
-from ..evaluation.compare.judges import JUDGES
+from ..evaluation.compare.judges import JUDGES, POOLED, check_names
 from ..evaluation.options import CompareOptions
 from ..evaluation.progress import showing
 from ..experiments.datasets import RATED, load_rated
 from ..models.budget import spending
-from ..prompts.errors import CoverageError
+from ..prompts.errors import CoverageError, InputError
 from ..prompts.rows import write_whole
 from ..prompts.words import coverage_text
 from .options import GroupedCommand, buying_options, load_dotenv, names_of, need, settings, settings_options
@@ -68,6 +68,8 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, data
     need({"judge": inputs["judges"]}, "judge")
     check_output(output := inputs.pop("output"))
     inputs |= {name: names_of(inputs[name]) for name in ("judges", "panel", "dimensions")}
+    if given["candidates"] is not None and not set(POOLED).intersection(check_names(inputs["judges"])):
+        raise InputError(f"--candidates: only the judges {' and '.join(POOLED)} ask them.")
     if dataset is not None:
         inputs["data"] = load_rated(dataset, inputs["data"])
     job = prepare(**inputs, options=options)

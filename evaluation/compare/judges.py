@@ -113,6 +113,9 @@ JUDGES: Mapping[str, Callable[[Setup], Judge]] = MappingProxyType(
 OWN_WORDS = ("geval", "direct", "cot", "poll")
 """Judges that ask in words of their own: of the prompts they take only how the first one lays an example out."""
 
+POOLED = ("random_k", "all_candidates")
+"""Judges that ask the candidates."""
+
 
 def check_names(names: str | Sequence[str]) -> list[str]:
     """The names, or a text with commas between them, as they are in the registry; hyphens are taken as underscores.

@@ -101,6 +101,12 @@ def test_a_dry_run_names_the_calls_of_each_judge_and_makes_none(arguments: list[
     assert data["geval"]["calls"] == 2 * SIZE + 2
 
 
+def test_candidates_that_no_judge_asks_are_refused(arguments: list[str], server: StandInServer) -> None:
+    with pytest.raises(InputError, match="--candidates: only the judges random_k and all_candidates ask them"):
+        run([*arguments, "--judge", "binary,direct", "--candidates", "c.yaml"])
+    assert not server.bodies
+
+
 def test_models_and_prompts_may_be_given_several_times(arguments: list[str], sandbox: Path) -> None:
     for name in ("strict", "kind"):
         (sandbox / f"{name}.md").write_text(f"{{input}} {{output}}\nBe {name}.\n{{question}}\n")
