@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ..evaluation.pass_fail import NAMES, confusion_text, form_of
 from ..memory.result_file import CROSSED
 from ..memory.run_directory import JUDGE_FILE
+from ..models.budget import count
 from ..prompts.errors import as_typed
 from ..prompts.text import shorten
 from ..prompts.words import Figure, coverage_text, percent
@@ -186,7 +187,9 @@ def _edit(out: Console, edit: EditRecord, lessons: Mapping[str, LessonRecord]) -
             out.print(f"  + {edit.new}", style="green", soft_wrap=True)
     for name in edit.lessons:
         lesson = lessons[name]
-        seen = f"{lesson.support} disagreement(s): {', '.join(lesson.evidence)}" if lesson.evidence else "the memory."
+        seen = "the memory."
+        if lesson.evidence:
+            seen = f"{count(lesson.support, 'disagreement')}: {', '.join(lesson.evidence)}"
         out.print(f"      lesson {name}: {lesson.text} From {seen}", soft_wrap=True)
 
 

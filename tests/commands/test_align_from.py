@@ -86,7 +86,8 @@ def test_a_run_that_was_made_longer_and_killed_is_not_gone_on_from_and_shown_as_
 ) -> None:
     journal = Path("run/journal.jsonl")
     finished = journal.read_text(encoding="utf-8")
-    assert "not finished since" not in place("show", "run")[2]
+    _, out, err = place("show", "run")
+    assert "disagreements: e0" in out and "(s)" not in out and "not finished since" not in err
     read = {"event": "disagreements", "iteration": 2, "found": 1, "verdicts": 18, "read": []}
     at = len(finished.splitlines()) - 3
     rows = [{"event": "diverged", "at": at, "from": "stopped"}, read]
