@@ -26,6 +26,7 @@ from . import (
     find_learner,
     learn_from_pairs,
     learn_from_ratings,
+    learners,
     load_preferences,
     load_ratings,
     rating_report,
@@ -35,7 +36,8 @@ from . import (
     weights_view,
 )
 from .judged_pairs import PairsJob, PositionBias, RatingsJob, prepare_pairs, prepare_ratings
-from .rating_plan import rating_method
+from .rating_plan import METHODS, rating_method
+from .registry import ALIASES
 
 
 @dataclass(frozen=True, repr=False)
@@ -201,10 +203,21 @@ def _learn(
     return learn_from_pairs(pairs, method=settings.method, level=settings.level, pooling=settings.pooling, **common)
 
 
+def _check_method(name: str, *, rated: bool) -> None:
+    of_pairs = name in {*learners(), *ALIASES}
+    if rated and of_pairs and name not in METHODS:
+        raise InputError(f"--method {name} learns from pairs; with --ratings it is one of: {', '.join(METHODS)}.")
+    if not rated and name in METHODS and not of_pairs:
+        raise InputError(
+            f"--method {name} learns from rated outputs (--ratings); from pairs learn: {', '.join(learners())}."
+        )
+    rating_method(name) if rated else find_learner(name)
+
+
 def _check(settings: WeighOptions, *, data: Any, ratings: Any, checklist: Any, model: Any) -> None:
     if data is None and ratings is None:
         raise InputError("PREFS or --ratings is needed: preference pairs, rated outputs or both.")
-    find_learner(settings.method) if ratings is None else rating_method(settings.method)
+    _check_method(settings.method, rated=ratings is not None)
     if (checklist is None) != (model is None):
         raise InputError("--checklist and --model belong together: the model answers the checklist's questions.")
     if settings.pairwise and (data is None or model is None):

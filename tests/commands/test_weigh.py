@@ -202,3 +202,18 @@ def scored() -> Path:
 def test_what_is_for_a_judge_is_refused_where_none_is_asked(more: tuple[str, ...], said: str) -> None:
     with pytest.raises(InputError, match=said):
         run(scored(), *more)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--method", "least-squares"), "--method least-squares learns from rated outputs"),
+        (
+            ("--method", "bayes", "--ratings", "scored.jsonl"),
+            "--method bayes learns from pairs; with --ratings it is one",
+        ),
+    ],
+)
+def test_a_method_for_the_other_kind_of_data_is_told_so(arguments: tuple[str, ...], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        run(scored(), *arguments)
