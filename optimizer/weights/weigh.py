@@ -206,10 +206,13 @@ def _learn(
 def _check_method(name: str, *, rated: bool) -> None:
     of_pairs = name in {*learners(), *ALIASES}
     if rated and of_pairs and name not in METHODS:
-        raise InputError(f"--method {name} learns from pairs; with --ratings it is one of: {', '.join(METHODS)}.")
+        raise InputError(
+            f"There is no method '{name}' for ratings, as it learns from pairs. Choose from: {', '.join(METHODS)}."
+        )
     if not rated and name in METHODS and not of_pairs:
         raise InputError(
-            f"--method {name} learns from rated outputs (--ratings); from pairs learn: {', '.join(learners())}."
+            f"There is no weight learner '{name}' for pairs, as it learns from rated outputs (--ratings). "
+            f"Choose from: {', '.join(learners())}."
         )
     rating_method(name) if rated else find_learner(name)
 

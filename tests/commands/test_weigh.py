@@ -207,10 +207,10 @@ def test_what_is_for_a_judge_is_refused_where_none_is_asked(more: tuple[str, ...
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--method", "least-squares"), "--method least-squares learns from rated outputs"),
+        (("--method", "least-squares"), "'least-squares' for pairs, as it learns from rated outputs"),
         (
             ("--method", "bayes", "--ratings", "scored.jsonl"),
-            "--method bayes learns from pairs; with --ratings it is one",
+            "'bayes' for ratings, as it learns from pairs",
         ),
     ],
 )
