@@ -134,6 +134,12 @@ class Estimate:
     cost_usd: float | None = None
     """US dollars for these tokens; None where a price is not known."""
 
+    @classmethod
+    def priced(cls, verdicts: int, calls: int, stored: int, sent: int, written: int, price: Price | None) -> Estimate:
+        """With the cost of so many tokens sent and written at a price; nothing where no call is to be bought."""
+        cost = 0.0 if not calls else None if price is None else price.of(sent, written)
+        return cls(verdicts, calls, stored, sent + written, cost)
+
     def __add__(self, other: Estimate) -> Estimate:
         return Estimate(
             self.verdicts + other.verdicts,
@@ -173,8 +179,7 @@ def estimate_asks(
                 length = ask.framing.length + len(ask.rest)
                 sent += length // 4
                 written += ask.parameters.max_tokens
-    cost = 0.0 if not calls else None if price is None else price.of(sent, written)
-    return Estimate(verdicts, calls, stored, sent + written, cost)
+    return Estimate.priced(verdicts, calls, stored, sent, written, price)
 
 
 Item = TypeVar("Item")

@@ -105,7 +105,7 @@ class Calibration(BaseModel):
         """
         verdicts = list(verdicts)
         for verdict in verdicts:
-            self._check(verdict)
+            self.check(verdict.example, verdict.question, verdict.model, verdict.prompt)
         means = {
             pair: sum(known) / len(known)
             for pair, values in replicates(verdicts).items()
@@ -113,6 +113,23 @@ class Calibration(BaseModel):
         }
         scaled = {} if self.method == "thresholds" else self._scaled(means)
         return [verdict if verdict.answer is None else self._calibrated(verdict, means, scaled) for verdict in verdicts]
+
+    def check(self, example: str, question: str, model: str, prompt: str) -> None:
+        """See that it calibrates what this judge says of an example on this question; ``prompt`` is the hash of the judge's prompt.
+
+        Raises:
+            InputError: It is of another model or prompt, or does not know the question.
+        """
+        if question not in self.questions:
+            raise InputError(
+                f"The calibration knows no question '{question}' (example '{example}')."
+                f"{did_you_mean(question, self.questions)} Fit it again for this checklist."
+            )
+        if (model, prompt) != (self.model, self.prompt):
+            raise InputError(
+                f"The calibration belongs to {self.model} with the prompt {self.prompt}, but the verdict on "
+                f"'{example}' is by {model} with the prompt {prompt}. Fit one for that judge."
+            )
 
     def check_questions(self, checklist: Checklist) -> None:
         """See that every question means what it meant when the calibration was fitted, and is read beside the same others.
@@ -139,18 +156,6 @@ class Calibration(BaseModel):
         """The content of ``calibration.json``."""
         data = {"schema": SCHEMA, **self.model_dump(mode="json", exclude_none=True)}
         return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
-
-    def _check(self, verdict: Verdict) -> None:
-        if verdict.question not in self.questions:
-            raise InputError(
-                f"The calibration knows no question '{verdict.question}' (example '{verdict.example}')."
-                f"{did_you_mean(verdict.question, self.questions)} Fit it again for this checklist."
-            )
-        if (verdict.model, verdict.prompt) != (self.model, self.prompt):
-            raise InputError(
-                f"The calibration belongs to {self.model} with the prompt {self.prompt}, but the verdict on "
-                f"'{verdict.example}' is by {verdict.model} with the prompt {verdict.prompt}. Fit one for that judge."
-            )
 
     def _scaled(self, means: Mapping[Pair, float]) -> dict[Pair, float]:
         """P(good) by example and question, without those whose others are missing."""

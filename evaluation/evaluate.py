@@ -194,7 +194,8 @@ class EvaluationJob:
         async with session(settings, store, watcher.say) as (models, gateway):
             asked = self._asking(models, gateway)
             if calibration is not None and not settings.own_questions:
-                calibration.apply(_unanswered(asked, examples[0].id))  # refuses those of another judge before a call
+                for each in asked.checklist.questions:  # one of another judge is refused before a call
+                    calibration.check(examples[0].id, each.id, asked.model.name, asked.prompt.hash)
             watcher.watch(gateway.budget)
             verdicts, own, asking = await self._ask(asked, models, gateway, watcher)
         seen = coverage(verdicts)
@@ -315,12 +316,6 @@ def _decaying(own: Checklist, decay: float) -> Checklist:
     """Question n weighs ``decay`` to the power of n - 1 (LMUnit, Table 15, has 0.8 to the n; the ratios are the same)."""
     weighted = (each.model_copy(update={"weight": decay**place}) for place, each in enumerate(own.questions))
     return own.model_copy(update={"questions": tuple(weighted)})
-
-
-def _unanswered(evaluator: Evaluator, example: str) -> list[Verdict]:
-    """What a judge is to say of an example, without its answers."""
-    by = evaluator.model.name, evaluator.prompt.hash
-    return [Verdict(example, each.id, *by, None, status="api_error") for each in evaluator.checklist.questions]
 
 
 async def _ask_adaptively(

@@ -155,15 +155,17 @@ def load_opinions(
                 "verdicts.jsonl, and give the file as a second --judge.",
                 judge.model,
             )
+    scored: list[JudgeOpinion] = []
     for opinion in opinions:
-        if np.isnan(opinion.scores).all():
+        if not np.isnan(opinion.scores).all():
+            scored.append(opinion)
+        else:
             logger.warning(
                 "The judge %s has left a question open on every output, so it has no score and decides nothing here; let it answer "
                 "all: askance evaluate DATA, without --stop-within and --pass-mark.",
                 opinion.name,
             )
-    opinions = [each for each in opinions if not np.isnan(each.scores).all()]
-    return asked, Opinions(asked, tuple(opinions)) if opinions else None
+    return asked, Opinions(asked, tuple(scored)) if scored else None
 
 
 def _of_run(path: Path, judge: KeptJudge) -> list[Verdict]:

@@ -19,7 +19,6 @@ from ...models.base import Model
 from ...models.budget import Budget, estimate_tokens
 from ...models.event_loops import run_sync
 from ...models.gateway import AnswerStore, Gateway
-from ...models.prices import Price
 from ...models.session import session
 from ...models.settings import parse_options, refuse_idle
 from ...prompts.checklist import Checklist, Question
@@ -230,7 +229,8 @@ def _estimate(inputs: Inputs, judge: Model, writer: Model, gateway: Gateway, set
         )
         asked = settings.shown * min(longest, 5000) + settings.max_candidates * 40 + 500
         calls = settings.max_rounds
-        found += _priced(writer, 0, calls, 0, calls * asked, calls * 120 * settings.per_round)
+        written = calls * 120 * settings.per_round
+        found += Estimate.priced(0, calls, 0, calls * asked, written, getattr(writer, "price", None))
     examples, questions = inputs.examples, candidates.questions
     rater = _rater(inputs, judge, gateway, settings, settings.rating_levels)
     if settings.answer_levels == 2:
@@ -249,10 +249,5 @@ def _estimate(inputs: Inputs, judge: Model, writer: Model, gateway: Gateway, set
 def _rated(rater: Rater, wanted: Sequence[ToRate], verdicts: int = 0) -> Estimate:
     """What ratings would take, with their price."""
     calls, stored, tokens = rater.estimate(wanted)
-    return _priced(rater.model, verdicts, calls, stored, tokens - calls * TOKENS, calls * TOKENS)
-
-
-def _priced(model: Model, verdicts: int, calls: int, stored: int, sent: int, written: int) -> Estimate:
-    price: Price | None = getattr(model, "price", None)
-    cost = 0.0 if not calls else None if price is None else price.of(sent, written)
-    return Estimate(verdicts, calls, stored, sent + written, cost)
+    sent, written = tokens - calls * TOKENS, calls * TOKENS
+    return Estimate.priced(verdicts, calls, stored, sent, written, getattr(rater.model, "price", None))
