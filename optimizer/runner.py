@@ -110,7 +110,7 @@ def take_up(directory: RunDirectory, options: Mapping[str, Any]) -> Job:
 
 def cannot_change(what: str, why: str = "cannot be changed when a run is resumed") -> str:
     """Why a run cannot be resumed with something changed, and what to do instead."""
-    can = ", ".join(f"--{name.replace('_', '-')}" for name in NOT_IN_FINGERPRINT)
+    can = ", ".join(flag(new_name(name)) for name in (*NOT_IN_FINGERPRINT, *WHERE))
     return (
         f"'{what}' {why}. What can be: --max-iterations (more of them), {can}. To improve a judge with more data or comments: "
         "askance align DATA --from RUN --run NEW_RUN. For anything else start another run."

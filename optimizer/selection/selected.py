@@ -184,9 +184,10 @@ class Selection(Shown):
                 f"The ranking of the questions has converged from {settled} examples on (Kendall's tau 0.9 or more)."
             )
         elif last.tau is not None:
+            more = " (--sample)" if self.examples == self.settings["sample"] else ""  # else there are no more of them
             lines.append(
                 f"The ranking of the questions has not converged: on resamples of all {last.m} examples its Kendall's tau "
-                f"with itself is {last.tau:.2f}. More examples would change it (--sample)."
+                f"with itself is {last.tau:.2f}. More examples would change it{more}."
             )
         return lines
 

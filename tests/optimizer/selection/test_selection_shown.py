@@ -32,3 +32,10 @@ def test_a_selection_shows_itself(facts: Any) -> None:
     assert list(questions["id"]) == list(found.order)
     assert list(questions[questions["kept"]]["id"]) == list(found.order[:4])
     assert list(found.to_pandas("curve")["k"]) == list(range(1, 9))
+
+
+@pytest.mark.parametrize(("sample", "hint"), [(20, " (--sample)"), (200, "")])
+def test_more_examples_are_advised_by_the_setting_where_there_are_more(facts: Any, sample: int, hint: str) -> None:
+    settings = {"no_cache": True, "halves": 2, "embedder": "words", "ranking_resamples": 2, "sample": sample}
+    said = str(select(facts.rows(), model=facts.model(), candidates=facts.candidates, **settings))
+    assert f"More examples would change it{hint}." in said
