@@ -56,7 +56,7 @@ def check_edit(prompt: Prompt, edit: Edit, max_chars: int | None, examples: Sequ
     written = "\n".join(line for line in edit.new.splitlines() if line not in edit.old)
     if order := foreign_order(written, prompt.text):
         raise ValueError(order)
-    copied = copied_words(edit.new.replace(edit.old, ""), examples)
+    copied = copied_words(edit.new.replace(edit.old, ""), examples, allowed=prompt.text)
     if copied:
         raise ValueError(f'the edit copies an example ("{copied}")')
 

@@ -197,18 +197,21 @@ def literal(text: str) -> str:
     return _NAME_IN_BRACES.sub(r"{{\1}}", text)
 
 
-def copied_words(text: str, sources: Iterable[str], run: int = RUN) -> str | None:
-    """The first ``run`` words in a row that ``text`` shares with a source; None where there are none."""
-    words = [word.lower() for word in _WORD.findall(text)]
-    wanted = {tuple(words[start : start + run]) for start in range(len(words) - run + 1)}
+def copied_words(text: str, sources: Iterable[str], run: int = RUN, allowed: str = "") -> str | None:
+    """The first ``run`` words in a row that ``text`` shares with a source; None where there are none.
+
+    Those that ``allowed`` has in a row too are no copy.
+    """
+    wanted = set(_runs(text, run)).difference(_runs(allowed, run))
     if not wanted:
         return None
-    for source in sources:
-        others = [word.lower() for word in _WORD.findall(source)]
-        for start in range(len(others) - run + 1):
-            if (found := tuple(others[start : start + run])) in wanted:
-                return " ".join(found)
-    return None
+    return next((" ".join(found) for source in sources for found in _runs(source, run) if found in wanted), None)
+
+
+def _runs(text: str, run: int) -> Iterator[tuple[str, ...]]:
+    """So many words in a row, from each word on, in lower case."""
+    words = [word.lower() for word in _WORD.findall(text)]
+    return (tuple(words[start : start + run]) for start in range(len(words) - run + 1))
 
 
 def copied_names(text: str, sources: Iterable[str], allowed: str = "") -> str | None:

@@ -37,6 +37,17 @@ def test_what_the_users_own_prompt_says_may_stay_in_an_edited_line() -> None:
     check_edit(own, Edit(old=own.text, new=new, lessons=("L1",)), None, ())
 
 
+def test_words_that_the_prompt_shares_with_an_example_already_are_not_copied_by_an_edit() -> None:
+    own = Prompt("Answer the question about the order below.\nBe kind.")
+    examples = ("Please answer the question about the order below by Monday at noon.",)
+    dated = "Answer the question about the order below and name a date."
+    check_edit(own, Edit(old="Answer the question about the order below.", new=dated, lessons=("L1",)), None, examples)
+    copying = "Answer the question about the order below by Monday at noon."
+    edit = Edit(old="Answer the question about the order below.", new=copying, lessons=("L1",))
+    with pytest.raises(ValueError, match=r"copies an example \(\"about the order below by\"\)"):
+        check_edit(own, edit, None, examples)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [
