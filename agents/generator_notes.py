@@ -105,6 +105,8 @@ class GeneratorNoteTaker(NoteAgent):
         """
         text = _NOT_FIRST.sub("do not ", _ORDER_TO_SELF.sub("", " ".join(text.split()).strip(" \"'")))
         text = f"{text[:1].upper()}{text[1:]}"
+        if not re.search(r"\w", text):
+            raise ValueError('"instruction" says nothing; say what to do')
         if _PAST.match(text):
             raise ValueError('"instruction" must say what to do, beginning with a verb or "When the request asks for"')
         if order := foreign_order(text, f"{self._task} {case.question.text}"):

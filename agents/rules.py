@@ -319,6 +319,8 @@ class RuleMaker:
 
     def _problem(self, text: str, *, listed: bool = False) -> str | None:
         """``listed``: the words are a kind's, which was listed without a look at any example."""
+        if re.findall(r"\w+", text) == re.findall(r"\w+", self.direction.opening):
+            return f'"{self.direction.field}" says nothing; say what to look for in an output'
         special = foreign_order(text, self.judged) or beside_the_point(text, self.judged)
         if special is None and not listed:
             special = too_special(text, self.shown, self.question.violation or "", self.judged)

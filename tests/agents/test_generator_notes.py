@@ -111,6 +111,12 @@ async def test_what_went_wrong_is_no_instruction() -> None:
         await write(*["The output does not end as it should."] * 2)
 
 
+async def test_a_label_with_nothing_behind_it_is_no_instruction() -> None:
+    lesson, model = await write('Instruction: ""', GOOD)
+    assert lesson.text == GOOD
+    assert "says nothing; say what to do" in model.requests[-1].messages[-1][1]
+
+
 async def test_samples_are_taken_and_an_output_that_passed_is_shown() -> None:
     lesson, model = await write(
         "Avoid every mention of the weather.",

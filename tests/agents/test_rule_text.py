@@ -3,6 +3,9 @@ from __future__ import annotations
 import pytest
 
 from askance.agents.rules import (
+    DIRECTIONS,
+    Direction,
+    RuleMaker,
     beside_the_point,
     is_truism,
     likeness,
@@ -11,6 +14,7 @@ from askance.agents.rules import (
     speaks_of,
     too_special,
 )
+from askance.prompts.checklist import Question
 
 OPENING = "Answer no if the output"
 
@@ -112,3 +116,11 @@ def test_a_rule_may_speak_of_rules_judges_and_examples_where_the_task_does() -> 
     assert beside_the_point(rule, "Answer a complaint under the shop's rules.") is None
     assert beside_the_point(rule, "Answer a complaint.") is not None
     assert beside_the_point("Answer no if the output has a name that the input does not give.", "Summarise.") is None
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize("ending", ["{opening}", "the output ...", "if the output,"])
+def test_an_opening_that_a_model_only_repeats_is_no_rule(direction: Direction, ending: str) -> None:
+    maker = RuleMaker(direction, Question(id="q", text="Is every claim supported?"), ["Anna ran."], "The task.")
+    with pytest.raises(ValueError, match=f'"{direction.field}" says nothing'):
+        maker.rule(ending.format(opening=direction.opening), "a claim")
