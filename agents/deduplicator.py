@@ -67,8 +67,9 @@ class Deduplicator(Agent):
 
 
 def _beginning(text: str) -> str:
-    """The first three words: what a rule orders, e.g. "Answer no if"."""
-    return " ".join(text.split()[:3])
+    """What a rule orders, e.g. "Answer no if"; of what is no judge's rule, the first three words."""
+    orders = (order for each in DIRECTIONS if text.startswith(f"{(order := _order(each))} "))
+    return next(orders, " ".join(text.split()[:3]))
 
 
 @dataclass(frozen=True)

@@ -66,3 +66,17 @@ async def test_a_decision_that_cannot_be_carried_out_is_asked_for_again_once(bad
     assert said in model.requests[1].messages[-1][1]
     with pytest.raises(ParseError):
         await compare(bad, bad)
+
+
+async def test_a_merged_rule_about_a_fault_does_not_turn_into_its_opposite() -> None:
+    def rule(answer: str, case: str) -> str:
+        return f"Asked about a fault, answer {answer} if the output {case}."
+
+    texts = [rule("yes", "gives a voucher"), rule("yes", "promises money back")]
+    new, known = (lesson(n).model_copy(update={"text": text}) for n, text in enumerate(texts))
+    opposite = relation("merge", 1, rule("no even", "promises money back or a voucher"))
+    merged = rule("yes", "promises money back or a voucher")
+    model = ScriptedModel([opposite, relation("merge", 1, merged)])
+    found, _ = await Deduplicator(Gateway(), model).compare(new, [known])
+    assert found.merged == merged
+    assert 'begins like the new lesson: "Asked about a fault, answer yes if"' in model.requests[1].messages[-1][1]
