@@ -65,7 +65,7 @@ def rule_sentence(opening: str, rest: str) -> str:
     rest = _REPEATED_ORDER.sub("", rest).rstrip(" ,;:")
     subject = re.match(r"(?:the|a|an|any|there|some)\b", rest, re.IGNORECASE)
     start = opening.removesuffix(" the output") if subject else opening
-    return f"{start} {rest[:1].lower()}{rest[1:]}."
+    return f"{start} {rest if rest[1:2].isupper() else rest[:1].lower() + rest[1:]}."
 
 
 def too_special(rule: str, shown: Sequence[str], violation: str, judged: str) -> str | None:

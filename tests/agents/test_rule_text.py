@@ -27,6 +27,8 @@ OPENING = "Answer no if the output"
         ("the summary gives a wrong day, answer no", "Answer no if the summary gives a wrong day."),
         ("there is a wrong day", "Answer no if there is a wrong day."),
         ("gives a wrong day,", "Answer no if the output gives a wrong day."),
+        ("Gives a wrong day", "Answer no if the output gives a wrong day."),
+        ("HTML tags are left in it", "Answer no if the output HTML tags are left in it."),
     ],
 )
 def test_a_model_s_ending_becomes_one_sentence(ending: str, rule: str) -> None:
