@@ -240,8 +240,7 @@ class Loop:
     def _strength(self, lesson: str) -> tuple[float, ...]:
         """What speaks for a lesson: how selective its trial was, then how many disagreements are behind it."""
         result = self._trials.get(lesson)
-        selective = result.turned / result.evidence - result.harmed / max(result.controls, 1) if result else 0.0
-        return selective, float(self._desk.memory.get(lesson).support)
+        return result.selectivity if result else 0.0, float(self._desk.memory.get(lesson).support)
 
     def _mark(self, edits: Sequence[Edit], winner: Version) -> None:
         self._mark_applied(edits, winner)

@@ -49,6 +49,11 @@ class TrialResult:
     control_shift: float | None = None
     """The same of the controls; below 0: away from the reference."""
 
+    @property
+    def selectivity(self) -> float:
+        """Share of the disagreements that turned, less the share of the controls that were harmed; in [-1, 1]."""
+        return self.turned / max(self.evidence, 1) - self.harmed / max(self.controls, 1)
+
 
 @dataclass(frozen=True)
 class LessonTrial:
@@ -88,10 +93,11 @@ class LessonTrial:
             return [move for move in found if move is not None]
 
         tried, checked = moves(evidence), moves(controls)
-        if controls and not checked:
-            reason = f"failed its trial: with it, none of {len(controls)} controls was answered"
-            return TrialResult(False, reason, sum(move >= MOVED for move in tried), len(tried), 0, 0)
         turned, harmed = (sum(move >= MOVED for move in tried), sum(move <= -MOVED for move in checked))
+        for what, asked, answered in (("disagreements", evidence, tried), ("controls", controls, checked)):
+            if asked and not answered:
+                reason = f"failed its trial: with it, none of {len(asked)} {what} was answered"
+                return TrialResult(False, reason, turned, len(tried), harmed, len(checked))
         result = verdict_of_trial(turned, len(tried), harmed, len(checked))
         return replace(result, evidence_shift=mean_score(tried), control_shift=mean_score(checked))
 

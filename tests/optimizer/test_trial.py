@@ -139,6 +139,14 @@ async def test_a_rule_with_which_no_control_is_answered_fails() -> None:
     assert "none of 3 controls was answered" in result.reason
 
 
+async def test_a_rule_with_which_none_of_its_evidence_is_answered_fails_and_nothing_speaks_for_it() -> None:
+    world = too_mild()
+    world.after = lambda pair, p_yes: None if pair[0] == "bad0" else p_yes
+    result = await world.try_out("bad0/q")
+    assert result.reason == "failed its trial: with it, none of 1 disagreements was answered"
+    assert (result.passed, result.evidence, result.controls, result.selectivity) == (False, 0, 3, 0.0)
+
+
 async def test_what_was_not_answered_before_is_no_control() -> None:
     world = too_mild(controls=1)
     world.before["good0", "q"] = None
