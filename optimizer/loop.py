@@ -159,7 +159,10 @@ class Loop:
         unsaid = [
             each
             for each in lessons
-            if each.promptable and each.text not in best.prompt.text and each.id not in waiting.lessons
+            if each.promptable
+            and each.status != "applied"  # the prompt says it, if in other words
+            and each.text not in best.prompt.text
+            and each.id not in waiting.lessons
         ]
         edits = await self._edits(best, unsaid[: self._room(best)], seen)
         winner = await self.contest.settle(best, edits, iteration)

@@ -15,7 +15,7 @@ from askance.memory.result_file import FINISH_SENTENCES
 from askance.models.base import Answer, Request
 from askance.prompts.prompt import Prompt
 from askance.testing import ScriptedModel, as_answer
-from tests.worlds import RULES
+from tests.worlds import RULES, World, share
 
 PLAIN_STYLE = "is written in a plain style"
 
@@ -105,6 +105,30 @@ def test_the_note_taker_reads_no_more_than_max_notes_and_nothing_twice_with_one_
     assert all(len(each) <= 3 for each in rounds)
     read = [key for each in rounds for key in each]
     assert len(read) == len(set(read))
+
+
+class HalfHeeded(World):
+    """The target heeds a rule on most examples alone, and the updater says every lesson in words of its own."""
+
+    def p_yes(self, prompt: str, example: str, question: str) -> float:
+        flaw = self.flaw(example, question)
+        deaf = "strict" not in prompt and flaw is not None and share("deaf", example, question) < 0.4
+        return super().p_yes(prompt.replace(RULES[flaw], "") if deaf and flaw else prompt, example, question)
+
+    def reply(self, messages: Sequence[tuple[str, str]], schema: Mapping[str, Any] | None) -> str | float:
+        reply = super().reply(messages, schema)
+        said = "part" in (schema or {}).get("properties", {})
+        return reply.replace("the output", "the summary") if said and isinstance(reply, str) else reply
+
+
+def test_a_lesson_that_the_prompt_says_in_other_words_is_not_written_into_it_again(tmp_path: Path) -> None:
+    done = HalfHeeded(60).migrate(tmp_path / "run")
+    [applied] = [each["id"] for each in done.result["lessons"] if RULES["name"] in each["text"]]
+    events = read_events(tmp_path / "run" / "journal.jsonl")
+    further = [each for each in events if each["event"] == "lesson" and each["kept_as"] == applied]
+    assert "the summary gives a wrong name" in done.prompt and len(further) > 1, "it gets further evidence"
+    written = [each["event"] for each in events if each["event"] in ("edit", "no_edit") and applied in each["lessons"]]
+    assert written == ["edit"]
 
 
 # --- what a user gets ----------------------------------------------------------------------------------------------
