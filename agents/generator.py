@@ -63,8 +63,7 @@ class Generator:
         tokens = sum(reserved_tokens(request) for request in to_buy.values())
         price: Price | None = getattr(self.model, "price", None)
         written = self.max_tokens * len(to_buy)
-        cost = None if price is None else price.of(tokens - written, written)
-        return Estimate(0, len(to_buy), len(requests) - len(to_buy), tokens, cost)
+        return Estimate.priced(0, len(to_buy), len(requests) - len(to_buy), tokens - written, written, price)
 
     def foreseen(self, examples: Sequence[Example]) -> list[Example]:
         """The examples with the outputs that are in the store already, which :meth:`generate` would give; where one is still to

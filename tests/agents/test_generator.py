@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from askance.agents.buying import Estimate
 from askance.agents.generator import Generator
 from askance.memory.verdict_store import VerdictStore
 from askance.models.base import Answer, ModelError, Request
@@ -167,6 +168,15 @@ async def test_the_estimate_is_what_is_then_bought(tmp_path: Any) -> None:
         await generator.generate(twice)
     assert (estimate.calls, estimate.stored) == (len(model.requests) - before, 3) == (4, 3)
     assert estimate.tokens == 4 * (1024 + len(PROMPT.text) // 4 + 1)
+
+
+async def test_outputs_that_are_all_there_cost_nothing_though_the_price_is_unknown(tmp_path: Any) -> None:
+    with VerdictStore(tmp_path / "v.db") as store:
+        generator = Generator(one_attempt(store), ScriptedModel(echo), PROMPT)
+        assert generator.estimate(EXAMPLES).cost_usd is None
+        await generator.generate(EXAMPLES)
+        judging = Estimate(6, 6, 0, 600, 0.02)
+        assert (generator.estimate(EXAMPLES) + judging).cost_usd == 0.02
 
 
 async def test_comments_on_an_output_are_not_taken_for_comments_on_another() -> None:
