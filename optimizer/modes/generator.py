@@ -71,6 +71,8 @@ class GeneratorSubject:
     say: Callable[[str], None]
     """Told what cannot be had."""
     _own: dict[str, Checklist] = field(default_factory=dict, init=False)
+    _without: set[str] = field(default_factory=set, init=False)
+    """Examples for which no questions could be written: a resumed run asks again, but no version is asked more than another."""
     _cut_off: set[str] = field(default_factory=set, init=False)
     """Examples whose output was too long when that was told."""
 
@@ -156,12 +158,13 @@ class GeneratorSubject:
             )
 
     async def _write_questions(self, examples: Sequence[Example]) -> None:
-        missing = [example for example in examples if example.id not in self._own]
+        def failed(example: str, reason: str) -> None:
+            self._without.add(example)
+            self.say(f"no questions for the example '{example}': {reason}")
+
+        missing = [each for each in examples if each.id not in self._own and each.id not in self._without]
         if missing and self.questions is not None:
-            own = await self.questions.write(
-                missing, lambda example, reason: self.say(f"no questions for the example '{example}': {reason}")
-            )
-            self._own.update(own)
+            self._own.update(await self.questions.write(missing, failed))
 
     def _checklist_of(self, example: str, checked: Sequence[Verdict]) -> Checklist | None:
         """An example's questions and checks; None where there are none, so that it has no score."""

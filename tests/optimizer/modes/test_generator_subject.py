@@ -197,6 +197,17 @@ async def test_an_example_without_questions_has_no_score_and_is_told() -> None:
     assert office.said[0].startswith("no questions for the example 'z': ")
 
 
+async def test_questions_that_could_not_be_written_are_not_asked_for_with_every_version() -> None:
+    office = Office(own=True, checked=True)
+    first = await office.look()
+    asked = len(office.judge.requests)
+    again = await office.look(Draft(Prompt("Write. +")))
+    assert [each for each in office.judge.requests[asked:] if each.parameters.schema] == []
+    assert len(office.said) == 1
+    for seen in (first, again):
+        assert [each.id for each in seen.own_checklists["z"].questions] == ["marked", "there"]
+
+
 async def test_a_first_output_that_the_judge_says_nothing_of_is_one_missing_verdict() -> None:
     office = Office(own=True)
     office.opinion["x", "own"] = ModelError("a filter held it back")
