@@ -21,7 +21,7 @@ from ..prompts.lessons import Edit, Lesson
 from ..prompts.orders import foreign_order
 from ..prompts.prompt import Prompt, check_length
 from ..prompts.templates import render, template
-from ..prompts.text import copied_words
+from ..prompts.text import copied_words, placeholders_of
 from .agent import Agent
 from .rules import content_stems
 
@@ -194,7 +194,7 @@ def split_parts(text: str) -> list[tuple[int, int]]:
     position = 0
     lines = re.findall(r"[^\n]*\n|[^\n]+", text)
     for line, following in zip_longest(lines, lines[1:], fillvalue=""):
-        if "{question}" in line:
+        if "question" in placeholders_of(line):
             break
         protected = protected or "<!-- protect -->" in line
         label = line.rstrip().endswith(":") and bool(_PLACEHOLDER_LINE.fullmatch(following.strip()))

@@ -49,6 +49,13 @@ def test_what_shows_the_example_and_what_follows_the_question_is_no_part() -> No
     assert parts("") == []
 
 
+def test_a_question_in_double_braces_is_a_word_of_the_prompt_and_ends_nothing() -> None:
+    assert parts("Write {{question}} where one is due.\nBe kind.\n") == [
+        "Write {{question}} where one is due.",
+        "Be kind.",
+    ]
+
+
 def test_long_lines_are_taken_apart_into_sentences() -> None:
     sentences = ["This is a sentence of some length, is it not?", "It is!", "So it goes on and on " + "x" * 150 + "."]
     assert parts("  " + " ".join(sentences) + "  \nShort one. Kept whole.\n") == [*sentences, "Short one. Kept whole."]
