@@ -30,6 +30,8 @@ MOST = 6
 OWN = Checklist(questions=(Question(id="q1", text="Is what the input asks for done?", dimension=DIMENSION),))
 """Stands for the checklists that examples have of their own where only the dimension matters; it is never asked."""
 _TOKENS_A_QUESTION = 120
+_QUESTION_MARKS = ("?", "\N{FULLWIDTH QUESTION MARK}", "\N{ARABIC QUESTION MARK}")
+"""Instructions may be Chinese or Arabic, and so are the questions then."""
 
 
 class _Draft(BaseModel):
@@ -113,7 +115,7 @@ class ExampleQuestions(Agent):
 def _ask_something(reply: Any) -> None:
     """Refuse statements and orders: yes and no would not say whether they are met."""
     for draft in reply.questions:
-        if not draft.text.endswith("?"):
+        if not draft.text.endswith(_QUESTION_MARKS):
             raise ValueError(f"'{draft.text[:60]}' is not a question; end each with a question mark")
 
 

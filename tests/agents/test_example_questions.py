@@ -87,6 +87,13 @@ async def test_what_is_no_question_is_asked_for_again() -> None:
     assert "is not a question" in model.requests[1].messages[-1][1]
 
 
+@pytest.mark.parametrize("text", ["回答是否正好提到三件事情？", "هل يذكر الرد ثلاثة أشياء؟"])
+async def test_a_question_may_end_with_the_question_mark_of_its_language(text: str) -> None:
+    model = ScriptedModel([reply(text)])
+    [checklist] = await write(model)
+    assert [each.text for each in checklist.questions] == [text]
+
+
 async def test_failed_examples_are_left_out_with_their_error_told() -> None:
     def script(request: Request) -> Reply:
         text = "\n".join(content for _, content in request.messages)
