@@ -144,7 +144,7 @@ class Rater:
                 raise
             return Rating(*name, None, status="api_error", error=str(error))
         except ValueError as error:
-            await self.gateway.forget([request.key for request in requests])
+            await self.gateway.forget([request.key])
             return Rating(*name, None, status="parse_error", error=f"{self.model.name}: {error}")
         mean = tuple(sum(column) / len(read) for column in zip(*read, strict=True))
         return Rating(*name, mean, source)

@@ -73,6 +73,16 @@ async def test_what_is_no_rating_is_a_failure_and_not_kept(reply: str) -> None:
     assert len(model.requests) == 2, "it is asked again"
 
 
+async def test_of_several_samples_only_the_one_that_is_no_rating_is_asked_for_again() -> None:
+    replies = {0: "4", 1: "good", 2: "5"}
+    one, model = rater(lambda request: replies[request.replicate], p_yes="sampled", samples=3)
+    assert [each.status for each in await one.rate([ToRate(EXAMPLES[0])])] == ["parse_error"]
+    replies[1] = "3"
+    (found,) = await one.rate([ToRate(EXAMPLES[0])])
+    assert found.expected == pytest.approx(4)
+    assert [request.replicate for request in model.requests] == [0, 1, 1, 2]
+
+
 async def test_a_failed_call_is_counted_and_the_others_go_on() -> None:
     def script(request: Request) -> Reply:
         return ModelError("down") if "answer 1" in request.messages[-1][1] else number(n3=1.0)
