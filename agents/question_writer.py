@@ -17,6 +17,7 @@ from ..memory.embedders import Embedder
 from ..memory.neighbours import greedy_unique
 from ..models.base import Model
 from ..models.gateway import Gateway
+from ..models.structured import ParseError
 from ..prompts.checklist import Checklist, Question
 from ..prompts.errors import AskanceError
 from ..prompts.examples import Example
@@ -107,7 +108,7 @@ class QuestionWriter(Agent):
             on_progress: Told what is being done.
 
         Raises:
-            ParseError: The model's replies cannot be used.
+            ParseError: The model's replies cannot be used; a question that it cannot take apart is kept whole.
             ModelError: No reply.
         """
         tell = on_progress or (lambda _: None)
@@ -123,7 +124,7 @@ class QuestionWriter(Agent):
         for number, requirement in enumerate(requirements, 1):
             tell(f"requirement {number} of {len(requirements)}: {requirement}")
             for draft in await self._decompose(task, requirement, dimensions):
-                drafts += await self._parts(draft)
+                drafts += await self._parts(draft, tell)
         if not drafts:
             raise AskanceError(
                 "The model wrote no questions for this task. Say more in the task, or use another model."
@@ -145,12 +146,16 @@ class QuestionWriter(Agent):
         )
         return _proposed(reply, dimensions)
 
-    async def _parts(self, draft: ProposedQuestion) -> list[ProposedQuestion]:
-        """Have a question that looks compound taken apart; others are kept without a call."""
+    async def _parts(self, draft: ProposedQuestion, tell: Callable[[str], None]) -> list[ProposedQuestion]:
+        """Have a question that looks compound taken apart; others are kept without a call, and so is one that cannot be."""
         if not _COMPOUND.search(draft.text):
             return [draft]
         case = render("split_question_case", question=draft.text, violation=draft.violation)
-        reply = await self._ask(template("split_question"), case, Parts, max_tokens=400)
+        try:
+            reply = await self._ask(template("split_question"), case, Parts, max_tokens=400)
+        except ParseError as error:
+            tell(f"kept whole, as it could not be taken apart ({error}): {draft.text}")
+            return [draft]
         return [replace(draft, text=part.text, violation=part.violation) for part in reply.questions]
 
 

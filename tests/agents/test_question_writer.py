@@ -102,6 +102,15 @@ async def test_compound_questions_are_split_and_single_ones_cost_no_call() -> No
     assert len(writer.model.requests) == 3
 
 
+async def test_a_question_that_cannot_be_taken_apart_is_kept_whole_and_told() -> None:
+    whole, told = "Is it true and brief and kind and clear?", list[str]()
+    parts = [f"Is it so, part {number}?" for number in range(4)]
+    writer = Writer({"Be good.": [draft(whole, "b1")], "Be kind.": [draft("Is it kind?", "a1")]}, {whole: parts})
+    checklist = await writer.write(on_progress=told.append)
+    assert [each.text for each in checklist.questions] == [whole, "Is it kind?"]
+    assert told[2].startswith("kept whole, as it could not be taken apart (") and told[2].endswith(whole)
+
+
 async def test_near_duplicates_are_written_once_and_the_first_stays() -> None:
     drafts = [draft("Is it brief?", "a1"), draft("IS IT BRIEF?", "b1"), draft("Are the facts right?", "a1")]
     checklist = await Writer({"x": drafts[:2], "y": drafts[2:]}).write()
