@@ -32,6 +32,7 @@ from ..job import Job
 from ..questions.candidates import Candidate
 from ..questions.choice import Learned
 from ..subject import Version
+from .generator import CHECKS
 
 TRIED_FOR_ONE = 2
 """Questions of a memory that are tried, for each that may join in a round."""
@@ -66,6 +67,8 @@ class Remembering:
     about: str
     """``judge`` or ``generator``."""
     events: Teller
+    checked: bool = False
+    """Whether a checker looks at the outputs too, so that lessons about checks are of use."""
     _since: dict[str, int] = field(default_factory=dict, init=False)
     """The iteration in which each lesson was first there."""
     _tried: bool = field(default=False, init=False)
@@ -76,7 +79,8 @@ class Remembering:
         if job.options.memory is None or job.memory is None:
             return None
         about = "generator" if job.command == "tune" else "judge"
-        return cls(Path(job.options.memory), job.memory, run, job.checklist, about, events)
+        checked = bool(job.objects.get("checker") or job.settings.get("checker"))
+        return cls(Path(job.options.memory), job.memory, run, job.checklist, about, events, checked)
 
     def recall(self, memory: LessonMemory) -> None:
         """Have the lessons known, none of them tried yet, and those that people removed.
@@ -111,7 +115,7 @@ class Remembering:
         if self._tried:
             return []
         self._tried = True
-        asked = self.checklist.dimensions if self.checklist else None
+        asked = None if self.checklist is None else [*self.checklist.dimensions, *([CHECKS] if self.checked else [])]
         helped = [each for each in self._lessons() if each.helped and (asked is None or each.dimension in asked)]
         helped.sort(key=lambda each: -sum(one.status == "applied" for one in each.runs))
         known = {each.id: each for each in memory.lessons if memory.is_recalled(each)}

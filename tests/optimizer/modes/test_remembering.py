@@ -21,6 +21,7 @@ from askance.memory.run_directory import RunDirectory
 from askance.models.base import Request
 from askance.optimizer.modes.align import prepare
 from askance.optimizer.runner import take_up
+from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError
 from askance.run_estimate import estimate_run
 from askance.runs import run_and_report
@@ -288,3 +289,15 @@ def test_a_run_goes_on_from_one_that_had_the_memory_whatever_became_of_that(
     done = askance.align(other.rows, run=tmp_path / "more", memory=str(memory), **how, **other.options)
     found = {each.id: each.text for each in done.record.lessons}
     assert found.get(name) in (None, OTHER_WORDS)
+
+
+def test_what_was_learned_about_checks_is_tried_beside_a_checklist_too(letters: Any, tmp_path: Path) -> None:
+    memory = str(tmp_path / "memory")
+    letters.tune(tmp_path / "first", memory=memory)
+    letters.ids = OTHERS
+    question = Question(id="letter", text="Is it a letter?", dimension="letter")
+    checker, judge = letters.checker(tmp_path), letters.model("letters/judge")
+    checklist = Checklist(task="Write letters.", questions=[question])
+    letters.tune(tmp_path / "second", memory=memory, checklist=checklist, judge=judge, checker=checker)
+    tried = {each["lesson"]["text"] for each in events(tmp_path / "second", "recalled")}
+    assert {letters.CURES["greeting"], letters.CURES["signature"]} <= tried
