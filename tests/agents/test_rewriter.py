@@ -49,6 +49,12 @@ async def test_a_prompt_in_a_script_of_a_token_a_letter_has_room_for_its_rewrite
     assert model.requests[0].parameters.max_tokens >= len(prompt.text) + 600
 
 
+async def test_braces_of_a_lesson_that_are_no_placeholder_are_literal_text() -> None:
+    edit, model = await rewrite(BOTH.replace(TEXTS[1], f"{TEXTS[1]} It may stand for {{name}}."))
+    assert "It may stand for {{name}}." in edit.new
+    assert len(model.requests) == 1
+
+
 async def test_white_space_at_the_ends_of_the_prompt_is_kept() -> None:
     edit, _ = await rewrite(BOTH.strip())
     assert PROMPT.apply(edit).text == BOTH

@@ -205,6 +205,20 @@ async def correct(*replies: str, prompt: Prompt = WRONG, opposed: tuple[int, ...
     return await Updater(Gateway(), model).propose(prompt, LESSON, (), opposed), model
 
 
+async def test_a_lesson_may_speak_of_braces_that_are_no_placeholder() -> None:
+    prompt = Prompt("Judge the letter.\n{input}\n{output}\n")
+    lesson = LESSON.model_copy(update={"text": "Answer no if the output leaves {name} or {{date}} unfilled."})
+    for braces in ("{name}", "{{name}}"):
+        text = f"Answer no if the output leaves {braces} or {{{{date}}}} unfilled."
+        model = ScriptedModel([proposal(1, text)])
+        changed = prompt.apply(await Updater(Gateway(), model).propose(prompt, lesson))
+        assert "- Answer no if the output leaves {{name}} or {{date}} unfilled.\n{input}" in changed.text
+        assert len(model.requests) == 1
+    model = ScriptedModel([proposal(1, "Answer no if {output} leaves the name or date unfilled.")] * 2)
+    with pytest.raises(ParseError, match="adds or removes a placeholder"):
+        await Updater(Gateway(), model).propose(prompt, lesson)
+
+
 async def test_a_part_that_orders_the_opposite_is_replaced_and_need_not_be_kept() -> None:
     edit, model = await correct(correction(3, "correct", LESSON.text))
     assert WRONG.apply(edit).text == WRONG.text.replace(
