@@ -236,7 +236,9 @@ class RatingsJob:
             [question.id for question in questions],
             [[table[example.id, question.id] for question in questions] for example in self.examples],
             [example.human_score(self.rated) for example in self.examples],
-            groups=[context_name(example.metadata.get("group"), example.input) for example in self.examples],
+            groups=[
+                context_name(example.metadata.get("group"), example.input, example.id) for example in self.examples
+            ],
         )
         return scores, found
 
@@ -357,7 +359,7 @@ def _pair_scores(
         [[score(pair.id, test, "a") for test in tests] for pair in pairs],
         [[score(pair.id, test, "b") for test in tests] for pair in pairs],
         [pair.preferred for pair in pairs],
-        groups=[context_name(pair.group, pair.input) for pair in pairs],
+        groups=[context_name(pair.group, pair.input, pair.id) for pair in pairs],
         sections=[pair.section for pair in pairs],
         datasets=[pair.dataset for pair in pairs],
     )

@@ -313,11 +313,13 @@ def group_of(row: dict[str, Any], identity: str, where: str) -> str:
     if group is not None:
         return group
     text = row.get("input")
-    return context_name(None, text) if isinstance(text, str) and text else f"pair {identity}"
+    return context_name(None, text if isinstance(text, str) else "", identity)
 
 
-def context_name(group: object, text: str) -> str:
-    """Name of the context of an output: its ``group``, else one made of its ``input``."""
+def context_name(group: object, text: str, identity: str) -> str:
+    """Name of the context of an output: its ``group``, else one made of its ``input``, else, without any, its own."""
     if group is not None:
         return str(group)
+    if not text:
+        return f"pair {identity}"
     return "input " + blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()

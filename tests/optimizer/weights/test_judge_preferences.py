@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from askance.models.base import Answer, Request
+from askance.optimizer.weights import load_preferences
 from askance.optimizer.weights.judged_pairs import prepare_pairs, prepare_ratings
 from askance.optimizer.weights.weigh import weigh
 from askance.prompts.checklist import Checklist, Question
@@ -245,3 +246,12 @@ def test_a_judge_that_answers_nothing_is_an_error_with_its_reason(tmp_path: Path
     model = judge(lambda request: "Perhaps")
     with pytest.raises(CoverageError, match=r"Not one pair has all its scores\. .*neither yes nor no"):
         weigh(prefs(tmp_path, 3), checklist=CHECKLIST, model=model)
+
+
+def test_outputs_without_an_input_are_no_one_group(tmp_path: Path) -> None:
+    bought = {"checklist": CHECKLIST, "model": judge()}
+    pairs = prepare_pairs(prefs(tmp_path, 6, input=""), **bought).run().scores
+    ratings, _ = prepare_ratings(rated(tmp_path, 6, input=""), **bought).run()
+    assert len(set(pairs.groups)) == len(set(ratings.groups)) == 6
+    given = {"scores_a": {"q": 1}, "scores_b": {"q": 0}, "preferred": "a"}
+    assert len(set(load_preferences(prefs(tmp_path, 6, input="", **given)).groups)) == 6
