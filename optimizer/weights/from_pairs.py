@@ -25,6 +25,7 @@ from .pairs import (
     interval_of_means,
     margins_to_credits,
     paired_standard_error,
+    require_groups,
     resample_shares,
     single_split,
 )
@@ -188,8 +189,8 @@ def learn_from_pairs(
         raise InputError(f"folds is {folds}; it must be at least 1.")
     chosen = find_learner(method)
     others = [each for each in map(find_learner, compare) if each.name not in (chosen.name, "uniform")]
+    check_pairs(prefs, level)
     pairs, names = prefs.differences(level), prefs.section_names(level)
-    _require_preferences(prefs, pairs)
     if folds is None:
         slow = not all(each.quick for each in (chosen, *others))
         folds = 1 if slow or len(pairs) > MANY_PAIRS else 5
@@ -235,10 +236,20 @@ def learn_from_pairs(
     )
 
 
-def _require_preferences(prefs: PreferenceScores, pairs: PairDifferences) -> None:
+def check_pairs(prefs: PreferenceScores, level: Level) -> None:
+    """Refuse pairs from which nothing can be learned, whatever their scores.
+
+    Raises:
+        InputError: No decided pair, only one group, or sections or data sets that no pair names.
+    """
+    pairs = prefs.differences(level)
     if not pairs.decided_pairs:
-        left_out = f" {len(prefs.left_out)} pairs were left out because scores are missing." if prefs.left_out else ""
-        raise InputError(f"In none of the {len(pairs)} pairs with all scores did people prefer one output.{left_out}")
+        with_scores, left_out = "", ""
+        if prefs.left_out:
+            with_scores = " with all scores"
+            left_out = f" {len(prefs.left_out)} pairs were left out because scores are missing."
+        raise InputError(f"In none of the {len(pairs)} pairs{with_scores} did people prefer one output.{left_out}")
+    require_groups(pairs.groups)
 
 
 def _no_interval(samples: WeightSamples | None, recipe: Recipe) -> str | None:

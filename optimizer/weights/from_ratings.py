@@ -15,7 +15,16 @@ from ...stats.resampling import Kernel, percentile_interval, resample, resample_
 from .intervals import MOST_FAILED, too_few
 from .learned import Conclusion
 from .learners import LearningFailedError
-from .pairs import CONFIDENCE, Floats, PairDifferences, codes_of, compact, interval, margins_to_credits
+from .pairs import (
+    CONFIDENCE,
+    Floats,
+    PairDifferences,
+    codes_of,
+    compact,
+    interval,
+    margins_to_credits,
+    require_groups,
+)
 from .preferences import PreferenceScores
 from .rating_plan import (
     METHODS,
@@ -116,11 +125,9 @@ def learn_from_ratings(
     rating_method(method)
     if not 0.0 <= pair_share <= 1.0:
         raise InputError(f"pair_share is {pair_share}; it must lie in [0, 1].")
-    data = _together(ratings, pairs)
+    data = check_ratings(ratings, pairs)
     decided = 0 if data.pairs is None else data.pairs.decided_pairs
     share = pair_share if decided else 0.0
-    if len(data.ratings) < 3 or np.ptp(data.ratings) == 0:
-        raise InputError("Learning from ratings needs at least three rated outputs that are not all rated the same.")
     scores, verdict, without_order = _held_out(data, method, share, folds, seed)
     plan = plan_for(data, method, share, seed)
     weights = learn_plan(data, plan, share)
@@ -157,6 +164,19 @@ def learn_from_ratings(
         confidence=CONFIDENCE,
         seed=seed,
     )
+
+
+def check_ratings(ratings: RatingScores, pairs: PreferenceScores | None) -> RatingData:
+    """What is learned from; what nothing can be learned from, whatever its scores, is refused.
+
+    Raises:
+        InputError: Tests differ, or there are too few outputs or groups, or all are rated the same.
+    """
+    data = _together(ratings, pairs)
+    if len(data.ratings) < 3 or np.ptp(data.ratings) == 0:
+        raise InputError("Learning from ratings needs at least three rated outputs that are not all rated the same.")
+    require_groups(data.every_group)
+    return data
 
 
 def _together(ratings: RatingScores, pairs: PreferenceScores | None) -> RatingData:

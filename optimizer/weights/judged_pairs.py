@@ -160,6 +160,11 @@ class PairsJob:
     pairwise: bool
     swap: bool
 
+    @property
+    def unscored(self) -> PreferenceScores:
+        """The pairs as they are before they are judged, with one test that scores all alike."""
+        return _pair_scores(self.pairs, ["unscored"], lambda *_: 0.0)
+
     def run(self, watcher: Watcher | None = None) -> JudgedPairs:
         """Judge all pairs; what is raised is as in :func:`~askance.evaluation.evaluate.evaluate`."""
         found, questions, soft = self.asked.run(watcher), self.asked.checklist, self.asked.settings.soft
@@ -227,20 +232,27 @@ class RatingsJob:
     asked: EvaluationJob
     """The outputs without their ratings."""
 
+    @property
+    def unscored(self) -> RatingScores:
+        """The outputs as they are before they are judged, with one test that scores all alike."""
+        return self._scores(["unscored"], lambda *_: 0.0)
+
     def run(self, watcher: Watcher | None = None) -> tuple[RatingScores, Evaluation]:
         """Judge all outputs; what is raised is as in :func:`~askance.evaluation.evaluate.evaluate`."""
         found, questions = self.asked.run(watcher), self.asked.checklist.questions
         table = cells(found.verdicts, self.asked.checklist, soft=self.asked.settings.soft)
-        scores = rating_scores(
+        return self._scores([question.id for question in questions], lambda *key: table[key]), found
+
+    def _scores(self, tests: Sequence[str], score: Callable[[str, str], float | None]) -> RatingScores:
+        return rating_scores(
             [example.id for example in self.examples],
-            [question.id for question in questions],
-            [[table[example.id, question.id] for question in questions] for example in self.examples],
+            tests,
+            [[score(example.id, test) for test in tests] for example in self.examples],
             [example.human_score(self.rated) for example in self.examples],
             groups=[
                 context_name(example.metadata.get("group"), example.input, example.id) for example in self.examples
             ],
         )
-        return scores, found
 
 
 def prepare_ratings(
@@ -319,7 +331,7 @@ def separate_scores(
 ) -> PreferenceScores:
     """Scores of pairs from the verdicts on :func:`separate_examples`."""
     table = cells(verdicts, questions, soft=soft)
-    return _pair_scores(pairs, questions, lambda pair, test, side: table[f"{pair}/{side}", test])
+    return _pair_scores(pairs, _ids(questions), lambda pair, test, side: table[f"{pair}/{side}", test])
 
 
 def pairwise_scores(
@@ -332,7 +344,7 @@ def pairwise_scores(
         orders += [(p_first[pair_id(pair, SWAPPED), test], side == "b")] if swap else []
         return complete_mean([p if first or p is None else 1.0 - p for p, first in orders])
 
-    return _pair_scores(pairs, questions, score)
+    return _pair_scores(pairs, _ids(questions), score)
 
 
 def cells(
@@ -349,10 +361,13 @@ def cells(
     return {key: complete_mean(values) for key, values in found.items()}
 
 
+def _ids(questions: Checklist) -> list[str]:
+    return [question.id for question in questions.questions]
+
+
 def _pair_scores(
-    pairs: Sequence[Preference], questions: Checklist, score: Callable[[str, str, str], float | None]
+    pairs: Sequence[Preference], tests: Sequence[str], score: Callable[[str, str, str], float | None]
 ) -> PreferenceScores:
-    tests = [question.id for question in questions.questions]
     return preference_scores(
         [pair.id for pair in pairs],
         tests,

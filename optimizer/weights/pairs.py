@@ -152,6 +152,22 @@ def single_split(groups: Codes, test_share: float, seed: int) -> list[PairFold]:
 
 def _places(groups: Codes, seed: int) -> Floats:
     """Where each pair's group lies in a random order of the groups, in (0, 1); shape (pairs,)."""
+    count = require_groups(groups)
+    order = np.random.default_rng(seed).permutation(count)
+    sizes = np.bincount(groups, minlength=count)[order]
+    middle = (np.cumsum(sizes) - sizes / 2) / sizes.sum()
+    place = np.empty(count)
+    place[order] = middle
+    located: Floats = place[groups]
+    return located
+
+
+def require_groups(groups: Codes) -> int:
+    """How many groups there are, numbered from 0.
+
+    Raises:
+        InputError: There are fewer than two, so nothing can be held out.
+    """
     count = int(groups.max()) + 1 if len(groups) else 0
     if count < 2:
         if len(groups) == 1:
@@ -161,13 +177,7 @@ def _places(groups: Codes, seed: int) -> Floats:
             "'input' are one group unless each line names a 'group'; give different groups to those that do not share a "
             "context."
         )
-    order = np.random.default_rng(seed).permutation(count)
-    sizes = np.bincount(groups, minlength=count)[order]
-    middle = (np.cumsum(sizes) - sizes / 2) / sizes.sum()
-    place = np.empty(count)
-    place[order] = middle
-    located: Floats = place[groups]
-    return located
+    return count
 
 
 def resample_shares(credits: Floats, groups: Codes, resamples: int, seed: int) -> Floats:

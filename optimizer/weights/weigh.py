@@ -35,6 +35,8 @@ from . import (
     weights_report,
     weights_view,
 )
+from .from_pairs import check_pairs
+from .from_ratings import check_ratings
 from .judged_pairs import PairsJob, PositionBias, RatingsJob, prepare_pairs, prepare_ratings
 from .rating_plan import METHODS, rating_method
 from .registry import ALIASES
@@ -139,7 +141,9 @@ def prepare(
         pairs = prepare_pairs(data, pairwise=settings.pairwise, swap=settings.swap, **each)
     if ratings is not None:
         rated = prepare_ratings(ratings, dimension=dimension, **judge)
-    return WeighingJob(pairs, rated, settings, "pairwise" if settings.pairwise else settings.scores)
+    job = WeighingJob(pairs, rated, settings, "pairwise" if settings.pairwise else settings.scores)
+    job.check()
+    return job
 
 
 @dataclass(frozen=True)
@@ -150,6 +154,19 @@ class WeighingJob:
     rated: RatingScores | RatingsJob | None
     settings: WeighOptions
     scores: ScoreKind
+
+    def check(self) -> None:
+        """Refuse what nothing can be learned from, before anything is bought.
+
+        Raises:
+            InputError: As in :func:`weigh`.
+        """
+        pairs = self.pairs.unscored if isinstance(self.pairs, PairsJob) else self.pairs
+        rated = self.rated.unscored if isinstance(self.rated, RatingsJob) else self.rated
+        if rated is not None:
+            check_ratings(rated, pairs)
+        elif pairs is not None:
+            check_pairs(pairs, self.settings.level)
 
     def estimate(self) -> Estimate:
         """What :meth:`run` would buy, which is nothing where the scores are in the files; nothing is bought.

@@ -255,3 +255,26 @@ def test_outputs_without_an_input_are_no_one_group(tmp_path: Path) -> None:
     assert len(set(pairs.groups)) == len(set(ratings.groups)) == 6
     given = {"scores_a": {"q": 1}, "scores_b": {"q": 0}, "preferred": "a"}
     assert len(set(load_preferences(prefs(tmp_path, 6, input="", **given)).groups)) == 6
+
+
+@pytest.mark.parametrize(
+    ("rows", "given", "message"),
+    [
+        ({"preferred": "tie"}, {}, "In none of the 6 pairs"),
+        ({"input": "Ask."}, {}, "All 6 pairs or rated outputs belong to one group"),
+        ({"input": "Ask."}, {"pairwise": True}, "All 6 pairs or rated outputs belong to one group"),
+        ({}, {"level": "section"}, "no pair has a 'section'"),
+        ({"human": {"overall": 3}}, {"ratings": True}, "not all rated the same"),
+        ({"input": "Ask."}, {"ratings": True}, "All 6 pairs or rated outputs belong to one group"),
+    ],
+)
+def test_what_nothing_can_be_learned_from_is_refused_before_anything_is_bought(
+    tmp_path: Path, rows: dict[str, Any], given: dict[str, Any], message: str
+) -> None:
+    model = judge()
+    data, ratings = (
+        (None, rated(tmp_path, 6, **rows)) if given.pop("ratings", False) else (prefs(tmp_path, 6, **rows), None)
+    )
+    with pytest.raises(InputError, match=message):
+        weigh(data, ratings=ratings, checklist=CHECKLIST, model=model, **given)
+    assert not model.requests
