@@ -230,7 +230,7 @@ class RatingsJob:
     rated: str
     """The human dimension that is the rating."""
     asked: EvaluationJob
-    """The outputs without their ratings."""
+    """The outputs that have one, without it; no others are judged."""
 
     @property
     def unscored(self) -> RatingScores:
@@ -241,7 +241,7 @@ class RatingsJob:
         """Judge all outputs; what is raised is as in :func:`~askance.evaluation.evaluate.evaluate`."""
         found, questions = self.asked.run(watcher), self.asked.checklist.questions
         table = cells(found.verdicts, self.asked.checklist, soft=self.asked.settings.soft)
-        return self._scores([question.id for question in questions], lambda *key: table[key]), found
+        return self._scores([question.id for question in questions], lambda *key: table.get(key)), found
 
     def _scores(self, tests: Sequence[str], score: Callable[[str, str], float | None]) -> RatingScores:
         return rating_scores(
@@ -268,7 +268,8 @@ def prepare_ratings(
 
     Args:
         path: Examples with human scores, as for :func:`~askance.evaluation.evaluate.evaluate`.
-        checklist: The tests; an output with a missing verdict or rating is left out and counted.
+        checklist: The tests; an output with a missing verdict or rating is left out and counted, and one without a
+            rating is not judged.
         model: The judge.
         prompt: For the judge; askance's own by default.
         dimension: The human dimension that is the rating; the only one, or ``overall``, when None.
@@ -280,8 +281,8 @@ def prepare_ratings(
     job = prepare(path, checklist, model, prompt, options)
     kept = [without_answers(example, job.checklist) for example in job.examples]
     rated = rated_dimension((example.human for example in kept), dimension, str(path))
-    unrated = [example.model_copy(update={"human": {}}) for example in job.examples]
-    return RatingsJob(job.examples, rated, replace(job, examples=unrated))
+    asked = [each.model_copy(update={"human": {}}) for each in job.examples if each.human_score(rated) is not None]
+    return RatingsJob(job.examples, rated, replace(job, examples=asked))
 
 
 def load_pairs(source: Any, *, limit: int | None = None, seed: int = 42) -> list[Preference]:

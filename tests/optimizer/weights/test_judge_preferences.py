@@ -278,3 +278,16 @@ def test_what_nothing_can_be_learned_from_is_refused_before_anything_is_bought(
     with pytest.raises(InputError, match=message):
         weigh(data, ratings=ratings, checklist=CHECKLIST, model=model, **given)
     assert not model.requests
+
+
+def test_an_output_that_nobody_rated_is_not_judged(tmp_path: Path) -> None:
+    path, model = rated(tmp_path, 12), judge()
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    rows = [row | {"human": {"style": 1}} if place < 4 else row for place, row in enumerate(rows)]
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    job = prepare_ratings(path, checklist=CHECKLIST, model=model, dimension="overall")
+    assert job.asked.estimate().calls == 2 * 8
+    scores, _ = job.run()
+    assert len(model.requests) == 2 * 8
+    assert [each.id for each in scores.left_out] == ["r0", "r1", "r2", "r3"]
+    assert len(scores.ids) == 8
