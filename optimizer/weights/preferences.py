@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import islice
-from math import isfinite, nan
+from math import nan
 from pathlib import Path
 from typing import Any, Literal
 
@@ -196,7 +196,7 @@ def load_preferences(path: Any, *, limit: int | None = None) -> PreferenceScores
     groups, sections, datasets = [], [], []
     for where, identity, row in identified_rows(path, limit, "pairs"):
         ids.append(identity)
-        if row.get("preferred") not in _SIGN:
+        if row.get("preferred") not in list(_SIGN):  # a list, too, which has no hash
             raise InputError(f"{where}: {_wrong_preferred(row)}")
         preferred.append(row["preferred"])
         columns.add(scores_of(row, "scores_a", where), scores_of(row, "scores_b", where))
@@ -292,8 +292,10 @@ def scores_of(row: dict[str, Any], field: str, where: str) -> dict[str, float]:
     for test, value in row[field].items():
         if value is None:
             scores[test] = nan
-        elif not isinstance(value, (bool, int, float)) or not isfinite(value) or not 0 <= value <= 1:
-            raise InputError(f"{where}, field '{field}.{test}': {value!r} is not a number in [0, 1] (null: missing).")
+        elif not isinstance(value, (bool, int, float)) or not 0 <= value <= 1:  # which NaN is not, either
+            raise InputError(
+                f"{where}, field '{field}.{test}': {value!r:.40} is not a number in [0, 1] (null: missing)."
+            )
         else:
             scores[test] = float(value)
     return scores
