@@ -125,6 +125,13 @@ class Question(Polar):
     asked, where a small one says of a whole text what it is like. The evaluator's prompt is not shown.
     """
 
+    @field_validator("weight", mode="before")
+    @classmethod
+    def _is_number(cls, value: Any) -> Any:
+        if isinstance(value, bool):
+            raise ValueError(f"a number is needed, not {json.dumps(value)}")
+        return value
+
     @property
     def shown(self) -> Sees:
         """What it sees where a score, a comparison or a reason is asked for in place of a quote: the output alone."""
@@ -270,16 +277,26 @@ def parse_checklist(text: str, name: str) -> Checklist:
     Raises:
         InputError: The text is no checklist.
     """
-    data = _parse_json(text) or read_texts(text, name, "checklist")
+    data = _parse_json(text, name) or read_texts(text, name, "checklist")
     if not isinstance(data, dict):
         raise InputError(f"{name}: a checklist has the keys 'task' and 'questions'; this file has neither.")
     return validate_row(Checklist, data, name)
 
 
-def _parse_json(text: str) -> Any:
+def _parse_json(text: str, name: str) -> Any:
     """What a JSON file holds; YAML reads most of JSON, but no tabs."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        """An object; a key that stands in it twice is an error, as in YAML, because the first value would be lost."""
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            keys = [key for key, _ in pairs]
+            twice = next(key for key in keys if keys.count(key) > 1)
+            raise InputError(f"{name}: '{twice}' stands twice in one object.")
+        return found
+
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=once)
     except (ValueError, RecursionError):
         return None
 

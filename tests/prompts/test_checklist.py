@@ -176,6 +176,8 @@ ONE = "questions:\n- id: a\n  text: x\n"
         ("- a\n", "has the keys 'task' and 'questions'"),
         ("just words", "has the keys 'task' and 'questions'"),
         ("a: \x00", "not valid YAML"),
+        ('{"questions": [{"id": "a", "text": "x", "text": "y"}]}', "c.yaml: 'text' stands twice in one object"),
+        ('{"questions": [{"id": "a", "text": "x", "weight": true}]}', "field 'weight': a number is needed, not true"),
         ("[" * 1200, "c.yaml"),
         ("? [a, b]\n: c\n", "c.yaml"),
     ],
