@@ -31,6 +31,7 @@ from .resampling import (
     mean_of,
     mean_with_interval,
     tied,
+    without_false_certainty,
 )
 
 KappaWeights = Literal["none", "quadratic"]
@@ -55,7 +56,8 @@ def observed_agreement(a: Column, b: Column, resampling: Resampling = USUAL, *, 
     Raises:
         InputError: The columns do not match, or the tolerance is negative.
     """
-    return mean_with_interval(agreement_hits(a, b, tolerance=tolerance), resampling, "no item has both ratings")
+    found = mean_with_interval(agreement_hits(a, b, tolerance=tolerance), resampling, "no item has both ratings")
+    return without_false_certainty(found, "they agree on none" if found.value == 0 else _alike(found))
 
 
 def agreement_hits(a: Column, b: Column, *, tolerance: float = 0.0) -> list[float | None]:
@@ -111,7 +113,8 @@ def kappa_self(
     if reason is not None:
         return Statistic(None, len(vectors[0]), None, None, reason)
     kernel = mean_of([kappa_kernel(a, b, weights) for a, b in combinations(label_codes(vectors, weights), 2)])
-    return bootstrapped(kernel, keep, resampling)
+    found = bootstrapped(kernel, keep, resampling)
+    return without_false_certainty(found, _alike(found))
 
 
 def leave_one_out(raters: Sequence[Column], method: Method = "spearman", resampling: Resampling = USUAL) -> Statistic:
@@ -196,6 +199,11 @@ def kappa_kernel(a: Codes, b: Codes, weights: KappaWeights) -> Kernel:
         return _share(n * (differ @ drawn), n**2 - np.einsum("kr,kr->r", counts_a, counts_b), varies)
 
     return plain
+
+
+def _alike(found: Statistic) -> str:
+    """Why no resample differs."""
+    return "they agree on all" if found.value == 1 else "all groups are alike"
 
 
 def _undefined(columns: Sequence[Vector]) -> str | None:

@@ -160,6 +160,7 @@ def system_level(
     (left, right), keep = complete(scores, human)
     codes, resamples = group_codes(systems, keep), resampling.resamples
     number = int(codes.max(initial=-1)) + 1
+    single = len(codes) == number
     means = np.empty((2, number, 1 + resamples))  # first column: every item once
     for code in range(number):
         mine = np.vstack([left[codes == code], right[codes == code]])
@@ -171,6 +172,10 @@ def system_level(
         statistic = _of_vectors(means[0, :, 0], means[1, :, 0], method, unit="systems")
         if statistic.value is None:
             return statistic
+        if single:  # no resample of one item differs
+            return replace(
+                statistic, reason="no interval: every system has one item, so nothing says how far its mean varies"
+            )
         values = [
             unweighted(correlation_kernel(method, means[0, :, column], means[1, :, column]), number)
             for column in range(1, 1 + resamples)

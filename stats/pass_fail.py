@@ -28,6 +28,7 @@ from .resampling import (
     bootstrapped,
     complete,
     group_codes,
+    without_false_certainty,
 )
 
 
@@ -78,7 +79,7 @@ def pass_fail_figures(
         accuracy=rate(right, within),
         true_positive_rate=share_of(wanted == 1, "passed"),
         true_negative_rate=share_of(wanted == 0, "failed"),
-        kappa=_without_false_certainty(cohen_kappa(said.astype(float), wanted, within), "the judge agrees on all"),
+        kappa=cohen_kappa(said.astype(float), wanted, within),
         auc=area_under_curve(known, wanted, within),
         confusion=(counts[0], counts[1], counts[2], counts[3]),
     )
@@ -166,7 +167,7 @@ def area_under_curve(scores: Column, labels: Column, resampling: Resampling = US
     if missing:
         return Statistic(None, len(known), None, None, f"people {' and '.join(missing)} none of the examples")
     found = bootstrapped(auc_kernel(known, wanted), keep, resampling)
-    return _without_false_certainty(found, "the scores part all passed outputs from all failed ones")
+    return without_false_certainty(found, "the scores part all passed outputs from all failed ones")
 
 
 def auc_kernel(scores: Vector, labels: Vector) -> Kernel:
@@ -185,13 +186,6 @@ def auc_kernel(scores: Vector, labels: Vector) -> Kernel:
         return area
 
     return kernel
-
-
-def _without_false_certainty(found: Statistic, why: str) -> Statistic:
-    """Without an interval of no width."""
-    if not found.is_point:
-        return found
-    return replace(found, low=None, high=None, reason=f"no interval: {why}, so no resample differs")
 
 
 def check_labels(labels: Vector) -> None:

@@ -241,6 +241,13 @@ class Statistic:
         return self.low is not None and self.high is not None and self.high - self.low <= _ROUNDING
 
 
+def without_false_certainty(found: Statistic, why: str) -> Statistic:
+    """Without an interval of no width."""
+    if not found.is_point:
+        return found
+    return replace(found, low=None, high=None, reason=f"no interval: {why}, so no resample differs")
+
+
 def mean_kernel(values: Vector) -> Kernel:
     """The mean of values, for weighted items."""
     return lambda drawn: values @ drawn / drawn.sum(axis=0)

@@ -106,6 +106,15 @@ def test_self_consistency_is_the_mean_kappa_over_pairs_of_repeats() -> None:
     assert kappa_self([one, one]).value == 1
 
 
+def test_raters_who_always_agree_are_no_certainty() -> None:
+    kappa, share = cohen_kappa([1, 2, 3, 1], [1, 2, 3, 1]), observed_agreement([1, 2, 3, 1], [1, 2, 3, 1])
+    apart = observed_agreement([1, 2, 3, 1], [2, 3, 1, 2])
+    assert [kappa.value, share.value, apart.value] == [1, 1, 0]
+    for found, why in ((kappa, "they agree on all"), (share, "they agree on all"), (apart, "they agree on none")):
+        assert (found.low, found.high) == (None, None)
+        assert found.reason == f"no interval: {why}, so no resample differs"
+
+
 def test_one_judging_has_no_self_consistency() -> None:
     with pytest.raises(InputError, match="two columns of labels or more; there is 1"):
         kappa_self(ratings(raters=1))

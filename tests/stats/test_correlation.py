@@ -214,6 +214,14 @@ def test_system_level_correlates_the_means_of_the_systems() -> None:
     assert system_level([1, 2], [1, 2], ["a", "b"]).kendall.reason == "fewer than 3 systems (there are 2)"
 
 
+def test_systems_of_one_item_each_have_no_interval() -> None:
+    found = system_level([1, 2, 4, 3], [1, 2, 3, 4], list("abcd"))
+    assert found.spearman.value == pytest.approx(0.8)
+    for each in (found.spearman, found.kendall, found.pearson):
+        assert (each.low, each.high) == (None, None)
+        assert each.reason is not None and "every system has one item" in each.reason
+
+
 def test_items_of_no_named_system_are_no_system_of_their_own() -> None:
     rng = np.random.default_rng(1)
     scores, human = rng.normal(size=(2, 24))
