@@ -26,6 +26,7 @@ from .modes.mode import mode_of
 from .modes.remembering import memory_for
 from .paper import PaperLoop
 from .run_result import RunResult
+from .splits import unused_split
 from .subject import Outcome
 
 
@@ -179,6 +180,8 @@ async def _run(
     events.tell(RunBegan(run.path, job.config, str(run.read_config()["fingerprint"])))
     ids = ([each.id for each in part] for part in (splits.development, splits.validation, splits.test))
     events.emit(ExamplesSplit(*ids))
+    if (unused := unused_split(job.examples)) is not None:
+        events.say(unused)
     if job.earlier is not None:
         events.say(job.earlier.said(job.examples))
     if looks := earlier_looks(run):

@@ -238,6 +238,17 @@ def own_split(examples: Sequence[Example]) -> Split | None:
     return Split(*(tuple(parts[name]) for name in PARTS))
 
 
+def unused_split(examples: Sequence[Example]) -> str | None:
+    """What is to be said where some examples name a part in ``metadata.split`` and others nothing, so that it is not used."""
+    missing = [each.id for each in examples if not isinstance(each.metadata.get("split"), str)]
+    if not missing or not any(each.metadata.get("split") in PARTS for each in examples):
+        return None
+    return (
+        f"the metadata.split of the examples is not used, as {len(missing)} of {len(examples)} have none (the first: "
+        f"'{missing[0]}'): what is marked as test may be learned from"
+    )
+
+
 def with_own_split(examples: Sequence[Example], parts: Split) -> list[Example]:
     """The examples with the part that each is in as ``metadata.split``: what :func:`own_split` reads."""
     names = {name: part for part in PARTS for name in getattr(parts, part)}

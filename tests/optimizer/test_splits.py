@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from askance.optimizer.splits import Split, own_split, split
+from askance.optimizer.splits import Split, own_split, split, unused_split
 from askance.prompts.errors import InputError
 from askance.prompts.examples import Example
 
@@ -167,3 +167,6 @@ def test_a_split_of_ones_own_in_other_words_is_not_passed_over() -> None:
         own_split(examples("train", "validation", "test"))
     assert own_split(examples("train")) is None  # a column of where the examples came from
     assert own_split(examples("development", "validation", "test", None)) is None
+    said = unused_split(examples("development", "validation", "test", None))
+    assert said is not None and "as 3 of 12 have none (the first: 'e3'): what is marked as test may" in said
+    assert unused_split(examples("development", "validation", "test")) is unused_split(examples("train", None)) is None
