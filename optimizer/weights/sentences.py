@@ -136,6 +136,8 @@ def _power(result: WeighResult) -> list[str]:
 
 
 def _heaviest(result: WeighResult) -> str:
+    if len(result.tests) == 1:
+        return "There is one test, which has the whole weight."
     if np.ptp(result.weights) == 0:
         return f"All {len(result.tests)} tests have the same weight."
     order = sorted(range(len(result.tests)), key=lambda test: -result.weights[test])[:3]

@@ -224,6 +224,13 @@ def test_many_pairs_are_split_once(simulate: Simulate) -> None:
     assert result.counts.held_out == pytest.approx(10_000, abs=5)
 
 
+def test_a_single_test_is_no_several() -> None:
+    pairs = preference_scores(
+        [f"p{n}" for n in range(30)], ["r"], [[n % 2 / 2] for n in range(30)], [[0.3]] * 30, ["a", "b", "a"] * 10
+    )
+    assert "There is one test, which has the whole weight." in sentences(learn_from_pairs(pairs))
+
+
 def test_a_file_in_which_every_pair_lacks_a_score_says_so() -> None:
     prefs = preference_scores(["1", "2"], ["q"], [[None], [0.5]], [[0.5], [None]], ["a", "b"])
     with pytest.raises(InputError, match="2 pairs were left out because scores are missing"):
