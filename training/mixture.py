@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..evaluation.scoring import human_targets
 from ..models.budget import count
 from ..models.trained.scored_text import after_rationale, scored_text
-from ..optimizer.splits import own_split, split
+from ..optimizer.splits import own_split, split, unused_split
 from ..prompts.errors import AskanceError, InputError
 from ..prompts.examples import answered_questions, human_dimensions
 from .items import (
@@ -155,7 +155,7 @@ def gather(
         kept,
         duplicates,
         lost,
-        tuple(_remarks(parts["training"])),
+        (*_remarks(parts["training"]), *([unused] if (unused := unused_split(examples)) else [])),
     )
 
 

@@ -197,3 +197,11 @@ def test_few_and_constant_labels_are_said() -> None:
     remarks = gathered(examples, verdicts=verdicts).remarks
     assert any("there are only 14 ratings of 'quality'" in each for each in remarks)
     assert any("all 14 verdicts on 'good' for training are 1.00" in each for each in remarks)
+
+
+def test_a_split_that_some_examples_lack_is_said_to_be_unused() -> None:
+    parts = ("development", "validation", "test") * 10
+    marked = [each.model_copy(update={"metadata": {"split": part}}) for each, part in zip(made(30), parts, strict=True)]
+    assert not any("metadata.split" in each for each in gathered(marked).remarks)
+    some = [*marked[:-1], marked[-1].model_copy(update={"metadata": {}})]
+    assert any("as 1 of 30 have none (the first: 'e29')" in each for each in gathered(some).remarks)
