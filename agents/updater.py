@@ -21,7 +21,7 @@ from ..prompts.lessons import Edit, Lesson
 from ..prompts.orders import foreign_order
 from ..prompts.prompt import PLACEHOLDERS, Prompt, check_length
 from ..prompts.templates import render, template
-from ..prompts.text import BRACES, copied_words, placeholders_of
+from ..prompts.text import copied_words, literal_but, placeholders_of
 from .agent import Agent
 from .rules import content_stems
 
@@ -169,7 +169,7 @@ class Updater(EditAgent):
         def passes_guards(proposal: Proposal) -> None:
             if proposal.part > len(spans):
                 raise ValueError(f'"part" must be a number from 1 to {len(spans)}')
-            if _literal_braces(" ".join(proposal.text.split()).lstrip("-*• ")) in prompt.text:
+            if literal_but(" ".join(proposal.text.split()).lstrip("-*• "), PLACEHOLDERS) in prompt.text:
                 raise ValueError("the prompt already says this, word for word")
             kept = shared_words(parts[proposal.part - 1], proposal.text)
             if proposal.action == "replace" and kept < self._least_kept:
@@ -227,7 +227,7 @@ def make_edit(text: str, span: tuple[int, int], proposal: Proposal | Correction,
     start, end = span
     line_start = text.rfind("\n", 0, start) + 1
     bullet = _BULLET.match(text, line_start)
-    revised = _literal_braces(" ".join(proposal.text.split()))
+    revised = literal_but(" ".join(proposal.text.split()), PLACEHOLDERS)
     if proposal.action == "delete":
         start, end, revised = *_whole_line(text, start, end), ""
     elif proposal.action == "add":
@@ -258,11 +258,6 @@ def _whole_line(text: str, start: int, end: int) -> tuple[int, int]:
     if before.strip() and not _BULLET.fullmatch(before):
         return line_start + len(before.rstrip()), end
     return start, end + len(after) - len(after.lstrip())
-
-
-def _literal_braces(written: str) -> str:
-    """What a model wrote, with ``{{name}}`` for every ``{name}`` that can be no placeholder: it speaks of braces."""
-    return BRACES.sub(lambda each: each[0] if each[1] or each[2] in PLACEHOLDERS else f"{{{each[0]}}}", written)
 
 
 def _without_bullet(line: str) -> str:
@@ -309,7 +304,7 @@ class Rewriter(EditAgent):
             left = left.replace(part, "", 1)
 
         def passes_guards(reply: Rewritten) -> None:
-            text = _literal_braces(reply.prompt.strip())
+            text = literal_but(reply.prompt.strip(), PLACEHOLDERS)
             if shared_words(left, text) < self._least_kept:
                 raise ValueError("the rewritten prompt drops too much of what the prompt said")
             unsaid = [lesson.text for lesson in lessons if self._least_said and not is_said(lesson.text, text)]
@@ -329,7 +324,7 @@ class Rewriter(EditAgent):
             max_tokens=len(prompt.text.encode(errors="surrogatepass")) // 2 + 200 * len(lessons) + 200,
             check=passes_guards,
         )
-        written = _literal_braces(reply.prompt.strip())
+        written = literal_but(reply.prompt.strip(), PLACEHOLDERS)
         return whole_edit(prompt.text, written, [lesson.id for lesson in lessons])
 
 

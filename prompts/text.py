@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from hashlib import sha256
 
 BRACES = re.compile(r"\{\{([A-Za-z_]\w*)\}\}|\{([A-Za-z_]\w*)\}")
@@ -195,6 +195,11 @@ def placeholders_of(text: str) -> list[str]:
 def literal(text: str) -> str:
     """The text as it is written in a prompt, so that no ``{name}`` in it is a placeholder."""
     return _NAME_IN_BRACES.sub(r"{{\1}}", text)
+
+
+def literal_but(text: str, placeholders: Collection[str]) -> str:
+    """The same of a text in which these names are placeholders, and braces may be doubled already."""
+    return BRACES.sub(lambda each: each[0] if each[1] or each[2] in placeholders else f"{{{each[0]}}}", text)
 
 
 def copied_words(text: str, sources: Iterable[str], run: int = RUN, allowed: str = "") -> str | None:
