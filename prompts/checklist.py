@@ -12,7 +12,7 @@ from textwrap import indent
 from typing import TYPE_CHECKING, Annotated, Any, Literal, overload
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_serializer, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_serializer, model_validator
 
 from .errors import InputError, did_you_mean, like_named
 from .rows import read_text, validate_row
@@ -36,6 +36,16 @@ Sees = Literal["all", "output", "quote"]
 """What a judge is shown when it is asked a question: everything that its prompt shows, or of the example the output alone; or
 the output alone, to quote what makes the answer yes."""
 _WORDS = {"true": "yes", "false": "no"}
+
+
+def _no_truth(value: Any) -> Any:
+    if isinstance(value, bool):  # which would count as 1 or 0
+        raise ValueError(f"a number is needed, not {json.dumps(value)}")
+    return value
+
+
+Weight = Annotated[float, BeforeValidator(_no_truth), Field(ge=0, allow_inf_nan=False)]
+"""How much a question counts."""
 
 
 def marked(text: str, good: str, sees: Sees = "all") -> str:
@@ -115,7 +125,7 @@ class Question(Polar):
     """What it is about; a file may call it ``criterion``."""
     violation: str | None = None
     """A short example of what the answer that speaks against an output looks like."""
-    weight: float = Field(default=1.0, ge=0)
+    weight: Weight = 1.0
     rubric: str | None = None
     reference: str | None = None
     sees: Sees = Field(default="all", exclude_if=lambda sees: sees == "all")
@@ -124,13 +134,6 @@ class Question(Polar):
     ``quote`` for one that is answered with words of the output, or with none: P(yes) is 1 - P(none). The judge then looks for what is
     asked, where a small one says of a whole text what it is like. The evaluator's prompt is not shown.
     """
-
-    @field_validator("weight", mode="before")
-    @classmethod
-    def _is_number(cls, value: Any) -> Any:
-        if isinstance(value, bool):
-            raise ValueError(f"a number is needed, not {json.dumps(value)}")
-        return value
 
     @property
     def shown(self) -> Sees:
@@ -159,9 +162,7 @@ class Checklist(BaseModel):
 
     task: str = ""
     questions: tuple[Question, ...] = Field(min_length=1)
-    section_weights: dict[str, dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]]] = Field(
-        default_factory=dict
-    )
+    section_weights: dict[str, dict[str, Weight]] = Field(default_factory=dict)
     """By section (or data set): the weight of every question there, in place of the questions' own."""
 
     @field_validator("questions")

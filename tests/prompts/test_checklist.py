@@ -178,6 +178,10 @@ ONE = "questions:\n- id: a\n  text: x\n"
         ("a: \x00", "not valid YAML"),
         ('{"questions": [{"id": "a", "text": "x", "text": "y"}]}', "c.yaml: 'text' stands twice in one object"),
         ('{"questions": [{"id": "a", "text": "x", "weight": true}]}', "field 'weight': a number is needed, not true"),
+        (
+            '{"questions": [{"id": "a", "text": "x"}], "section_weights": {"s": {"a": true}}}',
+            "a number is needed, not true",
+        ),
         ("[" * 1200, "c.yaml"),
         ("? [a, b]\n: c\n", "c.yaml"),
     ],
