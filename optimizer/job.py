@@ -77,6 +77,11 @@ class Job:
         return self.prompts["prompt"]
 
     @property
+    def checker(self) -> Any:
+        """What checks outputs beside a judge or in its place: a function, or its name; None where nothing does."""
+        return self.objects.get("checker") or self.settings.get("checker")
+
+    @property
     def views(self) -> int:
         """In how many ways a question can be asked: with everything in view, and where that is more, of the output alone."""
         return 1 + self.prompt.can_show_less_of(self.examples)

@@ -155,7 +155,7 @@ def gather(
         kept,
         duplicates,
         lost,
-        (*_remarks(parts["training"]), *([unused] if (unused := unused_split(examples)) else [])),
+        tuple(_remarks(examples, parts["training"])),
     )
 
 
@@ -297,12 +297,14 @@ def _check_apart(parts: Mapping[str, Sequence[TrainingItem]]) -> None:
             raise AskanceError(f"{len(both)} outputs are in {one} and in {other}, the first one is {output[:60]!r}.")
 
 
-def _remarks(training: Sequence[TrainingItem]) -> Iterable[str]:
-    """What is odd about what is to be learned.
+def _remarks(examples: Sequence[Example], training: Sequence[TrainingItem]) -> Iterable[str]:
+    """What is odd about the examples and about what is to be learned of them.
 
     Raises:
         InputError: All of it is the same.
     """
+    if (unused := unused_split(examples)) is not None:
+        yield unused
     targets: dict[tuple[str, str], list[float]] = {}
     for each in training:
         if each.kind not in ("preference", "rationale"):

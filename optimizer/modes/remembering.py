@@ -79,7 +79,7 @@ class Remembering:
         if job.options.memory is None or job.memory is None:
             return None
         about = "generator" if job.command == "tune" else "judge"
-        checked = bool(job.objects.get("checker") or job.settings.get("checker"))
+        checked = bool(job.checker)
         return cls(Path(job.options.memory), job.memory, run, job.checklist, about, events, checked)
 
     def recall(self, memory: LessonMemory) -> None:

@@ -117,7 +117,7 @@ class Tune:
         generator = bench.model("generator")
         judge = bench.model("judge") if "judge" in job.models else None
         helper = judge or generator
-        checker = job.objects.get("checker") or job.settings.get("checker")
+        checker = job.checker
         subject = GeneratorSubject(
             Generator(
                 bench.gateway,

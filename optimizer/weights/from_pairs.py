@@ -189,8 +189,7 @@ def learn_from_pairs(
         raise InputError(f"folds is {folds}; it must be at least 1.")
     chosen = find_learner(method)
     others = [each for each in map(find_learner, compare) if each.name not in (chosen.name, "uniform")]
-    check_pairs(prefs, level)
-    pairs, names = prefs.differences(level), prefs.section_names(level)
+    pairs, names = check_pairs(prefs, level), prefs.section_names(level)
     if folds is None:
         slow = not all(each.quick for each in (chosen, *others))
         folds = 1 if slow or len(pairs) > MANY_PAIRS else 5
@@ -236,8 +235,8 @@ def learn_from_pairs(
     )
 
 
-def check_pairs(prefs: PreferenceScores, level: Level) -> None:
-    """Refuse pairs from which nothing can be learned, whatever their scores.
+def check_pairs(prefs: PreferenceScores, level: Level) -> PairDifferences:
+    """What is learned from; pairs from which nothing can be learned, whatever their scores, are refused.
 
     Raises:
         InputError: No decided pair, only one group, or sections or data sets that no pair names.
@@ -250,6 +249,7 @@ def check_pairs(prefs: PreferenceScores, level: Level) -> None:
             left_out = f" {len(prefs.left_out)} pairs were left out because scores are missing."
         raise InputError(f"In none of the {len(pairs)} pairs{with_scores} did people prefer one output.{left_out}")
     require_groups(pairs.groups)
+    return pairs
 
 
 def _no_interval(samples: WeightSamples | None, recipe: Recipe) -> str | None:

@@ -113,7 +113,7 @@ def position_bias(
         swap: Whether the pairs were shown in both orders.
     """
     orders = (AS_IT_IS, SWAPPED) if swap else (AS_IT_IS,)
-    tests = [question.id for question in checklist.questions]
+    tests = _ids(checklist)
     by_test = {test: [[p_first[pair_id(pair, order), test] for order in orders] for pair in pairs] for test in tests}
     by_pair = [
         [complete_mean([p_first[pair_id(pair, order), test] for test in tests]) for order in orders] for pair in pairs
@@ -239,9 +239,9 @@ class RatingsJob:
 
     def run(self, watcher: Watcher | None = None) -> tuple[RatingScores, Evaluation]:
         """Judge all outputs; what is raised is as in :func:`~askance.evaluation.evaluate.evaluate`."""
-        found, questions = self.asked.run(watcher), self.asked.checklist.questions
-        table = cells(found.verdicts, self.asked.checklist, soft=self.asked.settings.soft)
-        return self._scores([question.id for question in questions], lambda *key: table.get(key)), found
+        found, questions = self.asked.run(watcher), self.asked.checklist
+        table = cells(found.verdicts, questions, soft=self.asked.settings.soft)
+        return self._scores(_ids(questions), lambda *key: table.get(key)), found
 
     def _scores(self, tests: Sequence[str], score: Callable[[str, str], float | None]) -> RatingScores:
         return rating_scores(

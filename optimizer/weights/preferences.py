@@ -311,11 +311,8 @@ def _label(row: dict[str, Any], field: str, where: str) -> str | None:
 
 def group_of(row: dict[str, Any], identity: str, where: str) -> str:
     """The row's ``group``, else one made of its ``input``, else its own; raises InputError."""
-    group = _label(row, "group", where)
-    if group is not None:
-        return group
     text = row.get("input")
-    return context_name(None, text if isinstance(text, str) else "", identity)
+    return context_name(_label(row, "group", where), text if isinstance(text, str) else "", identity)
 
 
 def context_name(group: object, text: str, identity: str) -> str:
