@@ -102,6 +102,8 @@ class _OpenVinoReader:
         ).create_infer_request()
         self._tokenizer = genai.Tokenizer(str(folder))
         self._kept = KeptBlocks()
+        self._alike: dict[int, bool] = {}
+        """Whether one row of a width is computed, and rounded, as it is beside others, which depends on the processor; found with the first."""
 
     def tokens(self, messages: Sequence[Message], framing: Framing | None) -> tuple[list[int], list[int]]:
         history = [{"role": role, "content": content} for role, content in messages]
@@ -119,19 +121,29 @@ class _OpenVinoReader:
         known, _ = self._kept.begun(prompts[0], ends)
         if len(known) < len(ends):
             known = self._blocks(prompts[0], ends)
-        # a single row is computed, and rounded, in another way
-        rows = prompts if len(prompts) > 1 else [prompts[0]] * 2
+        if len(prompts) > 1:
+            return self._logprobs(self._held_of(prompts, start, known))
         width = as_long(len(prompts[0]) - start)
-        tokens, places = np.zeros((2, len(rows), width), np.int64)
-        seen = np.ones((len(rows), start + width), np.int64)
-        for row, prompt in enumerate(rows):
+        held = self._held_of(prompts, start, known) if self._alike.get(width, True) else None
+        if held is None or width not in self._alike:
+            first = self._held_of([prompts[0]] * 2, start, known)[:1]
+            self._alike[width] = held is not None and np.array_equal(held, first)
+            held = first
+        return self._logprobs(np.repeat(held, 2, axis=0))[:1]
+
+    def _held_of(self, prompts: Sequence[Sequence[int]], start: int, known: Sequence[Block]) -> NDArray[np.float32]:
+        """What the model holds of the last token of each prompt, all of which begin with the blocks that are known, up to ``start``."""
+        width = as_long(len(prompts[0]) - start)
+        tokens, places = np.zeros((2, len(prompts), width), np.int64)
+        seen = np.ones((len(prompts), start + width), np.int64)
+        for row, prompt in enumerate(prompts):
             end = prompt[start:]
             begin = width - len(end)
             tokens[row, begin:], places[row, begin:] = end, np.arange(start, len(prompt))
             seen[row, start : start + begin] = 0
         self._request.reset_state()
-        self._set(known, len(rows))
-        return self._logprobs(self._infer(tokens, seen, places))[: len(prompts)]
+        self._set(known, len(prompts))
+        return self._infer(tokens, seen, places)
 
     def text(self, token: int) -> str:
         return str(self._tokenizer.decode([token], skip_special_tokens=False))
