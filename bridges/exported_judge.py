@@ -236,9 +236,10 @@ def _verdict(messages: list[dict[str, str]], source: str, replicate: int, output
 
 
 def _p_yes(token: str, alternatives: list[tuple[str, float]]) -> float | None:
-    """P(yes) at a token; None where it is no answer."""
+    """P(yes) at a token; None where it is no answer, or may yet become a yes of several tokens."""
     yes, no = (sum(math.exp(p) for word, p in alternatives if _spelt(word) is side) for side in (True, False))
-    usable = yes + no > 0 and (yes + no >= 0.1 or _spelt(token) is not None)
+    begun = sum(math.exp(p) for word, p in alternatives if word.strip(_STRIP).lower() in ("y", "ye"))
+    usable = yes + no > 0 and (yes + no >= 0.1 or _spelt(token) is not None) and begun <= 0.01 * (yes + no)
     return yes / (yes + no) if usable else None
 
 

@@ -22,7 +22,9 @@ _OPENING = frozenset("\"'“‘«")
 LEAST_MASS = 0.1
 """A one-token reply whose answers together are less likely than this is no answer."""
 UNTOLD = 0.01
-"""Share of the mass of all numbers that may be one of two: a hundredth of the scale at most."""
+"""Share of the mass of all numbers that may be one of two, a hundredth of the scale at most; or of yes and no that may yet become yes."""
+_BEGUN = frozenset({"y", "ye"})
+"""How a yes of several tokens begins: there are vocabularies with NO and without YES."""
 _JSON_PART = re.compile(r'(?P<key>"(?:[^"\\]|\\.)*")\s*:|"(?:[^"\\]|\\.)*"|[{}\[\]]|[^\s{}\[\],:"]+')
 _BOTH = re.compile(r"(?:yes|no)\W*(?:and|or|/|&|\\)\W*(?:yes|no)\b", re.IGNORECASE)
 
@@ -62,6 +64,7 @@ def _says_none(words: str) -> bool:
 _SPELLINGS = _Memo(_spell)
 _DIGITS = _Memo(_read_digit)
 _ANSWERS = _Memo(_is_answer)
+_BEGINNINGS = _Memo(lambda token: token.strip(_STRIP).lower() in _BEGUN)
 
 
 def spelling(token: str) -> bool | None:
@@ -134,9 +137,11 @@ def stands_in(words: str, text: str) -> bool:
 
 
 def p_yes_at(alternatives: Iterable[tuple[str, float]]) -> float | None:
-    """P(yes) / (P(yes) + P(no)); None where neither has any."""
+    """P(yes) / (P(yes) + P(no)); None where neither has any, or what may yet become yes is more than :data:`UNTOLD` of them."""
+    alternatives = list(alternatives)
     yes, no = yes_no_mass(alternatives)
-    return yes / (yes + no) if yes + no else None
+    begun = sum(exp(logprob) for token, logprob in alternatives if _BEGINNINGS[token])
+    return yes / (yes + no) if yes + no and begun <= UNTOLD * (yes + no) else None
 
 
 def score_masses(alternatives: Iterable[tuple[str, float]], low: int, high: int) -> list[float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from math import log
 from pathlib import Path
 
 import pytest
@@ -148,6 +149,20 @@ async def test_the_explanation_of_samples_is_that_of_one_that_says_the_same() ->
     one = Checklist(questions=QUESTIONS[:1])
     [verdict] = await lab.evaluator(Judging(p_yes="sampled", samples=3, explain="always"), one).judge(EXAMPLES[:1])
     assert (verdict.answer, verdict.explanation) == (True, "why yes")
+
+
+@pytest.mark.parametrize("likely", [{"Y": 0.78, "NO": 0.2}, {"NO": 0.6, "Y": 0.4}])
+async def test_a_yes_whose_beginning_alone_is_a_token_is_asked_for_again(likely: dict[str, float]) -> None:
+    def script(request: Request) -> Reply:
+        if len(request.messages) > 2:
+            return 0.9
+        return Answer(next(iter(likely)), ((next(iter(likely)), tuple((each, log(p)) for each, p in likely.items())),))
+
+    lab = Lab(script)
+    one = Checklist(questions=QUESTIONS[:1])
+    [verdict] = await lab.evaluator(checklist=one).judge(EXAMPLES[:1])
+    assert (verdict.status, verdict.answer, verdict.p_yes) == ("ok", True, pytest.approx(0.9, abs=1e-3))
+    assert "the beginning of a yes was likely too" in lab.model.requests[-1].messages[-1][1]
 
 
 async def test_replicates_are_asked_separately_and_numbered() -> None:

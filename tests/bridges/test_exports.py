@@ -171,6 +171,13 @@ def test_a_verdict_that_cannot_be_had_is_an_error_and_no_score(serve: Any) -> No
         module.judge(output="x")
 
 
+def test_a_yes_of_several_tokens_is_not_left_out() -> None:
+    p_yes = as_module(kept())._p_yes
+    assert p_yes("Y", [("Y", -0.2), ("NO", -1.8)]) is None
+    assert p_yes("NO", [("NO", -0.2), ("Y", -1.8)]) is None
+    assert p_yes("NO", [("NO", -0.2), ("Y", -9.0)]) == 0
+
+
 @pytest.mark.parametrize("message", [{"content": "<think>"}, {"content": None, "reasoning_content": "Yes"}])
 def test_the_first_word_of_the_thinking_is_no_verdict(message: Any, serve: Any) -> None:
     top = [{"token": "Yes", "logprob": -0.1}]

@@ -50,6 +50,14 @@ def test_without_any_mass_there_is_no_probability() -> None:
     assert p_yes_at([("yes", -0.1)]) == 1.0
 
 
+@pytest.mark.parametrize("begun", ["Y", " y", "YE", "▁Y"])
+def test_a_yes_of_several_tokens_is_not_left_out(begun: str) -> None:
+    """As YES is where the vocabulary has NO: what was said would count for nothing, and what was not for all."""
+    assert p_yes_at([(begun, log(0.78)), ("NO", log(0.18))]) is None
+    assert p_yes_at([("NO", log(0.6)), (begun, log(0.4))]) is None
+    assert p_yes_at([("NO", log(0.3)), ("Yes", log(0.6)), (begun, log(0.001))]) == pytest.approx(2 / 3)
+
+
 PAIRS = st.lists(
     st.tuples(st.sampled_from(["yes", " Yes", "no", "No", "the", "a", "b", "c", "d", "e", "f"]), st.floats(-20, 0)),
     max_size=20,
