@@ -350,7 +350,7 @@ def _post(body: dict[str, Any]) -> dict[str, Any]:
             if error.code in (400, 403, 422) and refused is not None:
                 _refused.update(_OPTIONAL[refused])
                 continue
-            if error.code not in (408, 409, 425, 429, 500, 502, 503, 504, 529):
+            if error.code not in (408, 409, 425, 429, 500, 502, 503, 504, *range(520, 526), 529):
                 raise JudgeError(f"The server refused (HTTP {error.code}): {said}") from None
             problem, asks = f"HTTP {error.code}", error.headers.get("Retry-After") or ""
             wait = min(60.0, float(asks)) if asks.isdigit() else wait

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 SHORT_KEY = 7
 """Up to so many characters a key is taken for a word such as ``x``, for a server that wants none, and looked for as a word."""
-RETRY_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+RETRY_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, *range(520, 526), 529})
+"""From 520 on those of Cloudflare, which OpenAI and others stand behind, where it does not reach them for the moment."""
 _OPTIONAL = {
     "response_format": ("response_format",),
     "top_logprobs": ("top_logprobs", "logprobs"),

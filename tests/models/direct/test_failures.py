@@ -128,6 +128,9 @@ async def test_an_answer_that_the_endpoint_could_not_finish_is_none(
         (429, True, False, "HTTP 429: why"),
         (500, True, False, "HTTP 500: why"),
         (503, True, False, "HTTP 503: why"),
+        (520, True, False, "HTTP 520: why"),
+        (524, True, False, "HTTP 524: why"),
+        (525, True, False, "HTTP 525: why"),
     ],
 )
 async def test_each_status_is_told_in_a_sentence(status: int, retry: bool, fatal: bool, said: str) -> None:
