@@ -11,6 +11,7 @@ model's name there. A verdict that cannot be had is a JudgeError, never a score.
 from __future__ import annotations
 
 import hashlib
+import http.client
 import json
 import math
 import os
@@ -354,7 +355,7 @@ def _post(body: dict[str, Any]) -> dict[str, Any]:
                 raise JudgeError(f"The server refused (HTTP {error.code}): {said}") from None
             problem, asks = f"HTTP {error.code}", error.headers.get("Retry-After") or ""
             wait = min(60.0, float(asks)) if asks.isdigit() else wait
-        except (OSError, ValueError, AttributeError, RecursionError) as error:
+        except (OSError, http.client.HTTPException, ValueError, AttributeError, RecursionError) as error:
             problem = str(error)
         attempt += 1
         if attempt < 6:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from askance.evaluation.kept_judge import KeptJudge
 from askance.prompts.checklist import Checklist
 from askance.prompts.errors import InputError
 from askance.prompts.prompt import Prompt
+from askance.testing import FaultyServer
 
 from .conftest import (
     ASKED_OF,
@@ -199,6 +201,18 @@ def test_what_a_server_refuses_by_name_is_left_out(status: int, serve: Any) -> N
     server = serve(script)
     assert 0 <= as_module(kept()).judge(output="x")["score"] <= 1
     assert server.bodies[-1]["max_completion_tokens"] == 1
+
+
+def test_a_reply_that_breaks_off_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = as_module(kept())
+    monkeypatch.setattr(module, "time", SimpleNamespace(sleep=lambda seconds: None))
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    with FaultyServer(with_logprobs, share=0.3, kinds=("half a body",)) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        scores = [module.judge(**texts(row))["score"] for row in ROWS]
+        server.share = 0.0
+        assert scores == [module.judge(**texts(row))["score"] for row in ROWS]
+    assert server.made["half a body"]
 
 
 @pytest.mark.parametrize(
