@@ -36,7 +36,7 @@ def pull(model: RegisteredModel, *, progress: Progress | None = None, fetch: Fet
 
     Raises:
         AskanceError: no source gave the registered bytes (every reason is named), or the disk is full.
-        InputError: ``ASKANCE_MODEL_SOURCE`` names no source this model has.
+        InputError: ``ASKANCE_MODEL_SOURCE`` names no source this model has, or the file is there and cannot be read.
     """
     if (path := pulled(model)) is not None:
         return path
@@ -65,9 +65,16 @@ def pull(model: RegisteredModel, *, progress: Progress | None = None, fetch: Fet
 
 
 def pulled(model: RegisteredModel) -> Path | None:
-    """Return the path of the model's verified file if it is here already; nothing is fetched."""
+    """Return the path of the model's verified file if it is here already; nothing is fetched.
+
+    Raises:
+        InputError: it is here and cannot be read.
+    """
     target = _target(model)
-    there = target.is_file() and target.stat().st_size == model.bytes and file_identity(target) == model.sha256
+    try:
+        there = target.is_file() and target.stat().st_size == model.bytes and file_identity(target) == model.sha256
+    except OSError as error:  # e.g. fetched by somebody else who shares the cache
+        raise InputError(f"The model file {target} cannot be read: {error.strerror or error}.") from None
     return target if there else None
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from askance.models import fetch
-from askance.models.download import pull
+from askance.models.download import pull, pulled
 from askance.models.embedded_models import HubFile, RegisteredModel, Wheels, resolve
 from askance.models.fetch import SourceFailedError, fetch_from_hub
 from askance.models.files import cache_directory, file_identity
@@ -98,6 +98,20 @@ def test_a_model_without_its_stamp_is_hashed_again_but_not_fetched(tmp_path: Pat
     index = FakeIndex()
     assert pull(make_model(), fetch=index) == path
     assert index.asked == [] and stamps[0].exists()
+
+
+def test_a_model_that_somebody_else_fetched_for_himself_alone_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = make_model()
+    path = pull(model, fetch=FakeIndex())
+
+    def refused(path: Path) -> str:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr("askance.models.download.file_identity", refused)
+    for find in (pulled, pull):
+        with pytest.raises(InputError) as caught:
+            find(model)
+        assert str(caught.value) == f"The model file {path} cannot be read: Permission denied."
 
 
 @pytest.mark.parametrize("damaged", [CONTENT[:-1], b"X" + CONTENT[1:]], ids=["shorter", "changed"])
