@@ -203,7 +203,10 @@ class DirectModel:
             text = f"{self.name}: the endpoint refused the key (HTTP {status}: {said}). Check OPENAI_API_KEY."
             return ModelError(text, fatal=True, status=status)
         if status == 404:
-            text = f"{self.name}: the endpoint does not know this model or address (HTTP 404: {said})."
+            text = (
+                f"{self.name}: the endpoint does not know this model or address (HTTP 404: {said}). Check the model's name, and "
+                "--api-base, which ends with /v1 at most servers."
+            )
             return ModelError(text, fatal=True, status=status)
         return ModelError(
             f"{self.name}: HTTP {status}: {said}",

@@ -59,6 +59,15 @@ async def test_replies_that_break_off_are_bought_again_until_one_is_whole() -> N
     assert answer.text == "done"
 
 
+@pytest.mark.parametrize("url", ["", "/v1/chat/completions"])
+async def test_an_address_without_v1_or_with_too_much_is_told_how_it_ends(url: str) -> None:
+    with StandInServer(lambda body: "yes") as server:
+        model = make(server.url.removesuffix("/v1") + url)
+        with pytest.raises(ModelError, match="--api-base, which ends with /v1 at most servers"):
+            await ask(model)
+        await model.close()
+
+
 async def test_a_refusal_in_the_field_of_its_own_is_the_answer() -> None:
     message = {"role": "assistant", "content": None, "refusal": "I cannot help with that."}
     found, _ = await ask_server(lambda body: (200, {"choices": [{"message": message}]}))
