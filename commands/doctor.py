@@ -232,8 +232,13 @@ async def _server(base: str, wanted: Sequence[str]) -> list[Checked]:
     if status in REDIRECTS:
         there = "redirects to another address, where no text is sent"
         return [Checked("models", shown, "broken", f"{there} (HTTP {status})", "correct --api-base or OPENAI_BASE_URL")]
+    if status >= 500:
+        said = f"fails (HTTP {status}), as while it loads a model"
+        return [Checked("models", shown, "broken", said, "wait until it is ready, or look into its log")]
     if not listed:
-        return [Checked("models", shown, "ok", f"answers (HTTP {status}), but does not say which models it has")]
+        said = f"answers (HTTP {status}), but does not say which models it has"
+        ends = None if url.endswith("/v1/models") else "if it knows no model: an address ends with /v1 at most servers"
+        return [Checked("models", shown, "ok", said, ends)]
     lines = [Checked("models", shown, "ok", f"answers and lists {len(listed)} models")]
     for name in wanted:
         if name not in listed:

@@ -29,6 +29,7 @@ from askance.memory.verdict_store import VerdictStore
 from askance.models.base import Answer
 from askance.models.embedded_models import RegisteredModel
 from askance.models.files import remember_identity
+from askance.testing import StandInServer
 
 pytestmark = pytest.mark.usefixtures("sandbox")
 
@@ -86,6 +87,7 @@ def test_a_password_in_the_servers_address_is_refused_and_not_shown() -> None:
         (200, {"data": [{"id": "judge"}]}, ["ok"], "lists 1 models"),
         (401, {}, ["broken"], "refuses the key (HTTP 401)"),
         (404, {}, ["ok"], "does not say which models it has"),
+        (503, {"error": {"message": "Loading model"}}, ["broken"], "fails (HTTP 503)"),
         (200, ["what"], ["ok"], "does not say which models it has"),
     ],
 )
@@ -105,6 +107,13 @@ async def test_what_a_server_says_about_its_models(status: int, body: Any, state
     assert [each.state for each in lines] == states
     assert said in " ".join(each.said for each in lines)
     assert [each.fails for each in lines] == [state == "broken" for state in states]
+
+
+def test_an_address_without_v1_is_told_how_it_ends() -> None:
+    with StandInServer(lambda body: 0.5) as server:
+        [_, there] = check_models(["openai/judge"], api_base=server.url)
+        [_, short] = check_models(["openai/judge"], api_base=server.url.removesuffix("/v1"))
+    assert there.do is None and "ends with /v1" in (short.do or "")
 
 
 def test_the_models_of_a_configuration_are_found_once_each() -> None:
