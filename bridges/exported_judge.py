@@ -240,8 +240,10 @@ def _p_yes(token: str, alternatives: list[tuple[str, float]]) -> float | None:
     """P(yes) at a token; None where it is no answer, or may yet become a yes of several tokens."""
     yes, no = (sum(math.exp(p) for word, p in alternatives if _spelt(word) is side) for side in (True, False))
     begun = sum(math.exp(p) for word, p in alternatives if word.strip(_STRIP).lower() in ("y", "ye"))
-    usable = yes + no > 0 and (yes + no >= 0.1 or _spelt(token) is not None) and begun <= 0.01 * (yes + no)
-    return yes / (yes + no) if usable else None
+    if yes + no <= 0 or (yes + no < 0.1 and _spelt(token) is None):
+        return None
+    p_yes = yes / (yes + no)
+    return p_yes if (yes + begun) / (yes + no + begun) - p_yes <= 0.01 else None
 
 
 def _p_quoted(token: str, alternatives: list[tuple[str, float]], output: str) -> float | None:

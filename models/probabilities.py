@@ -22,7 +22,7 @@ _OPENING = frozenset("\"'“‘«")
 LEAST_MASS = 0.1
 """A one-token reply whose answers together are less likely than this is no answer."""
 UNTOLD = 0.01
-"""Share of the mass of all numbers that may be one of two, a hundredth of the scale at most; or of yes and no that may yet become yes."""
+"""Share of the mass of all numbers that may be one of two, a hundredth of the scale at most; and by how much P(yes) may be higher."""
 _BEGUN = frozenset({"y", "ye"})
 """How a yes of several tokens begins: there are vocabularies with NO and without YES."""
 _JSON_PART = re.compile(r'(?P<key>"(?:[^"\\]|\\.)*")\s*:|"(?:[^"\\]|\\.)*"|[{}\[\]]|[^\s{}\[\],:"]+')
@@ -137,11 +137,14 @@ def stands_in(words: str, text: str) -> bool:
 
 
 def p_yes_at(alternatives: Iterable[tuple[str, float]]) -> float | None:
-    """P(yes) / (P(yes) + P(no)); None where neither has any, or what may yet become yes is more than :data:`UNTOLD` of them."""
+    """P(yes) / (P(yes) + P(no)); None where neither has any, or where what may yet become yes would make more than :data:`UNTOLD` of a difference."""
     alternatives = list(alternatives)
     yes, no = yes_no_mass(alternatives)
+    if not yes + no:
+        return None
     begun = sum(exp(logprob) for token, logprob in alternatives if _BEGINNINGS[token])
-    return yes / (yes + no) if yes + no and begun <= UNTOLD * (yes + no) else None
+    p_yes = yes / (yes + no)
+    return p_yes if (yes + begun) / (yes + no + begun) - p_yes <= UNTOLD else None
 
 
 def score_masses(alternatives: Iterable[tuple[str, float]], low: int, high: int) -> list[float]:
