@@ -52,7 +52,7 @@ class Evaluator:
         """
         if not examples:
             return VerdictColumns()
-        provenance = await self._provenance(examples)
+        provenance = await self.settle(examples)
         draws = self.judging.draws(provenance)
         verdicts = await self._collect(examples, provenance, draws, on_verdicts)
         if draws > 1:
@@ -88,7 +88,7 @@ class Evaluator:
         verdicts = len(examples) * len(self.checklist.questions) * self.judging.repeat
         return estimate_asks(asks, verdicts, self.gateway.store, getattr(self.model, "price", None))
 
-    async def _provenance(self, examples: Sequence[Example]) -> Provenance:
+    async def settle(self, examples: Sequence[Example]) -> Provenance:
         """Where p_yes comes from: settled by the first answer of this model and never changed after."""
         asked = self.judging.p_yes
         expected = self.judging.score_scale is not None

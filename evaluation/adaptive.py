@@ -151,6 +151,9 @@ async def evaluate_adaptively(
     judges = {each: _for_one(evaluator, each) for each in wanted}
     weights = [_weights(evaluator.checklist, wanted, example, heaviest_first=order is None) for example in examples]
 
+    if examples:
+        await judges[next(iter(weights[0]))].settle(examples)  # also where the model answers nothing about the first
+
     async def score_one(place: int) -> tuple[AdaptiveScore, list[Verdict]]:
         return await _one(judges, weights[place], examples[place], tolerance, cuts, soft=soft)
 

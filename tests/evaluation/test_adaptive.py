@@ -104,6 +104,17 @@ async def test_a_missing_answer_gives_no_score_and_no_saving(facts: Any, example
     assert found.saved == sum(8 - each.asked for each in found.scores if each.ended != "missing")
 
 
+async def test_an_example_that_the_model_refuses_is_missing_also_where_it_is_the_first(
+    facts: Any, examples: list[Example]
+) -> None:
+    evaluator, _ = make(
+        facts, lambda request: ModelError("down") if "e000" in request.messages[-1][1] else facts.reply(request)
+    )
+    found = await evaluate_adaptively(evaluator, examples, tolerance=0.05)
+    assert [score.ended for score in found.scores].index("missing") == 0
+    assert found.missing == 1 and {each.p_yes_from for each in found.verdicts} == {None, "logprob"}
+
+
 async def test_what_was_bought_is_not_bought_again(facts: Any, examples: list[Example]) -> None:
     evaluator, model = make(facts)
     await evaluate_adaptively(evaluator, examples, tolerance=0.2)
