@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from ..prompts.verdicts import Verdict
     from .scoring import ExampleScore
 
-_AT_ONCE = 16
 _ROUNDING = 1e-12
 
 Ended = Literal["tolerance", "cuts", "all", "missing"]
@@ -157,7 +156,7 @@ async def evaluate_adaptively(
     async def score_one(place: int) -> tuple[AdaptiveScore, list[Verdict]]:
         return await _one(judges, weights[place], examples[place], tolerance, cuts, soft=soft)
 
-    workers = min(getattr(evaluator.model, "slots", _AT_ONCE), _AT_ONCE)
+    workers = evaluator.gateway.concurrency(evaluator.model)
     found = await all_together(range(len(examples)), score_one, workers, on_examples)
     scores = tuple(score for score, _ in found)
     complete = [place for place, score in enumerate(scores) if score.ended != "missing"]

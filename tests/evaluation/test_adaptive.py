@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -113,6 +114,27 @@ async def test_an_example_that_the_model_refuses_is_missing_also_where_it_is_the
     found = await evaluate_adaptively(evaluator, examples, tolerance=0.05)
     assert [score.ended for score in found.scores].index("missing") == 0
     assert found.missing == 1 and {each.p_yes_from for each in found.verdicts} == {None, "logprob"}
+
+
+async def test_as_many_examples_are_asked_about_at_once_as_calls_may_be_under_way(
+    facts: Any, examples: list[Example]
+) -> None:
+    under_way, most = 0, 0
+
+    class Slow(ScriptedModel):
+        async def answer(self, request: Any) -> Any:
+            nonlocal under_way, most
+            under_way += 1
+            most = max(most, under_way)
+            await asyncio.sleep(0.01)
+            under_way -= 1
+            return await super().answer(request)
+
+    gateway = Gateway(VerdictStore(":memory:"), max_concurrency=24)
+    model = Slow(facts.reply, name="slow", slots=24)
+    evaluator = Evaluator(gateway, model, Prompt("{output} {question}"), weighted(facts))
+    await evaluate_adaptively(evaluator, examples, tolerance=0.2)
+    assert most == 24
 
 
 async def test_what_was_bought_is_not_bought_again(facts: Any, examples: list[Example]) -> None:
