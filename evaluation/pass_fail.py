@@ -266,28 +266,37 @@ def require_at_least(data: Mapping[str, Any], least: float, option: str = "--fai
         option: What it is called, for errors.
 
     Raises:
-        AskanceError: It is below, whatever the examples without a score would have got.
-        CoverageError: That depends on the examples without a score.
+        AskanceError: It is below, whatever the examples without a score, and questions left out, would have given.
+        CoverageError: That depends on these.
     """
     low, high = data["scale"]
     if "pass_rate" in data:
         what = "pass rate"
         values = [None if each["pass"] is None else float(each["pass"]) for each in data["scores"]]
+        ends = [(each, each) for each in values]
     else:
         what = "mean score"
-        values = [
-            None if each["overall"] is None else (each["overall"] - low) / (high - low) for each in data["scores"]
+        rows = [
+            (each["overall"], each.get("low", each["overall"]), each.get("high", each["overall"]))
+            for each in data["scores"]
         ]
+        units = [[None if each is None else (each - low) / (high - low) for each in row] for row in rows]
+        values, ends = [each[0] for each in units], [(each[1], each[2]) for each in units]
     known = [each for each in values if each is not None]
     missing, n = len(values) - len(known), len(values)
     mean = sum(known) / len(known) if known else None
     said = f"The {what} is {mean:.3f} on {len(known)} examples" if mean is not None else f"There is no {what}"
-    worst, best = sum(known) / n, (sum(known) + missing) / n
+    worst = sum(0.0 if None in each else min(each) for each in ends) / n
+    best = sum(1.0 if None in each else max(each) for each in ends) / n
     if worst >= least - 1e-9:
         return f"{said}, not below {option} {least:g}."
     if best < least - 1e-9:
         raise AskanceError(f"{said}, below {option} {least:g}.")
+    why, whole, what_to_do = "questions were left out", "all of them", "Leave out --stop-within, or give a smaller one."
+    if missing:
+        why, whole = f"{missing} of {n} have no score", "them"
+        what_to_do = "Run the command again to ask for the missing verdicts."
     raise CoverageError(
-        f"{said}, but {missing} of {n} have no score: with them it would be between {worst:.3f} and {best:.3f}, so whether "
-        f"it is below {option} {least:g} is not known. Run the command again to ask for the missing verdicts."
+        f"{said}, but {why}: with {whole} it would be between {worst:.3f} and {best:.3f}, so whether "
+        f"it is below {option} {least:g} is not known. {what_to_do}"
     )

@@ -63,6 +63,26 @@ def test_the_build_fails_under_the_pass_rate_and_not_above(answers: Answers) -> 
     assert answers.judge("--fail-under", "0.75", "--scale", "1", "5")[0] == 0
 
 
+def test_a_mean_score_that_questions_left_out_could_still_put_on_the_other_side_settles_no_build(
+    answers: Answers,
+) -> None:
+    questions = [Question(id="right", text="Is it right?", weight=9), Question(id="kind", text="Is it kind?")]
+    Path("checklist.yaml").write_text(dump_checklist(Checklist(task="Answer.", questions=questions)), encoding="utf-8")
+    answers.write(*[RIGHT] * 4)
+    code, _, err = answers.judge("--stop-within", "0.05", "--fail-under", "0.85")
+    assert code == 4, "of all questions it may be 0.81"
+    assert (
+        "The mean score is 0.860 on 4 examples, but questions were left out: with all of them it would be between"
+        in err
+    )
+    assert (
+        "between 0.810 and 0.910, so whether it is below --fail-under 0.85 is not known. Leave out --stop-within" in err
+    )
+    for reversed_scale in ((), ("--scale", "5", "1")):
+        assert answers.judge("--stop-within", "0.05", "--fail-under", "0.8", *reversed_scale)[0] == 0
+        assert answers.judge("--stop-within", "0.05", "--fail-under", "0.92", *reversed_scale)[0] == 1
+
+
 def test_missing_verdicts_neither_pass_nor_fail_a_build(answers: Answers) -> None:
     answers.write(*[RIGHT] * 8, WRONG, SILENCE)
     code, _, err = answers.judge("--pass-threshold", "0.5", "--fail-under", "0.85")
