@@ -341,8 +341,7 @@ class KeptJudge:
             calibration = self.calibration.model_dump(mode="json", exclude_none=True)
             parts.append("# Applied to its verdicts.\n" + dump_texts({"calibration": calibration}))
         if self.threshold is not None:
-            dimensions = () if self.threshold_of == ("overall",) else self.threshold_of
-            of = f"threshold_of: {json.dumps(list(dimensions))}\n" if dimensions else ""
+            of = "" if self.threshold_of == ("overall",) else dump_texts({"threshold_of": list(self.threshold_of)})
             parts.append(f"# An output passes from this score on.\nthreshold: {self.threshold}\n{of}")
         if self.figures is not None:
             says = "# What it was accepted on: agreement of its scores, with 95% intervals.\n"

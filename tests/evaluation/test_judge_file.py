@@ -94,6 +94,13 @@ def test_everything_comes_back_as_it_was_and_is_written_the_same_again(tmp_path:
     assert read.to_yaml() == judge.to_yaml()
 
 
+def test_a_threshold_of_dimensions_in_any_script_comes_back() -> None:
+    questions = [Question(id=name, text="Is it?", dimension=name) for name in ("tone 🙂", "ünïcode", "no")]
+    judge = a_judge(checklist=Checklist(questions=questions), calibration=None, threshold=0.6)
+    judge = KeptJudge(**{**vars(judge), "origins": {}, "threshold_of": ("tone 🙂", "ünïcode", "no")})
+    assert parse_judge(judge.to_yaml(), "j") == judge
+
+
 def test_a_person_reads_it_with_pleasure() -> None:
     text = a_judge().to_yaml()
     assert "prompt: |\n  Judge well.\n  Say yes or no.\n" in text
