@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ..agents.evaluator import Evaluator
 from ..memory.run_directory import JUDGE_FILE
-from ..models.settings import parse_options
+from ..models.settings import idle_settings, parse_options
 from ..prompts.checklist import Checklist, GoodAnswer, Sees, dump_checklist, dump_texts
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.prompt import Prompt
@@ -261,11 +261,12 @@ class KeptJudge:
         return None if self.prompt.shown is None else self.prompt.shown.record
 
     def with_options(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """The judge's settings with those that are given; these win."""
+        """The judge's settings with those that are given; these win, and what they leave without use of the judge's is left out."""
         merged = {**self.settings, **options}
-        if merged.get("scores") != "expected" and "score_scale" not in options:
-            merged.pop("score_scale", None)
-        return merged
+        idle = idle_settings(EvaluateOptions, merged).keys() - idle_settings(EvaluateOptions, self.settings).keys()
+        if merged.get("scores") != "expected":
+            idle.add("score_scale")
+        return {name: value for name, value in merged.items() if name in options or name not in idle}
 
     def calibration_of(self, model: str | Model | None) -> Calibration | None:
         """Its calibration, unless another model is asked, whose verdicts it does not fit."""

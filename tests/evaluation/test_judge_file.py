@@ -291,6 +291,16 @@ def test_using_it_otherwise_than_it_was_measured_is_said(world: Any, tmp_path: P
     assert "its figures were measured without that" in said
 
 
+@pytest.mark.parametrize("given", [{"p_yes": "hard"}, {"p_yes": "logprob"}, {"scores": "expected"}])
+def test_what_of_its_settings_has_no_use_beside_those_given_is_left_out(given: Any, world: Any, caplog: Any) -> None:
+    judge = a_judge(calibration=None, settings={"p_yes": "sampled", "samples": 3})
+    judge.prepare(world.rows, None, given)
+    (name, value), *_ = given.items()
+    assert f"{name} {value} in place of" in caplog.text and "samples 1 in place of 3" in caplog.text
+    with pytest.raises(InputError, match="samples: "):
+        judge.prepare(world.rows, None, {**given, "samples": 4})
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
