@@ -154,7 +154,7 @@ def score_examples(
     places = {question.id: place for place, question in enumerate(checklist.questions)}
     sections: list[str | None] = [None, *checklist.section_weights]
     tables = {section: _weights_by_dimension(checklist, section) for section in sections}
-    names = [name for name in checklist.dimensions if any(name in table for _, table in tables.values())]
+    names = scored_dimensions(checklist)
     mine = [checklist.section_of(each) for each in column(examples, "metadata")] if len(tables) > 1 else None
     found = np.full((1 + len(names), len(examples)), np.nan)
     for section, (weights, by_dimension) in tables.items():
@@ -162,6 +162,12 @@ def score_examples(
         for row, wanted in enumerate([weights, *(by_dimension.get(name, {}) for name in names)]):
             found[row, rows] = _weighted(means[rows], {places[each]: weight for each, weight in wanted.items()})
     return TabledScores(list(column(examples, "id")), names, found)
+
+
+def scored_dimensions(checklist: Checklist) -> list[str]:
+    """The dimensions with a question that weighs more than 0, in a section or elsewhere; the others have no score."""
+    tables = [_weights_by_dimension(checklist, section)[1] for section in (None, *checklist.section_weights)]
+    return [name for name in checklist.dimensions if any(name in table for table in tables)]
 
 
 def _question_means(
@@ -364,7 +370,7 @@ class Targets:
 
 
 def human_targets(examples: Sequence[Example], checklist: Checklist, scale: Scale | None = None) -> Targets:
-    """Human scores on the dimensions of the checklist, mapped to [0, 1].
+    """Human scores on the dimensions of the checklist that have a score, mapped to [0, 1].
 
     A rated dimension ``overall`` belongs to the score over all questions. People's answers to single questions are no
     scores of a dimension. Labels are on the scale from 0 to 1, whatever ``scale`` says. Without one, scores that are all the
@@ -374,22 +380,28 @@ def human_targets(examples: Sequence[Example], checklist: Checklist, scale: Scal
         InputError: The checklist asks about no dimension that people rated, or a score is outside the scale.
     """
     rated = human_dimensions(examples, checklist)
-    dimensions = tuple(each for each in rated if each in checklist.dimensions)
+    asked = scored_dimensions(checklist)
+    dimensions = tuple(each for each in rated if each in asked)
     if not dimensions and "overall" in rated:
         dimensions = ("overall",)
     if not dimensions:
-        have = ", ".join(checklist.dimensions)
+        have = ", ".join(asked)
         if not rated and (answered := answered_questions(examples, checklist)):
             raise InputError(
                 f"People answered single questions ({', '.join(answered)}) and rated no dimension; the checklist asks "
                 f"about {have}. Give examples a score or label on one of these, or on 'overall'."
             )
         if not rated:
-            like = f'"human": {{"{checklist.dimensions[0]}": 4}}'
+            like = f'"human": {{"{asked[0]}": 4}}'
             raise InputError(
                 f"No example has a human score. Give each its own as {like}; the checklist asks about {have}."
             )
-        guess = next((hint for each in checklist.dimensions if (hint := did_you_mean(each, rated))), "")
+        if unweighed := [each for each in rated if each in checklist.dimensions]:
+            raise InputError(
+                f"Every question on {' and '.join(unweighed)}, which people rated, weighs 0, so there is no score to compare with "
+                f"theirs. Give one a weight, or people's scores on what else is asked about: {have}."
+            )
+        guess = next((hint for each in asked if (hint := did_you_mean(each, rated))), "")
         raise InputError(
             f"The checklist's dimensions ({have}) and the rated ones ({', '.join(rated) or 'none'}) have none in "
             f"common, so there is nothing to correlate with.{guess}"
@@ -405,7 +417,7 @@ def human_targets(examples: Sequence[Example], checklist: Checklist, scale: Scal
 
 def source_targets(checklist: Checklist, scores: Sequence[ExampleScore]) -> Targets:
     """The source judge's own scores."""
-    dimensions = tuple(checklist.dimensions)
+    dimensions = tuple(scored_dimensions(checklist))
     return Targets("source", dimensions, {each.example: dict(each.dimensions) for each in scores})
 
 

@@ -130,3 +130,18 @@ def test_a_name_that_is_a_dimension_and_a_question_means_the_dimension() -> None
         questions=[Question(id="tone", text="?", dimension="quality"), Question(id="b", text="?", dimension="tone")]
     )
     assert human_targets(rated({"tone": True}), both).dimensions == ("tone",)
+
+
+def test_a_dimension_whose_questions_all_weigh_0_takes_no_score_from_the_others() -> None:
+    three = checklist("fluency", "tone", "wit")
+    weights = {"fluency": 1.0, "tone": 0.0, "wit": 0.0}
+    questions = [each.model_copy(update={"weight": weights[each.id]}) for each in three.questions]
+    some = Checklist(questions=questions, section_weights={"letters": {"fluency": 1.0, "tone": 0.0, "wit": 2.0}})
+    examples = rated({"fluency": 1, "tone": 5, "wit": 1}, {"fluency": 5, "tone": 1, "wit": 5})
+    targets = human_targets(examples, some)
+    assert targets.dimensions == ("fluency", "wit") and targets.overall("e0") == 0
+    assert human_targets(rated({"overall": 1, "tone": 5}, {"overall": 5, "tone": 1}), some).dimensions == ("overall",)
+    with pytest.raises(InputError, match=r"Every question on tone, which people rated, weighs 0.*asked about: fluency"):
+        human_targets(rated({"tone": 5}, {"tone": 1}), some)
+    theirs = source_targets(some, [score(0.5, fluency=0.5, wit=0.25)])
+    assert theirs.dimensions == ("fluency", "wit") and theirs.overall("e0") == 0.375
