@@ -22,7 +22,7 @@ import numpy as np
 from ..agents.buying import all_together
 from ..prompts.errors import InputError
 from ..stats.pass_fail import passes
-from .scoring import complete_mean, worth
+from .scoring import WHOLE, complete_mean, worth
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -105,7 +105,11 @@ class AdaptiveEvaluation:
         whole = {name for name, ids in needed.items() if all(ids <= there for there in asked.values())}
         known = []
         for score, told in zip(scores, self.scores, strict=True):
-            dimensions = {name: value for name, value in score.dimensions.items() if name in whole}
+            dimensions = {
+                name: value if name in whole else None
+                for name, value in score.dimensions.items()
+                if name in whole or WHOLE in score.dimensions  # which would be taken for the score over all questions
+            }
             if len(score.dimensions) == 1:
                 dimensions = dict.fromkeys(score.dimensions, told.score)
             known.append(replace(score, overall=told.score, dimensions=dimensions))

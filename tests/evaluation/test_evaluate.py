@@ -251,6 +251,17 @@ def test_questions_that_cannot_change_a_score_by_more_than_is_allowed_are_not_as
     assert set(found.means()) == {"a", "overall"}
 
 
+def test_a_dimension_called_overall_that_was_left_out_is_not_taken_for_the_score_over_all_questions() -> None:
+    heavy = Question(id="q0", text="0?", dimension="tone", weight=9.0)
+    two = Checklist(questions=(heavy, Question(id="q1", text="1?", dimension="overall")))
+    data = [row | {"human": {"overall": k, "tone": k % 2}} for k, row in enumerate(rows())]
+    found = askance.evaluate(data, checklist=two, model=judge(), no_cache=True, stop_within=0.1)
+    assert {verdict.question for verdict in found.verdicts} == {"q0"}
+    assert {each.dimension: each.pooled.spearman.n for each in found.agreement} == {"overall": 0, "tone": 8}
+    means = found.means()
+    assert means["overall"] is None and means["all questions"] is not None
+
+
 def test_on_a_scale_whose_best_is_its_lowest_end_the_range_ascends_and_no_error_is_negative() -> None:
     given = {"checklist": four(), "model": judge(), "no_cache": True, "stop_within": 0.25}
     grades, plain = (askance.evaluate(rows(), scale=scale, **given) for scale in ((6, 1), (0, 1)))
