@@ -437,11 +437,12 @@ def _unit(example: str, human: Mapping[str, Ratings], dimension: str, scale: Sca
     if score is None or scale is None:
         return None
     low, high = scale
-    if not low <= score <= high:
-        raise InputError(
-            f"Example '{example}': the human score {score:g} on '{dimension}' is outside the scale "
-            f"{low:g} to {high:g} (--human-scale)."
-        )
+    for rating in human[dimension]:
+        if not low <= rating <= high:
+            raise InputError(
+                f"Example '{example}': the human score {rating:g} on '{dimension}' is outside the scale "
+                f"{low:g} to {high:g} (--human-scale)."
+            )
     return (score - low) / (high - low)
 
 

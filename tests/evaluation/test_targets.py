@@ -33,6 +33,8 @@ def test_a_given_scale_is_used_and_scores_outside_it_are_named() -> None:
     assert targets.overall("e0") == 0.25
     with pytest.raises(InputError, match=r"'e1'.*score 6 on 'fluency' is outside the scale 1 to 5"):
         human_targets(rated({"fluency": 2}, {"fluency": 6}), checklist("fluency"), (1, 5))
+    with pytest.raises(InputError, match=r"'e1'.*score 50 on 'fluency' is outside the scale 1 to 5"):
+        human_targets(rated({"fluency": 2}, {"fluency": [50, -46, 4]}), checklist("fluency"), (1, 5))
 
 
 @pytest.mark.parametrize("rating", [0.1, 0.7, 3.3])
