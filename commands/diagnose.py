@@ -28,7 +28,7 @@ from .output import check_output, echo_estimate, tell_judged
 @click.option("--verdicts", default=None, help="Verdicts file of `askance evaluate -o`; then nothing is bought.")
 @click.option("-o", "--output", default=None, help="Write the verdicts to this file: JSONL, or Parquet.")
 @buying_options
-@settings_options(DiagnoseOptions)
+@settings_options(DiagnoseOptions, without=("weights", "human_scale"))
 def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **given: Any) -> None:
     """Say which questions of a checklist are worth asking of DATA (JSONL or CSV).
 

@@ -20,7 +20,7 @@ from ..stats.phi import PhiMatrix, phi_matrix, relatedness
 from ..stats.resampling import Statistic
 from ..stats.spearman_interval import TestedSpearman, spearman_intervals
 from .diagnosis import Diagnosis, GroupDiagnosis, QuestionDiagnosis
-from .evaluate import EvaluationJob, load_inputs, weighted
+from .evaluate import EvaluationJob, load_inputs
 from .findings import by_likeness, findings
 from .options import DiagnoseOptions, EvaluateOptions
 from .verdict_table import Cells, VerdictTable, given_verdicts, only_judge, tabulate
@@ -250,7 +250,7 @@ def _of_given(
     """From verdicts that are there: those on the examples that ``limit`` leaves, by one judge."""
     whole = load_examples(data, fields=settings.field, labels=settings.labels)
     examples = whole[: settings.limit]
-    questions = weighted(load_checklist(checklist), examples, settings)
+    questions = load_checklist(checklist)
     given = given_verdicts(verdicts, whole, questions, model, prompt)
     if len(examples) < len(whole):
         given = given.only(given.places("example", column(examples, "id")) >= 0)

@@ -323,7 +323,11 @@ class DiagnoseOptions(JudgeOptions, Where):
 
     pairs: int = Field(5, ge=0, description="Pairs of questions to name as the least related and the most alike.")
 
-    idle: ClassVar[tuple[Idle, ...]] = (Idle(("mode", "scores", *_ASKING), beside("verdicts"), _ASKED),)
+    idle: ClassVar[tuple[Idle, ...]] = (
+        Idle(("weights",), lambda _: True, "questions are looked at one by one, and no score is made of them"),
+        Idle(("human_scale",), lambda _: True, "people's scores are compared by their ranks"),
+        Idle(("mode", "scores", *_ASKING), beside("verdicts"), _ASKED),
+    )
 
 
 class SelectOptions(JudgeOptions, Where):
