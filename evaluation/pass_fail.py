@@ -270,24 +270,30 @@ def require_at_least(data: Mapping[str, Any], least: float, option: str = "--fai
         CoverageError: That depends on these.
     """
     low, high = data["scale"]
+
+    def unit(score: float) -> float:
+        return (score - low) / (high - low)
+
     if "pass_rate" in data:
         what = "pass rate"
         values = [None if each["pass"] is None else float(each["pass"]) for each in data["scores"]]
-        ends = [(each, each) for each in values]
+        ends = [(0.0, 1.0) if each is None else (each, each) for each in values]
     else:
         what = "mean score"
-        rows = [
-            (each["overall"], each.get("low", each["overall"]), each.get("high", each["overall"]))
-            for each in data["scores"]
+        values = [None if each["overall"] is None else unit(each["overall"]) for each in data["scores"]]
+        ends = [
+            (unit(each["low"]), unit(each["high"]))
+            if "low" in each
+            else (0.0, 1.0)
+            if value is None
+            else (value, value)
+            for each, value in zip(data["scores"], values, strict=True)
         ]
-        units = [[None if each is None else (each - low) / (high - low) for each in row] for row in rows]
-        values, ends = [each[0] for each in units], [(each[1], each[2]) for each in units]
     known = [each for each in values if each is not None]
     missing, n = len(values) - len(known), len(values)
     mean = sum(known) / len(known) if known else None
     said = f"The {what} is {mean:.3f} on {len(known)} examples" if mean is not None else f"There is no {what}"
-    worst = sum(0.0 if None in each else min(each) for each in ends) / n
-    best = sum(1.0 if None in each else max(each) for each in ends) / n
+    worst, best = sum(map(min, ends)) / n, sum(map(max, ends)) / n
     if worst >= least - 1e-9:
         return f"{said}, not below {option} {least:g}."
     if best < least - 1e-9:
