@@ -272,7 +272,7 @@ def require_at_least(data: Mapping[str, Any], least: float, option: str = "--fai
     low, high = data["scale"]
 
     def unit(score: float) -> float:
-        return (score - low) / (high - low)
+        return float((score - low) / (high - low))
 
     if "pass_rate" in data:
         what = "pass rate"
