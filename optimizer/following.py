@@ -11,7 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from ..memory.journal import JournalTail, has_ended
 from ..memory.run_directory import RunDirectory
@@ -19,9 +19,11 @@ from ..prompts.errors import AskanceError, InputError
 from ..prompts.lessons import Lesson
 from . import events
 from .events import Event
+from .phrasings.wordings import QuestionWordings
 
 DOING = {
     "split": "judging with the starting prompt",
+    "wordings": "wording questions",
     "disagreements": "asking for reasons",
     "reasons": "drawing lessons",
     "requirement": "judging validation examples",
@@ -210,7 +212,10 @@ def sentence_of(row: Mapping[str, Any]) -> str | None:
 
 
 def _value(name: str, value: Any) -> Any:
-    """A field as sentences read it: a lesson is one again, other records have their fields as attributes."""
+    """A field as sentences read it: a lesson is one again, and so is what became of wordings; other records have their fields as
+    attributes."""
     if name == "lesson":
         return Lesson.model_validate(value)
+    if name == "result" and "tried" in value:
+        return TypeAdapter(QuestionWordings).validate_python(value)
     return SimpleNamespace(**value) if isinstance(value, dict) and name in ("result", "gain") else value

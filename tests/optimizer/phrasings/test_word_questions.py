@@ -15,6 +15,7 @@ import pytest
 import askance
 from askance.memory.journal import read_events
 from askance.models.base import ModelError, Request
+from askance.optimizer.following import DOING, KINDS, sentence_of
 from askance.optimizer.job import split_examples
 from askance.optimizer.modes import migrate
 from askance.prompts.checklist import Checklist, Question
@@ -216,6 +217,14 @@ def test_wordings_are_tried_on_development_alone_and_the_half_that_is_worse_on_f
         n for n, (_, r) in enumerate(hearing.asked) if test & set(re.findall(r"\[(e\d+)\]", str(r.messages)))
     )
     assert not [n for n, (_, r) in enumerate(hearing.asked) if SAYS in str(r.messages) and n > first_test]
+
+
+def test_who_follows_the_run_is_told_what_becomes_of_each_question(done: askance.RunResult) -> None:
+    events = [each for each in read_events(done.directory / "journal.jsonl") if each["event"] == "wordings"]
+    told = [sentence_of(each) or "" for each in events]
+    assert told[0].startswith(f"question refund is to be asked as '{GIVES}' (yes = fault): rank correlation")
+    assert told[2].startswith("question there stays as it is: the source answers ")
+    assert set(KINDS) - {"began", "written", "phase", "measured", "advanced"} == set(DOING)
 
 
 def test_no_request_is_made_twice_and_judging_the_final_checklist_costs_nothing_for_what_stays(
