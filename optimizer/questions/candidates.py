@@ -240,7 +240,7 @@ def agreeing(
         if each in logits
     }
     left = tuple(each for each in candidate.sources if bad.get(each, least) >= least)
-    if not left:
+    if not any(each in bad for each in left):
         return candidate
     out = [each for each in candidate.sources if each not in left]
     kept, gone = ({text for name in some for text in remarks.get(name, ())} for some in (left, out))

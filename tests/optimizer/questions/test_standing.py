@@ -70,3 +70,14 @@ def test_a_question_names_the_comments_that_speak_of_what_it_finds_wrong() -> No
     assert nothing.sources == ("p0", "p3"), "p2 is as accepted ones are"
     none = agreeing(Candidate(asked.text, "overall", "comment", ("p1",), ("meh",)), "no", logits, FINE, remarks)
     assert none.sources == ("p1",) and none.comments == ("meh",)
+
+
+def test_a_source_without_an_answer_is_not_all_that_is_left_of_what_says_something() -> None:
+    asked = Candidate(
+        "Is there a number?", "overall", "comment", ("p0", "p1", "p2"), ("no dose!", "where to ring?", "meh")
+    )
+    logits = {name: -value for name, value in said(0.0, 1.3, -0.4).items() if name != "p0"}
+    found = standing(logits, asked.sources, FINE, POOR)
+    assert found is not None and not found.was_said and found.good == "no" and not found.is_chance
+    left = agreeing(asked, found.good, logits, FINE, {})
+    assert left == asked and standing(logits, left.sources, FINE, POOR) is not None
