@@ -191,6 +191,7 @@ class RunRecord(ResultPart):
         if self.changed:
             return "judge" if self.learned or self.best.checklist or self.best.examples else "prompt"
         tried = self.questions or self.finish_reason in ("no_evidence", "examples_tried")
+        tried = tried or (self.finish_reason == "max_iterations" and self.why_no_questions and not self.lessons)
         return "judge" if tried or self.best.examples else "prompt"
 
     @property

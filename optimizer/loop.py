@@ -129,6 +129,8 @@ class Loop:
             return best, "examples_tried"
         # a calibration belongs to the prompt, so that no edit can be tried where the verdicts are read by one
         if self._learner is not None and (is_calibrated or update == "questions"):
+            if self._learner.has_more:
+                return best, "max_iterations"
             return best, self._nothing_left("no_evidence", iteration)
         return await self._edit(best, seen, iteration)
 

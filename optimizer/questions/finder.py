@@ -44,6 +44,10 @@ class Proposer(Protocol):
         """What was read so far, here and in earlier runs, as under ``read`` in ``result.json``."""
         ...
 
+    def has_more(self, best: Draft, rejected: Mapping[str, Sequence[str]]) -> bool:
+        """Whether more rounds would read what these have not; the judge and the examples as of :meth:`propose`."""
+        ...
+
 
 @dataclass
 class Finder:
@@ -67,6 +71,8 @@ class Finder:
     """Has found questions from other examples of the same run: the same question has the same id, another one another."""
     found: dict[str, Candidate] = field(default_factory=dict, init=False)
     """The candidates by their ids."""
+    has_more: bool = field(default=False, init=False)
+    """Whether some evidence was not read for want of rounds."""
     _spared: set[str] = field(default_factory=set, init=False)
     """Dimensions on which a later proposer was not needed."""
 
@@ -90,6 +96,7 @@ class Finder:
                 self.found |= new
                 if not new:
                     break
+            self.has_more |= proposer.has_more(best, rejected)
         return self.found
 
     @property

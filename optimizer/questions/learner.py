@@ -169,6 +169,11 @@ class QuestionLearner:
         return CrossedFold(tested, before, told.scores, after)
 
     @property
+    def has_more(self) -> bool:
+        """Whether more iterations would read what this run has not."""
+        return self.finder.has_more or self.mirror.has_more
+
+    @property
     def read(self) -> dict[str, Any]:
         """As under ``read`` in ``result.json``.
 

@@ -83,6 +83,10 @@ class CommentProposer:
         read = {(name, text) for (text, _), names in self.done.items() for name in names}
         return {"comments": sorted({*self.before, *read})}
 
+    def has_more(self, best: Draft, rejected: Mapping[str, Sequence[str]]) -> bool:
+        """Whether comments are left, or were read alone; see :class:`~.finder.Proposer`."""
+        return bool(self._new(best.questions, rejected)) or (self.beside is None and bool(self.done))
+
     async def _alone(self, text: str) -> list[str]:
         return await self._widened(self.reader.questions(text), text)
 
@@ -191,6 +195,10 @@ class KindProposer:
     def read(self) -> dict[str, Any]:
         """The dimensions that are done; see :class:`~.finder.Proposer`."""
         return {"contrasted": sorted({*self.before, *self._done})}
+
+    def has_more(self, best: Draft, rejected: Mapping[str, Sequence[str]]) -> bool:
+        """Never, as one round is all; see :class:`~.finder.Proposer`."""
+        return False
 
     def _telling(self, poor: Sequence[str], fine: Sequence[str]) -> list[str]:
         """The questions that came from one side more than from the other, those first that did so most."""

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import askance
+from askance.evaluation.progress import watching
 from askance.memory.journal import read_events
+from askance.memory.run_directory import RunDirectory
 from askance.models.base import Request
+from askance.optimizer.runner import take_up
+from askance.runs import run_and_report
 
 from .conftest import DEAF, RULES, TWIN, Desk, Killed
 
@@ -235,3 +240,40 @@ def test_a_question_that_comes_of_opposite_remarks_names_those_on_its_side(
     )
     said = {row["id"]: row["comment"] for row in rows if row.get("comment")}
     assert set(found["comments"]) == {said[each] for each in found["sources"]}
+
+
+class Wordy(Desk):
+    """No two comments are in the same words."""
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        rows = super().rows
+        said = [each for each in rows if each["human"]["overall"] == "fail" and "comment" in each]
+        return [each | ({"comment": f"{each['comment']} ({each['id']})"} if each in said else {}) for each in rows]
+
+    def questions_for(self, comment: str) -> str:
+        return super().questions_for(comment.rpartition(" (")[0])
+
+
+def test_a_run_that_had_too_few_rounds_for_all_comments_says_so_and_goes_on_with_more(tmp_path: Path) -> None:
+    few = {"max_questions": 1, "max_iterations": 1}
+    done = Wordy(60).align(tmp_path / "run", **few)
+    assert done.finish_reason == "max_iterations" and done.record.thing == "judge"
+    whole = Wordy(60).align(tmp_path / "whole", **few | {"max_iterations": 4})
+    assert whole.finish_reason == "no_evidence"
+    assert len(whole.record.read.comments) > len(done.record.read.comments)
+    job = replace(take_up(RunDirectory(tmp_path / "run"), {"max_iterations": 4}), models={"model": Wordy(60).model()})
+    with watching(None, False) as watcher:
+        longer = run_and_report(job, tmp_path / "run", watcher)
+    for name in ("questions", "best", "gain", "finish_reason", "read"):
+        assert longer.result[name] == whole.result[name], name
+
+
+def test_comments_that_came_to_nothing_alone_are_read_beside_their_outputs_with_more_iterations(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(desk, "questions_for", lambda comment: "none")
+    done = desk.align(tmp_path / "run", max_iterations=1).record
+    assert done.finish_reason == "max_iterations" and done.thing == "judge" and not done.questions
+    assert "came to no usable question" in done.why_unchanged
+    assert take_up(RunDirectory(tmp_path / "run"), {"max_iterations": 2}).options.max_iterations == 2
