@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ...evaluation.calibration_fit import FEWEST_ACCEPTED
@@ -145,4 +146,10 @@ def _worth(
     # read before it is left out: the others are read beside it
     read = verdicts if draft.calibration is None else draft.calibration.apply(verdicts)
     without = score_examples(examples, checklist, [each for each in read if each.question != question], soft=soft)
+    if unasked := dict.fromkeys({*draft.questions.dimensions} - {*checklist.dimensions}, 0.5):
+        # a judge that asks nothing about a dimension says the same of every output
+        without = [
+            replace(each, overall=each.overall if left else 0.5, dimensions={**each.dimensions, **unasked})
+            for each in without
+        ]
     return yardstick.difference(without, score_examples(examples, draft.questions, read, soft=soft), examples)

@@ -17,6 +17,7 @@ from askance.memory.run_directory import RunDirectory
 from askance.models.base import Request
 from askance.optimizer.runner import take_up
 from askance.runs import run_and_report
+from tests.worlds import share
 
 from .conftest import DEAF, RULES, TWIN, Desk, Killed
 
@@ -277,3 +278,19 @@ def test_comments_that_came_to_nothing_alone_are_read_beside_their_outputs_with_
     assert done.finish_reason == "max_iterations" and done.thing == "judge" and not done.questions
     assert "came to no usable question" in done.why_unchanged
     assert take_up(RunDirectory(tmp_path / "run"), {"max_iterations": 2}).options.max_iterations == 2
+
+
+class OneRule(Desk):
+    """Only prices are forbidden, and whoever commented said so."""
+
+    def broken(self, example: str) -> list[str]:
+        return ["price"] if share("broken", example) < 0.4 else []
+
+
+def test_the_only_question_that_is_left_is_worth_what_the_judge_is(tmp_path: Path) -> None:
+    done = OneRule().align(tmp_path / "run").record
+    (only,) = done.learned
+    assert [each.what for each in done.revised_questions] == ["dropped"]
+    assert done.best.test is not None and only.worth.test is not None
+    assert only.worth.test.value == pytest.approx(done.best.test.spearman)
+    assert only.worth.test.n == 48 and (only.worth.test.low or 0) > 0.4
