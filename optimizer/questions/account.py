@@ -17,7 +17,7 @@ from ...prompts.verdicts import Verdict
 from ...stats.differences import Difference, difference_dict
 from ..subject import Draft, Observation, Outcome
 from ..yardsticks import Yardstick
-from .choice import Learned, sides_of
+from .choice import Chooser, Learned, sides_of
 from .learner import QuestionLearner
 
 
@@ -94,7 +94,7 @@ def why_no_questions(learner: QuestionLearner, examples: Sequence[Example], fini
     """Why none was proposed, as in "None, as …"; None where some were.
 
     Args:
-        learner: What it saw: its development examples.
+        learner: What it saw: the development examples, and those of validation where they teach too.
         examples: All examples of the run.
         finish_reason: Why the run ended; where it was not to learn, there is nothing to say.
     """
@@ -102,30 +102,39 @@ def why_no_questions(learner: QuestionLearner, examples: Sequence[Example], fini
         return None
     if not any(each.comment for each in examples):
         return "no example has a comment, and what the outputs do came to no usable question"
-    wanted, examples_read = learner.finder.chooser.targets.wanted, learner.finder.chooser.examples
-    sides = [
-        sides_of({each.id: wanted[each.id].get(name) for each in examples_read})
-        for name in learner.finder.chooser.targets.dimensions
-    ]
-    able = learner.finder.chooser.sides().values()
-    if not able:
-        most = max((len(fine) for fine, _ in sides), default=0)
-        are = "is" if most == 1 else "are"
-        few = (
-            f"only {count(most, 'development example')} {are} accepted"
-            if most < FEWEST_ACCEPTED
-            else "people like all development examples alike"
-        )
-        return f"{few}, and comments are read of rejected outputs, held against accepted ones"
-    rejected = {each for _, poor in able for each in poor}
-    remarks = {one_line(one.text) for each in examples_read if each.id in rejected for one in each.comment}
+    halves = {"development": learner.finder.chooser} | (
+        {"validation": learner.mirror.chooser} if learner.crossed else {}
+    )
+    half, remarks = next(((name, found) for name, each in halves.items() if (found := _remarks(each))), ("", set()))
+    if not remarks and not learner.finder.chooser.sides():
+        return f"{_few(learner.finder.chooser)}, and comments are read of rejected outputs, held against accepted ones"
     if not remarks:
         return "none of the comments is on a rejected development example"
     if finish_reason in CAPS:
         return "the run ended before it had tried any question"
     one = len(remarks) == 1
     which = "the one comment" if one else f"all {len(remarks)} different comments"
-    return f"{which} on rejected development examples came to no usable question"
+    return f"{which} on rejected {half} examples came to no usable question"
+
+
+def _remarks(chooser: Chooser) -> set[str]:
+    """The different comments on rejected examples; none where nothing can be learned of these."""
+    rejected = {each for _, poor in chooser.sides().values() for each in poor}
+    return {one_line(one.text) for each in chooser.examples if each.id in rejected for one in each.comment}
+
+
+def _few(chooser: Chooser) -> str:
+    """Why nothing can be learned of the development examples."""
+    wanted = chooser.targets.wanted
+    sides = [
+        sides_of({each.id: wanted[each.id].get(name) for each in chooser.examples})
+        for name in chooser.targets.dimensions
+    ]
+    most = max((len(fine) for fine, _ in sides), default=0)
+    are = "is" if most == 1 else "are"
+    if most < FEWEST_ACCEPTED:
+        return f"only {count(most, 'development example')} {are} accepted"
+    return "people like all development examples alike"
 
 
 def _worth(

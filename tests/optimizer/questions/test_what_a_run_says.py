@@ -56,6 +56,19 @@ class Deaf(Desk):
         return DEAF if comment != "meh" else "none"
 
 
+class Late(Unread):
+    """Comments are on validation examples only."""
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        parts = ("development", "validation", "test")
+        rows = [row | {"metadata": {"split": parts[place % 3]}} for place, row in enumerate(super().rows)]
+        return [
+            {name: value for name, value in row.items() if name != "comment" or row["metadata"]["split"] == parts[1]}
+            for row in rows
+        ]
+
+
 @pytest.fixture(scope="module")
 def learned(tmp_path_factory: pytest.TempPathFactory) -> askance.RunResult:
     return Desk().align(tmp_path_factory.mktemp("run") / "run")
@@ -134,6 +147,7 @@ def test_the_terminal_fits_80_columns_but_for_sentences_that_stand_alone(learned
         (Desk(comments=False), "no question was proposed, as no example has a comment, and what the outputs do came"),
         (Praised(), "no question was proposed, as none of the comments is on a rejected development example"),
         (Unread(), "no question was proposed, as all 3 different comments on rejected development examples came to no"),
+        (Late(), "no question was proposed, as all 4 different comments on rejected validation examples came to no"),
         (Deaf(), "1 question was proposed and none withstood the development examples"),
         (Failed(), "no question was proposed, as people like all development examples alike, and comments are read"),
     ],
