@@ -251,7 +251,7 @@ class FailureSignal:
         for verdict in disputed(seen, disagreements):
             if verdict.explanation is not None:
                 theirs[f"{verdict.example}/{verdict.question}"] = verdict.explanation
-            elif self.judge and (judge := self.judge(draft, verdict.example)) is not None:
+            elif (judge := self._judge_of(draft, verdict)) is not None:
                 theirs |= await explanations(judge, [verdict], seen.examples)
         for each in disagreements:
             checklist = seen.own_checklists.get(each.example, seen.checklist)
@@ -260,3 +260,9 @@ class FailureSignal:
                 about = f'People said of an earlier output for this request: "{said}"'
                 theirs[each.key] = f"{theirs[each.key]} {about}" if each.key in theirs else about
         return Reasons(theirs=theirs)
+
+    def _judge_of(self, draft: Draft, verdict: Verdict) -> Evaluator | None:
+        """The judge that can be asked why; None where it is a checker's verdict, or no explanation is bought."""
+        judge = self.judge(draft, verdict.example) if self.judge else None
+        asked = () if judge is None else judge.checklist.questions
+        return judge if any(each.id == verdict.question for each in asked) else None

@@ -90,3 +90,14 @@ async def test_where_no_explanations_are_bought_the_checkers_words_are_still_rea
     signal = FailureSignal(None)
     reasons = await signal.reasons(DRAFT, observed, signal.disagreements(DRAFT, observed))
     assert reasons.theirs == {"x/a": "it has 3 words"}
+
+
+async def test_no_judge_is_asked_why_a_check_fails_that_gave_no_reason_beside_its_own_questions() -> None:
+    judge = Evaluator(Gateway(), ScriptedModel(lambda _: "It greets nobody."), Prompt("Judge."), CHECKLIST)
+    observed = seen(verdict("x/a", 0.1), verdict("x/short", 0.0))
+    check = Question(id="short", text="Does the output pass the check 'short'?", dimension="checks")
+    both = Checklist(questions=[*CHECKLIST.questions, check])
+    observed = replace(observed, checklist=None, own_checklists={"x": both})
+    signal = FailureSignal(lambda draft, example: judge)
+    reasons = await signal.reasons(DRAFT, observed, signal.disagreements(DRAFT, observed))
+    assert reasons.theirs == {"x/a": "It greets nobody."}
