@@ -345,6 +345,8 @@ class Gateway:
                     too_long = attempt > 1 and silent > self._retry.patience and not isinstance(error, LeftOutError)
                     if not error.retry or too_long or attempt == self._retry.attempts:
                         ledger.failures += 1
+                        if isinstance(error, EmptyAnswerError) and self._ahead[role]:
+                            raise  # it has answered before, if in an earlier process
                         if not error.retry and self._ahead[role]:
                             # were their answers bought now, they would come in between: only the refused ones are left
                             self._ahead[role] -= 1

@@ -371,6 +371,18 @@ async def test_refused_requests_are_not_a_row_where_the_answers_between_them_are
     assert errors[-1][0].fatal, "one refusal for one stored answer, and no more"  # type: ignore[attr-defined]
 
 
+async def test_empty_replies_end_no_run_that_an_earlier_process_had_answers_in() -> None:
+    store = Store()
+    await Gateway(store, retry=QUICK).ask("judge", ScriptedModel(["a"]), request("old"))
+    silent, gateway = ScriptedModel(lambda request: ""), Gateway(store, retry=QUICK)
+    assert (await gateway.ask("judge", silent, request("old"))).text == "a"
+    errors = [await outcomes(gateway.ask("judge", silent, request(str(n)))) for n in range(2 * HOPELESS)]
+    assert not any(error.fatal for [error] in errors if isinstance(error, ModelError))
+    dead = Gateway(retry=QUICK)
+    errors = [await outcomes(dead.ask("judge", silent, request(str(n)))) for n in range(HOPELESS)]
+    assert errors[-1][0].fatal, "one that never said anything is down"  # type: ignore[attr-defined]
+
+
 # --- budget -------------------------------------------------------------------------------------------------------
 
 
