@@ -190,8 +190,8 @@ class RunRecord(ResultPart):
         """What a user takes away, or keeps: a ``judge`` where questions or examples are new, or else a ``prompt``."""
         if self.changed:
             return "judge" if self.learned or self.best.checklist or self.best.examples else "prompt"
-        tried = self.questions or self.finish_reason in ("no_evidence", "examples_tried")
-        tried = tried or (self.finish_reason == "max_iterations" and self.why_no_questions and not self.lessons)
+        unread = self.finish_reason == "max_iterations" and self.why_no_questions is not None and not self.lessons
+        tried = self.questions or unread or self.finish_reason in ("no_evidence", "examples_tried")
         return "judge" if tried or self.best.examples else "prompt"
 
     @property
