@@ -11,12 +11,14 @@ tested. With ``--learn-from development`` validation only tests.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import fmean
 from typing import Any
 
 from ...prompts.checklist import Sees
-from ...prompts.examples import Example
+from ...prompts.examples import Example, document_of
 from ..contest import Contest, Race
 from ..events import Teller
 from ..subject import Crossed, CrossedFold, Draft, Observation, Subject, Version
@@ -125,7 +127,7 @@ class QuestionLearner:
             return tuple(
                 [
                     await self._fold(judge, every, tested, _taught_by_others(tested, own, others), iteration)
-                    for tested in self._parts(examples)
+                    for tested in parts_of(examples, self.both.targets.overall)
                 ]
             )
 
@@ -138,13 +140,6 @@ class QuestionLearner:
             self.both.say(new.idle, "idle")
         (kept,) = await self.both.read(judge, new.lean if is_lean else new.whole)
         return await contest.cross(start, kept, crossed)
-
-    def _parts(self, examples: Sequence[Example]) -> list[list[Example]]:
-        """Parts of the examples, each with as many of those that people like as the others."""
-        wanted = {each.id: self.both.targets.overall(each.id) or 0.0 for each in examples}
-        ranked = sorted(examples, key=lambda each: wanted[each.id])
-        parts = ({each.id for each in ranked[place::FOLDS]} for place in range(FOLDS))
-        return [[each for each in examples if each.id in ids] for ids in parts if ids]
 
     async def _fold(
         self, judge: Draft, every: Observation, tested: Sequence[Example], named: Candidates, iteration: int
@@ -183,6 +178,21 @@ class QuestionLearner:
             return self._untried
         mine, theirs = self.finder.read, self.mirror.read
         return {name: sorted({*mine[name], *theirs[name]}) for name in mine}
+
+
+def parts_of(examples: Sequence[Example], wanted: Callable[[str], float | None]) -> list[list[Example]]:
+    """At most :data:`FOLDS` parts, each with as many that people like as the others; the outputs of one document are in one of them.
+
+    Args:
+        examples: What is divided.
+        wanted: How people like an example, by its id; None where nobody said.
+    """
+    liked: defaultdict[str, list[float]] = defaultdict(list)
+    for each in examples:
+        liked[document_of(each)].append(wanted(each.id) or 0.0)
+    ranked = sorted(liked, key=lambda document: fmean(liked[document]))
+    parts = ({*ranked[place::FOLDS]} for place in range(FOLDS))
+    return [[each for each in examples if document_of(each) in part] for part in parts if part]
 
 
 def _taught_by_others(tested: Collection[Example], mine: Candidates, others: Candidates) -> dict[str, Candidate]:

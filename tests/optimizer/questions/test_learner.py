@@ -15,7 +15,9 @@ from askance.evaluation.progress import watching
 from askance.memory.journal import read_events
 from askance.memory.run_directory import RunDirectory
 from askance.models.base import Request
+from askance.optimizer.questions.learner import FOLDS, parts_of
 from askance.optimizer.runner import take_up
+from askance.prompts.examples import Example, document_of
 from askance.runs import run_and_report
 from tests.worlds import share
 
@@ -175,6 +177,20 @@ def test_every_example_tests_a_judge_that_it_has_taught_nothing(
     assert alone.learned and alone.crossed, "where nobody wrote why, the others teach and it tests as well"
     assert alone.gain.validation is not None and alone.gain.validation.n == record.gain.validation.n
     assert not {name for row in alone.questions for name in row.sources} - set(split["development"])
+
+
+def test_outputs_of_one_document_do_not_test_what_they_taught() -> None:
+    """They share its words and its reviewer."""
+    examples = [
+        Example(id=f"{n}", input="", output="", metadata={"document": f"{n % 5}"} if n < 20 else {}) for n in range(30)
+    ]
+    liked = {each.id: float(int(each.id) % 2) for each in examples}
+    parts = parts_of(examples, liked.get)
+    assert len(parts) == FOLDS and sorted(each.id for part in parts for each in part) == sorted(liked)
+    held = [{document_of(each) for each in part} for part in parts]
+    assert not any(one & other for place, one in enumerate(held) for other in held[place + 1 :])
+    alone = parts_of(examples[20:], liked.get)
+    assert [sum(liked[each.id] for each in part) for part in alone] == [2, 1, 2]
 
 
 def test_where_validation_only_tests_it_teaches_nothing(make_desk: type[Desk], tmp_path: Path) -> None:
