@@ -266,15 +266,22 @@ def _json_rows(path: Path, file: Any, quick: Callable[[str], Any] | None) -> Ite
         except json.JSONDecodeError as error:
             raise InputError(
                 f"{path}, line {number}: not valid JSON ({error.msg} at column {error.colno}). "
-                "Each line must be one JSON object."
+                f"Each line must be one JSON object.{_as_list(line)}"
             ) from None
         except (ValueError, RecursionError):
             raise InputError(
                 f"{path}, line {number}: a number in it is too long, or it is nested too deeply."
             ) from None
         if not isinstance(row, dict):
-            raise InputError(f"{path}, line {number}: a JSON object is needed, not {type(row).__name__}.")
+            raise InputError(
+                f"{path}, line {number}: a JSON object is needed, not {type(row).__name__}.{_as_list(line)}"
+            )
         yield number, row
+
+
+def _as_list(line: str) -> str:
+    """What to do where a line begins a JSON list."""
+    return " A list of objects is read from a file whose name ends in .json." if line.lstrip().startswith("[") else ""
 
 
 def is_on_hub(source: object) -> bool:

@@ -47,7 +47,11 @@ def test_a_line_that_is_no_json_is_named_with_file_line_and_column(tmp_path: Pat
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("[1, 2]", "a JSON object is needed, not list"),
+        (
+            "[1, 2]",
+            "a JSON object is needed, not list. A list of objects is read from a file whose name ends in .json.",
+        ),
+        ("[", "Each line must be one JSON object. A list of objects is read from a file whose name ends in .json."),
         ('"text"', "a JSON object is needed, not str"),
         ("[" * 100_000, "nested too deeply"),
         ('{"id": ' + "9" * 5000 + "}", "too long"),
