@@ -178,8 +178,8 @@ def source_rows(
     elif isinstance(source, Mapping):
         first = next(iter(source), "test")
         raise InputError(
-            f"row 1: a mapping from field to value is needed, not {type(source).__name__}. Where it holds several sets, "
-            f"name one: data['{first}']."
+            f"row 1: a mapping from field to value is needed, not {first!r}, as rows come in a list: [row]. Where this holds "
+            f"several sets, name one: data[{first!r}]."
         )
     else:
         frame = frame_rows(source, as_text)

@@ -208,6 +208,10 @@ def test_rows_that_are_no_mappings_are_refused(rows: Any) -> None:
     assert "row 1: a mapping from field to value is needed" in refusal(rows)
 
 
+def test_one_row_in_place_of_a_list_of_rows_is_not_said_to_be_no_mapping() -> None:
+    assert "needed, not 'id', as rows come in a list: [row]." in refusal(GOOD)
+
+
 def test_columns_that_are_not_ours_are_kept_as_metadata() -> None:
     example = load_examples([GOOD | {"source": "news", "metadata": {"page": 3}}])[0]
     assert example.metadata == {"source": "news", "page": 3}
