@@ -140,7 +140,9 @@ def not_text(path: str | Path, encoding: str = "utf-8-sig") -> InputError:
                         break
                 break
     kind = encoding.upper().removesuffix("-SIG")
-    return InputError(f"{path}, line {line}: not {kind} text; there is a byte in it that cannot be.")
+    return InputError(
+        f"{path}, line {line}: not {kind} text; there is a byte in it that cannot be. Save the file as UTF-8."
+    )
 
 
 def not_yaml(name: object, error: Exception) -> InputError:

@@ -81,7 +81,7 @@ def test_an_empty_config_file_sets_nothing(tmp_path: Path) -> None:
     [
         (b"- a\n- b\n", "a mapping from setting to value is needed"),
         (b"a: [1,\n", "line 2: not valid YAML"),
-        (b"\xff\xfe\x00", "line 1: not UTF-8 text"),
+        (b"\xff\xfe\x00", "line 1: not UTF-8 text; there is a byte in it that cannot be. Save the file as UTF-8."),
     ],
 )
 def test_a_config_file_that_cannot_be_used_is_a_sentence(tmp_path: Path, text: bytes, message: str) -> None:
