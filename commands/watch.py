@@ -59,7 +59,7 @@ def _begin(run: Path, wait: bool) -> RunProgress:
         try:
             return RunProgress(run)
         except InputError as error:
-            if (run / "config.yaml").exists():
+            if (run / "config.yaml").exists() or run.is_file():
                 raise
             if not wait:
                 raise InputError(f"{error} To wait for it: askance watch {as_typed(run)} --wait") from None

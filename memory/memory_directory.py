@@ -144,6 +144,8 @@ def load_memory(path: str | Path) -> MemoryDirectory:
         InputError: There is none.
     """
     found = MemoryDirectory(Path(path))
+    if found.path.is_file():
+        raise InputError(f"{path}: this is a file; a directory is needed.")
     if not found.file.is_file():
         raise InputError(f"{path}: there is no lesson memory (no {MEMORY_FILE}).{like_named(path)}")
     return found

@@ -142,6 +142,8 @@ class RunDirectory:
         Raises:
             InputError: There is no run, or one of a newer or an older askance.
         """
+        if self.path.is_file():
+            raise InputError(f"{self.path}: this is a file; the directory of a run is needed.")
         if not self.config_file.is_file():
             raise InputError(f"{self.path}: there is no run in this directory (no config.yaml).")
         try:

@@ -66,7 +66,13 @@ def test_watch_of_an_interrupted_run_says_how_to_go_on(cli: Any, interrupted: Pa
 
 def test_watch_of_nothing_is_bad_input(cli: Any, sandbox: Path) -> None:
     code, _, err = cli("watch", sandbox / "nothing")
-    assert code == 2 and "there is no run in this directory" in err
+    assert code == 2 and "there is no run in this directory" in err and err.rstrip().endswith("--wait")
+
+
+def test_watch_does_not_propose_to_wait_for_a_file(cli: Any, sandbox: Path) -> None:
+    (sandbox / "result.json").touch()
+    code, _, err = cli("watch", sandbox / "result.json")
+    assert code == 2 and err.rstrip().endswith("this is a file; the directory of a run is needed.")
 
 
 def test_watch_follows_a_run_that_another_process_works_on(interrupted: Path) -> None:

@@ -201,6 +201,8 @@ def test_a_runs_directory_a_file_and_what_is_not_there_are_no_memory(tmp_path: P
         MemoryDirectory.create(run)
     with pytest.raises(InputError, match="there is no lesson memory"):
         load_memory(tmp_path / "nowhere")
+    with pytest.raises(InputError, match=r"file: this is a file; a directory is needed\.$"):
+        load_memory(tmp_path / "file")
 
 
 def test_entries_are_plain_json_a_line_each(tmp_path: Path) -> None:

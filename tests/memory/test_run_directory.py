@@ -149,6 +149,12 @@ def test_a_directory_without_a_run_says_so(run: RunDirectory) -> None:
         run.read_config()
 
 
+def test_a_file_in_place_of_a_run_says_so(tmp_path: Path) -> None:
+    (tmp_path / "result.json").touch()
+    with pytest.raises(InputError, match=r"result\.json: this is a file; the directory of a run is needed"):
+        RunDirectory(tmp_path / "result.json").read_config()
+
+
 @pytest.mark.parametrize("text", ["", "just text", "{", "format: 1\n", "format: x\nconfig: {}\nfingerprint: y\n"])
 def test_a_config_file_that_is_not_ours_is_a_sentence(run: RunDirectory, text: str) -> None:
     run.path.mkdir(parents=True)
