@@ -66,6 +66,10 @@ class Models:
             MissingExtraError: What reaches this provider is not installed.
         """
         if not isinstance(model, str):
+            if not callable(getattr(model, "answer", None)):
+                raise InputError(
+                    f"model: a name, as provider/model, or an object that can be asked is needed, not {type(model).__name__}."
+                )
             if self._reach is not None and model not in self._by_name.values():
                 raise InputError(f"--engine ray asks models by name; {model.name} is an object of this process alone.")
             return model

@@ -23,7 +23,7 @@ def clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-def refusal(name: str, **options: Any) -> str:
+def refusal(name: Any, **options: Any) -> str:
     with pytest.raises(AskanceError) as caught:
         Models(**options).get(name)
     assert caught.value.exit_code == 2
@@ -52,6 +52,11 @@ def test_a_folder_is_a_trained_scorer_or_refused_with_what_is_wrong_in_it(tmp_pa
     assert "leave out --engine batch" in refusal(str(place), batches=lambda: None)
     file.write_text(json.dumps(row | {"shift": 0.5}))
     assert Models().get(str(place)).identity != scorer.identity
+
+
+@pytest.mark.parametrize("model", [["openai/a", "openai/b"], None, Path("scorer")])
+def test_what_is_neither_a_name_nor_a_model_is_refused(model: Any) -> None:
+    assert f"an object that can be asked is needed, not {type(model).__name__}." in refusal(model)
 
 
 async def test_a_name_is_one_model_and_a_model_is_itself() -> None:
