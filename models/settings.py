@@ -16,7 +16,7 @@ from typing import Annotated, Any, TypeVar, get_args
 from pydantic import BaseModel, BeforeValidator, ValidationError
 
 from ..prompts.errors import InputError, did_you_mean, like_named
-from ..prompts.rows import read_text
+from ..prompts.rows import plain_message, read_text
 from ..prompts.yaml_files import read_yaml
 
 logger = logging.getLogger(__name__)
@@ -128,7 +128,7 @@ def parse_options(
         problems = []
         for problem in error.errors(include_url=False):
             field = ".".join(str(part) for part in problem["loc"])
-            message = problem["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+            message = plain_message(problem).replace("Input should be", "must be")
             shows = "must be" in message and field != "api_base"  # which may hold a password
             wrong = f", not {problem['input']}" if shows else ""
             text = f"{field}: {message[:1].lower()}{message[1:]}{wrong}" if field else message

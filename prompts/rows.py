@@ -349,12 +349,20 @@ def explain(error: ValidationError, record: type[BaseModel] | None = None) -> st
             hint = did_you_mean(str(problem["loc"][-1]), _fields_at(record, problem["loc"]))
             parts.append(f"{place}the field '{field}' is not known" + (f" ({hint.strip()})" if hint else ""))
         else:
-            message = problem["msg"].removeprefix("Value error, ")
+            message = plain_message(problem)
             message = message[:1].lower() + message[1:]
             parts.append(f"{place}field '{field}': {message}" if field else f"{place}{message}")
     if others := len(parts[MOST_TOLD:]):
         parts[MOST_TOLD:] = [f"and {others} other {'problem' if others == 1 else 'problems'}"]
     return "; ".join(parts) + "."
+
+
+def plain_message(problem: Any) -> str:
+    """What pydantic says of a value, in the words of YAML and JSON."""
+    if problem["type"] == "model_type":
+        return f"A mapping from field to value is needed, not {problem['input']!r:.60}"
+    message = str(problem["msg"]).removeprefix("Value error, ")
+    return message.replace("a valid tuple", "a list").replace("a valid dictionary", "a mapping")
 
 
 def _fields_at(record: Any, loc: tuple[int | str, ...]) -> list[str]:

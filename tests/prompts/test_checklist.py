@@ -150,6 +150,10 @@ ONE = "questions:\n- id: a\n  text: x\n"
     [
         (ONE + "- id: a\n  text: y\n", "the id 'a' is used again by question 2"),
         (ONE + "- id: b\n  txt: y\n", "entry 2 of 'questions': the field 'txt' is not known"),
+        (
+            ONE + "- Is it good?\n",
+            "entry 2 of 'questions': a mapping from field to value is needed, not 'Is it good?'.",
+        ),
         (ONE + "- id: b\n", "entry 2 of 'questions': the field 'text' is missing"),
         (ONE + "  weight: -1\n", "field 'weight'"),
         (ONE + "  weight: .nan\n", "field 'weight'"),
@@ -170,7 +174,7 @@ ONE = "questions:\n- id: a\n  text: x\n"
         ),
         (ONE + "tasks: x\n", "the field 'tasks' is not known"),
         ("questions: []\n", "field 'questions'"),
-        ("questions: a\n", "field 'questions'"),
+        ("questions: a\n", "field 'questions': input should be a list."),
         ("task: x\n", "the field 'questions' is missing"),
         ("", "has the keys 'task' and 'questions'"),
         ("- a\n", "has the keys 'task' and 'questions'"),
