@@ -28,6 +28,7 @@ from ..models.settings import (
     MODEL,
     RENAMED,
     by_new_names,
+    check_each,
     flag,
     idle_settings,
     load_config,
@@ -254,6 +255,7 @@ def settings(
     for name in idle_settings(record, {**merged, **rest}):
         if given.get(name) in (None, ()):  # it is the file's, which serves other commands, too
             del merged[name]
+    check_each(record, {name: merged[name] for name in merged if given.get(name) in (None, ())}, str(config))
     both = {"config": config, **merged, **rest}
     read = [name for name in ("config", *naming(FILE)) if name != "output"]
     if given.get("output") is None:  # a project's file may name the verdicts that one command writes and another reads

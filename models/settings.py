@@ -137,6 +137,22 @@ def parse_options(
         raise InputError(f"{where}: {'; '.join(problems)}.") from None
 
 
+def check_each(kind: type[BaseModel], values: Mapping[str, Any], where: str) -> None:
+    """Refuse settings of a file that are wrong whatever stands beside them.
+
+    Raises:
+        InputError: One is; ``where``, the file, is put in front.
+    """
+    for name, value in values.items():
+        try:
+            kind.model_validate({name: value}, context=KEPT)
+            is_wrong = isinstance(value, bool)  # may be taken for 1 or 0
+        except ValidationError as error:
+            is_wrong = any(problem["loc"] for problem in error.errors())
+        if is_wrong:
+            parse_options(kind, by_new_names({name: value}), where, kept=True)
+
+
 def _may_be(annotation: Any, *kinds: type) -> bool:
     """Whether a setting's type is one of these, or has one in it."""
     return annotation in kinds or any(_may_be(each, *kinds) for each in get_args(annotation))

@@ -277,6 +277,23 @@ def test_an_unknown_setting_in_a_config_file_gets_a_hint(cli: Any, inputs: list[
     assert "c.yaml: there is no setting 'max_iteration'. Did you mean 'max_iterations'?" in done.err
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("limit: ten", "c.yaml: limit: must be a valid integer"),
+        ("limit: true", "c.yaml: limit: must be a number, not true"),
+        ("human_scale: 5", "c.yaml: human_scale: must be a list, not 5."),
+        ("field: output=summary", "c.yaml: field: must be a mapping, not output=summary."),
+        ("disagreement_threshold: much", "c.yaml: disagreement_threshold: must be a valid number"),
+    ],
+)
+def test_a_wrong_value_in_a_config_file_names_the_file(cli: Any, inputs: list[str], line: str, said: str) -> None:
+    Path("c.yaml").write_text(line + "\n")
+    done = cli("align", *inputs[:3], "--model", "openai/m", "--run", "run", "--config", "c.yaml")
+    assert done.code == 2
+    assert said in done.err
+
+
 def test_another_run_in_the_directory_is_refused(cli: Any, inputs: list[str]) -> None:
     assert cli("migrate", *inputs, "--run", "run").code == 0
     done = cli("migrate", *inputs, "--run", "run", "--seed", "7")
