@@ -177,6 +177,8 @@ async def _run(
     mode = mode_of(job.command)
     splits = split_examples(job, mode.strata(job))
     events = Teller(run.journal(), watcher, callbacks)
+    if run.finished:
+        events.say("this run has a result; what follows is read from its answers, and only what is not there is asked")
     events.tell(RunBegan(run.path, job.config, str(run.read_config()["fingerprint"])))
     ids = ([each.id for each in part] for part in (splits.development, splits.validation, splits.test))
     events.emit(ExamplesSplit(*ids))

@@ -302,6 +302,14 @@ def test_another_run_in_the_directory_is_refused(cli: Any, inputs: list[str]) ->
     assert "askance resume run" in done.err
 
 
+def test_a_finished_run_that_is_resumed_is_said_to_be_read(cli: Any, inputs: list[str]) -> None:
+    said = "this run has a result; what follows is read from its answers"
+    assert said not in cli("migrate", *inputs, "--run", "run").err
+    done = cli("resume", "run")
+    assert done.code == 0
+    assert done.err.startswith(said)
+
+
 def test_a_run_that_is_not_finished_is_not_shown(cli: Any, inputs: list[str]) -> None:
     assert cli("migrate", *inputs, "--run", "run", "--max-calls", "10").code == 3
     done = cli("show", "run")
