@@ -86,6 +86,8 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, data
         show(found)
         paid = found.paid
         echo(spending(paid.calls, found.cached_calls, paid.tokens, paid.cost_usd))
+        if output and not quiet:
+            echo(f"The comparison with every score is in {output}.", err=True)
     _check_coverage(found, float(options.get("min_coverage", 0.0)))
 
 

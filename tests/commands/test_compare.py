@@ -84,6 +84,10 @@ def test_json_goes_to_standard_output_and_every_score_to_the_file(arguments: lis
     assert kept["judges"] == said["judges"]
 
 
+def test_where_the_comparison_is_is_said(arguments: list[str]) -> None:
+    assert "is in out.json." in run([*arguments, "--judge", "binary", "-o", "out.json"]).stderr
+
+
 def test_a_second_run_asks_nothing(arguments: list[str], server: StandInServer) -> None:
     run([*arguments, "--judge", "binary,unieval", "--quiet"])
     asked = len(server.bodies)
