@@ -205,7 +205,8 @@ def read_prompt(source: str | Path | Prompt) -> tuple[Prompt, str]:
     try:
         return Prompt(read_text(path)), str(path)
     except FileNotFoundError:
-        raise InputError(f"{path}: there is no such prompt file.{like_named(path)}") from None
+        hint = " A prompt's text itself is given as askance.Prompt(text)." if "{" in str(path) else like_named(path)
+        raise InputError(f"{path}: there is no such prompt file.{hint}") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -213,6 +213,7 @@ def test_an_error_inside_a_running_event_loop_is_the_same_error() -> None:
         ({"data": []}, "there are no examples"),
         ({"data": rows(1) * 2}, "the id 'e0' was used before"),
         ({"prompt": "nowhere.md"}, "no such prompt file"),
+        ({"prompt": "Mind {input} and {output}. {question}"}, "itself is given as askance.Prompt(text)"),
         ({"checklist": "nowhere.yaml"}, "no such checklist"),
         ({"repeats": 3}, "Did you mean 'repeat'?"),
     ],
