@@ -403,8 +403,9 @@ def human_targets(examples: Sequence[Example], checklist: Checklist, scale: Scal
             )
         guess = next((hint for each in asked if (hint := did_you_mean(each, rated))), "")
         raise InputError(
-            f"The checklist's dimensions ({have}) and the rated ones ({', '.join(rated) or 'none'}) have none in "
-            f"common, so there is nothing to correlate with.{guess}"
+            f"The checklist's dimensions ({have}) and the rated ones ({', '.join(rated)}) have none in "
+            f"common, so there is nothing to correlate with. Say what the questions are about, in the checklist, with one that "
+            f"people rated: dimension: {rated[0]}.{guess}"
         )
     bounds = {dimension: _scale(examples, dimension, scale) for dimension in dimensions}
     wanted: dict[str, Mapping[str, float | None]] = {}

@@ -37,7 +37,7 @@ def test_an_embedded_model() -> None:
 
 def test_dimensions_of_data_and_checklist() -> None:
     checklist = Checklist(questions=[Question(id="q", text="Is it so?", dimension="fluencies")])
-    with pytest.raises(InputError, match=r"Did you mean 'fluency'\?"):
+    with pytest.raises(InputError, match=r"people rated: dimension: fluency\. Did you mean 'fluency'\?"):
         askance.evaluate(ROWS, checklist=checklist, model=MODEL, no_cache=True)
     unrated = [{name: row[name] for name in ("id", "input", "output")} for row in ROWS]
     with pytest.raises(InputError, match=r"has no question on 'fluencie'.*Did you mean 'fluencies'\?"):
