@@ -224,6 +224,17 @@ def test_a_run_that_only_calibrates_says_what_that_is_worth(make_world, tmp_path
     assert "with a threshold for each question (95 % interval" in text
 
 
+def test_examples_that_failed_before_validation_are_not_said_to_be_no_candidate(make_world, tmp_path):
+    make_world(60).align(tmp_path / "run", calibrate=True)
+    file = tmp_path / "run" / "result.json"
+    result = json.loads(file.read_text(encoding="utf-8"))
+    tried = {"mode": "fixed", "name": "4 fixed examples", "sources": [], "accepted": False, "reason": "no gain"}
+    file.write_text(json.dumps(result | {"examples": [tried]}), encoding="utf-8")
+    text = Text(write_report(tmp_path / "run")).text
+    assert "no candidate came to validation" in text
+    assert "no candidate was tried" not in text
+
+
 def test_a_candidate_that_was_dropped_early_is_shown_as_such(migrated):
     file = migrated / "result.json"
     result = json.loads(file.read_text(encoding="utf-8"))
