@@ -358,10 +358,12 @@ def explain(error: ValidationError, record: type[BaseModel] | None = None) -> st
 
 
 def plain_message(problem: Any) -> str:
-    """What pydantic says of a value, in the words of YAML and JSON."""
+    """What pydantic says of a value; of a field's, in the words of YAML and JSON."""
+    message = str(problem["msg"]).removeprefix("Value error, ")
+    if not problem["loc"]:
+        return message
     if problem["type"] == "model_type":
         return f"A mapping from field to value is needed, not {problem['input']!r:.60}"
-    message = str(problem["msg"]).removeprefix("Value error, ")
     return message.replace("a valid tuple", "a list").replace("a valid dictionary", "a mapping")
 
 
