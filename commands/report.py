@@ -10,6 +10,7 @@ import click
 
 from ..evaluation.options import ScoreOptions
 from ..models.settings import flag
+from ..prompts.errors import InputError
 from ..prompts.labels import parse_labels
 from ..report.any_result import kind_of, write_report_of
 from ..report.verdicts import Beside
@@ -38,6 +39,10 @@ def command(path: str, output: str | None, config: Path | None, **given: Any) ->
     options, inputs = settings(ScoreOptions, config, given)
     scale, labels = _pair(options.get("human_scale")), parse_labels(options.get("labels", {}))
     check_output(output)
+    if output and Path(output).is_file() and Path(output).suffix.lower() not in (".html", ".htm"):
+        raise InputError(
+            f"{output}: this file is there and is no page. Name another with -o, or one that ends in .html."
+        )
     check_apart(output, {"PATH": path, "config": config, **{name: inputs[name] for name in ("data", "checklist")}})
     beside = Beside(inputs["data"], inputs["checklist"], options.get("field"), scale, model, labels)
     echo(str(write_report_of(path, output, beside)))

@@ -443,6 +443,14 @@ def test_the_files_beside_verdicts_may_stand_in_the_projects_configuration(left,
     assert "agree with people" in Page(tmp_path / "v.html").heading
 
 
+def test_a_page_takes_the_place_of_no_other_file(left, tmp_path):
+    other = tmp_path / "examples.jsonl"
+    other.write_text("{}\n")
+    with pytest.raises(InputError, match=r"examples\.jsonl: this file is there and is no page"):
+        CliRunner().invoke(command, [str(left / "weights.json"), "-o", str(other)], catch_exceptions=False)
+    assert other.read_text() == "{}\n"
+
+
 def test_a_file_that_cannot_be_written_is_said(left, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(AskanceError):
