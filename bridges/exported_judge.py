@@ -39,7 +39,11 @@ _OPTIONAL = {
     "temperature": ("temperature",),
     "seed": ("seed",),
 }
+_MOST = re.compile(
+    r"(?:less than or equal to|at most|up to|between \d+ and|\[\d+,|max(?:imum)?(?: allowed| value)?(?: is| of)?|<=)\W{0,4}(\d+)"
+)
 _refused: set[str] = set()
+_most: list[int] = []  # alternatives to a token that the server gives
 _source: list[str] = []
 
 
@@ -339,6 +343,8 @@ def _post(body: dict[str, Any]) -> dict[str, Any]:
         sent = {name: value for name, value in body.items() if name not in _refused}
         if "max_tokens" in _refused:
             sent["max_completion_tokens"] = body["max_tokens"]
+        if "top_logprobs" in sent:
+            sent["top_logprobs"] = min([sent["top_logprobs"], *_most])
         asked = urllib.request.Request(f"{base.rstrip('/')}/chat/completions", json.dumps(sent).encode(), headers)
         wait = min(60.0, 0.5 * 2.0**attempt)
         try:
@@ -349,6 +355,10 @@ def _post(body: dict[str, Any]) -> dict[str, Any]:
                 problem = "a reply without an answer"
         except urllib.error.HTTPError as error:
             said = error.read().decode("utf-8", "replace")[:300]
+            most = _MOST.search(said.lower()) if error.code in (400, 422) and "logprobs" in said.lower() else None
+            if most and 0 < int(most[1]) < sent.get("top_logprobs", 0):
+                _most.append(int(most[1]))
+                continue
             refused = next((name for name in _OPTIONAL if name in sent and re.search(rf"\b{name}\b", said)), None)
             if error.code in (400, 403, 422) and refused is not None:
                 _refused.update(_OPTIONAL[refused])

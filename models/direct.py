@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from email.utils import parsedate_to_datetime
 from math import isfinite
 from time import time
@@ -42,13 +42,18 @@ _REFUSAL = re.compile(
     r"support|unknown|unrecogni[sz]ed|unexpected|not (?:allowed|enabled)|permitted|extra|(?:un|not )available"
 )
 
+_MOST = re.compile(
+    r"(?:less than or equal to|at most|up to|between \d+ and|\[\d+,|max(?:imum)?(?: allowed| value)?(?: is| of)?|<=)\W{0,4}(\d+)"
+)
+
 
 class DirectModel:
     """``openai/NAME`` at an OpenAI-compatible endpoint.
 
     What an endpoint cannot do is learnt from a refusal that names the field, once the same request is taken without it:
     ``max_tokens`` is then sent as ``max_completion_tokens``, other fields are left out. Log-probabilities that are left out show as
-    ``logprobs=None`` in the answer; the caller decides what that means.
+    ``logprobs=None`` in the answer; the caller decides what that means. Of one that gives fewer alternatives to a token as many are
+    asked for as it says.
     """
 
     def __init__(
@@ -73,6 +78,8 @@ class DirectModel:
         self.price = price
         """None where it is not known."""
         self._unsupported: set[str] = set()
+        self._alternatives: int | None = None
+        """Alternatives to a token that it gives at most; None where it gave as many as were asked for."""
         self._has_answered = False
         self._session: aiohttp.ClientSession | None = None
 
@@ -82,15 +89,19 @@ class DirectModel:
         Raises:
             ModelError: No usable answer.
         """
-        without = set(self._unsupported)
+        without, most = set(self._unsupported), self._alternatives
         while True:
-            sent = self._body(request, without)
+            sent = self._body(request, without, most)
             status, headers, payload = await self._call("POST", "chat/completions", json.dumps(sent))
             if status == 200:
                 answer = self._read(payload, request)
                 self._unsupported |= without
+                self._alternatives = most
                 self._has_answered = True
                 return answer
+            if (fewer := fewer_alternatives(status, payload, sent)) is not None:
+                most = fewer
+                continue
             refused = refused_field(status, payload, sent)
             if refused is None:
                 raise self._error(status, headers, payload)
@@ -106,8 +117,10 @@ class DirectModel:
             await self._session.close()
             self._session = None
 
-    def _body(self, request: Request, without: Collection[str]) -> dict[str, Any]:
+    def _body(self, request: Request, without: Collection[str], most: int | None = None) -> dict[str, Any]:
         body = {"model": self._model, **chat_fields(request)}
+        if most is not None and "top_logprobs" in body:
+            body["top_logprobs"] = min(most, body["top_logprobs"])
         if "max_tokens" in without:
             body["max_completion_tokens"] = request.parameters.max_tokens
         return {field: value for field, value in body.items() if field not in without}
@@ -261,6 +274,16 @@ def refused_field(status: int, payload: bytes, sent: Collection[str]) -> str | N
     if not _REFUSAL.search(text):
         return None
     return next((field for field in _OPTIONAL if field in sent and re.search(rf"\b{field}\b", text)), None)
+
+
+def fewer_alternatives(status: int, payload: bytes, sent: Mapping[str, Any]) -> int | None:
+    """How many alternatives to a token an endpoint gives at most, where it says that these are too many; None where it says something
+    else."""
+    text = payload.decode("utf-8", "replace").lower()
+    if status not in (400, 422) or "top_logprobs" not in sent or "logprobs" not in text:
+        return None
+    found = _MOST.search(text)
+    return int(found[1]) if found and 0 < int(found[1]) < sent["top_logprobs"] else None
 
 
 def _code(error: Any) -> int:

@@ -173,6 +173,20 @@ def test_a_verdict_that_cannot_be_had_is_an_error_and_no_score(serve: Any) -> No
         module.judge(output="x")
 
 
+def test_of_a_server_that_gives_fewer_alternatives_fewer_are_asked_for(serve: Any) -> None:
+    asked = []
+
+    def script(body: Any) -> Any:
+        asked.append(body["top_logprobs"])
+        too_many = '{"error": {"message": "Invalid top_logprobs value, the valid range of top_logprobs is [0, 5]"}}'
+        return (400, too_many) if body["top_logprobs"] > 5 else 0.9
+
+    serve(script)
+    judged = as_module(kept()).judge(output="x")
+    assert asked[0] == 20 and {*asked[1:]} == {5}
+    assert all(each["p_yes"] == pytest.approx(0.9, abs=1e-3) for each in judged["verdicts"])
+
+
 def test_a_yes_of_several_tokens_is_not_left_out() -> None:
     p_yes = as_module(kept())._p_yes
     assert p_yes("Y", [("Y", -0.2), ("NO", -1.8)]) is None

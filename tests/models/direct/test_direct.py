@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from math import log
 from typing import Any
 
@@ -122,6 +123,30 @@ async def test_log_probabilities_may_be_refused_in_the_words_of_openai_and_googl
     found, server = await ask_server(refusing("logprobs", message=message, status=status), FULL)
     assert isinstance(found, Answer) and found.logprobs is None
     assert [sorted({"logprobs", "seed"} & set(body)) for body in server.bodies] == [["logprobs", "seed"], ["seed"]]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Requested sample logprobs of 20, which is greater than max allowed: 5",
+        "Invalid 'top_logprobs': integer above maximum value. Expected a value <= 5, but got 20 instead.",
+        "top_logprobs: Input should be less than or equal to 5",
+        "top_logprobs must be between 0 and 5, not 20",
+        "Invalid top_logprobs value, the valid range of top_logprobs is [0, 5]",
+    ],
+)
+async def test_of_an_endpoint_that_gives_fewer_alternatives_fewer_are_asked_for(message: str) -> None:
+    def script(body: Mapping[str, Any]) -> Any:
+        if body["top_logprobs"] > 5:
+            return 400, {"error": {"message": message}}
+        return 200, completion(body, 0.9)
+
+    with StandInServer(script) as server:
+        model = make(server.url)
+        answers = [await ask(model, replace(FULL, top_logprobs=20)) for _ in range(2)]
+        await model.close()
+    assert all(answer.logprobs is not None for answer in answers)
+    assert [body["top_logprobs"] for body in server.bodies] == [20, 5, 5]
 
 
 async def test_an_endpoint_may_refuse_everything_optional() -> None:
