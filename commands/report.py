@@ -39,11 +39,11 @@ def command(path: str, output: str | None, config: Path | None, **given: Any) ->
     options, inputs = settings(ScoreOptions, config, given)
     scale, labels = _pair(options.get("human_scale")), parse_labels(options.get("labels", {}))
     check_output(output)
+    check_apart(output, {"PATH": path, "config": config, **{name: inputs[name] for name in ("data", "checklist")}})
     if output and Path(output).is_file() and Path(output).suffix.lower() not in (".html", ".htm"):
         raise InputError(
             f"{output}: this file is there and is no page. Name another with -o, or one that ends in .html."
         )
-    check_apart(output, {"PATH": path, "config": config, **{name: inputs[name] for name in ("data", "checklist")}})
     beside = Beside(inputs["data"], inputs["checklist"], options.get("field"), scale, model, labels)
     echo(str(write_report_of(path, output, beside)))
     if named and (kind := kind_of(path)) != "verdicts":
