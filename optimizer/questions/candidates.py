@@ -38,6 +38,8 @@ MOST_OF_ONE = 2.0
 FEWEST_OTHERS, FEWEST_OTHERS_ALONE = 3, 8
 """Rejected outputs besides its own from which a question's effect is taken; the second where they also say which answer is the
 good one."""
+PRIOR_NOISE = 0.02
+"""What is added to the standard error of an effect where a question is weighed by it."""
 LEAST_NOISE = 1e-9
 """What a standard error is taken for where all answers are the same."""
 SAME_VERDICTS = 0.9
@@ -308,6 +310,25 @@ def likeness(one: Mapping[str, float], other: Mapping[str, float]) -> float:
     both = [each for each in one if each in other]
     found = spearman([one[each] for each in both], [other[each] for each in both])
     return 0.0 if found.value is None else abs(found.value)
+
+
+def weighed(found: Mapping[str, Standing], mean: float) -> dict[str, float]:
+    """Weights of questions that join, of this mean: the effect of each over its variance.
+
+    It is the linear discriminant of Fisher ("The use of multiple measurements in taxonomic problems", Annals of Eugenics 7, 1936)
+    with the questions taken for independent. A question that stands out on many accepted outputs would drown the others.
+
+    Args:
+        found: What is known of each. One without an effect has the mean weight.
+        mean: Mean weight.
+    """
+    raw = {
+        name: each.effect / (each.noise**2 + PRIOR_NOISE**2)
+        for name, each in found.items()
+        if each.effect is not None and each.effect > 0
+    }
+    usual = mean_score(raw.values()) or 1.0
+    return {name: round(mean * raw.get(name, usual) / usual, 3) for name in found}
 
 
 def id_for(text: str, taken: Collection[str]) -> str:

@@ -1,7 +1,7 @@
 """Which candidates are worth asking: pre-checked on a few examples, held against all, those that say the same as one.
 
 A few examples show which candidates the judge can answer at all, the others which of them speak against rejected outputs
-that they do not come from. What is left joins the checklist with equal weights, read against the accepted outputs
+that they do not come from. What is left joins the checklist, weighed by effect and noise, read against the accepted outputs
 (:func:`~askance.evaluation.calibration_fit.fit_accepted`).
 """
 
@@ -15,7 +15,7 @@ from typing import Literal
 from ...evaluation.calibration_fit import FEWEST_ACCEPTED, fit_accepted, least_accepted
 from ...evaluation.kept_judge import QuestionOrigin
 from ...evaluation.scoring import Targets, mean_score
-from ...prompts.checklist import GoodAnswer, Question, Sees
+from ...prompts.checklist import GoodAnswer, Sees
 from ...prompts.comments import one_line
 from ...prompts.examples import Example
 from ...prompts.verdicts import Verdict
@@ -31,6 +31,7 @@ from .candidates import (
     fates_of,
     standing,
     turned,
+    weighed,
     yes_logits,
 )
 from .racing import NO_ROOM, SCREENED, Sides, SubjectMatter, first_of, joining, places, steps
@@ -236,11 +237,12 @@ class Chooser:
             return Widened(best, best)
         sides, old = self.sides(), best.questions
         weight = mean_score(each.weight for each in old.questions if each.weight > 0) or 1.0
-        new: list[Question] = []
-        for name, candidate in chosen.candidates.items():
-            found = self._standing(name, candidate, chosen.logits, sides)
-            assert found is not None  # it would not have been chosen
-            new.append(as_question(candidate, name, found.good, weight))
+        found = {name: self._standing(name, each, chosen.logits, sides) for name, each in chosen.candidates.items()}
+        told = {
+            name: each for name, each in found.items() if each is not None
+        }  # all, or they would not have been chosen
+        weights = weighed(told, weight)
+        new = [as_question(each, name, told[name].good, weights[name]) for name, each in chosen.candidates.items()]
         origins = {
             name: QuestionOrigin.model_validate({"from": each.kind, "sources": each.sources, "comments": each.comments})
             for name, each in chosen.candidates.items()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from askance.optimizer.questions.candidates import Candidate, agreeing, standing
+import pytest
+
+from askance.optimizer.questions.candidates import Candidate, Standing, agreeing, standing, weighed
 
 FINE = [f"f{place}" for place in range(20)]
 POOR = [f"p{place}" for place in range(20)]
@@ -81,3 +83,11 @@ def test_a_source_without_an_answer_is_not_all_that_is_left_of_what_says_somethi
     assert found is not None and not found.was_said and found.good == "no" and not found.is_chance
     left = agreeing(asked, found.good, logits, FINE, {})
     assert left == asked and standing(logits, left.sources, FINE, POOR) is not None
+
+
+def test_a_question_that_stands_out_on_accepted_outputs_too_weighs_less() -> None:
+    steady, restless, unknown = Standing(3.0, 0.1, 0.02), Standing(3.0, 0.1, 0.06), Standing(3.0, None)
+    weights = weighed({"steady": steady, "restless": restless, "unknown": unknown}, 2.0)
+    assert weights["steady"] / weights["restless"] == pytest.approx((0.06**2 + 0.02**2) / (2 * 0.02**2), abs=0.01)
+    assert (weights["steady"] + weights["restless"]) / 2 == pytest.approx(2.0, abs=0.001) == weights["unknown"]
+    assert weighed({"one": steady}, 1.0) == {"one": 1.0} == weighed({"one": Standing(3.0, -0.1, 0.02)}, 1.0)
