@@ -18,7 +18,7 @@ from ..models.base import Answer, Message, Parameters, Request, RequestKey, make
 from ..models.probabilities import (
     LEAST_MASS,
     p_quoted,
-    p_yes_at,
+    p_yes_of,
     p_yes_of_field,
     read_yes_no,
     says_nothing_to_quote,
@@ -293,7 +293,7 @@ class EachAsking(OneByOne):
         yes, no = yes_no_mass(alternatives)
         if yes + no <= 0 or (yes + no < LEAST_MASS and spelling(token) is None):
             raise ValueError(f"{shown(answer.text)} is neither yes nor no")
-        p_yes = p_yes_at(alternatives)
+        p_yes = p_yes_of(yes, no, alternatives)
         if p_yes is None:
             raise ValueError(
                 "the beginning of a yes was likely too, and whether it would have become one cannot be told"

@@ -277,18 +277,15 @@ def require_at_least(data: Mapping[str, Any], least: float, option: str = "--fai
     if "pass_rate" in data:
         what = "pass rate"
         values = [None if each["pass"] is None else float(each["pass"]) for each in data["scores"]]
-        ends = [(0.0, 1.0) if each is None else (each, each) for each in values]
+        possible: list[tuple[float, float] | None] = [None] * len(values)
     else:
         what = "mean score"
         values = [None if each["overall"] is None else unit(each["overall"]) for each in data["scores"]]
-        ends = [
-            (unit(each["low"]), unit(each["high"]))
-            if "low" in each
-            else (0.0, 1.0)
-            if value is None
-            else (value, value)
-            for each, value in zip(data["scores"], values, strict=True)
-        ]
+        possible = [(unit(each["low"]), unit(each["high"])) if "low" in each else None for each in data["scores"]]
+    ends = [
+        known or ((0.0, 1.0) if value is None else (value, value))
+        for value, known in zip(values, possible, strict=True)
+    ]
     known = [each for each in values if each is not None]
     missing, n = len(values) - len(known), len(values)
     mean = sum(known) / len(known) if known else None

@@ -54,7 +54,7 @@ def _read_digit(token: str) -> int | None:
 
 
 def _is_answer(token: str) -> bool:
-    return _SPELLINGS[token] is not None or _DIGITS[token] is not None or _says_none(token)
+    return _SPELLINGS[token] is not None or _DIGITS[token] is not None or _says_none(token) or _BEGINNINGS[token]
 
 
 def _says_none(words: str) -> bool:
@@ -80,7 +80,7 @@ def digit(token: str) -> int | None:
 def worth_keeping(alternatives: Sequence[tuple[str, float]]) -> Sequence[tuple[str, float]]:
     """What a verdict is computed from, and what it can be checked against, of a token's alternatives, likeliest first.
 
-    All spellings of yes, no and none, all digits and the five likeliest; nothing where no alternative is any of the former.
+    All spellings of yes, no and none, beginnings of yes, all digits and the five likeliest; nothing where no alternative is any of the former.
     P(yes) and scores are exactly the same, from about half of the stored bytes for one token and a tenth for an answer
     with an explanation.
     """
@@ -139,7 +139,11 @@ def stands_in(words: str, text: str) -> bool:
 def p_yes_at(alternatives: Iterable[tuple[str, float]]) -> float | None:
     """P(yes) / (P(yes) + P(no)); None where neither has any, or where what may yet become yes would make more than :data:`UNTOLD` of a difference."""
     alternatives = list(alternatives)
-    yes, no = yes_no_mass(alternatives)
+    return p_yes_of(*yes_no_mass(alternatives), alternatives)
+
+
+def p_yes_of(yes: float, no: float, alternatives: Iterable[tuple[str, float]]) -> float | None:
+    """The same where the masses of yes and no among the alternatives are known."""
     if not yes + no:
         return None
     begun = sum(exp(logprob) for token, logprob in alternatives if _BEGINNINGS[token])

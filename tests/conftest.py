@@ -6,13 +6,14 @@ import itertools
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 from askance.cli import main
+from askance.testing import StandInServer
 
 from .facts import Facts
 from .letters import Letters
@@ -118,6 +119,19 @@ def cli(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
         return Ran(int(ended.value.code or 0), said.out, said.err)
 
     return call
+
+
+@pytest.fixture
+def server(world: Any) -> Iterator[StandInServer]:
+    with StandInServer(world.serve) as one:
+        yield one
+
+
+@pytest.fixture
+def inputs(world: Any, sandbox: Path, server: StandInServer) -> list[str]:
+    """The arguments of a migration."""
+    arguments: list[str] = [*world.write(sandbox / "files"), "--api-base", server.url]
+    return arguments
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +12,6 @@ from click.testing import CliRunner
 from askance.testing import StandInServer
 
 LABELS = "good=FINE,bad=poor"
-
-
-@pytest.fixture
-def server(world: Any) -> Iterator[StandInServer]:
-    with StandInServer(world.serve) as one:
-        yield one
 
 
 @pytest.fixture

@@ -124,11 +124,12 @@ class _OpenVinoReader:
         if len(prompts) > 1:
             return self._logprobs(self._held_of(prompts, start, known))
         width = as_long(len(prompts[0]) - start)
-        held = self._held_of(prompts, start, known) if self._alike.get(width, True) else None
-        if held is None or width not in self._alike:
-            first = self._held_of([prompts[0]] * 2, start, known)[:1]
-            self._alike[width] = held is not None and np.array_equal(held, first)
-            held = first
+        if self._alike.get(width):
+            held = self._held_of(prompts, start, known)
+        else:
+            held = self._held_of([prompts[0]] * 2, start, known)[:1]
+            if width not in self._alike:
+                self._alike[width] = np.array_equal(held, self._held_of(prompts, start, known))
         return self._logprobs(np.repeat(held, 2, axis=0))[:1]
 
     def _held_of(self, prompts: Sequence[Sequence[int]], start: int, known: Sequence[Block]) -> NDArray[np.float32]:

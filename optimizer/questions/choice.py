@@ -237,12 +237,14 @@ class Chooser:
             return Widened(best, best)
         sides, old = self.sides(), best.questions
         weight = mean_score(each.weight for each in old.questions if each.weight > 0) or 1.0
-        found = {name: self._standing(name, each, chosen.logits, sides) for name, each in chosen.candidates.items()}
-        told = {
-            name: each for name, each in found.items() if each is not None
-        }  # all, or they would not have been chosen
-        weights = weighed(told, weight)
-        new = [as_question(each, name, told[name].good, weights[name]) for name, each in chosen.candidates.items()]
+        found = {
+            name: told
+            for name, each in chosen.candidates.items()
+            if (told := self._standing(name, each, chosen.logits, sides))
+            is not None  # or it would not have been chosen
+        }
+        weights = weighed(found, weight)
+        new = [as_question(each, name, found[name].good, weights[name]) for name, each in chosen.candidates.items()]
         origins = {
             name: QuestionOrigin.model_validate({"from": each.kind, "sources": each.sources, "comments": each.comments})
             for name, each in chosen.candidates.items()

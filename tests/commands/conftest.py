@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
-
-import pytest
+from collections.abc import Callable
 
 from askance.testing import StandInServer
-
-
-@pytest.fixture
-def server(world: Any) -> Iterator[StandInServer]:
-    with StandInServer(world.serve) as one:
-        yield one
 
 
 class CommandLine:

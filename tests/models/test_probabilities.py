@@ -58,6 +58,12 @@ def test_a_yes_of_several_tokens_is_not_left_out(begun: str) -> None:
     assert p_yes_at([("NO", log(0.3)), ("Yes", log(0.6)), (begun, log(0.001))]) == pytest.approx(2 / 3)
 
 
+def test_the_beginning_of_a_yes_is_kept_with_an_answer() -> None:
+    others = [(each, log(0.15)) for each in "abcde"]
+    alternatives = [*others, ("Y", log(0.1)), ("NO", log(0.1))]
+    assert worth_keeping(alternatives) == alternatives
+
+
 PAIRS = st.lists(
     st.tuples(st.sampled_from(["yes", " Yes", "no", "No", "the", "a", "b", "c", "d", "e", "f"]), st.floats(-20, 0)),
     max_size=20,
