@@ -29,7 +29,7 @@ from ..datasets.registry import load_rated
 MADE_UP = Path(__file__).parents[1] / "made_up"
 DATA = {
     "workshop": Path(str(files("askance.prompts") / "demo" / "align")),
-    **{name: MADE_UP / name for name in ("release_notes", "front_desk", "news_summaries")},
+    **{name: MADE_UP / name for name in ("release_notes", "front_desk", "news_summaries", "guest_reviews")},
 }
 
 PEOPLE = {"qags": "qags_cnndm.jsonl", "topical_chat": "topical_chat.jsonl", "summeval": "summeval_6systems.jsonl"}

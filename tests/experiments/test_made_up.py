@@ -13,8 +13,8 @@ from askance.prompts.checklist import load_checklist
 from askance.prompts.examples import Example, load_examples
 
 HOME = Path(askance.__file__).resolve().parent / "experiments" / "made_up"
-NAMES = ("front_desk", "news_summaries", "release_notes")
-WORDS = {"front_desk": (15, 45), "news_summaries": (15, 35), "release_notes": (15, 45)}
+NAMES = ("front_desk", "guest_reviews", "news_summaries", "release_notes")
+WORDS = {"front_desk": (15, 45), "guest_reviews": (20, 50), "news_summaries": (15, 35), "release_notes": (15, 45)}
 """Fewest and most words of an output."""
 
 

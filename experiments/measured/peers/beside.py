@@ -14,7 +14,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -174,6 +174,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--data", choices=["release_notes"], default="release_notes")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--model", default=MODEL)
+    parser.add_argument("--server", help="address of another server of the model, with /v1")
     parser.add_argument("--set", nargs="*", default=[], metavar="PEER.NAME=VALUE", help="another setting of a peer's")
     parser.add_argument("--output", type=Path, default=RESULT)
     given = parser.parse_args(arguments)
@@ -196,7 +197,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     registered = resolve(given.model.removeprefix("local/"))
     path = pull(registered) if isinstance(registered, RegisteredModel) else registered
-    with served(path) as upstream:
+    with served(path) if given.server is None else nullcontext(given.server) as upstream:
         for name in given.peer:
             rows[name] = measured(name, task, given.directory.resolve(), upstream, path.stem, settings.get(name, {}))
             if OURS in rows:
