@@ -116,7 +116,8 @@ def _run_estimate(job: Job, splits: SplitExamples, whole: Estimate, fixed: Estim
     helpers = 2 * (options.note_samples + 10 + 2 * options.critique) * lessons
     tries = most_tries(edits)
     iteration = development * a_version + explanations + helpers + trials + tries * one_version + questions
-    pruning = options.max_lessons * one_version if options.prune else 0
+    prunes = options.prune and options.edits_prompt
+    pruning = options.max_lessons * one_version if prunes else 0
     words = 0
     if isinstance(options, MigrateOptions) and options.words_questions and job.checklist is not None:
         words = most_calls(len(job.checklist.questions), development, job.views) + one_version
@@ -141,7 +142,7 @@ def _run_estimate(job: Job, splits: SplitExamples, whole: Estimate, fixed: Estim
 
     def usual(judged: int, looked: int, learned: float | None) -> int:
         a_round = (LOOK * validation + AGAIN * development) * looked + a_note + trials / 4
-        at_the_end = test * looked + (PRUNING * validation * looked if options.prune else 0)
+        at_the_end = test * looked + (PRUNING * validation * looked if prunes else 0)
         improving = rounds * a_round if learned is None else learned + edits_too * rounds * a_round
         return round(judged + words / 2 + improving + at_the_end)
 

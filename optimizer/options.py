@@ -14,7 +14,8 @@ from ..models.settings import FileName, Idle, ModelName, where, without
 from ..prompts.errors import like_named
 
 _NOTES = ("note_taker_program", "notes", "note_samples", "contrast", "critique")
-_EDITS = (*_NOTES, "deduplicator", "updater")
+_LOOP = ("trial", "prune", "max_notes", "max_lessons", "max_prompt_chars", "patience")
+_EDITS = (*_NOTES, "deduplicator", "updater", *_LOOP)
 _NO_EDIT = "the prompt is not edited, so nobody draws lessons (update auto, edits or rewrite)"
 
 
@@ -125,6 +126,11 @@ class LoopOptions(JudgeOptions, Where):
         if min(self.split) <= 0 or abs(sum(self.split) - 1) > 1e-6:
             raise ValueError("split: three shares above 0 that add up to 1 are needed, e.g. 0.3 0.3 0.4")
         return self
+
+    @property
+    def edits_prompt(self) -> bool:
+        """Whether the prompt is edited, so that there are edits to try and to take out again."""
+        return self.update in ("auto", "edits", "rewrite")
 
 
 class MigrateOptions(LoopOptions):

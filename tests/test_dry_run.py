@@ -111,7 +111,7 @@ def test_learning_questions_never_takes_more_than_is_said(tmp_path: Path) -> Non
     there = SimulatedWorld(
         seed=1003, comment_share=2 / 3, kinds=1, blind=4, punished=0, fault_rate=0.15, pass_fail=True
     )
-    given = {"update": "questions", "embedder": "words", "resamples": 200, "max_iterations": 1, "prune": False}
+    given = {"update": "questions", "embedder": "words", "resamples": 200, "max_iterations": 1}
     estimate, calls = take(
         align.prepare(there.rows, there.checklist, SimulatedJudge(there), there.prompt, given), tmp_path
     )

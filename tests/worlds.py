@@ -60,7 +60,7 @@ def help_with(messages: Sequence[tuple[str, str]], fields: Mapping[str, Any]) ->
 
 def useful(options: Mapping[str, Any]) -> dict[str, Any]:
     """Settings of a world without those that others leave without use, which would be refused."""
-    idle = {"update"} if options.get("calibrate") else set[str]()
+    idle = {"update", "trial", "prune"} if options.get("calibrate") else set[str]()
     if options.get("paper"):
         idle = {"alpha", "trial", "prune", "memory", "max_notes", "patience"}
     return {name: value for name, value in options.items() if name not in idle}

@@ -43,6 +43,7 @@ OTHER: dict[str, Any] = {
     "human_scale": (1.0, 5.0),
     "score_scale": (1, 9),
     "api_base": "http://127.0.0.1:8000/v1",
+    "max_prompt_chars": 900,
 }
 INPUTS: list[dict[str, Any]] = [
     {"judge": None, "checklist": None},
@@ -164,6 +165,13 @@ def test_every_option_of_every_command_is_used_in_it_or_is_a_setting(name: str) 
         (CompareOptions, {"calibration": "c.json"}, "calibration"),
         (WeighOptions, {"weights": "w.json"}, "weights"),
         (EvaluateOptions, {"p_yes": "hard", "samples": 3}, "samples"),
+        (AlignOptions, {"update": "questions", "trial": False}, "trial"),
+        (AlignOptions, {"update": "questions", "max_lessons": 3}, "max_lessons"),
+        (AlignOptions, {"update": "examples", "max_notes": 3}, "max_notes"),
+        (AlignOptions, {"update": "examples", "prune": False}, "prune"),
+        (AlignOptions, {"calibrate": True, "patience": 1}, "patience"),
+        (MigrateOptions, {"update": "questions", "max_prompt_chars": 900}, "max_prompt_chars"),
+        (MigrateOptions, {"update": "questions", "patience": 1}, "patience"),
     ],
 )
 def test_on_the_command_line_it_is_refused_and_in_a_projects_file_passed_over(
