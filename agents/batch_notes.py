@@ -145,7 +145,7 @@ def _record(direction: Direction) -> type[BaseModel]:
     ending = (str, Field(min_length=10, max_length=LONGEST_RULE))
     rule = create_model("Rule", __base__=_BatchRule, **{direction.field: ending})  # type: ignore[call-overload]
     rules: Any = (list[rule], Field(min_length=1, max_length=MOST_RULES))  # type: ignore[valid-type]
-    return create_model("BatchNotes", rules=rules)
+    return create_model("BatchNotes", __config__=ConfigDict(title="notes"), rules=rules)
 
 
 class _FreeLesson(BaseModel):
@@ -156,6 +156,8 @@ class _FreeLesson(BaseModel):
 
 
 class _FreeLessons(BaseModel):
+    model_config = ConfigDict(title="lessons")
+
     lessons: list[_FreeLesson]
 
 

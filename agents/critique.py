@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from ..models.structured import ParseError
 from ..prompts.templates import template
@@ -17,6 +17,8 @@ class RefusedRuleError(ParseError):
 
 class Critique(BaseModel):
     """What was found of a rule."""
+
+    model_config = ConfigDict(title="check of a rule")
 
     settles: bool
     """It is true of the case that it was made for."""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from ..prompts.lessons import Lesson
 from ..prompts.orders import foreign_order
@@ -22,6 +22,8 @@ from .rules import DIRECTIONS, Direction
 
 class Relation(BaseModel):
     """How a new lesson relates to those it resembles."""
+
+    model_config = ConfigDict(title="comparison of lessons")
 
     relation: Literal["duplicate", "merge", "new"]
     of: int = Field(ge=0)
@@ -83,6 +85,8 @@ class Contradiction:
 
 
 class _Reply(BaseModel):
+    model_config = ConfigDict(title="comparison of two instructions")
+
     reason: str = Field(max_length=300)
     contradicts: bool
 

@@ -54,7 +54,9 @@ class ExampleQuestions(Agent):
         super().__init__(gateway, model, seed=seed)
         self._most = max_questions
         questions = (list[_Draft], Field(min_length=1, max_length=max_questions))
-        self._record: type[BaseModel] = create_model("Questions", questions=questions)
+        self._record: type[BaseModel] = create_model(
+            "Questions", __config__=ConfigDict(title="questions"), questions=questions
+        )
 
     async def write(
         self,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from ..prompts.checklist import Question
 from ..prompts.orders import foreign_order
@@ -42,6 +42,8 @@ _PAST = re.compile(r"^(?:the|this|that|your)\s+(?:output|answer|response|writer|
 
 class GeneratorNote(BaseModel):
     """What an output lacks, and what its writer should be told."""
+
+    model_config = ConfigDict(title="note")
 
     quote: str = Field(max_length=300)
     missed: str = Field(max_length=300)
@@ -142,6 +144,8 @@ _NEGATION = re.compile(
 
 class StatedRequirement(BaseModel):
     """A requirement as an instruction."""
+
+    model_config = ConfigDict(title="instruction")
 
     line: str = Field(min_length=8, max_length=LONGEST_RULE)
 

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from ..prompts.lessons import Lesson
 from ..prompts.templates import render, template
@@ -30,6 +30,8 @@ class LessonClass:
 
 
 class _Reply(BaseModel):
+    model_config = ConfigDict(title="kind of lesson")
+
     reason: str = Field(max_length=200)
     kind: LessonKind
 

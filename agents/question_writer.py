@@ -72,11 +72,15 @@ class _Draft(BaseModel):
 class Requirements(BaseModel):
     """Step 1: what the task demands."""
 
+    model_config = ConfigDict(title="requirements")
+
     requirements: list[str] = Field(min_length=1)
 
 
 class Parts(BaseModel):
     """A question, or the questions that it holds."""
+
+    model_config = ConfigDict(title="questions")
 
     questions: list[_Draft] = Field(min_length=1, max_length=MOST_PARTS)
 
@@ -141,7 +145,7 @@ class QuestionWriter(Agent):
         reply = await self._ask(
             render("decompose", dimension_sentence=sentence, fields=fields),
             render("decompose_case", task=task, requirement=requirement),
-            _drafts_record("Drafts", dimensions, MOST_PARTS),
+            _drafts_record(dimensions, MOST_PARTS),
             max_tokens=500,
         )
         return _proposed(reply, dimensions)
@@ -204,14 +208,14 @@ class QuestionProposer(Agent):
                 examples=joined((_shown(number, each) for number, each in enumerate(examples, 1)), "\n\n"),
                 known="\n".join(f"- {text}" for text in known) or "(none)",
             ),
-            _drafts_record("Proposals", self._dimensions, self._most),
+            _drafts_record(self._dimensions, self._most),
             max_tokens=120 * self._most,
         )
         found = _proposed(reply, self._dimensions)
         return [each for each in found if foreign_order(f"{each.text}\n{each.violation}", self._task) is None]
 
 
-def _drafts_record(name: str, dimensions: Sequence[str], most: int) -> type[BaseModel]:
+def _drafts_record(dimensions: Sequence[str], most: int) -> type[BaseModel]:
     """Record of a reply with questions; the dimension of each is one of the given ones, free, or left out."""
     fields: dict[str, object] = {}
     if len(dimensions) > 1:
@@ -220,7 +224,7 @@ def _drafts_record(name: str, dimensions: Sequence[str], most: int) -> type[Base
         fields["dimension"] = (str, Field(min_length=2, max_length=40))
     draft = create_model("Draft", __base__=_Draft, **fields)  # type: ignore[call-overload]
     questions = (list[draft], Field(min_length=1, max_length=most))  # type: ignore[valid-type]
-    return create_model(name, questions=questions)
+    return create_model("Drafts", __config__=ConfigDict(title="questions"), questions=questions)
 
 
 def _proposed(reply: Any, dimensions: Sequence[str]) -> list[ProposedQuestion]:

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from ..models.base import ModelError
 from ..prompts.checklist import Polar, Question
@@ -148,6 +148,8 @@ _EMPTY_STEMS = frozenset(map(_stem, _EMPTY_WORDS.split()))
 class FaultKinds(BaseModel):
     """Kinds of faults that a checklist is about, in general words."""
 
+    model_config = ConfigDict(title="kinds of faults")
+
     kinds: list[str] = Field(min_length=2, max_length=10)
 
 
@@ -194,6 +196,8 @@ def listed_kind(kind: str, kinds: Iterable[str]) -> str | None:
 
 class NoteFields(BaseModel):
     """What every note begins with, in this order."""
+
+    model_config = ConfigDict(title="note")
 
     quote: str = Field(max_length=300)
     fact: str = Field(max_length=300)

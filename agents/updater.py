@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from ..models.base import Model
 from ..models.gateway import Gateway
@@ -91,6 +91,8 @@ class Proposal(BaseModel):
 
 class Correction(BaseModel):
     """What becomes of a part that orders the opposite of the lesson."""
+
+    model_config = ConfigDict(title="correction of the prompt")
 
     part: int = Field(ge=1)
     action: Literal["correct", "delete"]
@@ -273,6 +275,8 @@ def shared_words(wanted: str, text: str) -> float:
 
 class Rewritten(BaseModel):
     """The whole prompt, rewritten."""
+
+    model_config = ConfigDict(title="prompt")
 
     prompt: str = Field(min_length=1)
 

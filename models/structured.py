@@ -75,7 +75,7 @@ async def ask_for(
         role: Whose ledger.
         model: Who answers.
         messages: The conversation so far.
-        record: Its JSON schema is sent along, and the reply is validated against it.
+        record: Its JSON schema is sent along, and the reply is validated against it; its title says in errors what was wanted.
         max_tokens: Of the reply.
         temperature: 0 by default.
         seed: Sent along where given.
@@ -98,7 +98,8 @@ async def ask_for(
         except ValueError as error:
             if last:
                 await gateway.forget(keys if forget else ())
-                raise ParseError(f"{model.name} gave no usable {record.__name__}, twice: {error}") from None
+                wanted = record.model_config.get("title") or record.__name__
+                raise ParseError(f"{model.name} gave no usable {wanted}, twice: {error}") from None
             conversation += [("assistant", answer.text or "(nothing)"), ("user", _complaint(error, record))]
     raise AssertionError("the second round returns or raises")
 

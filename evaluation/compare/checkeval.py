@@ -41,7 +41,7 @@ KINDS: Mapping[str, str] = {
 class FurtherQuestions(BaseModel):
     """The model's reply when it is asked for more questions."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", title="questions")
     questions: list[Annotated[str, Field(min_length=8, max_length=300)]] = Field(max_length=MOST_NEW)
 
 
@@ -54,7 +54,7 @@ class _Drop(BaseModel):
 class FilteredQuestions(BaseModel):
     """The model's reply when it is asked which questions to leave out."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", title="choice of questions")
     dropped: list[_Drop]
 
 

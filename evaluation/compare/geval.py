@@ -26,7 +26,7 @@ STEP_TOKENS = 400
 class Steps(BaseModel):
     """The model's reply when it is asked how it would go about it."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", title="steps")
 
     steps: list[Annotated[str, Field(min_length=1, max_length=300)]] = Field(min_length=1, max_length=MOST_STEPS)
 

@@ -6,6 +6,11 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel, Field
 
+from askance.agents.deduplicator import Relation
+from askance.agents.generator_notes import GeneratorNote
+from askance.agents.question_writer import Requirements
+from askance.agents.rules import LenientNote, StricterNoteOnFault
+from askance.agents.updater import Rewritten
 from askance.models.base import Answer, ModelError
 from askance.models.gateway import Gateway
 from askance.models.structured import ParseError, ask_for, json_in, strict_schema
@@ -71,6 +76,22 @@ async def test_a_second_unusable_reply_is_an_error_that_says_why() -> None:
     assert isinstance(found, str)
     assert found.startswith("scripted/model gave no usable Note, twice: field 'kind'")
     assert len(model.requests) == 2
+
+
+@pytest.mark.parametrize(
+    ("record", "wanted"),
+    [
+        *((each, "note") for each in (LenientNote, StricterNoteOnFault, GeneratorNote)),
+        (Relation, "comparison of lessons"),
+        (Rewritten, "prompt"),
+        (Requirements, "requirements"),
+    ],
+)
+async def test_an_error_names_what_was_wanted_and_no_class(record: type[BaseModel], wanted: str) -> None:
+    model = ScriptedModel(["prose", "prose"])
+    with pytest.raises(ParseError, match=f"^scripted/model gave no usable {wanted}, twice: not valid JSON"):
+        await ask_for(Gateway(), "role", model, [("user", "What?")], record, max_tokens=50)
+    assert "title" not in strict_schema(record)
 
 
 async def test_a_check_beyond_the_schema_can_refuse() -> None:
