@@ -255,6 +255,8 @@ def settings(
     for name in idle_settings(record, {**merged, **rest}):
         if given.get(name) in (None, ()):  # it is the file's, which serves other commands, too
             del merged[name]
+    if given.get("api_base") is not None:
+        _check_asked_there({**merged, **rest})
     check_each(record, {name: merged[name] for name in merged if given.get(name) in (None, ())}, str(config))
     both = {"config": config, **merged, **rest}
     read = [name for name in ("config", *naming(FILE)) if name != "output"]
@@ -324,6 +326,21 @@ def load_dotenv() -> None:
             raise InputError(f"{file.absolute()}, line {found.original.line}: not of the form NAME=value.")
         if found.key and found.value is not None:
             os.environ.setdefault(found.key, found.value)
+
+
+def _check_asked_there(values: Mapping[str, Any]) -> None:
+    """Refuse an ``--api-base`` at which no model is asked; a judge's file or an earlier run may name one that is."""
+    names = [each for name in (*naming(MODEL), "panel") for each in names_of(values.get(name))]
+    elsewhere = [each for each in names if "/" in each and not each.startswith("openai/")]
+    if (
+        elsewhere
+        and elsewhere == names
+        and not any(values.get(each) for each in ("judge_file", "judge_run", "from_run"))
+    ):
+        raise InputError(
+            f"--api-base: only models named openai/NAME are asked there, and {elsewhere[0]} is not. Write openai/NAME, with the "
+            "name that the server has for its model, or leave --api-base out."
+        )
 
 
 def _is_text(value: Any, *, several: bool) -> bool:

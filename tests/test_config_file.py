@@ -64,3 +64,21 @@ def test_a_wrong_value_in_a_config_file_names_the_file(cli: Any, inputs: list[st
     done = cli("align", *inputs[:3], "--model", "openai/m", "--run", "run", "--config", "c.yaml")
     assert done.code == 2
     assert said in done.err
+
+
+def test_an_address_at_which_no_model_is_asked_is_refused_and_in_a_projects_file_passed_over(
+    cli: Any, inputs: list[str], server: StandInServer
+) -> None:
+    asked = ["evaluate", inputs[0], "--checklist", inputs[2], "--dry-run"]
+    done = cli(*asked, "--model", "anthropic/claude", "--api-base", server.url)
+    assert done.code == 2
+    assert (
+        "--api-base: only models named openai/NAME are asked there, and anthropic/claude is not. Write openai/"
+        in done.err
+    )
+    assert server.url not in done.err, "an address may hold a password"
+    Path("c.yaml").write_text(f"api_base: {server.url}\n")
+    assert "api-base" not in cli(*asked, "--model", "anthropic/claude", "--config", "c.yaml").err
+    both = ["align", inputs[0], "--checklist", inputs[2], "--run", "run", "--dry-run", "--api-base", server.url]
+    assert "api-base" not in cli(*both, "--model", "openai/target", "--note-taker", "anthropic/claude").err
+    assert "--api-base: only" in cli(*both, "--model", "local/x", "--note-taker", "anthropic/claude").err
