@@ -10,12 +10,14 @@ import click
 from .. import runs
 from ..evaluation.kept_judge import SETTINGS
 from ..evaluation.progress import showing
+from ..memory.run_directory import RunDirectory
 from ..models.budget import CAPS
 from ..models.settings import by_new_names, flag
 from ..optimizer.job import CAN_GROW, NOT_IN_FINGERPRINT
 from ..optimizer.modes import align as alignment
 from ..optimizer.modes import migrate as migration
 from ..optimizer.modes import tune as tuning
+from ..optimizer.modes.remembering import memory_for
 from ..optimizer.options import AlignOptions, LoopOptions, MigrateOptions, TuneOptions
 from ..optimizer.runner import cannot_change
 from ..prompts.errors import BudgetExceededError, UnapprovedError, as_typed
@@ -117,6 +119,7 @@ def run_mode(
     run = values.pop("run")
     job = prepare(**values, options=options)
     if dry_run:
+        memory_for(job, RunDirectory(run), make=False)  # refuses what the run would refuse
         tell_estimate(job, as_json=as_json)
         return
     done = _written_out(

@@ -6,6 +6,7 @@ time lose nothing of each other.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -75,8 +76,28 @@ class MemoryDirectory:
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise InputError(f"{path}: cannot be made a directory for a memory ({error.strerror}).") from None
+            raise _no_directory(path, error.strerror) from None
         return cls(path)
+
+    @classmethod
+    def foresee(cls, path: str | Path) -> MemoryContents:
+        """What :meth:`create` and :meth:`touch` would find, or their refusal; nothing is made or written.
+
+        Raises:
+            InputError: It is a file, a run's directory or damaged, or cannot be made.
+            AskanceError: It cannot be written.
+        """
+        path = Path(path)
+        there = next(each for each in (path, *path.parents) if os.path.exists(each))
+        if there == path and path.is_dir():
+            cls.create(path)
+        elif not there.is_dir():
+            raise _no_directory(path, "there is a file" if there == path else f"{there} is a file")
+        if not os.access(there, os.W_OK | os.X_OK):
+            if there == path:
+                raise AskanceError(f"{path}: cannot be written (Permission denied).")
+            raise _no_directory(path, "Permission denied")
+        return cls(path).read()
 
     @property
     def file(self) -> Path:
@@ -135,6 +156,10 @@ class MemoryDirectory:
             raise AskanceError(f"{self.path}: another process has been writing for {PATIENCE:.0f} seconds.") from None
         except OSError as error:
             raise AskanceError(f"{self.path}: cannot be written ({error.strerror}).") from None
+
+
+def _no_directory(path: Path, why: str | None) -> InputError:
+    return InputError(f"{path}: cannot be made a directory for a memory ({why}).")
 
 
 def load_memory(path: str | Path) -> MemoryDirectory:

@@ -38,8 +38,10 @@ TRIED_FOR_ONE = 2
 """Questions of a memory that are tried, for each that may join in a round."""
 
 
-def memory_for(job: Job, run: RunDirectory) -> MemoryContents | None:
+def memory_for(job: Job, run: RunDirectory, *, make: bool = True) -> MemoryContents | None:
     """What the memory of a job held when its run began: the run's own copy where there is one.
+
+    Without ``make`` no memory is made where there is none.
 
     Raises:
         InputError: The memory is no directory, or is damaged.
@@ -53,7 +55,7 @@ def memory_for(job: Job, run: RunDirectory) -> MemoryContents | None:
     path = Path(job.options.memory)
     if path.resolve() == run.path.resolve():
         raise InputError(f"{path}: the memory and the run need a directory each.")
-    return MemoryDirectory.create(path).touch()
+    return MemoryDirectory.create(path).touch() if make else MemoryDirectory.foresee(path)
 
 
 @dataclass

@@ -111,6 +111,37 @@ def test_the_same_command_and_resume_add_nothing_twice_and_a_dry_run_makes_nothi
     assert code == 0 and not Path("new").exists()
 
 
+@pytest.mark.parametrize("more", [(), ("--dry-run",)], ids=["run", "dry run"])
+@pytest.mark.parametrize(
+    ("memory", "says"),
+    [
+        ("file", "file: cannot be made a directory for a memory ("),
+        ("file/below", "below: cannot be made a directory for a memory ("),
+        ("run", "run: this is the directory of a run"),
+        ("damaged", "memory.jsonl, line 1: the field 'id' is missing"),
+        ("other", "other: the memory and the run need a directory each"),
+    ],
+)
+def test_a_dry_run_refuses_the_memories_that_a_run_refuses(
+    place: CommandLine, memory: str, says: str, more: tuple[str, ...]
+) -> None:
+    Path("file").write_text("A text.")
+    Path("damaged").mkdir()
+    Path("damaged/memory.jsonl").write_text('{"entry": "lesson"}\n')
+    code, _, err = place("align", place.data, "--checklist", "files/checklist.yaml", "--model", "openai/target", "--api-base",
+                         place.server.url, "--embedder", "words", "--memory", memory, "--run", "other", *more)  # fmt: skip
+    assert code == 2 and says in err
+    assert not more or not Path("other").exists()
+
+
+def test_a_dry_run_says_that_a_memory_cannot_be_written(place: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("askance.memory.memory_directory.os.access", lambda path, mode: False)
+    for memory, expected in (("kept", 1), ("new", 2)):
+        code, _, err = place("align", place.data, "--checklist", "files/checklist.yaml", "--model", "openai/target",
+                             "--api-base", place.server.url, "--memory", memory, "--run", "other", "--dry-run")  # fmt: skip
+        assert code == expected and "(Permission denied)" in err and not Path("new").exists()
+
+
 def test_a_damaged_memory_ends_a_run_before_it_begins(place: CommandLine) -> None:
     Path("kept/memory.jsonl").write_text('{"entry": "lesson"}\n')
     asked = len(place.server.bodies)
