@@ -30,6 +30,7 @@ def spending_of(result: Mapping[str, Any]) -> str:
 CAPS = ("max_calls", "max_tokens", "max_cost")
 """What a run may take, by the names of the settings; a run that one of them ends has it for its reason."""
 GO_ON = "Raise the cap to go on; an answer that is stored is not bought again."
+BEGIN_AGAIN = "Raise the cap to go on; with --no-cache no answer was kept, so that all are bought again."
 
 
 def estimate_tokens(text: str) -> int:
@@ -80,6 +81,8 @@ class Budget:
     max_tokens: int | None = None
     max_cost: float | None = None
     roles: dict[str, RoleLedger] = field(default_factory=dict)
+    keeps_answers: bool = True
+    """Whether what was bought is there for the next command."""
     _reserved_calls: int = 0
     _reserved_tokens: int = 0
     _reserved_cost: float = 0.0
@@ -139,28 +142,32 @@ class Budget:
             BudgetExceededError: A cap would be passed.
         """
         if self.max_calls is not None and self.calls + self._reserved_calls >= self.max_calls:
-            raise BudgetExceededError("max_calls", f"The budget of {self.max_calls} calls is used up. {GO_ON}")
+            raise BudgetExceededError("max_calls", f"The budget of {self.max_calls} calls is used up. {self._go_on}")
         if self.max_tokens is not None and self.tokens + self._reserved_tokens + tokens > self.max_tokens:
             aside = f" and {self._reserved_tokens} set aside for calls under way" if self._reserved_tokens else ""
             raise BudgetExceededError(
                 "max_tokens",
                 f"The next call may need {tokens} tokens; of the budget of {self.max_tokens}, {self.tokens} are used"
-                f"{aside}. {GO_ON}",
+                f"{aside}. {self._go_on}",
             )
         if self.max_cost is not None:
             spent = self._known_cost
             if spent >= self.max_cost:
-                raise BudgetExceededError("max_cost", f"The budget of ${self.max_cost:g} is used up. {GO_ON}")
+                raise BudgetExceededError("max_cost", f"The budget of ${self.max_cost:g} is used up. {self._go_on}")
             if spent + self._reserved_cost + cost > self.max_cost:
                 aside = f" and ${self._reserved_cost:.4g} set aside for calls under way" if self._reserved_calls else ""
                 raise BudgetExceededError(
                     "max_cost",
                     f"The next call may cost ${cost:.2g}; of the budget of ${self.max_cost:g}, ${spent:.4g} are used"
-                    f"{aside}. {GO_ON}",
+                    f"{aside}. {self._go_on}",
                 )
         self._reserved_calls += 1
         self._reserved_tokens += tokens
         self._reserved_cost += cost
+
+    @property
+    def _go_on(self) -> str:
+        return GO_ON if self.keeps_answers else BEGIN_AGAIN
 
     def release(self, tokens: int, cost: float = 0.0) -> None:
         """Give back what :meth:`reserve` set aside."""

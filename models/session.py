@@ -123,10 +123,11 @@ async def session(
         batches=batches,
         reach=None if pool is None else pool.reach,
     )
+    keeps = stored_answers_are_ours or not getattr(options, "no_cache", False)  # a run has a store of its own
     async with models:
         gateway = Gateway(
             store,
-            Budget(options.max_calls, options.max_tokens, options.max_cost),
+            Budget(options.max_calls, options.max_tokens, options.max_cost, keeps_answers=keeps),
             retry=retry,
             max_concurrency=options.max_concurrency,
             stored_answers_are_ours=stored_answers_are_ours,

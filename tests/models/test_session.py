@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+from askance.evaluation.options import EvaluateOptions
 from askance.models import session as sessions
 from askance.models.session import ModelOptions, session
+from askance.prompts.errors import BudgetExceededError
 
 
 async def test_many_calls_that_wait_are_one_line_and_none_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -21,3 +23,14 @@ async def test_many_calls_that_wait_are_one_line_and_none_is_forgotten(monkeypat
         wait("m: HTTP 503.", 1.0)
         assert said[1:] == ["m: HTTP 503. Asking again in 1.0 s. Since the last such line 39 other calls had to wait."]
     assert said[2:] == ["1 further call had to be made again."]
+
+
+@pytest.mark.parametrize(("no_cache", "is_run"), [(False, False), (True, False), (True, True)])
+async def test_a_cap_says_that_answers_are_stored_only_where_they_are(no_cache: bool, is_run: bool) -> None:
+    options = EvaluateOptions(no_cache=no_cache, max_calls=0)
+    async with session(options, None, stored_answers_are_ours=is_run) as (_, gateway):
+        with pytest.raises(BudgetExceededError) as caught:
+            gateway.budget.reserve(1)
+    kept = "an answer that is stored is not bought again" in str(caught.value)
+    assert kept is (not no_cache or is_run)
+    assert ("with --no-cache no answer was kept" in str(caught.value)) is not kept
