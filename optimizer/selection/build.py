@@ -14,6 +14,7 @@ from ...prompts.checklist import Checklist, Sees
 from ...prompts.errors import CoverageError
 from ...prompts.examples import documents, human_dimensions
 from ...prompts.prompt import frame
+from ...prompts.words import Figure
 from ...stats.correlation import Correlations, correlate, spearman
 from ...stats.differences import Difference, paired_difference
 from ...stats.resampling import Resampling
@@ -67,9 +68,11 @@ def build_selection(
     why = "it was asked for" if method == "top" else compare_sets(found.curves, k)
     chosen = [bought.candidates.questions[place] for place in found.curves[method].order[:k]]
     checklist = Checklist(task=inputs.task, questions=tuple(each.model_copy(update={"weight": 1.0}) for each in chosen))
+    agreement = _agreement(tables, found.curves[method].order[:k], settings.seed)
+    agrees = bool(agreement) and Figure.of(agreement["all"].spearman).side == 1
     shared = _shared_tokens(inputs, bought.candidates)
     curves = {
-        name: _prefixes(curve, bought.candidates, tables, tokens, shared, settings)
+        name: _prefixes(curve, bought.candidates, tables, tokens, shared, settings, agrees=agrees)
         for name, curve in found.curves.items()
     }
     convergence = ranking_convergence(
@@ -99,7 +102,7 @@ def build_selection(
         rating_counts=_rating_counts(tables, bought),
         coverage=bought.coverage,
         problems=bought.problems,
-        agreement=_agreement(tables, found.curves[method].order[:k], settings.seed),
+        agreement=agreement,
         settings=settings.model_dump(mode="json"),
         models=models,
         budget=budget,
@@ -154,6 +157,8 @@ def _prefixes(
     tokens: Floats,
     shared: Mapping[Sees, float],
     settings: SelectOptions,
+    *,
+    agrees: bool,
 ) -> list[Prefix]:
     order = list(curve.order)
     views = [candidates.questions[place].sees for place in order]
@@ -172,7 +177,7 @@ def _prefixes(
             held_out=_number(curve.held_out[place]),
             information_share=_number(max(curve.held_out[place], 0.0) / most) if most > 0 else None,
             correlation=_number(curve.correlation[place]),
-            correlation_share=_number(curve.correlation[place] / every) if every > 0 else None,
+            correlation_share=_number(curve.correlation[place] / every) if agrees and every > 0 else None,
             spearman=against[place][0],
             less_all=against[place][1],
             cost_share=float(cost[place] / cost[-1]),

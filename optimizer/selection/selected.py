@@ -74,7 +74,7 @@ class Prefix:
     correlation: float | None
     """Spearman with people on those halves."""
     correlation_share: float | None
-    """``correlation`` over that of all candidates; may exceed 1."""
+    """``correlation`` over that of all candidates; may exceed 1. None where that of all is not clearly above 0."""
     spearman: float | None
     """Spearman with people of the k questions on the whole sample, which chose them."""
     less_all: Difference | None
@@ -207,6 +207,12 @@ class Selection(Shown):
             lines.append(
                 f"{len(flat)} candidates have nearly the same answer everywhere ({', '.join(flat[:5])}"
                 f"{', …' if len(flat) > 5 else ''}).{split}"
+            )
+        every = Figure.of(self.agreement["all"].spearman) if self.agreement else Figure(None)
+        if every.side in (0, -1):
+            lines.append(
+                f"What share of the correlation with people is kept cannot be said: that of all {len(self.candidates.questions)} "
+                f"candidates is not clearly above 0 ({every})."
             )
         if len({each.weight for each in self.candidates.questions}) > 1:
             lines.append(

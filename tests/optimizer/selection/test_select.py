@@ -16,6 +16,7 @@ from askance.optimizer.selection.select import prepare
 from askance.prompts.errors import BudgetExceededError, CoverageError, InputError
 from askance.prompts.examples import Example
 from askance.testing import ScriptedModel
+from tests.worlds import share
 
 pytestmark = pytest.mark.usefixtures("sandbox")
 NO_IDEA = Answer("no idea", (("no", (("no", -0.1),)), ("idea", (("idea", -0.1),))))
@@ -64,6 +65,18 @@ def test_people_are_used_where_they_rated_and_the_correlation_is_reported(facts:
     assert any(
         each.startswith("4 questions keep") and "of the correlation of all 8 with people" in each for each in sentences
     )
+
+
+def test_where_no_candidates_agree_with_people_no_share_of_that_is_said(facts: Any) -> None:
+    rows = [row | {"human": {"overall": share("noise 2", row["id"])}} for row in facts.rows()]
+    found = select(rows, model=facts.model(), candidates=facts.candidates, no_cache=True, **FAST)
+    every = found.agreement["all"].spearman
+    assert every.value > 0 > every.low
+    assert found.curves["joint"][-1].correlation > 0, "a share could be computed"
+    assert {each.correlation_share for curve in found.curves.values() for each in curve} == {None}
+    said = " ".join(found.sentences())
+    assert "% of the correlation" not in said
+    assert f"that of all 8 candidates is not clearly above 0 ({every.value:.3f} [" in said
 
 
 def test_weights_that_differ_are_set_aside_and_that_is_said(facts: Any) -> None:
