@@ -196,6 +196,8 @@ class LearnedRecord(ResultPart):
     dimension: str = ""
     sources: tuple[str, ...] = ()
     """Examples that it comes from."""
+    parts: tuple[str, ...] = ()
+    """Of one that comes from no comment, ``development`` and ``validation`` as far as their outputs led to it."""
     comments: tuple[str, ...] = ()
     sees: Sees = "all"
     """What the judge is shown when it is asked."""

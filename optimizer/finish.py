@@ -100,7 +100,7 @@ def _found_out(
     learner, options = set_up.learner, bench.job.options
     if learner is not None:
         found["questions"] = learned_rows(
-            learner.learned, outcome, bench.splits.validation, tests, yardstick, soft=options.soft
+            learner, outcome, bench.splits.validation, tests, yardstick, soft=options.soft
         )
         found["why_no_questions"] = why_no_questions(learner, bench.job.examples, outcome.finish_reason)
         found["read"] = learner.read

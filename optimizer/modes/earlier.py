@@ -53,6 +53,8 @@ class WaitingQuestion(BaseModel):
     dimension: str
     kind: str
     sources: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
+    """Of one that comes from no comment, the parts whose outputs led to it; empty where an older run did not say so."""
     comments: tuple[str, ...] = ()
 
 
@@ -252,7 +254,7 @@ def _waiting(before: Sequence[WaitingQuestion], result: RunRecord, judge: KeptJu
     for each in result.questions:
         found.pop(each.text, None)
         if not each.joined and each.may_return:
-            kept = each.model_dump(include={"text", "dimension", "sources", "comments"})
+            kept = each.model_dump(include={"text", "dimension", "sources", "parts", "comments"})
             found[each.text] = WaitingQuestion.model_validate({**kept, "kind": each.origin})
     asked = {each.text for each in judge.checklist.questions}
     return tuple(each for text, each in found.items() if text not in asked)

@@ -32,8 +32,8 @@ def learner(bench: Bench, subject: JudgeSubject, targets: Targets, helper: Model
     mirror.beside = finder
     every, same_judge = [*splits.development, *splits.validation], bench.job.is_same_judge
     again = earlier.waiting(every, same_judge=same_judge) if earlier is not None else ()
-    for each, part in ((finder, splits.development), (mirror, splits.validation)):
-        each.waiting = _of(part, again)
+    for each, part, name in ((finder, splits.development, "development"), (mirror, splits.validation, "validation")):
+        each.waiting = _of(part, name, again)
         if earlier is not None and same_judge:
             each.dropped = earlier.remembered.dropped
         if bench.remembering is not None:
@@ -74,13 +74,13 @@ def _finder(
     return Finder(chooser, bench.embedder, events, options.max_iterations, (comments, kinds))
 
 
-def _of(examples: Sequence[Example], waiting: Sequence[WaitingQuestion]) -> list[Candidate]:
-    """Questions of an earlier run as candidates, with what they come from among these examples; without those that come
-    from others alone."""
+def _of(examples: Sequence[Example], part: str, waiting: Sequence[WaitingQuestion]) -> list[Candidate]:
+    """Questions of an earlier run as candidates, with what they come from among these examples, those of a part; without
+    those that come from others alone, which these examples are to test."""
     known = {each.id for each in examples}
     found = [(each, tuple(source for source in each.sources if source in known)) for each in waiting]
     return [
         Candidate(each.text, each.dimension, each.kind, sources, each.comments)
         for each, sources in found
-        if sources or not each.sources
+        if sources or part in each.parts or not (each.sources or each.parts)
     ]

@@ -17,12 +17,12 @@ from ...prompts.verdicts import Verdict
 from ...stats.differences import Difference, difference_dict
 from ..subject import Draft, Observation, Outcome
 from ..yardsticks import Yardstick
-from .choice import Chooser, Learned, sides_of
+from .choice import Chooser, sides_of
 from .learner import QuestionLearner
 
 
 def learned_rows(
-    learned: Sequence[Learned],
+    learner: QuestionLearner,
     outcome: Outcome,
     validation: Sequence[Example],
     tests: Mapping[int, Observation],
@@ -43,7 +43,7 @@ def learned_rows(
         seen["test"] = (tests[best.number].examples, tests[best.number].verdicts)
     refused = {each.iteration: each.reason for each in outcome.tried if not (each.accepted or each.edits or each.shows)}
     rows = []
-    for each in sorted(learned, key=lambda one: one.id not in best.draft.origins):
+    for each in sorted(learner.learned, key=lambda one: one.id not in best.draft.origins):
         joined = each.id in best.draft.origins
         found, candidate = each.standing, each.candidate
         reason = None if joined else each.problem or f"{NOT_ACCEPTED}{refused.get(each.iteration, 'the run ended')}"
@@ -56,6 +56,7 @@ def learned_rows(
                 "from": candidate.kind,
                 "sees": candidate.sees,
                 "sources": list(candidate.sources),
+                **({"parts": learner.found_in(each.id)} if candidate.kind == "contrast" else {}),
                 "comments": list(candidate.comments),
                 "joined": joined,
                 "reason": reason,

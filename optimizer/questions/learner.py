@@ -163,6 +163,11 @@ class QuestionLearner:
         after = lean.scores(tested, lean.own(told.verdicts), soft=self.soft)
         return CrossedFold(tested, before, told.scores, after)
 
+    def found_in(self, question: str) -> list[str]:
+        """The parts whose examples led to a candidate."""
+        both = {"development": self.finder, "validation": self.mirror}
+        return [part for part, finder in both.items() if question in finder.found]
+
     @property
     def has_more(self) -> bool:
         """Whether more iterations would read what this run has not."""

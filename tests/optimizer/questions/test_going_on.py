@@ -18,6 +18,7 @@ from askance.memory.run_directory import RunDirectory
 from askance.models.base import Request
 from askance.optimizer.modes.align import prepare
 from askance.optimizer.questions.choice import CHANCE
+from askance.optimizer.questions.learner import QuestionLearner
 from askance.optimizer.runner import take_up
 from askance.prompts.errors import InputError
 from askance.run_estimate import estimate_run
@@ -110,6 +111,31 @@ def test_what_too_few_examples_speak_for_may_return(small: First, improved: Firs
     waiting = {row.text for row in small.done.record.questions if row.reason == CHANCE and row.may_return}
     joined = {row.text for row in improved.done.record.learned}
     assert waiting & joined and TWIN not in joined
+
+
+def test_a_question_that_waits_is_not_tested_by_the_half_whose_outputs_led_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that comes from no comment names no example."""
+    first = Desk(48, comments=False, kinds=True).align(tmp_path / "first").record
+    waiting = {row.text: row.parts for row in first.questions if row.may_return}
+    assert {*waiting.values()} == {("development",), ("validation",), ("development", "validation")}
+    tested: list[tuple[set[str], set[str]]] = []
+    fold = QuestionLearner._fold
+
+    async def watched(self: Any, judge: Any, every: Any, examples: Any, named: Any, iteration: int) -> Any:
+        tested.append(({each.id for each in examples}, {each.text for each in named.values()}))
+        return await fold(self, judge, every, examples, named, iteration)
+
+    monkeypatch.setattr(QuestionLearner, "_fold", watched)
+    done = go_on(Desk(100, comments=False), tmp_path / "run", tmp_path / "first")
+    known = parts(tmp_path / "run")
+    assert len(tested) == 6
+    for ids, texts in tested:
+        (part,) = {known[each] for each in ids}
+        assert texts == {text for text, own in waiting.items() if own != (part,)}
+    again = {row.text: row.parts for row in done.record.questions}
+    assert again == waiting, "a run that goes on from this one knows it too"
 
 
 def test_without_anything_new_nothing_is_asked_and_it_says_so(learned: First, tmp_path: Path) -> None:
