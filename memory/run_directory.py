@@ -101,6 +101,8 @@ class RunDirectory:
         header = {"format": FORMAT, "fingerprint": _fingerprint(config, texts), "config": dict(config)}
         if no_cache:
             header["no_cache"] = True
+        if config.get("memory"):
+            header["memory"] = str(Path(config["memory"]).absolute())
         self.write("config.yaml", yaml.safe_dump(header, sort_keys=False, allow_unicode=True))
         return False
 
@@ -181,6 +183,12 @@ class RunDirectory:
             longer = {**config, "max_iterations": max_iterations}
             header |= {"config": longer, "begun_with": begun, "earlier_test_looks": looks}
             self.write("config.yaml", yaml.safe_dump(header, sort_keys=False, allow_unicode=True))
+
+    def memory(self, given: Path) -> Path:
+        """The lesson memory of the run that is here: where it was when the run began, whatever directory it is gone on with
+        from; as it was ``given`` where it is there no more."""
+        kept = Path(self.read_config().get("memory", given))
+        return kept if kept.is_dir() and kept != given.absolute() else given
 
     def read_inputs(self) -> tuple[list[Example], Checklist | None, dict[str, Prompt]]:
         """The inputs as they were when the run began; a run without a checklist has None in its place.

@@ -82,7 +82,7 @@ class Remembering:
             return None
         about = "generator" if job.command == "tune" else "judge"
         checked = bool(job.checker)
-        return cls(Path(job.options.memory), job.memory, run, job.checklist, about, events, checked)
+        return cls(run.memory(Path(job.options.memory)), job.memory, run, job.checklist, about, events, checked)
 
     def recall(self, memory: LessonMemory) -> None:
         """Have the lessons known, none of them tried yet, and those that people removed.

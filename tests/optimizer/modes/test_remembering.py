@@ -195,6 +195,24 @@ def test_a_run_whose_memory_is_gone_says_so_and_comes_to_the_same(
     assert "is not there any more" in capsys.readouterr().err
 
 
+def test_a_memory_that_was_named_from_one_directory_is_found_from_another(
+    world: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
+    for each in (here, elsewhere / "memory"):
+        each.mkdir(parents=True)
+    monkeypatch.chdir(here)
+    with pytest.raises(Crash):
+        world.align(tmp_path / "run", Counting(60), memory="memory")
+    before = ids(here / "memory")
+    monkeypatch.chdir(elsewhere)
+    job = replace(take_up(RunDirectory(tmp_path / "run"), {}), models={"model": world.model("world/target")})
+    with watching(None, False) as watcher:
+        done = run_and_report(job, tmp_path / "run", watcher)
+    assert {each.text for each in done.record.lessons} <= ids(here / "memory").keys() - before.keys()
+    assert not any((elsewhere / "memory").iterdir())
+
+
 def test_a_run_may_go_on_from_another_and_have_its_memory_too(world: Any, make_world: Any, memory: Path) -> None:
     more, run = make_world(60), memory.parent / "more"
     before = ids(memory)
