@@ -157,6 +157,7 @@ class ModelError(CallError):
     """Seconds that the endpoint asked us to wait."""
     fatal: bool = False
     status: int | None = None
+    """Of the reply, where there was one: 200 of one that breaks off."""
 
     def __str__(self) -> str:
         return self.message

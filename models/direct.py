@@ -195,7 +195,7 @@ class DirectModel:
         shown = self._clean(payload.decode("utf-8", "replace"))[:200]
         if may_pass:
             said = f" It said: {shown}" if shown.strip() else ""
-            raise ModelError(f"{self.name}: the endpoint's reply is empty or breaks off.{said}", retry=True)
+            raise ModelError(f"{self.name}: the endpoint's reply is empty or breaks off.{said}", retry=True, status=200)
         raise ModelError(
             f"{self.name}: the endpoint's reply is not an OpenAI chat completion ({kind}). Is --api-base right, with "
             f"/v1 at its end where the server wants it? It said: {shown}",
@@ -208,7 +208,8 @@ class DirectModel:
         if error and (status := _code(error)) != 200:
             return self._error(status, {}, payload)
         why = f": {self._clean(_message(payload))[:300]}" if error else ""
-        return ModelError(f"{self.name}: the endpoint broke its answer off (finish_reason error){why}.", retry=True)
+        text = f"{self.name}: the endpoint broke its answer off (finish_reason error){why}."
+        return ModelError(text, retry=True, status=200)
 
     def _error(self, status: int, headers: Any, payload: bytes) -> ModelError:
         said = self._clean(_message(payload))[:300]

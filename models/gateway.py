@@ -347,8 +347,8 @@ class Gateway:
                         ledger.failures += 1
                         if isinstance(error, EmptyAnswerError) and self._ahead[role]:
                             raise  # it has answered before, if in an earlier process
-                        if not error.retry and self._ahead[role]:
-                            # were their answers bought now, they would come in between: only the refused ones are left
+                        if (not error.retry or (error.status == 200 and not too_long)) and self._ahead[role]:
+                            # were their answers bought now, they would come in between: only those it refuses, or breaks off, are left
                             self._ahead[role] -= 1
                             raise
                         if request.prefix and error.status is not None and not error.retry:

@@ -371,6 +371,18 @@ async def test_refused_requests_are_not_a_row_where_the_answers_between_them_are
     assert errors[-1][0].fatal, "one refusal for one stored answer, and no more"  # type: ignore[attr-defined]
 
 
+async def test_replies_that_break_off_are_not_a_row_where_the_answers_between_them_are_stored() -> None:
+    store, texts = Store(), [str(number) for number in range(2 * HOPELESS)]
+    answering, first = ScriptedModel(lambda request: "a"), Gateway(store, retry=QUICK)
+    await outcomes(*(first.ask("judge", answering, request(text)) for text in texts))
+    breaking = ScriptedModel(lambda request: ModelError("it breaks off", retry=True, status=200))
+    gateway = Gateway(store, retry=QUICK)
+    await gateway.stored("judge", [request(text).key for text in texts])
+    errors = [await outcomes(gateway.ask("judge", breaking, request(f"new {n}"))) for n in range(3 * HOPELESS)]
+    fatal = [error.fatal for [error] in errors if isinstance(error, ModelError)]
+    assert fatal == [False] * (3 * HOPELESS - 1) + [True], "one for one stored answer, and no more"
+
+
 async def test_empty_replies_end_no_run_that_an_earlier_process_had_answers_in() -> None:
     store = Store()
     await Gateway(store, retry=QUICK).ask("judge", ScriptedModel(["a"]), request("old"))
