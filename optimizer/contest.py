@@ -320,7 +320,7 @@ class Contest:
                 dropped = stop(best.scores, scores) if rung < len(examples) else None
                 if dropped is not None:
                     return Race(number, dropped, rung, None)
-        version = Version(number, draft, scores, edits, best.number, verdicts)
+        version = Version(number, draft, scores, edits, best.number, verdicts, best.crossed)
         return Race(
             number, self._complete(acceptance.decide(best.scores, scores), best, version), len(examples), version
         )

@@ -245,7 +245,8 @@ class Version:
     verdicts: Sequence[Verdict] = ()
     """On the same examples as the scores."""
     crossed: Crossed | None = None
-    """What the acceptance test decided by, where validation has taught the draft too and so says nothing of it any more."""
+    """What the acceptance test decided by, where validation has taught the draft too and so says nothing of it any more; of an edit
+    that was accepted after that, what it decided by then."""
 
     @property
     def prompt(self) -> Prompt:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -33,26 +34,29 @@ def rows(count: int = 90) -> list[dict[str, Any]]:
     return made
 
 
-def judge() -> ScriptedModel:
+def judge(wrong: float = 0.0) -> ScriptedModel:
+    """``wrong``: share of the replies that it takes for the opposite where it is shown no case."""
+
     def script(request: Any) -> str | float:
-        last = request.messages[-1][1]
+        cases, _, last = request.messages[-1][1].rpartition("the output that you are to judge.")
         if "\n[" not in f"\n{last}" and "[e" not in last:
             return "none"
         noise = 0.1 * share("noise", last)
         if HELPS in last:
-            return 0.85 + noise if "refund it" in last else 0.05 + noise
+            errs = not cases and share("wrong", re.findall(r"\[(e\d+)\]", last)[0]) < wrong
+            return 0.85 + noise if ("refund it" in last) is not errs else 0.05 + noise
         return 0.8 + noise if FRIENDLY in last else "none"
 
     return ScriptedModel(script, name="desk/judge")
 
 
-def align(run: Path, *questions: Question, **options: Any) -> askance.RunResult:
+def align(run: Path, *questions: Question, wrong: float = 0.0, **options: Any) -> askance.RunResult:
     settings: dict[str, Any] = {"embedder": "words", "resamples": 400, "update": "questions", "explain": "never"}
     checklist = Checklist(task="Answer the customer.", questions=list(questions))
     return askance.align(
         rows(),
         checklist=checklist,
-        model=judge(),
+        model=judge(wrong),
         prompt=Prompt("Judge the reply.\n\nMail: {input}\n\nReply: {output}\n\n{question}"),
         run=run,
         **settings | options,
@@ -80,6 +84,14 @@ def test_a_question_of_the_wrong_polarity_is_turned_round_without_a_further_verd
     assert judge_file.origins["friendly"].kind == "start"
     assert "'helps' (Does the reply offer a refund?) is turned round" in str(done)
     assert "is turned round" in (done.directory / "report.html").read_text(encoding="utf-8")
+
+
+def test_what_is_accepted_after_it_makes_validation_no_untouched_examples_again(tmp_path: Path) -> None:
+    done = align(tmp_path / "run", Question(id="helps", text=HELPS), update="auto", wrong=0.2).record
+    turned_round, shown = done.accepted_edits
+    assert [each.what for each in done.revised_questions] == ["flipped"] and shown.shows == "4 fixed examples"
+    assert done.crossed and done.gain.validation == turned_round.gain
+    assert done.gain.validation is not None and done.gain.validation.n == 54
 
 
 def test_one_that_is_right_stays_and_nothing_is_tried(tmp_path: Path) -> None:
