@@ -168,7 +168,11 @@ def remembered_lesson(
         questions: The words of the run's questions, by id.
         edits: All that the run accepted.
     """
-    behind = (each for each in questions if any(key.endswith(f"/{each}") for key in lesson.evidence))
+    behind = {
+        # an id may end as another one does: "style/names" is not about "names"
+        max((each for each in questions if key.endswith(f"/{each}")), key=len, default=None)
+        for key in lesson.evidence
+    }
     record = LessonInRun(
         **facts,
         name=lesson.id,
@@ -177,7 +181,7 @@ def remembered_lesson(
         status=lesson.status,
         reason=lesson.reason,
         evidence=lesson.evidence,
-        asked={each: questions[each] for each in behind},
+        asked={each: text for each, text in questions.items() if each in behind},
         edits=tuple(each for each in edits if lesson.id in each.lessons),
     )
     return RememberedLesson(

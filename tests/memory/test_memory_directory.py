@@ -66,6 +66,15 @@ def test_what_is_added_again_changes_nothing_and_what_is_known_gets_one_more_run
     assert held.lessons[0].helped and not first.helped, "the last run that tried it did not accept it"
 
 
+def test_a_lesson_is_not_about_a_question_whose_id_is_the_end_of_anothers() -> None:
+    learned = Lesson(
+        id="L1", text=NAME, direction="stricter", dimension="quality", evidence=("a1/style/names",), status="new"
+    )
+    asked = {"names": "Are the names right?", "style/names": "Are the names in full?"}
+    found = remembered_lesson(facts("a"), learned, iteration=1, questions=asked, edits=[])
+    assert found.runs[0].asked == {"style/names": "Are the names in full?"}
+
+
 def test_the_other_direction_and_a_generators_lesson_are_other_lessons() -> None:
     found = [lesson("a", NUMBER), lesson("a", NUMBER, "L2", direction="more lenient")]
     held = with_run(with_run(MemoryContents(), "a", *found), "b", lesson("b", NUMBER, command="tune"))
