@@ -29,6 +29,7 @@ from .resampling import (
     resample_weights,
     unweighted,
     with_interval,
+    without_false_certainty,
 )
 
 Column = Sequence[float | None] | ArrayLike
@@ -131,7 +132,8 @@ def per_group(
         reason = f"the correlation is undefined in each of the {undefined} groups"
         return PerGroup(Statistic(None, 0, None, None, reason), used, undefined)
     of_groups = replace(resampling, groups=range(used))
-    return PerGroup(bootstrapped(mean_kernel(values), np.ones(used, dtype=np.bool_), of_groups), used, undefined)
+    average = bootstrapped(mean_kernel(values), np.ones(used, dtype=np.bool_), of_groups)
+    return PerGroup(without_false_certainty(average, "it is the same in every group"), used, undefined)
 
 
 def system_level(

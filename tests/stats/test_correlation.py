@@ -201,6 +201,13 @@ def test_per_group_averages_the_groups_where_the_correlation_exists() -> None:
     assert nothing.average.value is None and "each of the 1 groups" in nothing.average.reason
 
 
+def test_groups_that_all_have_the_same_correlation_give_no_interval_without_width() -> None:
+    groups = [f"d{number}" for number in range(4) for _ in range(3)]
+    found = per_group([1, 3, 2] * 4, [1, 2, 3] * 4, groups, resampling=Resampling(resamples=200)).average
+    assert (found.value, found.low, found.high) == (pytest.approx(0.5), None, None)
+    assert found.reason == "no interval: it is the same in every group, so no resample differs"
+
+
 def test_system_level_correlates_the_means_of_the_systems() -> None:
     rng = np.random.default_rng(0)
     systems = [name for name in "abcdef" for _ in range(30)]
