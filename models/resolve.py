@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING
 
 from ..prompts.errors import InputError, MissingExtraError, did_you_mean
@@ -172,17 +173,21 @@ class Models:
             return model
         from .reading.reading_model import ReadingModel  # numpy takes a while
 
+        stop = Event()
         if provider == "onnx":
             from .reading.onnx_reader import identity_of, load_onnx_reader
 
-            known, load = identity_of(identity), load_onnx_reader
+            known, load = identity_of(identity), partial(load_onnx_reader, name, path, identity, stop)
         else:
             from .reading.openvino_reader import load_openvino_reader
 
-            known, load = f"openvino-2:{identity}", load_openvino_reader
+            known, load = f"openvino-2:{identity}", partial(load_openvino_reader, name, path, identity)
         beside = provider == "openvino"
-        reading = ReadingModel(name, known, model, partial(load, name, path, identity), beside=beside)
+        reading = ReadingModel(name, known, model, load, beside=beside)
         self._stack.push_async_callback(reading.close)
+        self._stack.callback(
+            stop.set
+        )  # before it is closed: nobody waits for minutes for a file that is being made ready
         return reading
 
 

@@ -21,12 +21,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...prompts.errors import import_optional
+from ...prompts.errors import AskanceError, import_optional
 from .onnx_graph import WEIGHTS, Graph, eight_bits, for_constant
 from .single_precision import PROMPTS, Attention, Gated, SamplePrompts, Shape
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from threading import Event
 
     from numpy.typing import NDArray
 
@@ -60,7 +61,8 @@ class CannotReadError(Exception):
 class GgufFile:
     """What is in a GGUF file of a decoder."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, stop: Event | None = None) -> None:
+        self._stop = stop
         gguf = import_optional("gguf", "onnx", "gguf")
         self._dequantize = import_optional("gguf.quants", "onnx", "gguf").dequantize
         reader = gguf.GGUFReader(path)
@@ -76,7 +78,13 @@ class GgufFile:
         return name in self._tensors
 
     def tensor(self, name: str, rows: slice = slice(None)) -> Floats:
-        """A tensor, or some of its rows, in single precision; shape (outputs, inputs)."""
+        """A tensor, or some of its rows, in single precision; shape (outputs, inputs).
+
+        Raises:
+            AskanceError: Nobody waits any more for what is made of it.
+        """
+        if self._stop is not None and self._stop.is_set():
+            raise AskanceError("The model was not made ready, as the command was ended meanwhile.")
         found = self._tensors[name]
         floats: Floats = self._dequantize(np.asarray(found.data)[rows], found.tensor_type).astype(np.float32)
         return floats
@@ -135,13 +143,14 @@ class GgufFile:
         return Gated(*(self.tensor(f"blk.{layer}.ffn_{each}.weight") for each in ("norm", "gate", "up", "down")))
 
 
-def convert(path: Path, folder: Path, longest: int) -> None:
+def convert(path: Path, folder: Path, longest: int, stop: Event | None = None) -> None:
     """Put a GGUF file's network, vocabulary and template into ``folder``; ``longest`` is the most tokens of a prompt.
 
     Raises:
         CannotReadError: It is of a kind that is not read here. MissingExtraError: A package is not installed.
+        AskanceError: ``stop`` was set meanwhile.
     """
-    file = GgufFile(path)
+    file = GgufFile(path, stop)
     shape = file.shape(longest)
     tokenizer = _write_tokenizer(file, folder / TOKENIZER)
     prompts = [tokenizer.encode(shape.text([("user", each)]), add_special_tokens=False).ids for each in PROMPTS]

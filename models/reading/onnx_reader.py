@@ -19,6 +19,8 @@ from .reading_model import BLOCK, CONTEXT, Block, KeptBlocks, Reader, normalised
 from .single_precision import Shape
 
 if TYPE_CHECKING:
+    from threading import Event
+
     from ...prompts.prompt import Framing
     from ..base import Message
 
@@ -42,14 +44,14 @@ def reads_faster_here() -> bool:
     return "avx2" in PROCESSOR.read_text(encoding="utf-8").split() if PROCESSOR.exists() else False
 
 
-def load_onnx_reader(name: str, path: Path, sha256: str) -> Reader:
+def load_onnx_reader(name: str, path: Path, sha256: str, stop: Event | None = None) -> Reader:
     """The reader of a GGUF file, as :func:`made_ready` has it.
 
     Raises:
         MissingExtraError: ONNX Runtime is not installed. InputError: It cannot read this kind of model, or what was made is damaged.
     """
     runtime, tokenizers = (import_optional(each, "onnx", each) for each in ("onnxruntime", "tokenizers"))
-    folder = made_ready(name, path, sha256)
+    folder = made_ready(name, path, sha256, stop)
     try:
         return _OnnxReader(runtime, tokenizers, folder)
     except Exception as error:  # both packages have kinds of their own, without one for all
@@ -60,18 +62,18 @@ def load_onnx_reader(name: str, path: Path, sha256: str) -> Reader:
         ) from error
 
 
-def made_ready(name: str, path: Path, sha256: str) -> Path:
+def made_ready(name: str, path: Path, sha256: str, stop: Event | None = None) -> Path:
     """Where a GGUF file is in ONNX Runtime's form, which is made the first time (some two minutes of two cores, twice as large as the file).
 
     Raises:
         MissingExtraError: A package is not installed. InputError: It cannot read this kind of model, or the file is damaged.
-        AskanceError: There is no room for what is made.
+        AskanceError: There is no room for what is made, or ``stop`` was set meanwhile.
     """
     folder = cache_directory() / "onnx" / f"{sha256}-{FORM}"
     if not folder.is_dir():
         logger.info("%s: making it ready for ONNX Runtime, which takes some minutes the first time", name)
         try:
-            made_whole(folder, lambda part: convert(path, part, CONTEXT))
+            made_whole(folder, lambda part: convert(path, part, CONTEXT, stop))
         except AskanceError:
             raise
         except Exception as error:  # gguf raises whatever a damaged file leads it to

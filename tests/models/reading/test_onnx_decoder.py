@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import json
 import os
 import shutil
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -15,11 +17,13 @@ import numpy as np
 import pytest
 
 from askance.experiments.measured.beside_single_precision import SinglePrecision
+from askance.models.base import Parameters, make_request
 from askance.models.reading import onnx_decoder, onnx_reader
 from askance.models.reading.onnx_graph import eight_bits
 from askance.models.reading.onnx_reader import load_onnx_reader, made_ready
 from askance.models.reading.reading_model import Reader
 from askance.models.reading.single_precision import PROMPTS, SamplePrompts
+from askance.models.resolve import Models
 from askance.prompts.errors import AskanceError, InputError
 
 gguf = pytest.importorskip("gguf", reason="needs gguf: askance[onnx]")
@@ -268,6 +272,40 @@ def test_what_a_killed_process_was_making_is_dropped_a_day_later(tmp_path: Path)
         os.utime(part, (time.time() - age,) * 2)
     made_ready("onnx/m", tmp_path / "m.gguf", "0")
     assert {each.name for each in (tmp_path / "cache" / "onnx").iterdir()} == {".part-under-way", "0-2"}
+
+
+async def test_making_a_file_ready_ends_with_the_command_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is asked is cancelled by Ctrl-C, and the models are closed."""
+    make_file(tmp_path / "m.gguf", "qwen2")
+    begun, tensor = threading.Event(), onnx_decoder.GgufFile.tensor
+
+    def slow(file: Any, *which: Any) -> Any:
+        begun.set()
+        time.sleep(0.05)
+        return tensor(file, *which)
+
+    monkeypatch.setattr(onnx_decoder.GgufFile, "tensor", slow)
+    async with Models() as models:
+        model = models.get(f"onnx/{tmp_path / 'm.gguf'}")
+        asked = asyncio.create_task(model.answer(make_request(model.identity, [("user", "x")], Parameters(1))))
+        await asyncio.to_thread(begun.wait)
+        asked.cancel()
+    assert asked.cancelled() and not list((tmp_path / "cache" / "onnx").iterdir())
+
+
+def test_an_interrupt_while_a_file_is_made_ready_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(_: Path, folder: Path, *__: object) -> None:
+        (folder / "embeddings.npy").touch()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(onnx_reader, "convert", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        made_ready("onnx/m", tmp_path / "m.gguf", "0")
+    assert not list((tmp_path / "cache" / "onnx").iterdir())
 
 
 def test_what_is_made_of_a_file_is_made_once(tmp_path: Path) -> None:
