@@ -14,6 +14,7 @@ from ..models.base import Answer, Model, ModelError, Request
 from ..models.gateway import AnswerStore, Gateway
 from ..models.prices import Price
 from ..prompts.errors import BudgetExceededError
+from ..prompts.text import letters
 from ..prompts.verdicts import Provenance, Told
 from ..prompts.words import money
 from .asking import Ask, Asking, BatchedAsking, Reading, in_blocks
@@ -130,7 +131,7 @@ class Estimate:
     stored: int
     """Answers that need no call: in the store already, or the same request as an earlier one."""
     tokens: int
-    """Prompt and completion tokens of those calls: a quarter of the characters, plus the longest answers."""
+    """Prompt and completion tokens of those calls: as :func:`~askance.models.budget.estimate_tokens` counts a text, plus the longest answers."""
     cost_usd: float | None = None
     """US dollars for these tokens; None where a price is not known."""
 
@@ -166,8 +167,9 @@ def estimate_asks(
     asks: Iterator[Ask], verdicts: int, store: AnswerStore | None, price: Price | None = None
 ) -> Estimate:
     """What asks for so many verdicts would buy now, if every answer can be read and is kept."""
-    stored = calls = sent = written = 0
+    stored = calls = sent = written = shared = 0
     counted: set[bytes] = set()
+    framing = None
     for block in in_blocks(asks):
         found = store.get_many([ask.key for ask in block]) if store is not None else {}
         for ask in block:
@@ -176,8 +178,9 @@ def estimate_asks(
             else:
                 calls += 1
                 counted.add(ask.key)
-                length = ask.framing.length + len(ask.rest)
-                sent += length // 4
+                if ask.framing is not framing:
+                    framing, shared = ask.framing, ask.framing.length
+                sent += (shared + letters(ask.rest)) // 4
                 written += ask.parameters.max_tokens
     return Estimate.priced(verdicts, calls, stored, sent, written, price)
 

@@ -16,6 +16,7 @@ from ..prompts.checklist import Checklist, Question
 from ..prompts.examples import Example
 from ..prompts.prompt import Prompt
 from ..prompts.templates import render
+from ..prompts.text import letters
 from ..prompts.verdicts import VerdictColumns, fields_of
 from .agent import Agent
 from .buying import Estimate, all_together
@@ -171,7 +172,7 @@ def estimate_unwritten(examples: Sequence[Example], prompt: Prompt, judging: Jud
     """
     draws = judging.draws("logprob" if judging.p_yes == "auto" else judging.p_yes)
     asked = judging.repeat * draws * (1 if judging.mode == "batched" else MOST)
-    length = sum(len(each.input) + len(prompt.text) for each in examples) // 4 + 50
+    length = sum(letters(each.input) + letters(prompt.text) for each in examples) // 4 + 50
     calls = asked * len(examples) + len({each.input for each in examples})
     verdicts = MOST * len(examples) * judging.repeat
     return Estimate(verdicts, calls, 0, (asked + 1) * length, None if examples else 0.0)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..prompts.errors import BudgetExceededError
+from ..prompts.text import letters
 from ..prompts.words import money
 from .base import Answer, Model, Request
 
@@ -34,8 +35,8 @@ BEGIN_AGAIN = "Raise the cap to go on; with --no-cache no answer was kept, so th
 
 
 def estimate_tokens(text: str) -> int:
-    """Rough number of tokens of a text: a quarter of its characters, at least one."""
-    return max(1, len(text) // 4)
+    """Rough number of tokens of a text, at least one: a quarter of its characters, and each of Chinese, Japanese or Korean one."""
+    return max(1, letters(text) // 4)
 
 
 def reserved_tokens(request: Request) -> int:

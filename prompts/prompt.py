@@ -20,7 +20,7 @@ from .lessons import Edit
 from .rows import read_text
 from .shown import Shows, shown_text
 from .templates import FencedText, render, template
-from .text import BRACES, fence, fill, placeholders_of, texts_end_at
+from .text import BRACES, fence, fill, letters, placeholders_of, texts_end_at
 
 PLACEHOLDERS = ("input", "context", "output", "reference", "question")
 GENERATOR_PLACEHOLDERS = ("input", "context")
@@ -228,8 +228,8 @@ class Framing:
 
     @property
     def length(self) -> int:
-        """Characters of that, as they are sent."""
-        return sum(map(len, self._parts))
+        """How long that is, as it is sent, in quarters of a token."""
+        return sum(map(letters, self._parts))
 
     @property
     def _parts(self) -> list[str]:

@@ -35,6 +35,10 @@ _GERMAN_WORDS = (
 _GERMAN = frozenset(_GERMAN_WORDS.split())
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 """As ``patch`` has lines: other signs that end one elsewhere, such as a form feed, are part of it."""
+_WIDE = re.compile(
+    "[\u1100-\u11ff\u2e80-\ua4cf\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef\U00020000-\U0003ffff]+"
+)
+"""Characters of Chinese, Japanese and Korean, and the signs between them."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]|\r(?!\n)")
 
 
@@ -49,6 +53,13 @@ def sendable(text: str) -> str:
     except UnicodeEncodeError as error:
         raise ValueError(f"half a surrogate pair at character {error.start + 1} is no text") from None
     return text
+
+
+def letters(text: str) -> int:
+    """How long a text is to a model, in quarters of a token: a character of Chinese, Japanese or Korean counts as four others."""
+    if text.isascii():
+        return len(text)
+    return 4 * len(text) - 3 * len(_WIDE.sub("", text))
 
 
 def sentences(text: str) -> list[str]:

@@ -81,6 +81,13 @@ async def test_the_estimate_is_what_is_then_bought(judging: Judging) -> None:
     assert lab.evaluator(judging).estimate(EXAMPLES) == Estimate(estimate.verdicts, 0, before + estimate.calls, 0, 0.0)
 
 
+async def test_the_estimate_counts_a_character_of_japanese_as_a_token() -> None:
+    outputs = ("要約" * 50, "over" * 100)
+    examples = [EXAMPLES[0].model_copy(update={"output": output}) for output in outputs]
+    japanese, latin = (Lab([]).evaluator().estimate([each]).tokens for each in examples)
+    assert japanese == latin > len(QUESTIONS) * 100
+
+
 async def test_the_estimate_knows_where_p_yes_comes_from_once_that_is_settled() -> None:
     lab = Lab(lambda request: "Yes")
     await lab.judge(Judging(samples=2), EXAMPLES[:1])

@@ -76,6 +76,15 @@ def test_what_is_set_aside_is_the_prompt_and_the_longest_answer() -> None:
     assert estimate_tokens("") == 1
 
 
+@pytest.mark.parametrize(
+    "text", ["这篇摘要是否与原文一致", "要約は原文と一致していますか。", "요약이원문과일치합니까", "𠮷野家"]
+)
+def test_a_character_of_chinese_japanese_or_korean_is_about_a_token(text: str) -> None:
+    assert estimate_tokens(text) == len(text)
+    assert estimate_tokens(text + "x" * 8) == len(text) + 2
+    assert estimate_tokens("Größe – naïve “Привет”, 1 €") == 27 // 4
+
+
 def test_a_refusal_says_what_is_set_aside_for_calls_under_way() -> None:
     budget = Budget(max_tokens=100, max_cost=1.0)
     budget.paid("evaluator", Answer("a", None, 10, 0, 0.125))
