@@ -70,13 +70,13 @@ class AdaptiveEvaluation:
     order: tuple[str, ...]
     """Question ids in the order given, or as in the checklist."""
     asked: int
-    """Verdicts asked for."""
+    """Verdicts asked for; a question that is repeated has several."""
     saved: int
     """Verdicts that asking everything would have taken and that were not asked for."""
     missing: int
     """Examples without a score because an answer is missing; nothing more was asked about them."""
     not_asked: int
-    """Questions that were not asked, of examples with a score (``saved``) and of those without."""
+    """Verdicts that were not asked for, of examples with a score (``saved``) and of those without."""
 
     @property
     def largest_error(self) -> float | None:
@@ -163,15 +163,18 @@ async def evaluate_adaptively(
     workers = evaluator.gateway.concurrency(evaluator.model)
     found = await all_together(range(len(examples)), score_one, workers, on_examples)
     scores = tuple(score for score, _ in found)
+    verdicts = tuple(verdict for _, some in found for verdict in some)
+    repeat = evaluator.judging.repeat
+    left = [repeat * (len(each) - score.asked) for each, score in zip(weights, scores, strict=True)]
     complete = [place for place, score in enumerate(scores) if score.ended != "missing"]
     return AdaptiveEvaluation(
         scores=scores,
-        verdicts=tuple(verdict for _, verdicts in found for verdict in verdicts),
+        verdicts=verdicts,
         order=tuple(wanted),
-        asked=sum(score.asked for score in scores),
-        saved=sum(len(weights[place]) - scores[place].asked for place in complete),
+        asked=len(verdicts),
+        saved=sum(left[place] for place in complete),
         missing=len(scores) - len(complete),
-        not_asked=sum(len(each) - score.asked for each, score in zip(weights, scores, strict=True)),
+        not_asked=sum(left),
     )
 
 

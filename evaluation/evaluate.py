@@ -207,7 +207,7 @@ class EvaluationJob:
             scores = score_by_own(examples, own, verdicts, soft=settings.soft)
         if asking is not None:
             scores = asking.known(scores, checklist)
-            seen = replace(seen, not_asked=asking.not_asked * settings.repeat)
+            seen = replace(seen, not_asked=asking.not_asked)
         sampling = Resampling(documents(examples), settings.resamples, seed=settings.seed)
         agreement: list[Agreement] = []
         targets = labels = None

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from askance.agents.evaluator import Evaluator
+from askance.agents.judging import Judging
 from askance.evaluation.adaptive import evaluate_adaptively
 from askance.evaluation.scoring import score_examples
 from askance.memory.verdict_store import VerdictStore
@@ -21,10 +22,13 @@ from askance.prompts.prompt import Prompt
 from askance.testing import ScriptedModel
 
 
-def make(facts: Any, script: Any = None, budget: Budget | None = None, checklist: Checklist | None = None) -> Any:
+def make(
+    facts: Any, script: Any = None, budget: Budget | None = None, checklist: Checklist | None = None, **judging: Any
+) -> Any:
     model = facts.model(script)
     gateway = Gateway(VerdictStore(":memory:"), budget, retry=RetryPolicy(1))
-    return Evaluator(gateway, model, Prompt("{output} {question}"), checklist or weighted(facts)), model
+    questions, how = checklist or weighted(facts), Judging(**judging)
+    return Evaluator(gateway, model, Prompt("{output} {question}"), questions, how), model
 
 
 def weighted(facts: Any) -> Checklist:
@@ -57,6 +61,13 @@ async def test_no_score_is_further_off_than_the_tolerance(
     assert found.asked + found.saved == 30 * 8
     assert bought == found.asked == len(found.verdicts)
     assert (found.saved > 0) == (tolerance > 0)
+
+
+async def test_repeated_questions_count_as_often_as_they_are_asked(facts: Any, examples: list[Example]) -> None:
+    evaluator, model = make(facts, repeat=3)
+    found = await evaluate_adaptively(evaluator, examples, tolerance=0.2)
+    assert found.asked == len(found.verdicts) == len(model.requests) == 3 * sum(each.asked for each in found.scores)
+    assert found.saved == found.not_asked == 3 * 30 * 8 - found.asked > 0
 
 
 async def test_a_cut_is_settled_for_sure_and_examples_differ(facts: Any, examples: list[Example]) -> None:
