@@ -28,7 +28,13 @@ from .output import check_output, echo_estimate, tell_judged
 @click.option("--verdicts", default=None, help="Verdicts file of `askance evaluate -o`; then nothing is bought.")
 @click.option("-o", "--output", default=None, help="Write the verdicts to this file: JSONL, or Parquet.")
 @buying_options
-@settings_options(DiagnoseOptions, without=("weights", "human_scale"))
+@click.option(
+    "--scores",
+    type=click.Choice(["soft", "expected"]),
+    default=None,
+    help="Look at probabilities of yes beside the yes/no answers, or at the expected number on --score-scale. [default: soft]",
+)
+@settings_options(DiagnoseOptions, without=("weights", "human_scale", "scores"))
 def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **given: Any) -> None:
     """Say which questions of a checklist are worth asking of DATA (JSONL or CSV).
 

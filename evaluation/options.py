@@ -326,6 +326,11 @@ class DiagnoseOptions(JudgeOptions, Where):
     idle: ClassVar[tuple[Idle, ...]] = (
         Idle(("weights",), lambda _: True, "questions are looked at one by one, and no score is made of them"),
         Idle(("human_scale",), lambda _: True, "people's scores are compared by their ranks"),
+        Idle(
+            ("scores",),
+            where(scores=("soft", "hard")),
+            "P(yes) and the yes/no answers are both looked at; leave it out, or ask for numbers (scores expected)",
+        ),
         Idle(("mode", "scores", *_ASKING), beside("verdicts"), _ASKED),
     )
 

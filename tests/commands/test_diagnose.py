@@ -49,6 +49,13 @@ def test_tables_are_printed_and_that_nothing_calls_for_a_change(run: Any, buying
     assert "Worth acting on" not in out
 
 
+def test_scores_from_answers_change_nothing_and_are_no_option_here(run: Any, buying: list[str], sandbox: Path) -> None:
+    code, _, err = run(*buying, "--scores", "hard")
+    assert code == 2 and "'hard' is not one of 'soft', 'expected'" in err
+    (sandbox / "askance.yaml").write_text("scores: hard\n")
+    assert run(*buying, "--config", "askance.yaml", "--quiet")[0] == 0
+
+
 def test_verdicts_of_evaluate_are_diagnosed_without_a_call(
     run: Any, buying: list[str], files: list[str], server: StandInServer, capsys: pytest.CaptureFixture[str]
 ) -> None:

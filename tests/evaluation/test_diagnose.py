@@ -71,7 +71,7 @@ def test_a_file_of_verdicts_comes_to_the_same_and_buys_nothing(file: Path) -> No
 
 
 def test_what_moves_no_figure_is_refused(file: Path) -> None:
-    for given in ({"weights": "w.json"}, {"human_scale": (0, 100)}):
+    for given in ({"weights": "w.json"}, {"human_scale": (0, 100)}, {"scores": "hard"}):
         for source in ({"verdicts": file}, {"model": judge()}):
             with pytest.raises(InputError, match=f"{next(iter(given))}: "):
                 askance.diagnose(rows(), checklist=CHECKLIST, **source, **given)

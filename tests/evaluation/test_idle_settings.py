@@ -17,7 +17,7 @@ import yaml
 import askance
 from askance.cli import SUMMARIES, cli
 from askance.commands.options import RECORDS, settings
-from askance.evaluation.options import CompareOptions, EvaluateOptions, WeighOptions
+from askance.evaluation.options import CompareOptions, DiagnoseOptions, EvaluateOptions, WeighOptions
 from askance.memory.run_directory import RunDirectory
 from askance.models.settings import Idle, idle_rules, parse_options, refuse_idle
 from askance.optimizer.modes.mode import MODES
@@ -42,6 +42,7 @@ OTHER: dict[str, Any] = {
     "scale": (1.0, 5.0),
     "human_scale": (1.0, 5.0),
     "score_scale": (1, 9),
+    "scores": "hard",
     "api_base": "http://127.0.0.1:8000/v1",
     "max_prompt_chars": 900,
 }
@@ -164,6 +165,7 @@ def test_every_option_of_every_command_is_used_in_it_or_is_a_setting(name: str) 
         (MigrateOptions, {"notes": "batched", "contrast": True}, "contrast"),
         (CompareOptions, {"calibration": "c.json"}, "calibration"),
         (WeighOptions, {"weights": "w.json"}, "weights"),
+        (DiagnoseOptions, {"scores": "hard"}, "scores"),
         (EvaluateOptions, {"p_yes": "hard", "samples": 3}, "samples"),
         (AlignOptions, {"update": "questions", "trial": False}, "trial"),
         (AlignOptions, {"update": "questions", "max_lessons": 3}, "max_lessons"),
