@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from ..memory.embedders import Embedder
 from ..memory.neighbours import greedy_unique
-from ..models.base import Model
+from ..models.base import CallError, EmptyAnswerError, Model
 from ..models.gateway import Gateway
 from ..models.structured import ParseError
 from ..prompts.checklist import Checklist, Question
@@ -102,6 +102,7 @@ class QuestionWriter(Agent):
         *,
         most_requirements: int = MOST_REQUIREMENTS,
         on_progress: Callable[[str], None] | None = None,
+        on_lost: Callable[[str], None] | None = None,
     ) -> Checklist:
         """Write a checklist for a task.
 
@@ -110,25 +111,39 @@ class QuestionWriter(Agent):
             dimensions: Allowed dimensions; where there are none, the model proposes a word for each question.
             most_requirements: How many requirements step 1 may list.
             on_progress: Told what is being done.
+            on_lost: Told which requirement has no questions as the replies about it cannot be used, and why; without it that is
+                an error.
 
         Raises:
-            ParseError: The model's replies cannot be used; a question that it cannot take apart is kept whole.
+            ParseError: The model's replies cannot be used, those about all requirements where ``on_lost`` is there; a question
+                that it cannot take apart is kept whole.
             ModelError: No reply.
         """
         tell = on_progress or (lambda _: None)
         tell("reading the task's requirements")
-        found = await self._ask(
+        read = await self._ask(
             render("requirements", most=str(most_requirements)),
             render("requirements_case", task=task),
             Requirements,
             max_tokens=60 * most_requirements,
         )
-        requirements = [text.strip() for text in found.requirements[:most_requirements] if text.strip()]
+        requirements = [text.strip() for text in read.requirements[:most_requirements] if text.strip()]
         drafts: list[ProposedQuestion] = []
+        unusable: CallError | None = None
         for number, requirement in enumerate(requirements, 1):
             tell(f"requirement {number} of {len(requirements)}: {requirement}")
-            for draft in await self._decompose(task, requirement, dimensions):
+            try:
+                found = await self._decompose(task, requirement, dimensions)
+            except (ParseError, EmptyAnswerError) as error:
+                if on_lost is None or error.fatal:
+                    raise
+                unusable = error
+                on_lost(f"No question was written about the requirement '{requirement}'; write one by hand. {error}")
+                continue
+            for draft in found:
                 drafts += await self._parts(draft, tell)
+        if unusable is not None and not drafts:
+            raise unusable
         if not drafts:
             raise AskanceError(
                 "The model wrote no questions for this task. Say more in the task, or use another model."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 from ..agents.question_writer import QuestionWriter
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from ..prompts.checklist import Checklist
     from .progress import Watcher
 
+logger = logging.getLogger(__name__)
+
 
 def write_questions(
     task: str,
@@ -32,6 +35,8 @@ def write_questions(
     **options: Any,
 ) -> Checklist:
     """Have a model write a checklist: requirements first, then atomic questions with violation examples.
+
+    A requirement about which no reply can be used is left out, with a warning that names it.
 
     Args:
         task: What the generator is asked to do.
@@ -56,7 +61,11 @@ def write_questions(
             same = embedder(settings.embedder or DEFAULT_EMBEDDER)
             writer = QuestionWriter(gateway, models.get(model), same, seed=settings.seed)
             return await writer.write(
-                task, dimensions, most_requirements=settings.max_requirements, on_progress=watcher.phase
+                task,
+                dimensions,
+                most_requirements=settings.max_requirements,
+                on_progress=watcher.phase,
+                on_lost=logger.warning,
             )
 
     with watching(watcher, progress) as shown, settings.store() as store:

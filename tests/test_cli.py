@@ -431,3 +431,24 @@ def test_questions_writes_a_checklist_that_can_be_read(cli: Any, sandbox: Path) 
         assert len(server.bodies) == asked
         Path("task.md").write_text("  \n")
         assert cli(*arguments).code == 2
+
+
+def test_one_bad_reply_costs_questions_its_requirement_and_not_the_rest(
+    cli: Any, sandbox: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    from askance.prompts.checklist import load_checklist
+
+    def write(body: Any) -> str:
+        if "requirements" in body["response_format"]["json_schema"]["schema"]["properties"]:
+            return json.dumps({"requirements": ["Its facts are right.", "It is short."]})
+        if any("It is short." in each["content"] for each in body["messages"]):
+            return "I would rather not."
+        return json.dumps({"questions": [{"text": "Is it right?", "violation": "It is wrong.", "dimension": "facts"}]})
+
+    Path("task.md").write_text("Summarise the document.")
+    with StandInServer(write) as server:
+        where = ["--api-base", server.url, "--embedder", "words", "-o", "checklist.yaml"]
+        done = cli("questions", "task.md", "--model", "openai/x", *where)
+    assert done.code == 0
+    assert "No question was written about the requirement 'It is short.'" in caplog.text
+    assert [each.text for each in load_checklist("checklist.yaml").questions] == ["Is it right?"]

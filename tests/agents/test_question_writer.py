@@ -111,6 +111,18 @@ async def test_a_question_that_cannot_be_taken_apart_is_kept_whole_and_told() ->
     assert told[2].startswith("kept whole, as it could not be taken apart (") and told[2].endswith(whole)
 
 
+async def test_a_requirement_whose_replies_cannot_be_used_costs_no_other_and_is_told() -> None:
+    drafts = {"Be true.": [draft("short", "a1")], "Be brief.": [draft("Is it brief?", "b1")]}
+    lost: list[str] = []
+    checklist = await Writer(drafts).write(on_lost=lost.append)
+    assert [each.text for each in checklist.questions] == ["Is it brief?"]
+    assert [each.partition("; ")[0] for each in lost] == ["No question was written about the requirement 'Be true.'"]
+    with pytest.raises(ParseError, match="text"):
+        await Writer(drafts).write()
+    with pytest.raises(ParseError, match="text"):
+        await Writer({"Be true.": [draft("short", "a1")]}).write(on_lost=lost.append)
+
+
 async def test_near_duplicates_are_written_once_and_the_first_stays() -> None:
     drafts = [draft("Is it brief?", "a1"), draft("IS IT BRIEF?", "b1"), draft("Are the facts right?", "a1")]
     checklist = await Writer({"x": drafts[:2], "y": drafts[2:]}).write()
