@@ -11,6 +11,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from .errors import InputError
+from .examples import named_document
 from .messages import Message, conversation, messages_of
 from .rows import validate_row
 from .text import sendable
@@ -33,6 +34,8 @@ class Preference(BaseModel):
     dataset: str | None = None
     group: str | None = None
     """Pairs of one group are never divided between learning and testing."""
+    document: str | None = None
+    """Neither are those of one document, where no group is named."""
     metadata: dict[str, Any] = Field(default_factory=dict)
 
     @field_validator("input", "output_a", "output_b")
@@ -43,11 +46,19 @@ class Preference(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _labels_may_be_metadata(cls, row: Any) -> Any:
-        """``section``, ``dataset`` and ``group`` are also found under ``metadata``, as where scores are given."""
-        metadata = row.get("metadata") if isinstance(row, dict) else None
-        if not isinstance(metadata, dict):
+        """``section``, ``dataset``, ``group`` and ``document`` are also found under ``metadata``, as where scores are given."""
+        if not isinstance(row, dict):
             return row
-        return {name: metadata[name] for name in ("section", "dataset", "group") if name in metadata} | row
+        metadata = row.get("metadata")
+        labels = metadata if isinstance(metadata, dict) else {}
+        named = {name: labels[name] for name in ("section", "dataset", "group") if name in labels}
+        return named | row | {"document": document_in(row)}
+
+
+def document_in(row: Mapping[str, Any]) -> str | None:
+    """The document that a row names, under ``metadata`` or beside it; None where it names none."""
+    metadata = row.get("metadata")
+    return named_document({"document": row.get("document"), **(metadata if isinstance(metadata, dict) else {})})
 
 
 def has_chosen(row: Mapping[str, Any]) -> bool:
@@ -87,7 +98,9 @@ def preference_of(row: Mapping[str, Any], where: str, *, seed: int) -> Preferenc
     first = sha256(f"{seed}:{identity}".encode("utf-8", "surrogatepass")).digest()[0] % 2 == 0
     a, b = (chosen, rejected) if first else (rejected, chosen)
     pair = {"id": identity, "input": prompt, "output_a": a, "output_b": b, "preferred": "a" if first else "b"}
-    others = {name: value for name, value in given.items() if name in ("section", "dataset", "group", "metadata")}
+    others = {
+        name: value for name, value in given.items() if name in ("section", "dataset", "group", "document", "metadata")
+    }
     return validate_row(Preference, others | pair, where)
 
 

@@ -200,7 +200,7 @@ def groups_of(examples: Sequence[Example], preferences: Sequence[Preference]) ->
     for pair in preferences:
         if ("unit", pair.id) in leader:
             raise InputError(f"'{pair.id}' is the id of an example and of a pair; give the pairs ids of their own.")
-        names = [pair.group, pair.metadata.get("document")]
+        names = [pair.group, pair.document]
         keys(pair.id, names, (pair.input, ""))
     units = [*(each.id for each in examples), *(each.id for each in preferences)]
     return {unit: "/".join(find(("unit", unit))) for unit in units}

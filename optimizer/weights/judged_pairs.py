@@ -24,7 +24,7 @@ from ...models.base import Model
 from ...models.session import ModelOptions
 from ...prompts.checklist import Checklist
 from ...prompts.errors import InputError
-from ...prompts.examples import Example, without_answers
+from ...prompts.examples import Example, named_document, without_answers
 from ...prompts.preferences import Preference, has_chosen, preference_of
 from ...prompts.prompt import Prompt
 from ...prompts.rows import source_rows
@@ -250,7 +250,8 @@ class RatingsJob:
             [[score(example.id, test) for test in tests] for example in self.examples],
             [example.human_score(self.rated) for example in self.examples],
             groups=[
-                context_name(example.metadata.get("group"), example.input, example.id) for example in self.examples
+                context_name(each.metadata.get("group"), named_document(each.metadata), each.input, each.id)
+                for each in self.examples
             ],
         )
 
@@ -375,7 +376,7 @@ def _pair_scores(
         [[score(pair.id, test, "a") for test in tests] for pair in pairs],
         [[score(pair.id, test, "b") for test in tests] for pair in pairs],
         [pair.preferred for pair in pairs],
-        groups=[context_name(pair.group, pair.input, pair.id) for pair in pairs],
+        groups=[context_name(pair.group, pair.document, pair.input, pair.id) for pair in pairs],
         sections=[pair.section for pair in pairs],
         datasets=[pair.dataset for pair in pairs],
     )

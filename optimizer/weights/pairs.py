@@ -173,9 +173,9 @@ def require_groups(groups: Codes) -> int:
         if len(groups) == 1:
             raise InputError("There is only one pair or rated output with all its scores, so none can be held out.")
         raise InputError(
-            f"All {len(groups)} pairs or rated outputs belong to one group, so none can be held out. Those with the same "
-            "'input' are one group unless each line names a 'group'; give different groups to those that do not share a "
-            "context."
+            f"All {len(groups)} pairs or rated outputs belong to one group, so none can be held out. Those of one "
+            "'metadata.document', or without one with the same 'input', are one group unless each line names a 'group'; give "
+            "different groups to those that do not share a context."
         )
     return count
 

@@ -2,9 +2,9 @@
 
 One line a pair: ``id``, ``preferred`` (``"a"``, ``"b"`` or ``"tie"``), ``scores_a`` and ``scores_b``
 (objects: test id to number in [0, 1]; true and false count as 1 and 0; null is a missing score). Optional:
-``section``, ``dataset``, ``group`` (each also found under ``metadata``), ``input``. Pairs of one group
-never straddle development and test; without ``group``, pairs with the same ``input`` are one group, and
-without ``input`` each pair is its own.
+``section``, ``dataset``, ``group``, ``document`` (each also found under ``metadata``), ``input``. Pairs of one group
+never straddle development and test; without ``group``, pairs of one ``document`` are one group, without that those with
+the same ``input``, and without ``input`` each pair is its own.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...prompts.errors import InputError, did_you_mean
-from ...prompts.preferences import has_chosen
+from ...prompts.preferences import document_in, has_chosen
 from ...prompts.rows import source_rows
 from .pairs import Floats, PairDifferences, codes_of
 
 logger = logging.getLogger(__name__)
 
 Level = Literal["global", "dataset", "section"]
-FIELDS = ("id", "input", "preferred", "scores_a", "scores_b", "section", "dataset", "group", "metadata")
+FIELDS = ("id", "input", "preferred", "scores_a", "scores_b", "section", "dataset", "group", "document", "metadata")
 _SIGN = {"a": 1, "b": -1, "tie": 0}
 
 
@@ -310,15 +310,17 @@ def _label(row: dict[str, Any], field: str, where: str) -> str | None:
 
 
 def group_of(row: dict[str, Any], identity: str, where: str) -> str:
-    """The row's ``group``, else one made of its ``input``, else its own; raises InputError."""
-    text = row.get("input")
-    return context_name(_label(row, "group", where), text if isinstance(text, str) else "", identity)
+    """The row's ``group``, else its document, else one made of its ``input``, else its own; raises InputError."""
+    text, document = row.get("input"), document_in(row)
+    return context_name(_label(row, "group", where), document, text if isinstance(text, str) else "", identity)
 
 
-def context_name(group: object, text: str, identity: str) -> str:
-    """Name of the context of an output: its ``group``, else one made of its ``input``, else, without any, its own."""
+def context_name(group: object, document: str | None, text: str, identity: str) -> str:
+    """Name of the context of an output: its ``group``, else its document, else one made of its ``input``, else its own."""
     if group is not None:
         return str(group)
+    if document is not None:
+        return f"document {document}"
     if not text:
         return f"pair {identity}"
     return "input " + blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()

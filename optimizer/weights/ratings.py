@@ -2,7 +2,7 @@
 
 One line a rated output: ``id``, ``scores`` (object: test id to number in [0, 1], null for missing; also found
 under ``metadata``), ``human`` (object: dimension to number, label or list of these) or ``rating`` (a number on any
-scale, or a label), which comes first unless a dimension is named; optional ``group``.
+scale, or a label), which comes first unless a dimension is named; optional ``group`` and ``document``, as of pairs.
 """
 
 from __future__ import annotations

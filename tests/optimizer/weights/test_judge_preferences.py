@@ -14,6 +14,7 @@ import pytest
 from askance.models.base import Answer, Request
 from askance.optimizer.weights import load_preferences
 from askance.optimizer.weights.judged_pairs import prepare_pairs, prepare_ratings
+from askance.optimizer.weights.ratings import load_ratings
 from askance.optimizer.weights.weigh import weigh
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import BudgetExceededError, CoverageError, InputError
@@ -161,6 +162,16 @@ def test_pairs_and_ratings_of_one_input_are_one_group(tmp_path: Path) -> None:
     pairs = prepare_pairs(prefs(tmp_path), **bought).run().scores
     ratings, _ = prepare_ratings(rated(tmp_path), **bought).run()
     assert pairs.groups == ratings.groups
+
+
+def test_pairs_and_ratings_of_one_document_are_one_group(tmp_path: Path) -> None:
+    bought, named = {"checklist": CHECKLIST, "model": judge()}, {"metadata": {"document": "d"}}
+    pairs = prepare_pairs(prefs(tmp_path, 3, **named), **bought).run().scores
+    ratings, _ = prepare_ratings(rated(tmp_path, 3, **named), **bought).run()
+    scored = load_ratings(rated(tmp_path, 3, **named, scores={"q": 1}))
+    assert {*pairs.groups} == {*ratings.groups} == {*scored.groups} == {"document d"}
+    with pytest.raises(InputError, match=r"All 9 .* one group.*Those of one 'metadata\.document'"):
+        weigh(prefs(tmp_path, 9, **named), **bought)
 
 
 def test_given_scores_need_no_model(tmp_path: Path) -> None:

@@ -72,6 +72,23 @@ def test_pairs_with_the_same_input_share_a_group_unless_one_is_named(tmp_path: P
     assert groups.tolist() == [0, 0, 1, 2, 3]
 
 
+@pytest.mark.parametrize("beside", [True, False])
+def test_pairs_of_one_document_share_a_group_unless_one_is_named(tmp_path: Path, beside: bool) -> None:
+    def of(name: object) -> dict[str, Any]:
+        return {"document": name} if beside else {"metadata": {"document": name}}
+
+    rows = [
+        line(1, input="x", **of("d")),
+        line(2, input="y", **of("d")),
+        line(3, input="y", **of(0)),
+        line(4, input="z", **of(None)),
+        line(5, input="z", **of("")),
+        line(6, input="z", group="g", **of("d")),
+    ]
+    groups = load_preferences(write(tmp_path, *rows)).differences().groups
+    assert groups.tolist() == [0, 0, 1, 2, 2, 3]
+
+
 def test_sections_are_named_with_their_data_set(tmp_path: Path) -> None:
     rows = [
         line(1, section="chat", dataset="bench"),
