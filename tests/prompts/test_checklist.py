@@ -203,6 +203,16 @@ def test_a_checklist_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
             load_checklist(tmp_path / path)
 
 
+@pytest.mark.parametrize("blank", [" ", "\n", "\t \u3000"])
+def test_a_blank_question_is_refused_in_a_file_and_as_an_object(tmp_path: Path, blank: str) -> None:
+    checklist = Checklist(questions=[Question(id="a", text="x"), Question(id="b", text=blank)])
+    (tmp_path / "c.yaml").write_text(dump_checklist(checklist), encoding="utf-8")
+    (tmp_path / "c.json").write_text(checklist.model_dump_json(), encoding="utf-8")
+    for source in (checklist, tmp_path / "c.yaml", tmp_path / "c.json"):
+        with pytest.raises(InputError, match=r": entry 2 of 'questions': field 'text': .* blank .*take 'b' out"):
+            load_checklist(source)
+
+
 @given(QUESTIONS, st.lists(TEXT | AWKWARD, max_size=3, unique=True), st.floats(1e-6, 1e6))
 def test_the_weights_of_sections_are_written_and_read_back(
     questions: list[Question], sections: list[str], weight: float
