@@ -332,11 +332,8 @@ def _check_asked_there(values: Mapping[str, Any]) -> None:
     """Refuse an ``--api-base`` at which no model is asked; a judge's file or an earlier run may name one that is."""
     names = [each for name in (*naming(MODEL), "panel") for each in names_of(values.get(name))]
     elsewhere = [each for each in names if "/" in each and not each.startswith("openai/")]
-    if (
-        elsewhere
-        and elsewhere == names
-        and not any(values.get(each) for each in ("judge_file", "judge_run", "from_run"))
-    ):
+    is_kept = any(values.get(each) for each in ("judge_file", "judge_run", "from_run"))
+    if elsewhere and elsewhere == names and not is_kept:
         raise InputError(
             f"--api-base: only models named openai/NAME are asked there, and {elsewhere[0]} is not. Write openai/NAME, with the "
             "name that the server has for its model, or leave --api-base out."

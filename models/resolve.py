@@ -185,9 +185,7 @@ class Models:
         beside = provider == "openvino"
         reading = ReadingModel(name, known, model, load, beside=beside)
         self._stack.push_async_callback(reading.close)
-        self._stack.callback(
-            stop.set
-        )  # before it is closed: nobody waits for minutes for a file that is being made ready
+        self._stack.callback(stop.set)  # first of the two: closing waits for a file that is being made ready
         return reading
 
 

@@ -27,7 +27,7 @@ def test_more_outputs_are_others_of_the_same_kind(data: str) -> None:
 
 
 def test_where_peoples_scores_are_has_to_be_said() -> None:
-    assert len(SETS) == 3
+    assert len(SETS) == 4
     with pytest.raises(InputError, match="--data qags needs --people DIR"):
         examples_of("qags", None, more=False)
     with pytest.raises(InputError):
