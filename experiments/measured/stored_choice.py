@@ -42,7 +42,7 @@ from ...optimizer.runner import run_job
 from ...optimizer.subject import Draft, Observation, Pair
 from ...prompts.checklist import load_checklist
 from ...prompts.examples import Example
-from ...prompts.prompt import Prompt
+from ...prompts.prompt import load_prompt
 from ...prompts.verdicts import Verdict
 from ...stats.pass_fail import area_under_curve
 from ...stats.resampling import Resampling
@@ -61,7 +61,8 @@ class Stored:
     """What a judge said in a run."""
 
     name: str
-    checklist_folder: Path
+    folder: Path
+    """Of prompt and checklist."""
     examples: list[Example]
     """Development, then validation."""
     candidates: dict[str, Candidate]
@@ -77,27 +78,28 @@ def kept(run: Path, data: str, seed: int, model: str) -> dict[str, Any]:
     """
     folder, examples = examples_of(data, None, more=True)
     chosen = SETTINGS | {"seed": seed, "no_cache": True}
-    asked: dict[str, tuple[Candidate, dict[str, float]]] = {}
-    judge, choose = Chooser._judge, Chooser.choose
     named: dict[str, Candidate] = {}
+    """All candidates of the run, in the way that they are asked."""
+    asked: dict[str, dict[str, float]] = {}
+    start: dict[str, dict[str, float]] = {}
+    judge, choose = Chooser._judge, Chooser.choose
 
-    async def recorded(self: Chooser, best: Draft, asks: Any) -> dict[str, dict[str, float]]:
+    async def judging(self: Chooser, best: Draft, asks: Any) -> dict[str, dict[str, float]]:
         found = await judge(self, best, asks)
         shown = {name: each for some, _ in asks for name, each in some.items()}
         for name, each in found.items():
-            if shown[name].sees == getattr(named.get(name), "sees", None):
-                asked.setdefault(name, (named[name], {}))[1].update(each)
+            if name in named and shown[name].sees == named[name].sees:
+                asked.setdefault(name, {}).update(each)
         return found
 
-    async def first(self: Chooser, best: Draft, some: Mapping[str, Candidate], seen: Observation, n: int) -> Any:
-        if not named:
+    async def choosing(self: Chooser, best: Draft, some: Mapping[str, Candidate], seen: Observation, n: int) -> Any:
+        if not named:  # the first choice is among all of them, the others are those of the folds
             named.update(some)
         for each in seen.verdicts:
             if each.p_yes is not None:
                 start.setdefault(each.question, {})[each.example] = float(logit(np.array([each.p_yes]))[0])
         return await choose(self, best, some, seen, n)
 
-    start: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory() as place:
         with (
             closing(sqlite3.connect(run / "verdicts.db")) as store,
@@ -105,7 +107,7 @@ def kept(run: Path, data: str, seed: int, model: str) -> dict[str, Any]:
         ):
             store.backup(copy)
         job = align.prepare(examples, folder / "checklist.yaml", model, folder / "prompt.md", chosen | {"max_calls": 0})
-        with patch.object(Chooser, "_judge", recorded), patch.object(Chooser, "choose", first):
+        with patch.object(Chooser, "_judge", judging), patch.object(Chooser, "choose", choosing):
             run_job(job, RunDirectory(place), Silent())
     parts = split_examples(job, strata_of_people(job))
     ids = [each.id for each in (*parts.development, *parts.validation)]
@@ -116,13 +118,13 @@ def kept(run: Path, data: str, seed: int, model: str) -> dict[str, Any]:
     rows = [
         {
             "id": name,
-            "text": each.text,
-            "from": each.kind,
-            "sources": each.sources,
-            "comments": each.comments,
+            "text": named[name].text,
+            "from": named[name].kind,
+            "sources": named[name].sources,
+            "comments": named[name].comments,
             "logits": column(answers),
         }
-        for name, (each, answers) in asked.items()
+        for name, answers in asked.items()
         if len(answers) >= len(ids) / 2
     ]
     return {
@@ -188,8 +190,7 @@ async def crossed_areas(stored: Stored, partition: int) -> tuple[float, float, f
     examples, judge = stored.examples, StoredJudge(stored.logits)
     wanted = {each.id: {"overall": each.human_score("overall")} for each in examples}
     targets = Targets("human", ("overall",), wanted)
-    prompt = Prompt((stored.checklist_folder / "prompt.md").read_text(encoding="utf-8"))
-    best = Draft(prompt, load_checklist(stored.checklist_folder / "checklist.yaml"))
+    best = Draft(load_prompt(stored.folder / "prompt.md"), load_checklist(stored.folder / "checklist.yaml"))
     before, after, joined = [], [], []
     with tempfile.TemporaryDirectory() as place:
         told = Teller(Journal(Path(place) / "journal.jsonl"), Silent())
