@@ -16,9 +16,9 @@ import asyncio
 import json
 import sqlite3
 import tempfile
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -37,7 +37,7 @@ from ...optimizer.modes import align
 from ...optimizer.modes.judge import strata_of_people
 from ...optimizer.questions.candidates import Candidate
 from ...optimizer.questions.choice import Chooser
-from ...optimizer.questions.learner import FOLDS
+from ...optimizer.questions.learner import FOLDS, taught_by_others
 from ...optimizer.runner import run_job
 from ...optimizer.subject import Draft, Observation, Pair
 from ...prompts.checklist import load_checklist
@@ -198,7 +198,7 @@ async def crossed_areas(stored: Stored, partition: int) -> tuple[float, float, f
             ids = {each.id for each in tested}
             seen = await judge.observe(best, [each for each in examples if each.id not in ids])
             chooser = Chooser(judge, targets, seen.examples, told, MOST, parts=2, told=False)
-            named = taught_by_others(stored.candidates, ids)
+            named = taught_by_others(tested, stored.candidates, {})
             new = chooser.drafts(best, await chooser.choose(best, named, seen, 1), seen)
             (lean,) = await chooser.read(best, new.lean)
             said = [(await judge.observe(each, tested)).scores for each in (best, lean)]
@@ -213,15 +213,6 @@ def folds(examples: Sequence[Example], partition: int) -> list[list[Example]]:
     drawn = np.random.default_rng(partition).permutation(len(examples))
     ranked = sorted((examples[place] for place in drawn), key=lambda each: each.human_score("overall") or 0.0)
     return [ranked[place :: 2 * FOLDS] for place in range(2 * FOLDS)]
-
-
-def taught_by_others(candidates: Mapping[str, Candidate], tested: Collection[str]) -> dict[str, Candidate]:
-    """Those that none of the tested outputs had a part in; of one that comes from no comment nobody knows, and it is left out."""
-    return {
-        name: replace(each, sources=tuple(source for source in each.sources if source not in tested))
-        for name, each in candidates.items()
-        if each.sources and each.sources[0] not in tested
-    }
 
 
 def _area(scores: Sequence[ExampleScore], targets: Targets) -> float:

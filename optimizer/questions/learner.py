@@ -126,7 +126,7 @@ class QuestionLearner:
         async def folds(examples: Sequence[Example], own: Candidates, others: Candidates) -> tuple[CrossedFold, ...]:
             return tuple(
                 [
-                    await self._fold(judge, every, tested, _taught_by_others(tested, own, others), iteration)
+                    await self._fold(judge, every, tested, taught_by_others(tested, own, others), iteration)
                     for tested in parts_of(examples, self.both.targets.overall)
                 ]
             )
@@ -200,7 +200,7 @@ def parts_of(examples: Sequence[Example], wanted: Callable[[str], float | None])
     return [[each for each in examples if document_of(each) in part] for part in parts if part]
 
 
-def _taught_by_others(tested: Collection[Example], mine: Candidates, others: Candidates) -> dict[str, Candidate]:
+def taught_by_others(tested: Collection[Example], mine: Candidates, others: Candidates) -> dict[str, Candidate]:
     """Candidates that none of the tested examples had a part in.
 
     Args:

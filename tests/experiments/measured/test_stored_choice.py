@@ -1,11 +1,10 @@
-"""The choice among questions on stored answers: nothing is asked, and no output teaches what it tests."""
+"""The choice among questions on stored answers: nothing is asked, and what tells joins."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,6 @@ from askance.experiments.measured.stored_choice import (
     kept,
     measured,
     read_stored,
-    taught_by_others,
 )
 from askance.memory.run_directory import RunDirectory
 from askance.optimizer.modes import align
@@ -69,12 +67,6 @@ def test_folds_are_all_examples_once_with_as_many_accepted_and_drawn_anew() -> N
     assert Counter(each.id for part in parts for each in part) == Counter(each.id for each in examples)
     assert {sum(each.human_score("overall") or 0 for each in part) for part in parts} <= {6, 7}
     assert [[each.id for each in part] for part in parts] != [[each.id for each in part] for part in folds(examples, 2)]
-
-
-def test_what_a_tested_output_led_to_is_not_tested_by_it() -> None:
-    one = Candidate("Is it a?", "overall", "comment", ("x", "y"))
-    named = {"first": one, "further": replace(one, sources=("y", "x")), "labels": replace(one, sources=())}
-    assert taught_by_others(named, {"x"}) == {"further": replace(one, sources=("y",))}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda each: each.stem)
