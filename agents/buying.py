@@ -167,9 +167,8 @@ def estimate_asks(
     asks: Iterator[Ask], verdicts: int, store: AnswerStore | None, price: Price | None = None
 ) -> Estimate:
     """What asks for so many verdicts would buy now, if every answer can be read and is kept."""
-    stored = calls = sent = written = shared = 0
+    stored = calls = sent = written = 0
     counted: set[bytes] = set()
-    framing = None
     for block in in_blocks(asks):
         found = store.get_many([ask.key for ask in block]) if store is not None else {}
         for ask in block:
@@ -178,9 +177,7 @@ def estimate_asks(
             else:
                 calls += 1
                 counted.add(ask.key)
-                if ask.framing is not framing:
-                    framing, shared = ask.framing, ask.framing.length
-                sent += (shared + letters(ask.rest)) // 4
+                sent += (ask.framing.length + letters(ask.rest)) // 4
                 written += ask.parameters.max_tokens
     return Estimate.priced(verdicts, calls, stored, sent, written, price)
 

@@ -26,7 +26,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from ...evaluation.calibration import logit, sigmoid
+from ...evaluation.calibration import sigmoid
 from ...evaluation.progress import Silent
 from ...evaluation.scoring import ExampleScore, Targets
 from ...memory.journal import Journal
@@ -35,7 +35,7 @@ from ...optimizer.events import Teller
 from ...optimizer.job import split_examples
 from ...optimizer.modes import align
 from ...optimizer.modes.judge import strata_of_people
-from ...optimizer.questions.candidates import Candidate
+from ...optimizer.questions.candidates import Candidate, yes_logits
 from ...optimizer.questions.choice import Chooser
 from ...optimizer.questions.learner import FOLDS, taught_by_others
 from ...optimizer.runner import run_job
@@ -95,9 +95,8 @@ def kept(run: Path, data: str, seed: int, model: str) -> dict[str, Any]:
     async def choosing(self: Chooser, best: Draft, some: Mapping[str, Candidate], seen: Observation, n: int) -> Any:
         if not named:  # the first choice is among all of them, the others are those of the folds
             named.update(some)
-        for each in seen.verdicts:
-            if each.p_yes is not None:
-                start.setdefault(each.question, {})[each.example] = float(logit(np.array([each.p_yes]))[0])
+        for name, each in yes_logits(seen.verdicts).items():
+            start.setdefault(name, {}).update(each)
         return await choose(self, best, some, seen, n)
 
     with tempfile.TemporaryDirectory() as place:
@@ -174,8 +173,8 @@ class StoredJudge:
         return Observation(examples, verdicts, draft.scores(examples, verdicts, soft=True), draft.checklist)
 
     async def probe(self, draft: Draft, pairs: Sequence[Pair], seen: Observation) -> dict[Pair, Verdict]:
-        """No prompt is edited here."""
-        raise NotImplementedError
+        """The stored answers to single questions."""
+        return {pair: self._said(draft, *pair) for pair in pairs}
 
     def _said(self, draft: Draft, example: str, question: str) -> Verdict:
         told = self.logits[question].get(example)

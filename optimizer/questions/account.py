@@ -17,8 +17,9 @@ from ...prompts.verdicts import Verdict
 from ...stats.differences import Difference, difference_dict
 from ..subject import Draft, Observation, Outcome
 from ..yardsticks import Yardstick
-from .choice import Chooser, sides_of
+from .choice import Chooser
 from .learner import QuestionLearner
+from .racing import sides_of
 
 
 def learned_rows(

@@ -9,11 +9,11 @@ from ...agents.questions.comment_questions import MOST_QUESTIONS, MOST_REMARKS, 
 from ...evaluation.scoring import Targets
 from ...prompts.comments import one_line
 from ...prompts.examples import Example
-from .choice import OWN_CASES, sides_by_dimension
+from .choice import OWN_CASES
 from .finder import ENOUGH_FOR_ONE
 from .learner import FOLDS
 from .proposers import BESIDE_EACH, DESCRIBED, KINDS_FOR_ONE, READ_FOR_ONE
-from .racing import FEWEST_REJECTED, SCREENED, STEPS, left_after, places
+from .racing import FEWEST_REJECTED, SCREENED, STEPS, left_after, places, sides_by_dimension
 from .together import GROUP
 from .ways import COMPARED, COMPARED_ON
 

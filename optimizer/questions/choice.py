@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Literal
 
-from ...evaluation.calibration_fit import FEWEST_ACCEPTED, fit_accepted, least_accepted
+from ...evaluation.calibration_fit import fit_accepted
 from ...evaluation.kept_judge import QuestionOrigin
 from ...evaluation.scoring import Targets, mean_score
 from ...prompts.checklist import GoodAnswer, Sees
@@ -34,7 +34,19 @@ from .candidates import (
     weighed,
     yes_logits,
 )
-from .racing import NO_ROOM, SCREENED, Sides, SubjectMatter, first_of, joining, places, steps
+from .racing import (
+    NO_ROOM,
+    SCREENED,
+    Sides,
+    SubjectMatter,
+    first_of,
+    in_line,
+    joining,
+    places,
+    sides_by_dimension,
+    sides_on,
+    steps,
+)
 from .together import BOTH_WAYS, AskedBothWays, Groups
 from .ways import COMPARED, COMPARED_ON, Compared
 
@@ -113,7 +125,7 @@ class Chooser:
     """All candidates so far."""
 
     def sides(self) -> dict[str, tuple[list[str], list[str]]]:
-        """As of :func:`sides_by_dimension`."""
+        """As of :func:`~.racing.sides_by_dimension`."""
         return sides_by_dimension(self.examples, self.targets)
 
     async def asked_as_it_answers(
@@ -237,11 +249,10 @@ class Chooser:
             return Widened(best, best)
         sides, old = self.sides(), best.questions
         weight = mean_score(each.weight for each in old.questions if each.weight > 0) or 1.0
-        found = {
+        found = {  # all of them, or they would not have been chosen
             name: told
             for name, each in chosen.candidates.items()
-            if (told := self._standing(name, each, chosen.logits, sides))
-            is not None  # or it would not have been chosen
+            if (told := self._standing(name, each, chosen.logits, sides)) is not None
         }
         weights = weighed(found, weight)
         new = [as_question(each, name, found[name].good, weights[name]) for name, each in chosen.candidates.items()]
@@ -280,7 +291,7 @@ class Chooser:
         asks_more = any(each.id not in known for each in drafts[0].questions.questions)
         if best.calibration is None and not asks_more:
             return list(drafts)  # as its verdicts are taken as they are, its prompt can still be edited
-        both = (_sides_on(each, self.examples, self.targets) for each in self.targets.dimensions)
+        both = (sides_on(each, self.examples, self.targets) for each in self.targets.dimensions)
         fine = {name for accepted, _ in both for name in accepted}
         accepted = [each for each in self.examples if each.id in fine]
         told = await self.subject.observe(drafts[0], accepted, self.events.advance)
@@ -428,32 +439,6 @@ def _most_told(named: Mapping[str, Candidate], most: int) -> dict[str, Candidate
     return {name: named[name] for name in sorted(named, key=order.__getitem__)[:most]}
 
 
-def sides_by_dimension(examples: Sequence[Example], targets: Targets) -> dict[str, tuple[list[str], list[str]]]:
-    """By dimension, the accepted examples, at least as liked as most, and the rejected ones; the extremes first.
-
-    A dimension on which too few are accepted, or none is rejected, is left out: nothing can be learned of it.
-    """
-    found = {}
-    for dimension in targets.dimensions:
-        fine, poor = _sides_on(dimension, examples, targets)
-        if len(fine) >= FEWEST_ACCEPTED and poor:
-            found[dimension] = fine, poor
-    return found
-
-
-def _sides_on(dimension: str, examples: Sequence[Example], targets: Targets) -> tuple[list[str], list[str]]:
-    return sides_of({each.id: targets.wanted[each.id].get(dimension) for each in examples})
-
-
-def sides_of(wanted: Mapping[str, float | None]) -> tuple[list[str], list[str]]:
-    """Examples at least as liked as most, and the others, by their ids; the extremes first, those nobody rated in neither."""
-    known = {name: value for name, value in wanted.items() if value is not None}
-    least = least_accepted(mean_score(known.values()) or 0.0)
-    fine = sorted((each for each in known if known[each] >= least), key=lambda each: -known[each])
-    poor = sorted((each for each in known if known[each] < least), key=lambda each: known[each])
-    return fine, poor
-
-
 def _rank(found: Standing | None) -> tuple[float, float]:
     return (-1.0, 0.0) if found is None else found.rank
 
@@ -473,29 +458,3 @@ def _is_hopeless(found: Standing | None) -> bool:
 
 def _is_chance(found: Standing | None) -> bool:
     return found is not None and found.is_chance
-
-
-def in_line(names: Sequence[str], named: Mapping[str, Candidate], of_one: Collection[str]) -> list[str]:
-    """Who has a place in the race first.
-
-    Args:
-        names: Those that tell their own case, the best on it first.
-        named: What they ask.
-        of_one: Those that ask for what one output alone is about; they come after all others.
-    """
-    others = _in_turn([name for name in names if name not in of_one], named)
-    return others + _in_turn([name for name in names if name in of_one], named)
-
-
-def _in_turn(names: Sequence[str], named: Mapping[str, Candidate]) -> list[str]:
-    """The best question of every comment first, then the second best of each: on a few examples many look alike.
-
-    What several comments led to has its turn with the first of them that it is the best of.
-    """
-    seen: dict[str, int] = {}
-    turns: dict[str, int] = {}
-    for name in names:
-        remarks = named[name].comments or (name,)
-        turns[name] = min(seen.get(each, 0) for each in remarks)
-        seen |= {each: seen.get(each, 0) + 1 for each in remarks}
-    return sorted(names, key=turns.__getitem__)

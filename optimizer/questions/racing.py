@@ -14,6 +14,9 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from math import ceil
 
+from ...evaluation.calibration_fit import FEWEST_ACCEPTED, least_accepted
+from ...evaluation.scoring import Targets, mean_score
+from ...prompts.examples import Example
 from .candidates import ALIKE_VERDICTS, SAME_VERDICTS, Candidate, likeness
 
 Sides = Mapping[str, tuple[list[str], list[str]]]
@@ -113,6 +116,59 @@ def _same(one: str, other: str) -> bool:
     """Whether two words that begin alike are forms of one: all but the last letter of the shorter one, and at most four letters more."""
     shared = max(SHORTEST, min(len(one), len(other)) - 1)
     return one[:shared] == other[:shared] and abs(len(one) - len(other)) <= SHORTEST
+
+
+def sides_by_dimension(examples: Sequence[Example], targets: Targets) -> dict[str, tuple[list[str], list[str]]]:
+    """By dimension, the accepted examples, at least as liked as most, and the rejected ones; the extremes first.
+
+    A dimension on which too few are accepted, or none is rejected, is left out: nothing can be learned of it.
+    """
+    found = {}
+    for dimension in targets.dimensions:
+        fine, poor = sides_on(dimension, examples, targets)
+        if len(fine) >= FEWEST_ACCEPTED and poor:
+            found[dimension] = fine, poor
+    return found
+
+
+def sides_on(dimension: str, examples: Sequence[Example], targets: Targets) -> tuple[list[str], list[str]]:
+    """The same of one dimension, however few there are."""
+    return sides_of({each.id: targets.wanted[each.id].get(dimension) for each in examples})
+
+
+def sides_of(wanted: Mapping[str, float | None]) -> tuple[list[str], list[str]]:
+    """Examples at least as liked as most, and the others, by their ids; the extremes first, those nobody rated in neither."""
+    known = {name: value for name, value in wanted.items() if value is not None}
+    least = least_accepted(mean_score(known.values()) or 0.0)
+    fine = sorted((each for each in known if known[each] >= least), key=lambda each: -known[each])
+    poor = sorted((each for each in known if known[each] < least), key=lambda each: known[each])
+    return fine, poor
+
+
+def in_line(names: Sequence[str], named: Mapping[str, Candidate], of_one: Collection[str]) -> list[str]:
+    """Who has a place in the race first.
+
+    Args:
+        names: Those that tell their own case, the best on it first.
+        named: What they ask.
+        of_one: Those that ask for what one output alone is about; they come after all others.
+    """
+    others = _in_turn([name for name in names if name not in of_one], named)
+    return others + _in_turn([name for name in names if name in of_one], named)
+
+
+def _in_turn(names: Sequence[str], named: Mapping[str, Candidate]) -> list[str]:
+    """The best question of every comment first, then the second best of each: on a few examples many look alike.
+
+    What several comments led to has its turn with the first of them that it is the best of.
+    """
+    seen: dict[str, int] = {}
+    turns: dict[str, int] = {}
+    for name in names:
+        remarks = named[name].comments or (name,)
+        turns[name] = min(seen.get(each, 0) for each in remarks)
+        seen |= {each: seen.get(each, 0) + 1 for each in remarks}
+    return sorted(names, key=turns.__getitem__)
 
 
 def places(parts: int, most: int) -> int:

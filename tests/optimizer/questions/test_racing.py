@@ -16,9 +16,17 @@ from askance.optimizer.questions import racing
 from askance.optimizer.questions.account import NOT_ACCEPTED
 from askance.optimizer.questions.calls import calls_at_most, usual_calls
 from askance.optimizer.questions.candidates import Candidate, Standing
-from askance.optimizer.questions.choice import in_line, sides_of
 from askance.optimizer.questions.finder import SAME_MEANING, first_of_meaning
-from askance.optimizer.questions.racing import NO_ROOM, SCREENED, SubjectMatter, joining, left_after, steps
+from askance.optimizer.questions.racing import (
+    NO_ROOM,
+    SCREENED,
+    SubjectMatter,
+    in_line,
+    joining,
+    left_after,
+    sides_of,
+    steps,
+)
 from askance.prompts.examples import Example
 from tests.worlds import share
 
