@@ -121,7 +121,7 @@ class RunRecord(ResultPart):
     wordings: tuple[QuestionWordingsRecord, ...] = ()
     lessons: tuple[LessonRecord, ...]
     questions: tuple[LearnedRecord, ...] = ()
-    """Those that were proposed; those that joined first."""
+    """Those that were proposed; those that joined first, then those that the acceptance test refused."""
     revised_questions: tuple[RevisedRecord, ...] = ()
     """Those of the start that the accepted judge asks the other way round, or no more."""
     why_no_questions: str | None = None

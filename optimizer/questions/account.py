@@ -31,7 +31,7 @@ def learned_rows(
     *,
     soft: bool,
 ) -> list[dict[str, Any]]:
-    """One row a candidate, those that joined first.
+    """One row a candidate: those that joined first, then those that the acceptance test refused.
 
     ``worth`` is the gain of the accepted judge over the same judge without the question, on validation and on test: the
     same verdicts, scored without those of the question.
@@ -44,7 +44,7 @@ def learned_rows(
         seen["test"] = (tests[best.number].examples, tests[best.number].verdicts)
     refused = {each.iteration: each.reason for each in outcome.tried if not (each.accepted or each.edits or each.shows)}
     rows = []
-    for each in sorted(learner.learned, key=lambda one: one.id not in best.draft.origins):
+    for each in sorted(learner.learned, key=lambda one: (one.id not in best.draft.origins, one.problem is not None)):
         joined = each.id in best.draft.origins
         found, candidate = each.standing, each.candidate
         reason = None if joined else each.problem or f"{NOT_ACCEPTED}{refused.get(each.iteration, 'the run ended')}"

@@ -83,8 +83,8 @@ class Batched:
             for name in ("top_k", "top_p", "min_p"):
                 setattr(settings, name, given.get(name, DEFAULTS[name]))
         form = given.get("response_format", {"type": "text"})
-        if form["type"] == "json_schema":
-            schema = json.dumps(form["json_schema"]["schema"])
+        if form["type"] in ("json_schema", "json_object"):
+            schema = json.dumps(form["json_schema"]["schema"] if form["type"] == "json_schema" else {"type": "object"})
             settings.structured_output_config = self._genai.StructuredOutputConfig(json_schema=schema)
         elif form["type"] != "text":
             raise InputError(f"This server does not know answers of type {form['type']}.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -109,6 +110,7 @@ async def _run(
     asked, answered, log = (folder / name for name in ("asked.json", "answered.json", "log.txt"))
     for left in (folder / "mlflow.db", answered):  # of an earlier attempt
         left.unlink(missing_ok=True)
+    shutil.rmtree(folder / "dspy", ignore_errors=True)  # what it answers from there would not be counted
     async with counting as server:
         asked.write_text(json.dumps({**task, "server": server.url}), encoding="utf-8")
         with log.open("wb") as said:

@@ -116,13 +116,14 @@ def test_it_samples_as_it_is_told_and_else_as_llama_cpp_does(model: Batched) -> 
 def test_an_answer_in_a_form_is_held_to_its_schema(model: Batched) -> None:
     schema = {"type": "object", "properties": {"result": {"type": "boolean"}}}
     form = {"type": "json_schema", "json_schema": {"name": "verdict", "schema": schema}}
-    asyncio.run(both(model, request("a", response_format=form)))
-    assert pipeline(model).handles[0].settings.structured_output_config == schema
+    asyncio.run(both(model, request("a", response_format=form), request("a", response_format={"type": "json_object"})))
+    held, free = (each.settings.structured_output_config for each in pipeline(model).handles)
+    assert held == schema and free == {"type": "object"}
 
 
 @pytest.mark.parametrize(
     ("more", "named"),
-    [({"n": 2, "stop": ["."]}, "n, stop"), ({"response_format": {"type": "json_object"}}, "json_object")],
+    [({"n": 2, "stop": ["."]}, "n, stop"), ({"response_format": {"type": "grammar"}}, "grammar")],
 )
 def test_what_it_does_not_know_is_refused_by_name(model: Batched, more: dict[str, Any], named: str) -> None:
     with pytest.raises(InputError, match=named):

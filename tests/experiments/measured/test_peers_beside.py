@@ -119,8 +119,10 @@ def test_a_run_that_failed_goes_on_from_its_calls_and_a_finished_one_is_read(
             run(script, server, folder, given(task))
         assert "no more" in (folder / "log.txt").read_text() and len(server.bodies) == 61
         script.write_text(SCRIPT)
+        (folder / "dspy").mkdir()
         found = run(script, server, folder, given(task))
         assert len(server.bodies) == 61, "nothing is asked twice"
+        assert not (folder / "dspy").exists(), "what DSPy answers from its own store is not counted"
         assert found["counts"]["test"]["calls"] == 60, "and everything is counted"
         script.write_text("raise SystemExit('not called')")
         assert run(script, server, folder, given(task)) == found

@@ -166,6 +166,7 @@ def test_questions_that_the_gate_refused_are_a_rejected_candidate(refused: askan
     assert "Nothing was accepted: 1 candidate was tried on validation and none passed. The judge stays" in text
     assert "Rejected: questions name-price, promise-date, thank-customer: a gain within noise" in text
     assert "[name-price]: it went to the acceptance test, see below" in text
+    assert [each.was_tried for each in refused.record.questions] == [True] * 3 + [False] * 2
     assert "Keep the starting judge" in page.text and "5 questions proposed and not taken" in page.text
     assert "Iteration 1: questions name-price, promise-date, thank-customer" in page.text
     (row,) = iterations(read_run(refused.directory), [])
