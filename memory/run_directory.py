@@ -103,6 +103,8 @@ class RunDirectory:
             header["no_cache"] = True
         if config.get("memory"):
             header["memory"] = str(Path(config["memory"]).absolute())
+        if config.get("checker") or config.get("note_taker_program"):
+            header["began_in"] = str(Path.cwd())
         self.write("config.yaml", yaml.safe_dump(header, sort_keys=False, allow_unicode=True))
         return False
 
@@ -189,6 +191,13 @@ class RunDirectory:
         from; as it was ``given`` where it is there no more."""
         kept = Path(self.read_config().get("memory", given))
         return kept if kept.is_dir() and kept != given.absolute() else given
+
+    @property
+    def began_in(self) -> Path:
+        """The directory in which the run was given the names of its checker and its note-taker program, whatever directory it is
+        gone on with from; the present one where that is there no more, or an older run did not say it."""
+        kept = Path(self.read_config().get("began_in", ""))
+        return kept if kept.is_dir() else Path()
 
     def read_inputs(self) -> tuple[list[Example], Checklist | None, dict[str, Prompt]]:
         """The inputs as they were when the run began; a run without a checklist has None in its place.

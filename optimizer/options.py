@@ -6,11 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from ..agents.judging import Judging
 from ..evaluation.options import JudgeOptions, Where
-from ..models.settings import FileName, Idle, ModelName, where, without
+from ..models.settings import KEPT, FileName, Idle, ModelName, where, without
 from ..prompts.errors import like_named
 
 _NOTES = ("note_taker_program", "notes", "note_samples", "contrast", "critique")
@@ -107,8 +107,8 @@ class LoopOptions(JudgeOptions, Where):
 
     @field_validator("note_taker_program")
     @classmethod
-    def _is_there(cls, program: str | None) -> str | None:
-        if program is not None and not Path(program).is_file():
+    def _is_there(cls, program: str | None, info: ValidationInfo) -> str | None:
+        if program is not None and info.context != KEPT and not Path(program).is_file():
             raise ValueError(f"{program}: there is no such file{like_named(program)}")
         return program
 

@@ -36,11 +36,11 @@ if TYPE_CHECKING:
             """Why there is no output."""
 
 
-def find_function(source: str) -> Any:
+def find_function(source: str, began_in: Path = Path()) -> Any:
     """Import what ``package.module:function`` or ``path/to/file.py:function`` names.
 
     The current directory, or the file's, is put on the import path and stays there, so that what the function imports
-    when it runs is found as well.
+    when it runs is found as well. What is in ``began_in`` goes before what is in the current directory.
 
     Raises:
         InputError: There is no such module, file or name in it, or importing it fails.
@@ -50,7 +50,7 @@ def find_function(source: str) -> Any:
     if not colon or not module_name or not all(part.isidentifier() for part in path.split(".")):
         raise InputError(f"{where}: write it as module:function or file.py:function, e.g. checks.py:follows_rules.")
     is_file = module_name.endswith(".py") or "/" in module_name or "\\" in module_name
-    module = _from_file(Path(module_name), where) if is_file else _from_name(module_name, where)
+    module = (_from_file if is_file else _from_name)(module_name, where, began_in)
     found: Any = module
     for part in path.split("."):
         if not hasattr(found, part):
@@ -60,15 +60,17 @@ def find_function(source: str) -> Any:
     return found
 
 
-def _from_name(name: str, where: str) -> ModuleType:
-    _importable(Path.cwd())
+def _from_name(name: str, where: str, began_in: Path) -> ModuleType:
+    for folder in (Path.cwd(), began_in.absolute()):
+        _importable(folder)
     importlib.invalidate_caches()
     return _imported(lambda: importlib.import_module(name), name, where)
 
 
-def _from_file(path: Path, where: str) -> ModuleType:
-    if not path.is_file():
-        raise InputError(f"{where}: there is no file {path}.")
+def _from_file(given: str, where: str, began_in: Path) -> ModuleType:
+    path = next((each for each in (began_in / given, Path(given)) if each.is_file()), None)
+    if path is None:
+        raise InputError(f"{where}: there is no file {given}.")
     path = path.resolve()
     name = f"askance_user_{path.stem}_{sha256(str(path).encode()).hexdigest()[:8]}"
     spec = importlib.util.spec_from_file_location(name, path)
@@ -146,12 +148,13 @@ class Checker:
         return self.name.rpartition(":")[2]
 
 
-def load_checker(source: str | CheckFunction | Checker) -> Checker:
+def load_checker(source: str | CheckFunction | Checker, began_in: Path = Path()) -> Checker:
     """Find a checker.
 
     Args:
         source: ``package.module:function`` or ``path/to/file.py:function``, or the function itself. The current
             directory is put on the import path, as ``python -m`` does, or else the file's directory.
+        began_in: Where a name is looked for first: the directory that it was given in.
 
     Raises:
         InputError: There is no such module, file or function, importing it fails, or what is found cannot be called
@@ -160,7 +163,7 @@ def load_checker(source: str | CheckFunction | Checker) -> Checker:
     if isinstance(source, Checker):
         return source
     if isinstance(source, str):
-        name, function = source, find_function(source)
+        name, function = source, find_function(source, began_in)
     else:
         function = source
         module = getattr(source, "__module__", None) or type(source).__module__

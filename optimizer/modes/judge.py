@@ -194,8 +194,9 @@ def _compiled(bench: Bench, model: Model) -> TakesNotes | None:
         return None
     from ...agents.dspy.note_taker import CompiledNoteTaker
 
-    task = bench.job.questions.task
-    return CompiledNoteTaker(bench.gateway, model, task, options.note_taker_program, seed=options.seed)
+    there = bench.run.began_in / options.note_taker_program
+    program = there if there.is_file() else options.note_taker_program
+    return CompiledNoteTaker(bench.gateway, model, bench.job.questions.task, program, seed=options.seed)
 
 
 def note_taking(options: LoopOptions) -> NoteTaking:

@@ -134,7 +134,7 @@ class Tune:
             questions=ExampleQuestions(bench.gateway, bench.helper("writer", helper), seed=options.seed)
             if options.own_questions
             else None,
-            checker=load_checker(checker) if checker else None,
+            checker=load_checker(checker, bench.run.began_in) if checker else None,
             score_as=options.score_as,
             tally=bench.count,
             say=bench.events.say,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +107,22 @@ def test_a_run_is_resumed_from_its_directory_alone(letters: Any, tmp_path: Path,
         assert askance.resume(tmp_path / "run").result == done.result
         assert len(server.bodies) == asked
     assert done.finish_reason == "nothing_fails"
+
+
+@pytest.mark.parametrize("name", ["letter_checks.py:check", "letter_checks:check"])
+def test_a_checker_is_found_where_the_run_began_from_wherever_it_is_resumed(
+    letters: Any, tmp_path: Path, sandbox: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (tmp_path / "letter_checks.py").write_text(letters.CHECKER, encoding="utf-8")
+    (tmp_path / "elsewhere").mkdir()
+    with StandInServer(letters.serve) as server:
+        given = letters.options | {"generator": "openai/writer", "prompt": letters.prompt, "api_base": server.url}
+        done = askance.tune(letters.rows, checker=name, run=tmp_path / "run", **given)
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        monkeypatch.setattr(sys, "path", [each for each in sys.path if each != str(tmp_path)])
+        sys.modules.pop("letter_checks", None)
+        assert askance.resume(tmp_path / "run").result == done.result
 
 
 def test_an_instruction_that_spoils_the_letters_fails_its_trial(make_letters: Any, tmp_path: Path) -> None:
