@@ -59,6 +59,10 @@ class JudgeSubject:
             tally=self.tally,
         )
 
+    def once(self) -> JudgeSubject:
+        """The same judge asked once, for where the first replicate alone is read."""
+        return replace(self, judging=replace(self.judging, repeat=1))
+
     async def observe(
         self, draft: Draft, examples: Sequence[Example], on_done: Callable[[int, int], None] | None = None
     ) -> Observation:
@@ -77,7 +81,7 @@ class JudgeSubject:
         found: dict[Pair, Verdict] = {}
         for together, examples in asked.items():
             questions = draft.questions if together is None else only(draft.questions, together)
-            judge = self.evaluator(Draft(draft.prompt, questions, mode=mode))
+            judge = self.once().evaluator(Draft(draft.prompt, questions, mode=mode))
             found |= by_pair(await judge.judge([by_id[each] for each in dict.fromkeys(examples)]))
         return {pair: found[pair] for pair in pairs if pair in found}
 

@@ -120,7 +120,9 @@ class Migrate:
         set_up = replace(
             set_up,
             extras=with_parity if measured else extras,
-            questions_first=_word_questions(bench, subject, verdicts, default) if options.words_questions else None,
+            questions_first=_word_questions(bench, subject.once(), verdicts, default)
+            if options.words_questions
+            else None,
             edits=options.update != "questions",
         )
 

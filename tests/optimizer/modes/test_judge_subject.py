@@ -75,6 +75,16 @@ async def test_a_trial_asks_about_its_own_pairs_alone_with_the_new_prompt() -> N
     assert [round(found[pair].p_yes or 0, 2) for pair in pairs[:3]] == [0.6, 0.6, 0.8]
 
 
+async def test_no_replicates_are_bought_for_a_trial_which_reads_the_first_alone() -> None:
+    court = Court(repeat=3, temperature=1.0)
+    seen = await court.subject.observe(DRAFT, EXAMPLES)
+    assert len(court.model.requests) == 18
+    court.model.requests.clear()
+    found = await court.subject.probe(BETTER, [("x", "kind"), ("y", "kind")], seen)
+    assert [each.replicate for each in found.values()] == [0, 0]
+    assert len(court.model.requests) == 2
+
+
 async def test_questions_that_are_asked_together_are_tried_together() -> None:
     """Else the company of the other questions would be taken for what the lesson does."""
     court = Court(mode="batched", p_yes="hard")
