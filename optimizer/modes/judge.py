@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from ...agents.batch_notes import BatchNoteTaker
@@ -199,7 +200,7 @@ def _compiled(bench: Bench, model: Model) -> TakesNotes | None:
     from ...agents.dspy.note_taker import CompiledNoteTaker
 
     there = bench.run.began_in / options.note_taker_program
-    program = there if there.is_file() else options.note_taker_program
+    program = there if there.is_file() else Path(options.note_taker_program)
     return CompiledNoteTaker(bench.gateway, model, bench.job.questions.task, program, seed=options.seed)
 
 
