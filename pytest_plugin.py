@@ -108,11 +108,15 @@ def _check(item: pytest.Item, arguments: dict[str, Any]) -> Regression:
 
 
 def _beside(folder: Path, name: str, value: Any) -> Any:
-    """A relative file name taken beside the test file; a ready checklist's name stays as it is, and a data set's on the hub."""
+    """A relative file name taken beside the test file, as is the folder of a trained scorer that is there; a ready checklist's name
+    stays as it is, and a data set's on the hub."""
     from pathlib import Path
 
+    from .models.trained.scorer_file import is_scorer
     from .prompts.rows import is_on_hub
 
+    if name == "model" and isinstance(value, (str, Path)) and is_scorer(folder / value):
+        return str(folder / value)
     if name not in FILES or not isinstance(value, (str, Path)) or is_on_hub(value):
         return value
     if name in ("store", "cache") and "://" in str(value):

@@ -39,6 +39,9 @@ _OPTIONAL = {
     "temperature": ("temperature",),
     "seed": ("seed",),
 }
+_REFUSAL = re.compile(
+    r"support|unknown|unrecogni[sz]ed|unexpected|not (?:allowed|enabled)|permitted|extra|(?:un|not )available"
+)
 _MOST = re.compile(
     r"(?:less than or equal to|at most|up to|between \d+ and|\[\d+,|max(?:imum)?(?: allowed| value)?(?: is| of)?|<=)\W{0,4}(\d+)"
 )
@@ -333,35 +336,37 @@ def _alternatives(token: dict[str, Any]) -> list[tuple[str, float]]:
 
 
 def _post(body: dict[str, Any]) -> dict[str, Any]:
-    """The server's reply; a field that it refuses by name is left out from then on."""
+    """The server's reply; a field that it refuses by name is left out from then on, once the request is taken without it."""
     base = os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"
     headers = {"Content-Type": "application/json"}
     if os.environ.get("OPENAI_API_KEY"):
         headers["Authorization"] = f"Bearer {os.environ['OPENAI_API_KEY']}"
-    attempt, problem = 0, ""
+    attempt, problem, without, fewest = 0, "", {*_refused}, [*_most]
     while attempt < 6:
-        sent = {name: value for name, value in body.items() if name not in _refused}
-        if "max_tokens" in _refused:
+        sent = {name: value for name, value in body.items() if name not in without}
+        if "max_tokens" in without:
             sent["max_completion_tokens"] = body["max_tokens"]
         if "top_logprobs" in sent:
-            sent["top_logprobs"] = min([sent["top_logprobs"], *_most])
+            sent["top_logprobs"] = min([sent["top_logprobs"], *fewest])
         asked = urllib.request.Request(f"{base.rstrip('/')}/chat/completions", json.dumps(sent).encode(), headers)
         wait = min(60.0, 0.5 * 2.0**attempt)
         try:
             with urllib.request.urlopen(asked, timeout=120) as reply:
                 found: dict[str, Any] = json.loads(reply.read())
                 if found.get("choices"):
+                    _refused.update(without)
+                    _most[:] = fewest
                     return found
                 problem = "a reply without an answer"
         except urllib.error.HTTPError as error:
             said = error.read().decode("utf-8", "replace")[:300]
             most = _MOST.search(said.lower()) if error.code in (400, 422) and "logprobs" in said.lower() else None
             if most and 0 < int(most[1]) < sent.get("top_logprobs", 0):
-                _most.append(int(most[1]))
+                fewest.append(int(most[1]))
                 continue
             refused = next((name for name in _OPTIONAL if name in sent and re.search(rf"\b{name}\b", said)), None)
-            if error.code in (400, 403, 422) and refused is not None:
-                _refused.update(_OPTIONAL[refused])
+            if error.code in (400, 403, 422) and refused is not None and _REFUSAL.search(said.lower()):
+                without.update(_OPTIONAL[refused])
                 continue
             if error.code not in (408, 409, 425, 429, 500, 502, 503, 504, *range(520, 526), 529):
                 raise JudgeError(f"The server refused (HTTP {error.code}): {said}") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -87,6 +88,8 @@ class Budget:
     _reserved_calls: int = 0
     _reserved_tokens: int = 0
     _reserved_cost: float = 0.0
+    _came_back: asyncio.Event = field(default_factory=asyncio.Event, repr=False, compare=False)
+    """Set, and replaced, when something is given back."""
 
     def role(self, name: str) -> RoleLedger:
         """The ledger of one role, made when first asked for."""
@@ -166,6 +169,29 @@ class Budget:
         self._reserved_tokens += tokens
         self._reserved_cost += cost
 
+    async def reserve_in_turn(self, tokens: int, cost: float = 0.0) -> None:
+        """Like :meth:`reserve`; where only what is set aside for calls under way is in the way, once they have come back.
+
+        Raises:
+            BudgetExceededError: A cap would be passed all the same.
+        """
+        while True:
+            try:
+                self.reserve(tokens, cost)
+                return
+            except BudgetExceededError:
+                if not (self._reserved_calls and self._has_left(tokens, cost)):
+                    raise
+            await self._came_back.wait()
+
+    def _has_left(self, tokens: int, cost: float) -> bool:
+        """Whether one call more would keep to the caps, were nothing set aside."""
+        return (
+            (self.max_calls is None or self.calls < self.max_calls)
+            and (self.max_tokens is None or self.tokens + tokens <= self.max_tokens)
+            and (self.max_cost is None or self._known_cost + cost <= self.max_cost)
+        )
+
     @property
     def _go_on(self) -> str:
         return GO_ON if self.keeps_answers else BEGIN_AGAIN
@@ -175,6 +201,8 @@ class Budget:
         self._reserved_calls -= 1
         self._reserved_tokens -= tokens
         self._reserved_cost = self._reserved_cost - cost if self._reserved_calls else 0.0
+        self._came_back.set()
+        self._came_back = asyncio.Event()
 
     def paid(self, role: str, answer: Answer) -> None:
         """Book an answer that was paid for."""

@@ -216,6 +216,8 @@ class DirectModel:
         if status in (401, 403):
             text = f"{self.name}: the endpoint refused the key (HTTP {status}: {said}). Check OPENAI_API_KEY."
             return ModelError(text, fatal=True, status=status)
+        if status == 402:
+            return ModelError(f"{self.name}: {no_money_left(said)}", fatal=True, status=status)
         if status == 404:
             text = (
                 f"{self.name}: the endpoint does not know this model or address (HTTP 404: {said}). Check the model's name, and "
@@ -236,6 +238,11 @@ class DirectModel:
         if len(key) > SHORT_KEY:
             return text.replace(key, "[key]")
         return re.sub(rf"(?<!\w){re.escape(key)}(?!\w)", "[key]", text)
+
+
+def no_money_left(said: str) -> str:
+    """What an HTTP status of 402 means, with what was said."""
+    return f"the account has too little money left (HTTP 402: {said}). Top it up and run the command again; what was bought is kept."
 
 
 def chat_fields(request: Request) -> dict[str, Any]:

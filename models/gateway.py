@@ -369,7 +369,10 @@ class Gateway:
 
     async def _within_budget(self, role: str, model: Model, request: Request) -> Answer:
         tokens, cost = reserved_tokens(request), highest_cost(model, request)
-        self.budget.reserve(tokens, cost)
+        if getattr(model, "gathers", 0):  # its calls come back when no more are asked
+            self.budget.reserve(tokens, cost)
+        else:
+            await self.budget.reserve_in_turn(tokens, cost)
         try:
             answer = await model.answer(request)
         finally:

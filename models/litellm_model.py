@@ -15,6 +15,7 @@ from .direct import (
     RETRY_STATUSES,
     after_thinking,
     chat_fields,
+    no_money_left,
     read_logprobs,
     read_retry_after,
     refused_field,
@@ -92,6 +93,8 @@ class LiteLLMModel:
         if status in (401, 403) or _NO_KEY.search(said):
             text = f"{self.name}: the provider refused the key; check its environment variable ({said})."
             return ModelError(text, fatal=True, status=401)
+        if status == 402:
+            return ModelError(f"{self.name}: {no_money_left(said)}", fatal=True, status=402)
         if status == 404:
             return ModelError(f"{self.name}: the provider does not know this model ({said}).", fatal=True, status=404)
         headers = getattr(error, "litellm_response_headers", None) or {}

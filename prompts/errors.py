@@ -145,9 +145,17 @@ def not_text(path: str | Path, encoding: str = "utf-8-sig") -> InputError:
     )
 
 
+_YAML_HINTS = {
+    "but got '?'": " Put a text with a question mark in quotes where it stands between braces or brackets.",
+    "mapping values are not allowed": " Put a text with a colon and a blank in it in quotes.",
+}
+"""What to do, by what the reader says; both are usual where questions are written."""
+
+
 def not_yaml(name: object, error: Exception) -> InputError:
     """What to raise where a YAML reader failed with ``error``: the line and the problem, without the reader's drawing."""
     mark = getattr(error, "problem_mark", None)
     line = f", line {mark.line + 1}" if mark else ""
     problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "unreadable"
-    return InputError(f"{name}{line}: not valid YAML ({problem}).")
+    hint = next((hint for sign, hint in _YAML_HINTS.items() if sign in problem), "")
+    return InputError(f"{name}{line}: not valid YAML ({problem}).{hint}")

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from askance import pytest_plugin
 from askance.evaluation import regression
 from askance.evaluation.calibration import Calibration
 from askance.evaluation.kept_judge import KeptJudge
@@ -125,6 +126,13 @@ def test_a_data_set_on_the_hub_is_no_file_beside_the_test(project: Project, monk
     )
     project.run("--askance-update").assert_outcomes(passed=1)
     assert named == [("owner/answers", None, "test")]
+
+
+def test_a_scorers_folder_beside_the_test_is_its_model_wherever_pytest_is_called(tmp_path: Path) -> None:
+    (tmp_path / "scorer").mkdir()
+    (tmp_path / "scorer" / "scorer.json").touch()
+    beside = [pytest_plugin._beside(tmp_path, "model", name) for name in ("scorer/", "openai/m", "elsewhere/")]
+    assert beside == [str(tmp_path / "scorer"), "openai/m", "elsewhere/"]
 
 
 def test_a_drop_beyond_noise_fails_with_interval_and_the_worst_examples(project: Project) -> None:

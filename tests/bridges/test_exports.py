@@ -217,6 +217,19 @@ def test_what_a_server_refuses_by_name_is_left_out(status: int, serve: Any) -> N
     assert server.bodies[-1]["max_completion_tokens"] == 1
 
 
+def test_a_text_that_is_too_long_changes_nothing_of_what_is_asked_next(serve: Any) -> None:
+    said = json.dumps({"error": {"message": "max_tokens is too large: your request has 9000 tokens, more than 4096."}})
+    server = serve(lambda body: (400, said) if "too long" in body["messages"][-1]["content"] else with_logprobs(body))
+    module = as_module(kept())
+    module.judge(output="short")
+    asked = [{name: value for name, value in server.bodies[-1].items() if name != "messages"}]
+    with pytest.raises(module.JudgeError, match="9000 tokens"):
+        module.judge(output="too long")
+    module.judge(output="short")
+    asked += [{name: value for name, value in each.items() if name != "messages"} for each in server.bodies]
+    assert all(each == asked[0] for each in asked)
+
+
 def test_a_reply_that_breaks_off_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
     module = as_module(kept())
     monkeypatch.setattr(module, "time", SimpleNamespace(sleep=lambda seconds: None))

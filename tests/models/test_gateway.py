@@ -433,6 +433,14 @@ async def test_the_cap_on_money_is_never_passed_where_prices_are_known() -> None
     assert {each.limit for each in found if isinstance(each, BudgetExceededError)} == {"max_cost"}
 
 
+async def test_a_cap_is_used_up_before_it_ends_a_run_though_calls_under_way_may_need_all_of_it() -> None:
+    model = ScriptedModel(lambda request: Answer("a", None, 1, 1), delay=0.001)
+    gateway = Gateway(budget=Budget(max_tokens=130))
+    found = await outcomes(*(gateway.ask("judge", model, request(str(n), max_tokens=50)) for n in range(60)))
+    assert [isinstance(each, Answer) for each in found] == [True] * 40 + [False] * 20
+    assert gateway.budget.tokens == 80, "of the last 50 none could be set aside for a call that may need 51"
+
+
 async def test_what_is_stored_costs_nothing() -> None:
     gateway = Gateway(Store(), Budget(max_calls=1))
     model = ScriptedModel(["a"])

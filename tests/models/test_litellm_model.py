@@ -131,6 +131,7 @@ def test_the_highest_cost_of_a_call_is_known_before_it_is_made() -> None:
     [
         ((400, {"error": {"message": "too long"}}), 400, False, False),
         ((401, {"error": {"message": f"bad key {KEY}"}}), 401, False, True),
+        ((402, {"error": {"message": "no credit"}}), 402, False, True),
         ((404, {"error": {"message": "no model m"}}), 404, False, True),
         ((429, {"error": {"message": f"slow down {KEY}"}}), 429, True, False),
         ((500, f"oops {KEY}"), 500, True, False),

@@ -168,6 +168,11 @@ ONE = "questions:\n- id: a\n  text: x\n"
         (ONE + "questions: []\n", "line 4: not valid YAML ('questions' stands here twice)"),
         (ONE + "  violation: 'open\n", "not valid YAML"),
         (ONE + "  violation: a: b\n", "line 4: not valid YAML"),
+        (ONE + "  violation: a: b\n", "Put a text with a colon and a blank in it in quotes."),
+        (
+            "questions:\n- {id: a, text: Is it so?}\n",
+            "Put a text with a question mark in quotes where it stands between",
+        ),
         (
             ONE + "  violation: !!set {a, b}\n",
             "line 4: not valid YAML (a value: '!!set' makes no text, list or mapping",

@@ -131,6 +131,7 @@ async def test_an_answer_that_the_endpoint_could_not_finish_is_none(
     [
         (400, False, False, "HTTP 400: why"),
         (401, False, True, "Check OPENAI_API_KEY"),
+        (402, False, True, "too little money left (HTTP 402: why)"),
         (403, False, True, "Check OPENAI_API_KEY"),
         (404, False, True, "does not know this model or address"),
         (408, True, False, "HTTP 408: why"),
