@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ..memory.nearest import shown_by
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
-from ..prompts.checklist import Checklist, load_checklist, parse_checklist
+from ..prompts.checklist import Checklist, asking, load_checklist, parse_checklist
 from ..prompts.errors import InputError, did_you_mean, like_named
 from ..prompts.prompt import Prompt
 from ..prompts.rows import read_text, validate_row
@@ -151,7 +151,8 @@ def parse_judge(text: str, name: str) -> KeptJudge:
     if schema != SCHEMA:
         raise InputError(f"{name}, field 'schema': '{SCHEMA}' is needed, not {json.dumps(schema)}.")
     read = validate_row(_File, data, name)
-    checklist = parse_checklist(json.dumps(read.checklist), f"{name}, field 'checklist'")
+    place = f"{name}, field 'checklist'"
+    checklist = asking(parse_checklist(json.dumps(read.checklist), place), place)
     prompt = replace(Prompt(read.prompt).check(f"{name}, field 'prompt'"), shown=_shown(read.examples, name))
     settings = judge_settings(read.settings, f"{name}, field 'settings'")
     ids = [each.id for each in checklist.questions]

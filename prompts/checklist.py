@@ -249,7 +249,7 @@ def load_checklist(path: str | Path | Checklist) -> Checklist:
         InputError: Names the file and the question or line at fault.
     """
     if isinstance(path, Checklist):
-        return _asking(path, "checklist")
+        return asking(path, "checklist")
     if not isinstance(path, (str, Path)):
         raise InputError(
             f"checklist: a file, the name of a ready one or a Checklist is needed, not {type(path).__name__}."
@@ -264,11 +264,15 @@ def load_checklist(path: str | Path | Checklist) -> Checklist:
             f"{path}: there is no such checklist file, and no ready checklist of that name (ready: "
             f"{', '.join(READY)}).{did_you_mean(str(path), READY) or like_named(path)}"
         ) from None
-    return _asking(parse_checklist(text, str(path)), str(path))
+    return asking(parse_checklist(text, str(path)), str(path))
 
 
-def _asking(checklist: Checklist, name: str) -> Checklist:
-    """The checklist, where each of its questions asks something."""
+def asking(checklist: Checklist, name: str) -> Checklist:
+    """The checklist, where each of its questions asks something; ``name`` is used in errors.
+
+    Raises:
+        InputError: A question is blank.
+    """
     for number, question in enumerate(checklist.questions, 1):
         if not question.text.strip():
             raise InputError(

@@ -123,6 +123,11 @@ def test_a_judge_by_hand_needs_a_model_a_prompt_and_a_checklist_only() -> None:
         ("model: openai/judge\n\n", "model: openai/judge\nmodel: openai/other\n\n", "'model' stands here twice"),
         ("prompt: |\n  Judge well.\n  Say yes or no.\n", "prompt: ''\n", "field 'prompt'"),
         ("Say yes or no.", "Say {yes}.", "field 'prompt'"),
+        (
+            "text: Is it right?",
+            "text: ' '",
+            "field 'checklist': entry 1 of 'questions': field 'text': a question is needed",
+        ),
         ("      weight: 2.5\n", "      weight: much\n", "field 'checklist': entry 1 of 'questions': field 'weight'"),
         (
             "      dimension: tone\n",
