@@ -230,20 +230,22 @@ NARROWEST = 8
 
 
 def print_rows(rows: Rows) -> None:
-    """A table on standard output, and below it why figures of it are undefined; those with one reason in one line."""
+    """A table on standard output, and below it why figures of it are undefined or have no interval; those with one reason in one line."""
     out, names = terminal.console(), columns(rows)
     first, others, most = names[:1], names[1:], max(1, out.width // NARROWEST - 1)
     for start in range(0, len(others) or 1, most):
         if start:
             out.print()
         _print_columns(rows, [*first, *others[start : start + most]])
-    reasons: dict[str, dict[str, None]] = {}
+    reasons: dict[tuple[str, str], dict[str, None]] = {}
     for row in rows:
         for name, cell in row.items():
-            if isinstance(cell, Figure) and cell.value is None and cell.reason:
-                reasons.setdefault(cell.reason, {})[f"{row[names[0]]}, {name.replace('_', ' ')}"] = None
-    for reason, where in reasons.items():
-        out.print(f"Undefined ({'; '.join(where)}): {reason}.", style="dim", soft_wrap=True)
+            if isinstance(cell, Figure) and cell.span() is None and cell.reason:
+                missing = "Undefined" if cell.value is None else "No interval"
+                where = f"{row[names[0]]}, {name.replace('_', ' ')}"
+                reasons.setdefault((missing, cell.reason.removeprefix("no interval: ")), {})[where] = None
+    for (missing, reason), places in reasons.items():
+        out.print(f"{missing} ({'; '.join(places)}): {reason}.", style="dim", soft_wrap=True)
 
 
 def _print_columns(rows: Rows, names: Sequence[str]) -> None:

@@ -265,7 +265,7 @@ def _json_rows(path: Path, file: Any, quick: Callable[[str], Any] | None) -> Ite
             row = json.loads(line.rstrip())
         except json.JSONDecodeError as error:
             raise InputError(
-                f"{path}, line {number}: not valid JSON ({error.msg} at column {error.colno}). "
+                f"{path}, line {number}: not valid JSON ({error.msg.removesuffix(' at')} at column {error.colno}). "
                 f"Each line must be one JSON object.{_as_list(line)}"
             ) from None
         except (ValueError, RecursionError):

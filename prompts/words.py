@@ -26,7 +26,7 @@ class Figure:
     form: str = ".3f"
     """As in a format string: ``.3f``, ``+.3f`` for a difference, ``.1%`` for a share."""
     reason: str | None = None
-    """Why it is undefined."""
+    """Why it is undefined, or has no interval."""
     measured: bool = False
     """Whether it is a measurement, which has an interval where one can be given."""
 

@@ -297,7 +297,9 @@ def bootstrapped_together(
     found = [Statistic(unweighted(kernel, n), n, None, None, None) for kernel in kernels]
     units, codes = resampling.units(keep)
     if units < MINIMUM_ITEMS:
-        reason = f"no interval: only {units} {'items' if codes is None else 'groups'} to resample"
+        reason = (
+            f"no interval: only {units} {'item' if codes is None else 'group'}{'' if units == 1 else 's'} to resample"
+        )
         return [replace(each, reason=reason) for each in found]
     values = resample(kernels, resample_weights(units, resampling.resamples, resampling.seed, codes))
     return [with_interval(each, row, resampling.level) for each, row in zip(found, values, strict=True)]

@@ -125,6 +125,12 @@ def test_what_is_undefined_is_named_once(capsys: pytest.CaptureFixture[str]) -> 
     assert "Undefined (a, value; b, value): it scored nothing." in capsys.readouterr().out
 
 
+def test_why_a_figure_has_no_interval_is_named_once(capsys: pytest.CaptureFixture[str]) -> None:
+    alone = Figure(0.9, reason="no interval: only 1 group to resample")
+    print_rows([{"judge": judge, "value": alone, "beside": Figure(0.5, 0.4, 0.6)} for judge in "ab"])
+    assert "No interval (a, value; b, value): only 1 group to resample." in capsys.readouterr().out
+
+
 def test_commands_print_through_the_terminal_alone() -> None:
     """Whatever echoes text of others does it in one way; JSON has its own escapes, and a file is what it is."""
     other = []
