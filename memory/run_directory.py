@@ -195,7 +195,9 @@ class RunDirectory:
     @property
     def began_in(self) -> Path:
         """The directory in which the run was given the names of its checker and its note-taker program, whatever directory it is
-        gone on with from; the present one where that is there no more, or an older run did not say it."""
+        gone on with from; the present one where that is there no more, an older run did not say it, or none is written down."""
+        if not self.config_file.is_file():
+            return Path()
         kept = Path(self.read_config().get("began_in", ""))
         return kept if kept.is_dir() else Path()
 
