@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from ..models.budget import count
 from ..prompts.checklist import FAULT
 from ..prompts.words import Figure
 from ..stats.correlation import statistic_dict
@@ -246,7 +247,7 @@ def diagnosis_view(data: Mapping[str, Any]) -> View:
     said, notes = sorted_findings(data["findings"])
     lines = ["Worth acting on:", *(f"- {each}" for each in said)] if said else [NOTHING_FOUND]
     return View(
-        f"{len(data['questions'])} questions on {data['examples']} examples by {data['model']}"
+        f"{count(len(data['questions']), 'question')} on {count(data['examples'], 'example')} by {data['model']}"
         + (f", each asked {data['replicates']} times" if data["replicates"] > 1 else ""),
         [coverage_line(data["coverage"]), *lines, *notes],
         tables,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from ..models.budget import count
 from ..prompts.checklist import FAULT
 from ..prompts.rows import column
 from ..prompts.words import Figure, coverage_text, number_text
@@ -212,7 +213,7 @@ def evaluation_view(data: Mapping[str, Any]) -> View:
     mean = number_text(whole_of(means))
     told = [f"{name} {number_text(row['spearman'])}" for name, row in pooled.items()]
     return View(
-        f"{len(data['scores'])} examples by {data['model']}",
+        f"{count(len(data['scores']), 'example')} by {data['model']}",
         [
             *pass_fail_lines(data),
             f"mean score {mean} on a scale from {low:g} to {high:g}",

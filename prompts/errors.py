@@ -127,6 +127,11 @@ def not_text(path: str | Path, encoding: str = "utf-8-sig") -> InputError:
     decoder = codecs.getincrementaldecoder(encoding)()
     line = 1
     with Path(path).open("rb") as file:
+        if file.read(4) == b"PK\x03\x04":
+            return InputError(
+                f"{path}: this is a zip archive, as Excel files are; give an Excel file a name that ends in .xlsx."
+            )
+        file.seek(0)
         while chunk := file.read(1 << 16):
             before = decoder.getstate()
             try:

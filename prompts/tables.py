@@ -74,10 +74,12 @@ def csv_rows(path: Path, file: Any, as_text: Collection[str], say: Say = None) -
     writes it, names it. Cells that hold JSON objects or arrays are parsed, except in the columns ``as_text``.
 
     Raises:
-        InputError: It is not valid CSV, or a row has cells beyond the header.
+        InputError: It is not valid CSV, or JSON Lines, or a row has cells beyond the header.
     """
     csv.field_size_limit(LONGEST_CELL)
     beginning = file.read(HEADER_CHARS)
+    if beginning.startswith('{"'):
+        raise InputError(f"{path}: this is JSON Lines and no CSV; give the file a name that ends in .jsonl.")
     file.seek(0)
     named = re.match(r"sep=(.)\r?\n", beginning, re.IGNORECASE)
     header = _QUOTED.sub("", beginning).lstrip("\r\n").partition("\n")[0]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from ...models.budget import count
 from ...prompts.words import Figure, number_text
 from ...stats.correlation import METHODS, correlations_dict, statistic_dict
 from ...stats.differences import difference_dict
@@ -284,7 +285,7 @@ def comparison_view(data: Mapping[str, Any]) -> View:
         "differences": f"Spearman against {first}; on the same examples",
         "questions": "questions that a judge wrote itself",
     }
-    title = f"{len(data['judges'])} judges on {data['examples']} examples by {data['model']}"
+    title = f"{count(len(data['judges']), 'judge')} on {count(data['examples'], 'example')} by {data['model']}"
     brief = f"{lines[0]}; Spearman with people: {told}" if told else None
     return View(title, lines, tables, tuple(captions), brief, captions)
 

@@ -71,6 +71,13 @@ def test_another_encoding_is_refused_with_what_to_do(tmp_path: Path) -> None:
     assert "Excel's old format" in refusal(written(tmp_path, "a.xls", "x"))
 
 
+def test_a_file_with_the_name_of_another_kind_says_which_it_is(tmp_path: Path) -> None:
+    lines = written(tmp_path, "a.csv", '{"id": "a", "input": "x", "output": "y"}\n')
+    assert "this is JSON Lines and no CSV; give the file a name that ends in .jsonl" in refusal(lines)
+    sheet = book(tmp_path, ["id", "input", "output"], ["a", "x", "y"]).rename(tmp_path / "b.csv")
+    assert "give an Excel file a name that ends in .xlsx" in (said := refusal(sheet)) and "UTF-8" not in said
+
+
 def test_empty_rows_and_empty_columns_of_a_spreadsheet_are_passed_over(tmp_path: Path) -> None:
     path = written(tmp_path, "a.csv", "id,input,output,,\na,x,y,,\n,,,,\n\nb,x,z,,\n")
     assert [each.output for each in load_examples(path)] == ["y", "z"]
