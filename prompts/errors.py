@@ -122,8 +122,8 @@ def shown_from(path: object, what: str) -> Iterator[None]:
         ) from error
 
 
-def not_text(path: str | Path, encoding: str = "utf-8-sig") -> InputError:
-    """What to raise where a file could not be decoded: its first line with a byte that cannot be."""
+def not_text(path: str | Path, encoding: str = "utf-8-sig", hint: str = "") -> InputError:
+    """What to raise where a file could not be decoded: its first line with a byte that cannot be, then ``hint`` where it is text."""
     decoder = codecs.getincrementaldecoder(encoding)()
     line = 1
     with Path(path).open("rb") as file:
@@ -146,7 +146,7 @@ def not_text(path: str | Path, encoding: str = "utf-8-sig") -> InputError:
                 break
     kind = encoding.upper().removesuffix("-SIG")
     return InputError(
-        f"{path}, line {line}: not {kind} text; there is a byte in it that cannot be. Save the file as UTF-8."
+        f"{path}, line {line}: not {kind} text; there is a byte in it that cannot be. Save the file as UTF-8.{hint}"
     )
 
 

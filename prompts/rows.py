@@ -229,9 +229,8 @@ def read_rows(
     except IsADirectoryError:
         raise InputError(f"{file}: this is a directory, a file with a table is needed (JSONL, CSV, ...).") from None
     except UnicodeDecodeError:
-        said = str(not_text(file, text_encoding(file)))
-        hint = " In Excel: save as 'CSV UTF-8', or as .xlsx." if suffix in CSV_SUFFIXES and "UTF-8" in said else ""
-        raise InputError(f"{said}{hint}") from None
+        hint = " In Excel: save as 'CSV UTF-8', or as .xlsx." if suffix in CSV_SUFFIXES else ""
+        raise not_text(file, text_encoding(file), hint) from None
     except OSError as error:
         raise InputError(f"{file}: cannot be read ({error.strerror}).") from None
 
