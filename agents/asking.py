@@ -31,8 +31,15 @@ from ..prompts.checklist import Question, Sees
 from ..prompts.examples import Example
 from ..prompts.prompt import Framing, Prompt, frame
 from ..prompts.templates import render, template
+from .stated import with_number, stated_p_yes
 
 YES_NO = {"type": "string", "enum": ["yes", "no"]}
+ANSWERED = {
+    "type": "object",
+    "properties": {"answer": YES_NO},
+    "required": ["answer"],
+    "additionalProperties": False,
+}
 EXPLAINED = {
     "type": "object",
     "properties": {"answer": YES_NO, "explanation": {"type": "string", "maxLength": 300}},
@@ -53,9 +60,17 @@ def question_block(question: Question) -> str:
     return "\n".join(lines)
 
 
-def each_format(*, explained: bool) -> str:
+def each_format(*, explained: bool, stated: bool = False) -> str:
     """The sentence that says how to answer one question."""
+    if stated:
+        return template("answer_stated_explained" if explained else "answer_stated")
     return template("answer_explained" if explained else "answer_word")
+
+
+def answer_schema(*, explained: bool, stated: bool) -> dict[str, Any]:
+    """JSON schema of one answer that is more than a word."""
+    schema = EXPLAINED if explained else ANSWERED
+    return with_number(schema) if stated else schema
 
 
 def quote_format() -> str:
@@ -63,11 +78,12 @@ def quote_format() -> str:
     return template("answer_quote")
 
 
-def batched_schema(questions: Sequence[Question], *, explained: bool) -> dict[str, Any]:
+def batched_schema(questions: Sequence[Question], *, explained: bool, stated: bool = False) -> dict[str, Any]:
     """JSON schema of the answers, keyed by question id in the order asked."""
+    one = answer_schema(explained=explained, stated=stated) if explained or stated else YES_NO
     return {
         "type": "object",
-        "properties": {question.id: EXPLAINED if explained else YES_NO for question in questions},
+        "properties": {question.id: one for question in questions},
         "required": [question.id for question in questions],
         "additionalProperties": False,
     }
@@ -89,6 +105,8 @@ TURN = 100
 """Stored answers read before others on the event loop have their turn; some 2 ms."""
 QUOTE_TOKENS = 40
 """Most tokens of a quote that is read; longer ones are cut off."""
+STATED_TOKENS = 40
+"""Most tokens of an answer with its probability, in JSON."""
 NOTHING_QUOTED = "No words of the output make the answer yes."
 """What explains that there is nothing to quote."""
 NO_LOGPROBS = "Use --p-yes hard, or --p-yes sampled --samples 5, if the endpoint gives none."
@@ -230,24 +248,30 @@ class OneByOne(ABC):
 
 @dataclass(frozen=True)
 class EachAsking(OneByOne):
-    """One call a question, answered with one word, or in JSON where an explanation is wanted; a quote explains itself."""
+    """One call a question, answered with one word, or in JSON where an explanation or a probability is wanted too; a quote
+    explains itself."""
 
     prompt: Prompt
     questions: tuple[Question, ...]
     explained: bool
     logprobs: bool
+    """Whether log-probabilities are asked for."""
     temperature: float
     seed: int | None
+    stated: bool = False
+    """Whether a probability is asked for with the answer."""
+    by_number: bool = False
+    """Whether P(yes) is that probability."""
 
     @cached_property
     def form(self) -> str:
-        """One word, or JSON where an explanation is wanted."""
-        return each_format(explained=self.explained)
+        """One word, or JSON where more is wanted."""
+        return each_format(explained=self.explained, stated=self.stated)
 
     @property
     def wants_a_word(self) -> bool:
-        """Unless an explanation is wanted too."""
-        return not self.explained
+        """Unless an explanation or a probability is wanted too."""
+        return not (self.explained or self.stated)
 
     def _view(self, question: Question) -> Sees:
         return question.sees
@@ -257,21 +281,23 @@ class EachAsking(OneByOne):
         if question.sees == "quote":
             return question_block(question)
         prompt = self.prompt if question.sees == "all" else self.prompt.of_output_alone
-        if self.explained or not prompt.asks_yes_or_no:
+        if not self.wants_a_word or not prompt.asks_yes_or_no:
             return super()._block(question)
         block = question_block(question)
         return question.text if block == f"Question: {question.text}" else block
 
     @cached_property
     def _parameters(self) -> Parameters:
-        if self.explained:
+        if not self.wants_a_word:
             top = 5 if self.logprobs else 0
-            return Parameters(200, self.temperature, self.seed, top, EXPLAINED)
+            tokens = (200 if self.explained else 0) + (STATED_TOKENS if self.stated else 0)
+            schema = answer_schema(explained=self.explained, stated=self.stated)
+            return Parameters(tokens, self.temperature, self.seed, top, schema)
         return Parameters(1 if self.logprobs else 8, self.temperature, self.seed, TOP_LOGPROBS if self.logprobs else 0)
 
     def _parameters_of(self, sees: Sees) -> Parameters:
         """A quote that is read is written to its end; the probability is that of its first token as before."""
-        if sees != "quote" or not self.explained:
+        if sees != "quote" or self.wants_a_word:
             return self._parameters
         return Parameters(QUOTE_TOKENS, self.temperature, self.seed, TOP_LOGPROBS if self.logprobs else 0)
 
@@ -280,10 +306,8 @@ class EachAsking(OneByOne):
         question = ask.questions[0].id
         if ask.wants_a_quote:
             return {question: self._quoted(ask.example.output or "", answer)}
-        if self.explained:
-            fields = json_object(answer)
-            p_yes = p_yes_of_field(answer.logprobs or (), "answer") if self.logprobs else None
-            return {question: _read_explained(fields, p_yes, need_p=self.logprobs)}
+        if not self.wants_a_word:
+            return {question: _read_fields(self, json_object(answer), answer, "answer")}
         if not self.logprobs:
             said = read_yes_no(answer.text)
             if said is None and not _abstains(answer.text):
@@ -304,7 +328,7 @@ class EachAsking(OneByOne):
         """What an answer says that is words of the output, or no."""
         unusable = ValueError(f"{shown(answer.text)} is neither none nor words of the output")
         explanation = quote_in(answer, output) if self.explained else None
-        if self.logprobs:
+        if self.logprobs and not self.by_number:
             p_yes = p_quoted(*(answer.logprobs or (("", ()),))[0], output)
             if p_yes is None:
                 raise unusable
@@ -331,16 +355,21 @@ class BatchedAsking:
     temperature: float
     seed: int | None
     order_seed: int
+    stated: bool = False
+    by_number: bool = False
+    most: int | None = None
+    """Questions of one call at most."""
 
     def alone(self, question_id: str) -> EachAsking:
         """The way to ask one of the questions on its own."""
         questions = tuple(question for question in self.questions if question.id == question_id)
-        return EachAsking(self.prompt, questions, self.explained, self.logprobs, self.temperature, self.seed)
+        how = (self.explained, self.logprobs, self.temperature, self.seed, self.stated, self.by_number)
+        return EachAsking(self.prompt, questions, *how)
 
     @cached_property
     def form(self) -> str:
         """A JSON object keyed by question id."""
-        return template("answer_batched_explained" if self.explained else "answer_batched")
+        return template(f"answer_batched{'_stated' * self.stated}{'_explained' * self.explained}")
 
     def asks(self, identity: str, example: Example, position: int, replicate: int) -> Iterator[Ask]:
         """One call for all questions that see the same, and for each that is answered with a quote."""
@@ -350,7 +379,10 @@ class BatchedAsking:
                 for place, question in enumerate(questions, position):
                     yield from self.alone(question.id).asks(identity, example, place, replicate)
             else:
-                yield self._together(identity, example, sees, questions, position, replicate)
+                size = self.most or len(questions)
+                for place in range(0, len(questions), size):
+                    part = questions[place : place + size]
+                    yield self._together(identity, example, sees, part, position + place, replicate)
             position += len(questions)
 
     def _together(
@@ -368,11 +400,11 @@ class BatchedAsking:
         rest = "\n\n".join([*blocks, self.form]) + framing.after
         ids = sum(len(question.id) for question in questions)
         whole = Parameters(
-            (100 if self.explained else 20) * len(questions) + ids + 50,
+            ((100 if self.explained else 20) + (STATED_TOKENS if self.stated else 0)) * len(questions) + ids + 50,
             self.temperature,
             self.seed,
             5 if self.logprobs else 0,
-            batched_schema(questions, explained=self.explained),
+            batched_schema(questions, explained=self.explained, stated=self.stated),
         )
         parameters = _for_replicate(whole, replicate)
         key = RequestKey(identity, parameters, replicate, opening(framing, framing.before)).key(rest)
@@ -388,11 +420,10 @@ class BatchedAsking:
             if question.id not in fields:
                 continue
             value = fields[question.id]
-            p_yes = p_yes_of_field(answer.logprobs or (), question.id) if self.logprobs else None
+            if not isinstance(value, dict):
+                value = {"answer": value}
             try:
-                if not isinstance(value, dict):
-                    value = {"answer": value}
-                readings[question.id] = _read_explained(value, p_yes, need_p=self.logprobs)
+                readings[question.id] = _read_fields(self, value, answer, question.id)
             except ValueError:
                 continue
         if not readings:
@@ -430,6 +461,16 @@ def json_object(answer: Answer) -> dict[str, Any]:
     if not isinstance(fields, dict):
         raise ValueError(f"{shown(answer.text)} is not a JSON object")
     return fields
+
+
+def _read_fields(asking: EachAsking | BatchedAsking, fields: dict[str, Any], answer: Answer, name: str) -> Reading:
+    """What the fields of one answer say; its yes or no stands under a name in the reply."""
+    need_p = asking.logprobs and not asking.by_number
+    p_yes = p_yes_of_field(answer.logprobs or (), name) if need_p else None
+    reading = _read_explained(fields, p_yes, need_p=need_p)
+    if not asking.by_number or reading.answer is None:
+        return reading
+    return reading._replace(p_yes=stated_p_yes(fields, reading.answer))
 
 
 def _read_explained(fields: dict[str, Any], p_yes: float | None, *, need_p: bool) -> Reading:

@@ -125,7 +125,10 @@ class Evaluator:
             return self._asking_for_scores(self.checklist.questions, judging.score_scale, explained=explained)
         temperature = judging.temperature_of(provenance)
         common = (self.prompt, self.checklist.questions, explained, logprobs, temperature, judging.seed)
-        return EachAsking(*common) if judging.mode == "each" else BatchedAsking(*common, judging.seed)
+        stated = provenance == "stated"
+        if judging.mode == "each":
+            return EachAsking(*common, stated=stated, by_number=stated)
+        return BatchedAsking(*common, judging.seed, stated=stated, by_number=stated)
 
     def _asking_for_scores(
         self, questions: tuple[Question, ...], scale: tuple[int, int], *, explained: bool

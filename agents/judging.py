@@ -15,7 +15,7 @@ class Judging:
 
     mode: Literal["each", "batched"] = "each"
     explain: Literal["always", "needed", "never"] = "needed"
-    p_yes: Literal["auto", "logprob", "sampled", "hard"] = "auto"
+    p_yes: Literal["auto", "logprob", "stated", "sampled", "hard"] = "auto"
     samples: int = 1
     """Answers per question from which p_yes is counted where log-probabilities are missing; 1 gives hard answers."""
     sample_temperature: float = 1.0

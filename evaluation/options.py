@@ -70,7 +70,7 @@ class JudgeOptions(ModelOptions):
     explain: Literal["always", "needed", "never"] = Field(
         "needed", description="Buy explanations with every verdict, where they are read, or never."
     )
-    p_yes: Literal["auto", "logprob", "sampled", "hard"] = Field(
+    p_yes: Literal["auto", "logprob", "stated", "sampled", "hard"] = Field(
         "auto",
         description="Where the probability of yes comes from; auto: log-probabilities, else samples, else the answer itself.",
     )

@@ -1,0 +1,45 @@
+"""Stated probabilities: each answer comes with a number from 0 to 100, the probability that the right answer is yes.
+
+A model that thinks before it answers often gives no log-probabilities, or some that are always near 0 or 1. The number is
+asked for in the same reply as the answer, so it costs no further call. A reply such as
+``{"answer": "yes", "probability": 85}`` gives P(yes) = .85.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+PROBABILITY = "probability"
+"""The field of a reply that holds the number."""
+NUMBER = {"type": "integer", "minimum": 0, "maximum": 100}
+"""JSON schema of the number."""
+_WRITTEN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%?\s*")
+
+
+def with_number(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON schema of one answer, with its probability after it: the answer is decided before it is rated."""
+    properties = dict(schema["properties"])
+    order = ["answer", PROBABILITY, *(name for name in properties if name != "answer")]
+    there = properties | {PROBABILITY: NUMBER}
+    return {**schema, "properties": {name: there[name] for name in order}, "required": order}
+
+
+def stated_p_yes(fields: Mapping[str, Any], answer: bool) -> float:
+    """P(yes) in [0, 1], as a reply with an answer states it; 50 goes with either answer.
+
+    Raises:
+        ValueError: There is no number from 0 to 100, or it contradicts the answer. The message is the problem.
+    """
+    value = fields.get(PROBABILITY)
+    if isinstance(value, str) and (match := _WRITTEN.fullmatch(value)):
+        value = float(match[1])
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 100:
+        raise ValueError(f'"{PROBABILITY}" is no number from 0 to 100')
+    if 0 < value < 1:  # a share of 1, or less than one percent: both are said so
+        raise ValueError(f'"{PROBABILITY}" is {value:g}, which is no whole number from 0 to 100')
+    if (value < 50) if answer else (value > 50):
+        said = "yes" if answer else "no"
+        raise ValueError(f'"answer" is "{said}", but the probability that the right answer is yes is {value:g}')
+    return value / 100

@@ -1,0 +1,181 @@
+"""What a stated, a sampled and a hard probability of yes cost against log-probabilities.
+
+Run ``python -m askance.experiments.measured.stated`` (the embedded 1.5B model; an hour on two busy cores; ``--limit 10`` is a small one).
+Questions written by hand ask for faults that the made-up news summaries are known to have or not, of the summary alone. The model is asked
+in four ways, and each reply is read in every way that it allows, so that the ways are compared on the same replies:
+
+- ``alone, a word``: log-probabilities; the answer (hard); five samples, drawn from the log-probabilities 200 times.
+- ``alone, with a number``, ``together, with a number``: log-probabilities at the answer's token; the number that is stated; the answer.
+
+The model does not think before it answers. ``simulated`` in the result is the gain of ``align`` in worlds with known truth, where the
+judge's probability is told in each of these ways.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...agents.asking import Asking, BatchedAsking, EachAsking, Reading
+from ...memory.verdict_store import VerdictStore
+from ...models.base import Model
+from ...models.gateway import Gateway
+from ...evaluation.options import GatewayOptions
+from ...models.session import session
+from ...prompts.checklist import Question
+from ...prompts.examples import Example, load_examples
+from ...prompts.prompt import Prompt
+from ...stats.correlation import spearman
+from ...stats.pass_fail import area_under_curve
+from ..command_line import RESULTS, machine, says_errors, write_result
+
+RESULT = RESULTS / "stated.json"
+DATA = Path(__file__).parents[1] / "made_up" / "news_summaries" / "examples.jsonl"
+MODEL = "local/qwen2.5-coder-1.5b-instruct"
+PROMPT = Prompt("Answer the question about this news summary.\n\nSummary: {output}\n\n{question}")
+FAULTS = {
+    "advice": ("speaks_to_reader", "no", "Does the summary give advice?"),
+    "you": ("speaks_to_reader", "no", 'Does the summary say "you" or "your"?'),
+    "date": ("no_date", "yes", "Does the summary give a date?"),
+    "when": ("no_date", "yes", "Does the summary say when?"),
+    "who": ("no_source", "yes", "Does the summary say who said so?"),
+    "said": ("no_source", "yes", "Does the summary say that somebody said it?"),
+    "opinion": ("opinion", "no", "Does the summary give an opinion?"),
+    "judges": ("opinion", "no", "Does the summary say that something is good or bad?"),
+}
+"""Id to the fault that the question asks for, the answer that speaks for a summary, and the words."""
+QUESTIONS = tuple(
+    Question.model_validate({"id": name, "text": text, "good": good, "sees": "output"})
+    for name, (_, good, text) in FAULTS.items()
+)
+SAMPLES, DRAWINGS = 5, 200
+Said = dict[tuple[str, str], Reading]
+"""What was said by example and question; a reply that cannot be read is not there."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """How questions are asked, and how the replies are read."""
+
+    asked: Asking
+    reads: Mapping[str, Asking]
+
+
+def ways() -> dict[str, Way]:
+    """The ways of asking, by name."""
+    word = EachAsking(PROMPT, QUESTIONS, False, True, 0.0, 42)
+    alone = EachAsking(PROMPT, QUESTIONS, False, True, 0.0, 42, stated=True)
+    together = BatchedAsking(PROMPT, QUESTIONS, False, True, 0.0, 42, 42, stated=True)
+    numbers = {name: replace(each, by_number=True) for name, each in (("alone", alone), ("together", together))}
+    return {
+        "together, with a number": Way(together, {"logprob": together, "stated": numbers["together"]}),
+        "alone, a word": Way(word, {"logprob": word}),
+        "alone, with a number": Way(alone, {"logprob": alone, "stated": numbers["alone"]}),
+    }
+
+
+async def said(gateway: Gateway, model: Model, way: Way, examples: Sequence[Example]) -> tuple[dict[str, Said], float]:
+    """What is read of the replies in each way, and tokens that one verdict took to write."""
+    found: dict[str, Said] = {name: {} for name in way.reads}
+    written = 0
+    for example in examples:
+        for ask in way.asked.asks(model.identity, example, 0, 0):
+            answer = await gateway.ask("judge", model, ask.request())
+            written += answer.completion_tokens
+            for name, reader in way.reads.items():
+                try:
+                    readings = reader.read(ask, answer)
+                except ValueError:
+                    continue
+                found[name] |= {(example.id, question): reading for question, reading in readings.items()}
+    return found, written / (len(examples) * len(QUESTIONS))
+
+
+def figures(p_yes: Mapping[tuple[str, str], float], examples: Sequence[Example]) -> dict[str, Any]:
+    """Mean area under the curve of the questions, each against its own fault, and Spearman of the mean P(good) with people."""
+    areas = {}
+    for name, (fault, good, _) in FAULTS.items():
+        rows = [each for each in examples if (each.id, name) in p_yes]
+        scores = [p_yes[each.id, name] if good == "yes" else 1 - p_yes[each.id, name] for each in rows]
+        areas[name] = area_under_curve(scores, [float(fault not in each.metadata["faults"]) for each in rows]).value
+    there = [area for area in areas.values() if area is not None]
+    whole = [each for each in examples if all((each.id, name) in p_yes for name in FAULTS)]
+    means = [
+        sum(p_yes[each.id, name] if good == "yes" else 1 - p_yes[each.id, name] for name, (_, good, _) in FAULTS.items())
+        for each in whole
+    ]
+    people = [float(each.human["overall"] == "pass") for each in whole]
+    return {
+        "coverage": len(p_yes) / (len(examples) * len(FAULTS)),
+        "mean_area": sum(there) / len(there) if there else None,
+        "areas": areas,
+        "spearman": spearman(means, people).value,
+        "values": len({round(each, 4) for each in p_yes.values()}),
+    }
+
+
+def read_in_every_way(found: Mapping[str, Said], examples: Sequence[Example]) -> dict[str, Any]:
+    """The figures of log-probabilities, of numbers, of answers, and of samples."""
+    rows = {
+        name: figures({place: reading.p_yes for place, reading in read.items() if reading.p_yes is not None}, examples)
+        for name, read in found.items()
+    }
+    answered = found["stated"] if "stated" in found else found["logprob"]
+    answers = {place: float(reading.answer) for place, reading in answered.items() if reading.answer is not None}
+    rows["hard"] = figures(answers, examples)
+    if "stated" in found:
+        both = found["stated"].keys() & found["logprob"].keys()
+        rows["stated_beside_logprob"] = {
+            "spearman": spearman(*([found[name][place].p_yes for place in both] for name in ("stated", "logprob"))).value,
+            "n": len(both),
+        }
+        return rows
+    chance = np.random.default_rng(0)
+    known = {place: reading.p_yes for place, reading in found["logprob"].items() if reading.p_yes is not None}
+    drawn = [
+        figures({place: chance.binomial(SAMPLES, p) / SAMPLES for place, p in known.items()}, examples)
+        for _ in range(DRAWINGS)
+    ]
+    rows["sampled"] = {
+        name: float(np.mean([each[name] for each in drawn if each[name] is not None]))
+        for name in ("coverage", "mean_area", "spearman")
+    }
+    return rows
+
+
+async def measured(limit: int, cache: Path, model: str) -> dict[str, Any]:
+    """Ask in each way and read the replies."""
+    examples = load_examples(DATA)[:limit]
+    rows: dict[str, Any] = {}
+    with VerdictStore(cache) as store:
+        async with session(GatewayOptions(), store) as (models, gateway):
+            for name, way in ways().items():
+                found, tokens = await said(gateway, models.get(model), way, examples)
+                rows[name] = {"tokens_written_a_verdict": round(tokens, 1), **read_in_every_way(found, examples)}
+                print(name, {read: each for read, each in rows[name].items()}, flush=True)
+    return {"examples": len(examples), "questions": len(QUESTIONS), "ways": rows}
+
+
+@says_errors
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, and write the result."""
+    parser = argparse.ArgumentParser(prog=f"python -m {__spec__.name}", description=__doc__)
+    parser.add_argument("--limit", type=int, default=60, help="summaries that are judged")
+    parser.add_argument("--model", default=MODEL)
+    parser.add_argument("--cache", type=Path, required=True, help="a store of answers: what is in it is not asked again")
+    parser.add_argument("-o", "--output", type=Path, default=RESULT)
+    given = parser.parse_args(arguments)
+    found = asyncio.run(measured(given.limit, given.cache, given.model))
+    command = f"python -m {__spec__.name} --limit {given.limit} --cache CACHE"
+    write_result(given.output, {"command": command, "model": given.model, "embedded": found, "machine": machine()})
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
