@@ -31,7 +31,7 @@ from ..prompts.checklist import Question, Sees
 from ..prompts.examples import Example
 from ..prompts.prompt import Framing, Prompt, frame
 from ..prompts.templates import render, template
-from .stated import with_number, stated_p_yes
+from .stated import stated_p_yes, with_number
 
 YES_NO = {"type": "string", "enum": ["yes", "no"]}
 ANSWERED = {

@@ -8,13 +8,15 @@ asked for in the same reply as the answer, so it costs no further call. A reply 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 PROBABILITY = "probability"
 """The field of a reply that holds the number."""
 NUMBER = {"type": "integer", "minimum": 0, "maximum": 100}
 """JSON schema of the number."""
+FIRST, NEAR = 20, 0.01
+"""Verdicts by whose log-probabilities a model that thinks is tried; and how near 0 or 1 all of them are where they tell nothing."""
 _WRITTEN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%?\s*")
 
 
@@ -43,3 +45,8 @@ def stated_p_yes(fields: Mapping[str, Any], answer: bool) -> float:
         said = "yes" if answer else "no"
         raise ValueError(f'"answer" is "{said}", but the probability that the right answer is yes is {value:g}')
     return value / 100
+
+
+def tell_apart(p_yes: Iterable[float]) -> bool:
+    """Whether probabilities of yes say more than the answers do: at least one is further than .01 from 0 and from 1."""
+    return any(NEAR < each < 1 - NEAR for each in p_yes)

@@ -23,10 +23,10 @@ from typing import Any
 import numpy as np
 
 from ...agents.asking import Asking, BatchedAsking, EachAsking, Reading
+from ...evaluation.options import GatewayOptions
 from ...memory.verdict_store import VerdictStore
 from ...models.base import Model
 from ...models.gateway import Gateway
-from ...evaluation.options import GatewayOptions
 from ...models.session import session
 from ...prompts.checklist import Question
 from ...prompts.examples import Example, load_examples
@@ -107,10 +107,12 @@ def figures(p_yes: Mapping[tuple[str, str], float], examples: Sequence[Example])
     there = [area for area in areas.values() if area is not None]
     whole = [each for each in examples if all((each.id, name) in p_yes for name in FAULTS)]
     means = [
-        sum(p_yes[each.id, name] if good == "yes" else 1 - p_yes[each.id, name] for name, (_, good, _) in FAULTS.items())
+        sum(
+            p_yes[each.id, name] if good == "yes" else 1 - p_yes[each.id, name] for name, (_, good, _) in FAULTS.items()
+        )
         for each in whole
     ]
-    people = [float(each.human["overall"] == "pass") for each in whole]
+    people = [each.human["overall"][0] for each in whole]
     return {
         "coverage": len(p_yes) / (len(examples) * len(FAULTS)),
         "mean_area": sum(there) / len(there) if there else None,
@@ -132,7 +134,9 @@ def read_in_every_way(found: Mapping[str, Said], examples: Sequence[Example]) ->
     if "stated" in found:
         both = found["stated"].keys() & found["logprob"].keys()
         rows["stated_beside_logprob"] = {
-            "spearman": spearman(*([found[name][place].p_yes for place in both] for name in ("stated", "logprob"))).value,
+            "spearman": spearman(
+                *([found[name][place].p_yes for place in both] for name in ("stated", "logprob"))
+            ).value,
             "n": len(both),
         }
         return rows
@@ -142,10 +146,9 @@ def read_in_every_way(found: Mapping[str, Said], examples: Sequence[Example]) ->
         figures({place: chance.binomial(SAMPLES, p) / SAMPLES for place, p in known.items()}, examples)
         for _ in range(DRAWINGS)
     ]
-    rows["sampled"] = {
-        name: float(np.mean([each[name] for each in drawn if each[name] is not None]))
-        for name in ("coverage", "mean_area", "spearman")
-    }
+    for name in ("coverage", "mean_area", "spearman"):
+        there = [each[name] for each in drawn if each[name] is not None]
+        rows.setdefault("sampled", {})[name] = float(np.mean(there)) if there else None
     return rows
 
 
@@ -154,11 +157,11 @@ async def measured(limit: int, cache: Path, model: str) -> dict[str, Any]:
     examples = load_examples(DATA)[:limit]
     rows: dict[str, Any] = {}
     with VerdictStore(cache) as store:
-        async with session(GatewayOptions(), store) as (models, gateway):
+        async with session(GatewayOptions.model_validate({}), store) as (models, gateway):
             for name, way in ways().items():
                 found, tokens = await said(gateway, models.get(model), way, examples)
                 rows[name] = {"tokens_written_a_verdict": round(tokens, 1), **read_in_every_way(found, examples)}
-                print(name, {read: each for read, each in rows[name].items()}, flush=True)
+                print(name, rows[name], flush=True)
     return {"examples": len(examples), "questions": len(QUESTIONS), "ways": rows}
 
 
@@ -168,7 +171,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog=f"python -m {__spec__.name}", description=__doc__)
     parser.add_argument("--limit", type=int, default=60, help="summaries that are judged")
     parser.add_argument("--model", default=MODEL)
-    parser.add_argument("--cache", type=Path, required=True, help="a store of answers: what is in it is not asked again")
+    parser.add_argument(
+        "--cache", type=Path, required=True, help="a store of answers: what is in it is not asked again"
+    )
     parser.add_argument("-o", "--output", type=Path, default=RESULT)
     given = parser.parse_args(arguments)
     found = asyncio.run(measured(given.limit, given.cache, given.model))
