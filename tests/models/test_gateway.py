@@ -458,3 +458,12 @@ async def test_each_role_has_its_own_ledger() -> None:
         {"judge": (2, 6), "writer": (1, 3)}
     )
     assert gateway.budget.cost_usd == 1.5
+
+
+async def test_a_model_is_known_to_think_from_its_first_reply_with_tokens_of_thinking() -> None:
+    gateway = Gateway()
+    model = ScriptedModel([Answer("Yes"), Answer("Yes", completion_tokens=9, reasoning_tokens=8)])
+    await gateway.ask("judge", model, request("a"))
+    assert not gateway.thinks(model)
+    await gateway.ask("judge", model, request("b"))
+    assert gateway.thinks(model)
