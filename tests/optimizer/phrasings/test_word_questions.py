@@ -423,9 +423,9 @@ def test_more_budget_gives_the_same_result_as_no_limit(
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
     hearing.migrate(tmp_path / "whole")
     whole, calls = kept(tmp_path / "whole"), len(hearing.asked)
-    stopped = hearing.migrate(tmp_path / "capped", max_calls=int(part * calls))
+    stopped = hearing.migrate(tmp_path / "capped", call_budget=int(part * calls))
     assert stopped.finish_reason == "max_calls"
-    hearing.migrate(tmp_path / "capped", max_calls=10 * calls)
+    hearing.migrate(tmp_path / "capped", call_budget=10 * calls)
     assert kept(tmp_path / "capped") == whole
 
 
