@@ -78,7 +78,7 @@ HEADINGS = {
     "shown_examples max_output_tokens generator_temperature",
     "When a change is accepted": "optimise_for reference alpha min_gain max_bias trial racing prune paper",
     "How labels are asked for": "gain port",
-    "When it ends": "max_iterations patience max_lessons max_prompt_chars tolerance",
+    "When it ends": "max_iterations patience max_lessons max_prompt_chars differing tolerance",
     "Disagreements and lessons": "disagreement_threshold margin max_notes notes note_samples contrast critique memory",
     "Who takes which role": "roles note_taker note_taker_program deduplicator updater writer judge_model embedder",
     "Data and people's scores": "dataset field labels human_scale rated_by rating_levels rating_dimension limit split min_coverage",

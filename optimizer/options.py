@@ -146,10 +146,16 @@ class MigrateOptions(LoopOptions):
     margin: float = Field(
         0.3, gt=0, le=1, description="Difference in probability from which judges disagree although both say the same."
     )
+    differing: float = Field(
+        0.0,
+        ge=0,
+        lt=1,
+        description="Stop when on every question at most this share of the development examples has another answer.",
+    )
     tolerance: float = Field(
         0.02,
         ge=0,
-        description="Stop when mean scores of target and source differ by less on every dimension (criterion).",
+        description="With --paper: stop when mean scores of target and source differ by less on every dimension (criterion).",
     )
 
     as_in_the_papers: ClassVar[dict[str, object]] = {
@@ -159,7 +165,13 @@ class MigrateOptions(LoopOptions):
     }
 
     idle: ClassVar[tuple[Idle, ...]] = (
-        Idle((*_EDITS, "note_taker", "margin", "tolerance"), where(update="questions"), _NO_EDIT),
+        Idle((*_EDITS, "note_taker", "margin", "differing", "tolerance"), where(update="questions"), _NO_EDIT),
+        Idle(
+            ("tolerance",),
+            where(paper=False),
+            "means may agree where no verdict does; answers are compared (differing)",
+        ),
+        Idle(("differing",), where(paper=True), "the papers' loop compares mean scores (tolerance)"),
         Idle(
             ("margin",), where(scores="hard"), "scores come from the answers, whatever their probability (scores hard)"
         ),

@@ -92,8 +92,8 @@ def test_the_mode_of_judging_is_kept_beside_the_command(world: Any) -> None:
 @pytest.mark.parametrize("human", [True, False])
 def test_a_run_that_stops_at_once_buys_exactly_what_was_estimated(make_world: Any, tmp_path: Path, human: bool) -> None:
     world = make_world(human=human)
-    estimate = estimate_run(job(world, tolerance=1.0))
-    done = world.migrate(tmp_path / "run", tolerance=1.0)
+    estimate = estimate_run(job(world, differing=0.99))
+    done = world.migrate(tmp_path / "run", differing=0.99)
     assert done.result["calls"] == estimate.fixed.calls
 
 

@@ -36,7 +36,7 @@ def note_requests(seen: Sequence[Request]) -> list[Request]:
 @pytest.mark.parametrize(
     ("options", "reason", "iterations"),
     [
-        ({"tolerance": 1.0}, "converged", 1),
+        ({"differing": 0.99}, "converged", 1),
         ({}, "no_disagreements", 3),
         ({"alpha": 0.001, "patience": 1}, "no_gain", 1),
         ({"alpha": 0.001, "patience": 2}, "no_gain", 2),
@@ -79,7 +79,7 @@ def test_a_budget_of_money_ends_the_run(world: Any, tmp_path: Path) -> None:
 
 def test_a_loop_that_has_converged_buys_no_notes(world: Any, tmp_path: Path) -> None:
     seen: list[Request] = []
-    world.migrate(tmp_path / "run", seen.append, tolerance=1.0)
+    world.migrate(tmp_path / "run", seen.append, differing=0.99)
     assert note_requests(seen) == []
 
 
@@ -215,7 +215,7 @@ def test_every_version_that_was_judged_is_kept(world: Any, tmp_path: Path) -> No
 
 
 def test_no_version_is_longer_than_max_prompt_chars(world: Any, tmp_path: Path) -> None:
-    start = world.migrate(tmp_path / "start", tolerance=1.0).prompt
+    start = world.migrate(tmp_path / "start", differing=0.99).prompt
     limit = len(start) + 60
     done = world.migrate(tmp_path / "run", max_prompt_chars=limit)
     lengths = [len(path.read_text()) for path in (tmp_path / "run" / "prompts").iterdir()]

@@ -314,7 +314,7 @@ def test_people_may_be_the_yardstick_and_parity_is_bought_all_the_same(hearing: 
     assert result["parity"]["test"]["best"]["questions"]["refund"]["same"]["value"] > 0.8
     assert len(hearing.judged("source")) == 3 * 100
     hearing.asked.clear()
-    result = hearing.migrate(tmp_path / "edits", update="edits", tolerance=1.0).result
+    result = hearing.migrate(tmp_path / "edits", update="edits", differing=0.99).result
     assert len(hearing.judged("source")) == 3 * 30, "as before where no question is worded anew"
     assert "parity" not in result and "wordings" not in result and "writer" not in result["roles"]
 
