@@ -116,7 +116,7 @@ class Models:
             model = self._through_litellm(name, provider)
         if self._need_prices and model.price is None:
             raise InputError(
-                f"{name}: its price is not known, so --max-cost could not be kept. Cap it with --max-calls or --max-tokens."
+                f"{name}: its price is not known, so --cost-budget could not be kept. Cap it with --call-budget or --token-budget."
             )
         return model
 
