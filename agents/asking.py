@@ -21,13 +21,13 @@ from ..models.replies.yes_no import (
     ROOM,
     AnswerWords,
     first_of_quote,
-    is_opening,
     p_quoted,
     p_yes_of_field,
     read_tokens,
     read_yes_no,
     says_nothing_to_quote,
     stands_in,
+    wants_room,
 )
 from ..models.structured import object_in
 from ..prompts.checklist import Question, Sees
@@ -337,15 +337,10 @@ class EachAsking(OneByOne):
         return {question: Reading(p_yes >= 0.5, p_yes, self._told_below(answer.text))}
 
     def wants_room(self, ask: Ask, answer: Answer) -> bool:
-        """Whether a mark, a blank, a label or the beginning of a word took the few tokens that were asked for."""
-        most, tokens = ask.parameters.max_tokens, answer.logprobs or ()
-        if not ask.is_short or (answer.finish != "length" and len(tokens) < most):
-            return False
-        if ask.wants_a_quote:
-            return not first_of_quote(tokens)[0] if self.logprobs else not BARE[answer.text]
-        text = "".join(token for token, _ in tokens) if self.logprobs else answer.text
-        read = read_tokens(tokens, self.words, ended=False) if tokens else read_yes_no(text, self.words, ended=False)
-        return read is None and is_opening(text, self.words)
+        """Whether what stands before the answer took the few tokens that were asked for."""
+        most, ended, tokens = ask.parameters.max_tokens, answer.finish != "length", answer.logprobs or ()
+        how: dict[str, Any] = {"most": most, "ended": ended, "quotes": ask.wants_a_quote}
+        return ask.is_short and wants_room(answer.text, tokens, self.words, **how)
 
     def _told_below(self, text: str) -> str | None:
         """What stands below a first line that is yes or no: the reason, where a judge gives one unasked."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Sequence
+from itertools import pairwise
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -125,8 +126,7 @@ def _loaded(text: str) -> Any:
         ValueError: It is none.
     """
     parts = list(_TOKEN.finditer(text))
-    pairs = zip(parts, parts[1:], strict=False)
-    commas = {each.start() for each, following in pairs if each[0] == "," and following[0] in ("}", "]")}
+    commas = {each.start() for each, following in pairwise(parts) if each[0] == "," and following[0] in ("}", "]")}
     mended = "".join(each for place, each in enumerate(text) if place not in commas) if commas else text
     try:
         return json.loads(mended, strict=False)

@@ -48,12 +48,15 @@ Weight = Annotated[float, BeforeValidator(_no_truth), Field(ge=0, allow_inf_nan=
 """How much a question counts."""
 
 
+_ONE_WORD = re.compile(r"""[^\s"'`*_.,:;!?()\[\]{}<>/|\\#$]{1,40}""")
+
+
 def _two_words(value: Any) -> Any:
     words = value.split(",") if isinstance(value, str) else value
     if not isinstance(words, (list, tuple)) or not all(isinstance(each, str) for each in words):
         raise ValueError("two words are needed, the one for yes and the one for no, e.g. ja, nein")
     words = [each.strip() for each in words]
-    if len(words) != 2 or not all(each.isprintable() and re.search(r"\w", each) and len(each) <= 40 for each in words):
+    if len(words) != 2 or not all(re.search(r"\w", each) and _ONE_WORD.fullmatch(each) for each in words):
         raise ValueError("two words are needed, the one for yes and the one for no, e.g. ja, nein")
     if words[0].lower() == words[1].lower():
         raise ValueError(f"the words for yes and no must differ, and both are '{words[0]}'")

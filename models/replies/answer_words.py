@@ -149,13 +149,13 @@ def answer_words(texts: tuple[str, ...], given: tuple[str, str] | None = None) -
     if given is not None and _bare(given) != ("yes", "no"):
         words = _given(*_bare(given))
         known = {word: side for word, side in ENGLISH.items() if word in ("true", "false")} | words  # as JSON has them
-        return AnswerWords(words, known, plain=frozenset(words).intersection(ENGLISH))
+        return AnswerWords(words, known, plain={word: side for word, side in words.items() if word in ENGLISH})
     codes = [] if given is not None else [code for text in texts for code in languages_of(text)]
     theirs = [item for code in codes for item in _of_language(code).items()]
     wrong = {word for word, side in theirs if (word, not side) in theirs}
     # English is asked for wherever no words are given, so it is read in every language
     known = {word: side for word, side in theirs if word not in wrong} | ENGLISH
-    plain = frozenset(ENGLISH) - (frozenset({"no"}) if _OTHER_NO.intersection(codes) else frozenset())
+    plain = {word: side for word, side in ENGLISH.items() if word != "no" or not _OTHER_NO.intersection(codes)}
     return AnswerWords(ENGLISH, known, {word: side for word, side in _OTHERS.items() if word not in wrong}, plain)
 
 

@@ -91,7 +91,7 @@ class AnswerWords(NamedTuple):
     """These, and those of the prompt's language."""
     others: Mapping[str, bool] = {}
     """Words of other languages."""
-    plain: frozenset[str] = frozenset(ENGLISH)
+    plain: Mapping[str, bool] = ENGLISH
     """Words that may have more words behind them; all others are a clause by themselves, or no answer: "Da der Text …" is none."""
 
     def beside(self, word: str) -> Mapping[str, bool]:
@@ -235,14 +235,14 @@ def read_tokens(tokens: Tokens, words: AnswerWords = PLAIN, *, ended: bool = Tru
     if len(tokens) == 1 and (said := words.sure.get(BARE[token])) is not None:
         return said, p_yes_where(token, alternatives, said, words.known)
     pieces = [unicodedata.normalize("NFC", each) for each, _ in tokens]
-    found = _said(_seen("".join(pieces)), words, ended)
+    found = _said(_with_blanks("".join(pieces)), words, ended)
     if found is None:
         return (True, None) if len(tokens) == 1 and BARE[token] in _BEGUN and "yes" in words.known else None
     place, word, said = found
-    for piece, (token, alternatives) in zip(pieces, tokens, strict=True):
-        if place < len(piece):
-            break
-        place -= len(piece)
+    number = 0
+    while place >= len(pieces[number]):
+        place, number = place - len(pieces[number]), number + 1
+    token, alternatives = tokens[number]
     return said, p_yes_where(token, alternatives, said, words.beside(word))
 
 
@@ -251,11 +251,11 @@ def read_yes_no(text: str, words: AnswerWords = PLAIN, *, ended: bool = True) ->
 
     A label, marks and a template's tokens may stand before it. Arguments as of :func:`read_tokens`.
     """
-    found = _said(_seen(unicodedata.normalize("NFC", text)), words, ended)
+    found = _said(_with_blanks(unicodedata.normalize("NFC", text)), words, ended)
     return None if found is None else found[2]
 
 
-def _seen(text: str) -> str:
+def _with_blanks(text: str) -> str:
     """A text as long, with blanks for what is not seen and for tokens of the template."""
     text = text.translate(dict.fromkeys(map(ord, _UNSEEN), " "))
     return _SPECIAL.sub(lambda special: " " * len(special[0]), text)
@@ -289,10 +289,33 @@ def _said(text: str, words: AnswerWords, ended: bool) -> tuple[int, str, bool] |
     return begins, word, said
 
 
+def wants_room(text: str, tokens: Tokens, words: AnswerWords, *, most: int, ended: bool, quotes: bool = False) -> bool:
+    """Whether a mark, a blank, a label or the beginning of a word took the few tokens that were asked for.
+
+    Args:
+        text: The reply.
+        tokens: Its tokens, where the endpoint gives log-probabilities.
+        words: The words for yes and no.
+        most: Tokens that were asked for.
+        ended: Whether the reply came to its end, as far as the endpoint says.
+        quotes: Whether words of a text are an answer too.
+    """
+    if most >= ROOM or (ended and len(tokens) < most):
+        return False
+    if quotes:
+        return not (first_of_quote(tokens)[0] if tokens else BARE[text])
+    if tokens:
+        text, read = "".join(token for token, _ in tokens), read_tokens(tokens, words, ended=False)
+        is_read = read not in (None, (True, None))  # a yes of which the beginning came
+    else:
+        is_read = read_yes_no(text, words, ended=False) is not None
+    return not is_read and is_opening(text, words)
+
+
 def is_opening(text: str, words: AnswerWords = PLAIN) -> bool:
     """Whether a reply that was cut off may go on to its answer: only marks, blanks and labels came, or the beginning of a word for
     yes or no, or of a label."""
-    text = _seen(unicodedata.normalize("NFC", text))
+    text = _with_blanks(unicodedata.normalize("NFC", text))
     before = _BEFORE.match(text)
     rest = text[before.end() if before else 0 :].strip().lower()
     more = () if len(rest) == 1 and rest.isascii() else (*words.others, *_LABELS, "final answer")
