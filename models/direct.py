@@ -192,6 +192,7 @@ class DirectModel:
                 written,
                 None if self.price is None else self.price.of(sent, written),
                 finish=str(choice.get("finish_reason") or "stop"),
+                reasoning_tokens=tokens_thought(usage),
             )
         except (ValueError, KeyError, IndexError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             kind = type(error).__name__
@@ -316,6 +317,16 @@ def tokens_of(said: Any) -> int:
     """How many tokens an endpoint says it took; 0 where that is no number of them."""
     tokens = int(said or 0)
     return tokens if 0 <= tokens < MOST_TOKENS else 0
+
+
+def tokens_thought(usage: Any) -> int:
+    """How many tokens an endpoint says its model thought, part of those of the answer; 0 where it says nothing."""
+
+    def part(of: Any, name: str) -> Any:
+        return of.get(name) if isinstance(of, Mapping) else getattr(of, name, None)
+
+    said = part(part(usage, "completion_tokens_details"), "reasoning_tokens")
+    return tokens_of(said) if isinstance(said, (int, float)) and isfinite(said) else 0
 
 
 def thinks_apart(message: Any) -> bool:

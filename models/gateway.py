@@ -153,6 +153,8 @@ class Gateway:
         self._found: set[bytes] = set()
         self._probed: set[bytes] = set()
         """Answers that a model was tried by, until they are asked for: they are the same ones, and not reused."""
+        self._thinking: set[str] = set()
+        """Identities of the models that are known to think."""
         self._ahead: Counter[str] = Counter()
         """By role, how many answers were in the store that no refused call has been set against."""
 
@@ -161,6 +163,10 @@ class Gateway:
         if gathers := getattr(model, "gathers", 0):
             return int(gathers)
         return min(getattr(model, "slots", self.max_concurrency), self.max_concurrency)
+
+    def thinks(self, model: Model) -> bool:
+        """Whether a model is known to think before it answers."""
+        return model.identity in self._thinking
 
     def settle(self, model: Model, provenance: Provenance) -> Provenance:
         """Where p_yes of a model comes from, from now on: what was settled first. It is said where that is not
@@ -244,6 +250,8 @@ class Gateway:
             answer = await self._attempts(role, model, request)
             self._counted.add(request.key)
             self.budget.paid(role, answer)
+            if answer.reasoning_tokens:
+                self._thinking.add(model.identity)
             if self.store is not None:
                 await self._once_there(partial(self.store.put, request.key, answer))
             is_kept = True

@@ -21,6 +21,7 @@ from .direct import (
     refused_field,
     thinks_apart,
     tokens_of,
+    tokens_thought,
 )
 from .prices import Price
 
@@ -129,6 +130,7 @@ class LiteLLMModel:
             tokens_of(getattr(usage, "completion_tokens", 0)),
             cost,
             str(choice.finish_reason or "stop"),
+            tokens_thought(usage),
         )
 
 
