@@ -15,37 +15,42 @@ from itertools import groupby, islice
 from typing import Any, NamedTuple, Protocol
 
 from ..models.base import Answer, Message, Parameters, Request, RequestKey, make_request
-from ..models.probabilities import (
-    LEAST_MASS,
+from ..models.replies.answer_words import answer_words
+from ..models.replies.yes_no import (
+    BARE,
+    ROOM,
+    AnswerWords,
+    first_of_quote,
     p_quoted,
-    p_yes_of,
     p_yes_of_field,
+    read_tokens,
     read_yes_no,
     says_nothing_to_quote,
-    spelling,
     stands_in,
-    yes_no_mass,
+    wants_room,
 )
-from ..models.structured import json_in
+from ..models.structured import object_in
 from ..prompts.checklist import Question, Sees
 from ..prompts.examples import Example
 from ..prompts.prompt import Framing, Prompt, frame
 from ..prompts.templates import render, template
-from .stated import stated_p_yes, with_number
+from .stated import NUMBER, PROBABILITY, stated_p_yes
 
-YES_NO = {"type": "string", "enum": ["yes", "no"]}
-ANSWERED = {
-    "type": "object",
-    "properties": {"answer": YES_NO},
-    "required": ["answer"],
-    "additionalProperties": False,
-}
-EXPLAINED = {
-    "type": "object",
-    "properties": {"answer": YES_NO, "explanation": {"type": "string", "maxLength": 300}},
-    "required": ["answer", "explanation"],
-    "additionalProperties": False,
-}
+Answers = tuple[str, str]
+"""The words for yes and no that a judge is told to answer with."""
+ENGLISH: Answers = ("yes", "no")
+
+
+def _schema(answers: Answers, *, explained: bool, stated: bool = False) -> dict[str, Any]:
+    word = {"type": "string", "enum": list(answers)}
+    if not (explained or stated):
+        return word
+    fields: dict[str, Any] = {"answer": word}
+    if stated:
+        fields[PROBABILITY] = NUMBER  # after the answer, which is decided before it is rated
+    if explained:
+        fields["explanation"] = {"type": "string", "maxLength": 300}
+    return {"type": "object", "properties": fields, "required": [*fields], "additionalProperties": False}
 
 
 def question_block(question: Question) -> str:
@@ -60,17 +65,10 @@ def question_block(question: Question) -> str:
     return "\n".join(lines)
 
 
-def each_format(*, explained: bool, stated: bool = False) -> str:
+def each_format(*, explained: bool, answers: Answers = ENGLISH, stated: bool = False) -> str:
     """The sentence that says how to answer one question."""
-    if stated:
-        return template("answer_stated_explained" if explained else "answer_stated")
-    return template("answer_explained" if explained else "answer_word")
-
-
-def answer_schema(*, explained: bool, stated: bool) -> dict[str, Any]:
-    """JSON schema of one answer that is more than a word."""
-    schema = EXPLAINED if explained else ANSWERED
-    return with_number(schema) if stated else schema
+    name = "answer" + ("_stated" * stated + "_explained" * explained or "_word")
+    return render(name, good=answers[0], bad=answers[1])
 
 
 def quote_format() -> str:
@@ -78,9 +76,11 @@ def quote_format() -> str:
     return template("answer_quote")
 
 
-def batched_schema(questions: Sequence[Question], *, explained: bool, stated: bool = False) -> dict[str, Any]:
+def batched_schema(
+    questions: Sequence[Question], *, explained: bool, answers: Answers = ENGLISH, stated: bool = False
+) -> dict[str, Any]:
     """JSON schema of the answers, keyed by question id in the order asked."""
-    one = answer_schema(explained=explained, stated=stated) if explained or stated else YES_NO
+    one = _schema(answers, explained=explained, stated=stated)
     return {
         "type": "object",
         "properties": {question.id: one for question in questions},
@@ -151,6 +151,19 @@ class Ask:
         about = (self.questions[0], self.example) if self.wants_a_word else None
         return Request(tuple(self.messages), self.parameters, self.replicate, self.key, self.framing, about)
 
+    @property
+    def is_short(self) -> bool:
+        """Whether so few tokens are asked for that a mark before the answer may take them all."""
+        return (self.wants_a_word or self.wants_a_quote) and self.parameters.max_tokens < ROOM
+
+    def with_room(self, identity: str) -> Ask:
+        """The call with room for what stands before the answer."""
+        parameters = replace(self.parameters, max_tokens=ROOM)
+        key = RequestKey(identity, parameters, self.replicate, opening(self.framing, self.framing.before)).key(
+            self.rest
+        )
+        return replace(self, parameters=parameters, key=key)
+
     def again(self, identity: str, answer: Answer, problem: str, form: str) -> Request:
         """The request that asks again, once, saying what was wrong."""
         complaint = render("answer_again", problem=problem, format=quote_format() if self.wants_a_quote else form)
@@ -176,6 +189,10 @@ class Asking(Protocol):
         Raises:
             ValueError: It says nothing usable; the message is the problem.
         """
+        ...
+
+    def wants_room(self, ask: Ask, answer: Answer) -> bool:
+        """Whether only the beginning of an answer came, because too few tokens were asked for."""
         ...
 
 
@@ -226,6 +243,10 @@ class OneByOne(ABC):
             found.setdefault(self._view(question), []).append((place, question, block))
         return found
 
+    def wants_room(self, ask: Ask, answer: Answer) -> bool:
+        """Never: there is room for more than a word."""
+        return False
+
     def _view(self, question: Question) -> Sees:
         """What a question sees where it is not asked for yes or no."""
         return question.shown
@@ -258,6 +279,8 @@ class EachAsking(OneByOne):
     """Whether log-probabilities are asked for."""
     temperature: float
     seed: int | None
+    answers: Answers | None = None
+    """The words for yes and no that are asked for; None: yes and no, and those of the prompt's language are read too."""
     stated: bool = False
     """Whether a probability is asked for with the answer."""
     by_number: bool = False
@@ -266,7 +289,12 @@ class EachAsking(OneByOne):
     @cached_property
     def form(self) -> str:
         """One word, or JSON where more is wanted."""
-        return each_format(explained=self.explained, stated=self.stated)
+        return each_format(explained=self.explained, answers=self.answers or ENGLISH, stated=self.stated)
+
+    @cached_property
+    def words(self) -> AnswerWords:
+        """The words that are read."""
+        return words_read(self.prompt, self.questions, self.answers)
 
     @property
     def wants_a_word(self) -> bool:
@@ -281,7 +309,8 @@ class EachAsking(OneByOne):
         if question.sees == "quote":
             return question_block(question)
         prompt = self.prompt if question.sees == "all" else self.prompt.of_output_alone
-        if not self.wants_a_word or not prompt.asks_yes_or_no:
+        asks = prompt.asks_yes_or_no if self.answers is None else prompt.asks_for(*self.answers)
+        if not (self.wants_a_word and asks):
             return super()._block(question)
         block = question_block(question)
         return question.text if block == f"Question: {question.text}" else block
@@ -291,7 +320,7 @@ class EachAsking(OneByOne):
         if not self.wants_a_word:
             top = 5 if self.logprobs else 0
             tokens = (200 if self.explained else 0) + (STATED_TOKENS if self.stated else 0)
-            schema = answer_schema(explained=self.explained, stated=self.stated)
+            schema = _schema(self.answers or ENGLISH, explained=self.explained, stated=self.stated)
             return Parameters(tokens, self.temperature, self.seed, top, schema)
         return Parameters(1 if self.logprobs else 8, self.temperature, self.seed, TOP_LOGPROBS if self.logprobs else 0)
 
@@ -303,39 +332,52 @@ class EachAsking(OneByOne):
 
     def read(self, ask: Ask, answer: Answer) -> dict[str, Reading]:
         """The one answer."""
-        question = ask.questions[0].id
+        question, ended = ask.questions[0].id, answer.finish != "length"
         if ask.wants_a_quote:
             return {question: self._quoted(ask.example.output or "", answer)}
         if not self.wants_a_word:
-            return {question: _read_fields(self, json_object(answer), answer, "answer")}
+            return {question: _read_fields(json_object(answer, ["answer"]), "answer", answer, self)}
         if not self.logprobs:
-            said = read_yes_no(answer.text)
+            said = read_yes_no(answer.text, self.words, ended=ended)
             if said is None and not _abstains(answer.text):
                 raise ValueError(f"{shown(answer.text)} is neither yes nor no")
             return {question: Reading(said, None)}
-        token, alternatives = (answer.logprobs or (("", ()),))[0]
-        yes, no = yes_no_mass(alternatives)
-        if yes + no <= 0 or (yes + no < LEAST_MASS and spelling(token) is None):
+        read = read_tokens(answer.logprobs or (), self.words, ended=ended)
+        if read is None:
             raise ValueError(f"{shown(answer.text)} is neither yes nor no")
-        p_yes = p_yes_of(yes, no, alternatives)
+        _, p_yes = read
         if p_yes is None:
             raise ValueError(
                 "the beginning of a yes was likely too, and whether it would have become one cannot be told"
             )
-        return {question: Reading(p_yes >= 0.5, p_yes, _told_below(answer.text))}
+        return {question: Reading(p_yes >= 0.5, p_yes, self._told_below(answer.text))}
+
+    def wants_room(self, ask: Ask, answer: Answer) -> bool:
+        """Whether what stands before the answer took the few tokens that were asked for."""
+        most, ended, tokens = ask.parameters.max_tokens, answer.finish != "length", answer.logprobs or ()
+        how: dict[str, Any] = {"most": most, "ended": ended, "quotes": ask.wants_a_quote}
+        return ask.is_short and wants_room(answer.text, tokens, self.words, **how)
+
+    def _told_below(self, text: str) -> str | None:
+        """What stands below a first line that is yes or no: the reason, where a judge gives one unasked."""
+        if "\n" not in text:
+            return None
+        first, _, rest = text.strip().partition("\n")
+        return rest.strip() or None if BARE[first] in self.words.known else None
 
     def _quoted(self, output: str, answer: Answer) -> Reading:
         """What an answer says that is words of the output, or no."""
         unusable = ValueError(f"{shown(answer.text)} is neither none nor words of the output")
         explanation = quote_in(answer, output) if self.explained else None
         if self.logprobs and not self.by_number:
-            p_yes = p_quoted(*(answer.logprobs or (("", ()),))[0], output)
+            p_yes = p_quoted(*first_of_quote(answer.logprobs or ()), output)
             if p_yes is None:
                 raise unusable
             return Reading(p_yes >= 0.5, p_yes, explanation)
         if says_nothing_to_quote(answer.text):
             return Reading(False, None, explanation)
-        said = True if stands_in(answer.text, output) else read_yes_no(answer.text)  # a quote may begin with "no"
+        # a quote may begin with "no"
+        said = True if stands_in(answer.text, output) else read_yes_no(answer.text, self.words)
         if said is None:
             raise unusable
         return Reading(said, None, explanation)
@@ -355,21 +397,28 @@ class BatchedAsking:
     temperature: float
     seed: int | None
     order_seed: int
+    answers: Answers | None = None
     stated: bool = False
     by_number: bool = False
     most: int | None = None
     """Questions of one call at most."""
 
+    @cached_property
+    def words(self) -> AnswerWords:
+        """The words that are read."""
+        return words_read(self.prompt, self.questions, self.answers)
+
     def alone(self, question_id: str) -> EachAsking:
         """The way to ask one of the questions on its own."""
         questions = tuple(question for question in self.questions if question.id == question_id)
-        how = (self.explained, self.logprobs, self.temperature, self.seed, self.stated, self.by_number)
+        how = (self.explained, self.logprobs, self.temperature, self.seed, self.answers, self.stated, self.by_number)
         return EachAsking(self.prompt, questions, *how)
 
     @cached_property
     def form(self) -> str:
         """A JSON object keyed by question id."""
-        return template(f"answer_batched{'_stated' * self.stated}{'_explained' * self.explained}")
+        yes, no = self.answers or ENGLISH
+        return render(f"answer_batched{'_stated' * self.stated}{'_explained' * self.explained}", good=yes, bad=no)
 
     def asks(self, identity: str, example: Example, position: int, replicate: int) -> Iterator[Ask]:
         """One call for all questions that see the same, and for each that is answered with a quote."""
@@ -404,7 +453,7 @@ class BatchedAsking:
             self.temperature,
             self.seed,
             5 if self.logprobs else 0,
-            batched_schema(questions, explained=self.explained, stated=self.stated),
+            batched_schema(questions, explained=self.explained, answers=self.answers or ENGLISH, stated=self.stated),
         )
         parameters = _for_replicate(whole, replicate)
         key = RequestKey(identity, parameters, replicate, opening(framing, framing.before)).key(rest)
@@ -414,7 +463,7 @@ class BatchedAsking:
         """Those answers that are there and usable."""
         if ask.wants_a_quote:
             return self.alone(ask.questions[0].id).read(ask, answer)
-        fields = json_object(answer)
+        fields = json_object(answer, [question.id for question in ask.questions])
         readings = {}
         for question in ask.questions:
             if question.id not in fields:
@@ -423,12 +472,21 @@ class BatchedAsking:
             if not isinstance(value, dict):
                 value = {"answer": value}
             try:
-                readings[question.id] = _read_fields(self, value, answer, question.id)
+                readings[question.id] = _read_fields(value, question.id, answer, self)
             except ValueError:
                 continue
         if not readings:
             raise ValueError("none of the questions' ids has a usable answer in it")
         return readings
+
+    def wants_room(self, ask: Ask, answer: Answer) -> bool:
+        """Whether only the beginning of a quote came."""
+        return ask.wants_a_quote and self.alone(ask.questions[0].id).wants_room(ask, answer)
+
+
+def words_read(prompt: Prompt, questions: Sequence[Question], answers: Answers | None) -> AnswerWords:
+    """The words for yes and no by which answers to questions are read."""
+    return answer_words((prompt.text, "\n".join(each.text for each in questions)), answers)
 
 
 def _for_replicate(parameters: Parameters, replicate: int) -> Parameters:
@@ -446,44 +504,41 @@ def opening(framing: Framing, content: str) -> list[Message]:
     return [*before, ("user", content)]
 
 
-def json_object(answer: Answer) -> dict[str, Any]:
-    """The JSON object that an answer is.
+def json_object(answer: Answer, wanted: Sequence[str]) -> dict[str, Any]:
+    """The JSON object that an answer is; of one that was cut off, what was whole by then.
 
     Raises:
-        ValueError: It is none; the message is the problem.
+        ValueError: It is none with any of the wanted fields; the message is the problem.
     """
-    if answer.finish == "length":
-        raise ValueError("the answer was cut off before its end")
     try:
-        fields = json_in(answer.text)
+        fields = object_in(answer.text, wanted, cut=True)
     except ValueError:
-        raise ValueError(f"{shown(answer.text)} is not valid JSON") from None
-    if not isinstance(fields, dict):
-        raise ValueError(f"{shown(answer.text)} is not a JSON object")
-    return fields
+        fields = None
+    is_object = isinstance(fields, dict)
+    if answer.finish == "length" and not (is_object and fields.keys() & set(wanted)):
+        raise ValueError("the answer was cut off before its end")
+    if not is_object:
+        raise ValueError(f"{shown(answer.text)} is not {'valid JSON' if fields is None else 'a JSON object'}")
+    return dict(fields)
 
 
-def _read_fields(asking: EachAsking | BatchedAsking, fields: dict[str, Any], answer: Answer, name: str) -> Reading:
-    """What the fields of one answer say; its yes or no stands under a name in the reply."""
-    need_p = asking.logprobs and not asking.by_number
-    p_yes = p_yes_of_field(answer.logprobs or (), name) if need_p else None
-    reading = _read_explained(fields, p_yes, need_p=need_p)
-    if not asking.by_number or reading.answer is None:
-        return reading
-    return reading._replace(p_yes=stated_p_yes(fields, reading.answer))
-
-
-def _read_explained(fields: dict[str, Any], p_yes: float | None, *, need_p: bool) -> Reading:
-    value = fields.get("answer")
-    said = value if isinstance(value, bool) else read_yes_no(value) if isinstance(value, str) else None
+def _read_fields(fields: Mapping[str, Any], field: str, answer: Answer, asking: EachAsking | BatchedAsking) -> Reading:
+    """What the object of an answer to a question says; ``field`` is where it stands in the whole answer."""
+    value, words = fields.get("answer"), asking.words
+    said = value if isinstance(value, bool) else read_yes_no(value, words) if isinstance(value, str) else None
     explanation = explanation_in(fields)
     if said is None:
         if isinstance(value, str) and _abstains(value):
             return Reading(None, None, explanation)
-        raise ValueError('"answer" is neither "yes" nor "no"')
-    if need_p and p_yes is None:
+        raise ValueError('"answer" is neither "{}" nor "{}"'.format(*(asking.answers or ENGLISH)))
+    if asking.by_number:
+        return Reading(said, stated_p_yes(fields, said, asking.answers or ENGLISH), explanation)
+    if not asking.logprobs:
+        return Reading(said, None, explanation)
+    p_yes = p_yes_of_field(answer.logprobs or (), field, said, words.beside(BARE[str(value)]))
+    if p_yes is None:
         raise ValueError("its answer carries no log-probabilities of yes and no")
-    return Reading(said if p_yes is None else p_yes >= 0.5, p_yes, explanation)
+    return Reading(p_yes >= 0.5, p_yes, explanation)
 
 
 def explanation_in(fields: Mapping[str, Any]) -> str | None:
@@ -500,14 +555,6 @@ def quote_in(answer: Answer, output: str) -> str | None:
     if not words or not stands_in(words, output):
         return None
     return f"“{words}{'…' if answer.finish == 'length' else ''}”"
-
-
-def _told_below(text: str) -> str | None:
-    """What stands below a first line that is yes or no: the reason, where a judge gives one unasked."""
-    if "\n" not in text:
-        return None
-    first, _, rest = text.strip().partition("\n")
-    return rest.strip() or None if spelling(first) is not None else None
 
 
 def _abstains(text: str) -> bool:

@@ -55,11 +55,20 @@ class VerdictBuyer:
             BudgetExceededError: A cap was reached.
             ModelError: The endpoint refuses every call.
         """
-        keys = [ask.key]
+        keys, name = [ask.key], self.model.identity
         try:
-            if answer is None:
+            if answer is None and name in self.gateway.need_room and ask.is_short:
+                ask = ask.with_room(name)
+                answer = await self.gateway.ask(self.role, self.model, ask.request())
+            elif answer is None:
                 answer = await self.gateway.buy(self.role, self.model, ask.request())
             answer = await self._with_logprobs(ask.request(), answer)
+            if self.asking.wants_room(ask, answer):
+                self.gateway.need_room.add(name)
+                ask = ask.with_room(name)
+                keys.append(ask.key)
+                answer = await self.gateway.ask(self.role, self.model, ask.request())
+                answer = await self._with_logprobs(ask.request(), answer)
             readings, problem = self._readings(ask, answer)
             if problem is not None:
                 again = ask.again(self.model.identity, answer, problem, self.asking.form)

@@ -20,16 +20,8 @@ FIRST, NEAR = 20, 0.01
 _WRITTEN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%?\s*")
 
 
-def with_number(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON schema of one answer, with its probability after it: the answer is decided before it is rated."""
-    properties = dict(schema["properties"])
-    order = ["answer", PROBABILITY, *(name for name in properties if name != "answer")]
-    there = properties | {PROBABILITY: NUMBER}
-    return {**schema, "properties": {name: there[name] for name in order}, "required": order}
-
-
-def stated_p_yes(fields: Mapping[str, Any], answer: bool) -> float:
-    """P(yes) in [0, 1], as a reply with an answer states it; 50 goes with either answer.
+def stated_p_yes(fields: Mapping[str, Any], answer: bool, words: tuple[str, str] = ("yes", "no")) -> float:
+    """P(yes) in [0, 1], as a reply with an answer states it; 50 goes with either answer. ``words`` are those for yes and no.
 
     Raises:
         ValueError: There is no number from 0 to 100, or it contradicts the answer. The message is the problem.
@@ -42,8 +34,8 @@ def stated_p_yes(fields: Mapping[str, Any], answer: bool) -> float:
     if 0 < value < 1:  # a share of 1, or less than one percent: both are said so
         raise ValueError(f'"{PROBABILITY}" is {value:g}, which is no whole number from 0 to 100')
     if (value < 50) if answer else (value > 50):
-        said = "yes" if answer else "no"
-        raise ValueError(f'"answer" is "{said}", but the probability that the right answer is yes is {value:g}')
+        said = words[0] if answer else words[1]
+        raise ValueError(f'"answer" is "{said}", but the probability that the right answer is {words[0]} is {value:g}')
     return value / 100
 
 
