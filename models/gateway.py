@@ -132,6 +132,8 @@ class Gateway:
         self.max_concurrency = max_concurrency
         self.provenance: dict[str, Provenance] = {}
         """Where p_yes of each model comes from, by identity; settled once, by its first answer."""
+        self.need_room: set[str] = set()
+        """Models, by identity, whose answers begin with a mark, a blank or a label, so that one token is too little room."""
         self.on_wait: Callable[[str, float], None] | None = None
         """Called with a message and the seconds when a call has to wait for its next attempt."""
         self.on_notice: Callable[[str], None] | None = None
@@ -385,7 +387,8 @@ class Gateway:
             answer = await model.answer(request)
         finally:
             self.budget.release(tokens, cost)
-        if answer.is_empty:
+        # a blank for the one token that was asked for is the beginning of an answer
+        if answer.is_empty and not (answer.text and answer.finish == "length" and request.parameters.max_tokens == 1):
             self.budget.paid(role, answer)
             raise _nothing_said(model, answer, request.parameters.temperature)
         return answer

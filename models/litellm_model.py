@@ -123,7 +123,7 @@ class LiteLLMModel:
             # LiteLLM raises a bare Exception where it cannot tell: the cost is then not known
             with suppress(Exception):
                 cost = float(self._litellm.completion_cost(completion_response=response))
-        logprobs = read_logprobs(raw) if request.parameters.top_logprobs else None
+        logprobs = read_logprobs(raw, request.parameters)
         return Answer(
             *after_thinking(choice.message.content or "", logprobs, apart=thinks_apart(choice.message)),
             tokens_of(getattr(usage, "prompt_tokens", 0)),
