@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from io import StringIO
 from pathlib import Path
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import click
 
@@ -388,5 +388,5 @@ def _on(value: bool) -> str:
 
 def _without_none(annotation: Any) -> Any:
     if get_origin(annotation) in (Union, UnionType):
-        return next(each for each in get_args(annotation) if each is not type(None))
-    return annotation
+        annotation = next(each for each in get_args(annotation) if each is not type(None))
+    return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
