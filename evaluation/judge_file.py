@@ -228,6 +228,7 @@ def judge_of_run(result: RunRecord, config: Mapping[str, Any], start: Checklist,
         made_by=MadeBy(
             mode=result.mode,
             finish_reason=result.finish_reason,
+            p_yes_from=best.p_yes_from,
             unfitted=None if best.threshold is None else best.threshold.reason,
         ),
     )

@@ -67,16 +67,23 @@ class Way:
     reads: Mapping[str, Asking]
 
 
+def chosen(examples: Sequence[Example], limit: int) -> list[Example]:
+    """As many examples with each fault as there are clean ones, or nearly: the first of each in the order of the data."""
+    kinds: dict[str, list[Example]] = {}
+    for each in examples:
+        kinds.setdefault(" ".join(each.metadata["faults"]), []).append(each)
+    kinds = {name: some for name, some in kinds.items() if " " not in name}  # one fault at most
+    turns = [some[place] for place in range(limit) for some in kinds.values() if place < len(some)]
+    return turns[:limit]
+
+
 def ways() -> dict[str, Way]:
     """The ways of asking, by name."""
     word = EachAsking(PROMPT, QUESTIONS, False, True, 0.0, 42)
-    alone = EachAsking(PROMPT, QUESTIONS, False, True, 0.0, 42, stated=True)
     together = BatchedAsking(PROMPT, QUESTIONS, False, True, 0.0, 42, 42, stated=True)
-    numbers = {name: replace(each, by_number=True) for name, each in (("alone", alone), ("together", together))}
     return {
-        "together, with a number": Way(together, {"logprob": together, "stated": numbers["together"]}),
         "alone, a word": Way(word, {"logprob": word}),
-        "alone, with a number": Way(alone, {"logprob": alone, "stated": numbers["alone"]}),
+        "together, with a number": Way(together, {"logprob": together, "stated": replace(together, by_number=True)}),
     }
 
 
@@ -154,7 +161,7 @@ def read_in_every_way(found: Mapping[str, Said], examples: Sequence[Example]) ->
 
 async def measured(limit: int, cache: Path, model: str) -> dict[str, Any]:
     """Ask in each way and read the replies."""
-    examples = load_examples(DATA)[:limit]
+    examples = chosen(load_examples(DATA), limit)
     rows: dict[str, Any] = {}
     with VerdictStore(cache) as store:
         async with session(GatewayOptions.model_validate({}), store) as (models, gateway):
