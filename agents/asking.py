@@ -422,31 +422,38 @@ class BatchedAsking:
 
     def asks(self, identity: str, example: Example, position: int, replicate: int) -> Iterator[Ask]:
         """One call for all questions that see the same, and for each that is answered with a quote."""
+        for part in self.parts:
+            if part[0].sees == "quote":
+                yield from self.alone(part[0].id).asks(identity, example, position, replicate)
+            else:
+                yield self._together(identity, example, part, position, replicate)
+            position += len(part)
+
+    @cached_property
+    def parts(self) -> list[tuple[Question, ...]]:
+        """The questions of each call: those that see the same and stand next to each other, and each that is answered with a quote."""
+        found = []
         for sees, some in groupby(self.questions, key=lambda question: question.sees):
             questions = tuple(some)
-            if sees == "quote":
-                for place, question in enumerate(questions, position):
-                    yield from self.alone(question.id).asks(identity, example, place, replicate)
-            else:
-                size = self.most or len(questions)
-                for place in range(0, len(questions), size):
-                    part = questions[place : place + size]
-                    yield self._together(identity, example, sees, part, position + place, replicate)
-            position += len(questions)
+            size = 1 if sees == "quote" else self.most or len(questions)
+            found += [questions[place : place + size] for place in range(0, len(questions), size)]
+        return found
+
+    def block(self, questions: Sequence[Question]) -> str:
+        """What is said of several questions, in their order."""
+        return "\n\n".join([*(f"[{each.id}] {question_block(each)}" for each in questions), self.form])
 
     def _together(
         self,
         identity: str,
         example: Example,
-        sees: Sees,
         asked: tuple[Question, ...],
         position: int,
         replicate: int,
     ) -> Ask:
-        framing = frame(self.prompt, example, sees)
+        framing = frame(self.prompt, example, asked[0].sees)
         questions = shuffled(asked, self.order_seed, example.id, replicate)
-        blocks = [f"[{question.id}] {question_block(question)}" for question in questions]
-        rest = "\n\n".join([*blocks, self.form]) + framing.after
+        rest = self.block(questions) + framing.after
         ids = sum(len(question.id) for question in questions)
         whole = Parameters(
             ((100 if self.explained else 20) + (STATED_TOKENS if self.stated else 0)) * len(questions) + ids + 50,

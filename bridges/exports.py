@@ -11,11 +11,14 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from pprint import pformat
 from typing import Any, Literal, get_args
 
-from ..agents.asking import ENGLISH, EachAsking, opening, quote_format
+from ..agents import stated
+from ..agents.asking import ENGLISH, BatchedAsking, EachAsking, batched_schema, opening, quote_format
+from ..agents.judging import MOST_TOGETHER
 from ..evaluation.judge_file import check_calibration, load_judge
 from ..evaluation.kept_judge import KeptJudge, judge_settings
 from ..models.embedded_models import EMBEDDED
@@ -77,13 +80,18 @@ def export_judge(judge: str | Path | KeptJudge, to: str) -> ExportedJudge:
 
 def _with_reading(text: str) -> str:
     """The file with the reading of replies in place of its import, so that a reply is read there as it is here."""
-    _, imports, begins = re.split(r"^from __future__.*\n|^(?=Value = )", inspect.getsource(yes_no), flags=re.MULTILINE)
-    return re.sub(
-        r"^from \.\.models\.replies\.yes_no import \([^)]*\)\n",
-        lambda _: imports.strip() + f"\n\n{begins}\n",
-        text,
-        flags=re.MULTILINE,
-    )
+    for module, first in ((yes_no, "Value = "), (stated, "PROBABILITY = ")):
+        _, imports, begins = re.split(
+            rf"^from __future__.*\n|^(?={first})", inspect.getsource(module), flags=re.MULTILINE
+        )
+        name = re.escape(module.__name__.removeprefix(__name__.partition(".")[0]))
+        where = rf"^from \.{name} import (?:\([^)]*\)|.*)\n"
+        text = re.sub(where, partial(_instead, f"{imports.strip()}\n\n{begins}\n"), text, flags=re.MULTILINE)
+    return text
+
+
+def _instead(text: str, _: re.Match[str]) -> str:
+    return text
 
 
 def _of_values() -> str:
@@ -100,7 +108,7 @@ def _check(kept: KeptJudge) -> None:
         raise InputError(f"{kept.model} is a trained scorer, which no other tool can ask; use it in askance (--judge).")
     settings = judge_settings(kept.settings, "settings")
     cannot = {
-        "mode": settings["mode"] == "batched",
+        "mode": settings["mode"] == "batched" and not _states(kept, settings),
         "scores": settings["scores"] == "expected",
         "explain": settings["explain"] == "always",
         "examples": kept.examples is not None,
@@ -112,6 +120,47 @@ def _check(kept: KeptJudge) -> None:
             f"This judge has {name}{f' {value}' if value else ''}, which an exported file cannot do: it asks one question a "
             f"call, for a yes or no. Use the judge in askance, or align one without{' (--mode each)' if name == 'mode' else ''}."
         )
+
+
+def _states(kept: KeptJudge, settings: Mapping[str, Any]) -> bool:
+    """Whether each of its answers comes with a probability, which is read; a quote has none."""
+    source = kept.p_yes_from() if settings["p_yes"] == "auto" else settings["p_yes"]
+    return source == "stated" and not _quotes(kept)
+
+
+def _stated(kept: KeptJudge) -> list[dict[str, Any]]:
+    """The calls of a judge whose answers come with a probability: what each asks, and how a question of it is asked alone."""
+    settings, questions = judge_settings(kept.settings, "settings"), kept.checklist.questions
+    if not _states(kept, settings):
+        return []
+    alone = EachAsking(kept.prompt, questions, False, False, 0.0, None, kept.checklist.answers, stated=True)
+    each = {
+        question.id: {
+            "id": question.id,
+            "sees": question.sees,
+            "block": block,
+            "schema": alone._parameters.schema,
+            "form": alone.form,
+            "alone": None,
+        }
+        for question, block in zip(questions, alone._blocks, strict=True)
+    }
+    if settings["mode"] != "batched":
+        return list(each.values())
+    together = BatchedAsking(
+        kept.prompt, questions, False, False, 0.0, None, 0, kept.checklist.answers, stated=True, most=MOST_TOGETHER
+    )
+    return [
+        {
+            "id": None,
+            "sees": part[0].sees,
+            "block": together.block(part),
+            "schema": batched_schema(part, explained=False, answers=together.answers or ENGLISH, stated=True),
+            "form": together.form,
+            "alone": {question.id: each[question.id] for question in part},
+        }
+        for part in together.parts
+    ]
 
 
 def _served(kept: KeptJudge) -> str:
@@ -162,6 +211,7 @@ def _parts(kept: KeptJudge) -> dict[str, Any]:
     return {
         "model": _model_name(kept),
         "prompts": {sees: prompt.text for sees, prompt in _prompts(kept).items()},
+        "stated": _stated(kept),
         "form": _asking(kept).form,
         "words": [_by_side(each) for each in _asking(kept).words],
         "quoting": opening(quoting(""), "")[:-1] if _quotes(kept) else [],
