@@ -19,6 +19,7 @@ from ..evaluation.judge_file import check_calibration, load_judge
 from ..evaluation.kept_judge import KeptJudge, judge_settings
 from ..models.embedded_models import EMBEDDED
 from ..models.trained.scorer_file import is_scorer
+from ..models.wire import facts
 from ..prompts import messages
 from ..prompts.checklist import Question, Sees
 from ..prompts.errors import InputError, did_you_mean
@@ -28,6 +29,7 @@ from . import exported_judge
 
 Tool = Literal["python", "promptfoo", "inspect", "deepeval", "mlflow", "openai-grader"]
 TOOLS: tuple[Tool, ...] = get_args(Tool)
+FACTS = "from ..models.wire.facts import Facts"
 
 
 @dataclass(frozen=True)
@@ -65,9 +67,15 @@ def export_judge(judge: str | Path | KeptJudge, to: str) -> ExportedJudge:
     before, main = inspect.getsource(exported_judge).split("\n\nif __name__")
     written = f"JUDGE: dict[str, Any] = {pformat(_parts(kept), width=110, sort_dicts=False)}"
     adapter = (_of_values() if "judge_of_values" in ADAPTERS[to] else "") + ADAPTERS[to]
-    text = before.replace("JUDGE: dict[str, Any] = {}", written) + adapter + "\n\nif __name__" + main
+    imports, rest = before.replace("JUDGE: dict[str, Any] = {}", written).split(f"{FACTS}\n")
+    text = imports + _facts() + rest + adapter + "\n\nif __name__" + main
     name = "judge.py" if to == "python" else f"{to}_judge.py"
     return ExportedJudge(text, name, USES[to].format(name=name), tuple(notices))
+
+
+def _facts() -> str:
+    """The lines of ``models/wire/facts.py``, from its own imports on."""
+    return inspect.getsource(facts).partition("from __future__ import annotations\n")[2].strip() + "\n"
 
 
 def _of_values() -> str:

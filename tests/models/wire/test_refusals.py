@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from askance.models.base import Answer, ModelError
-from askance.models.wire.refusals import SMALL_TEMPERATURE, Learner, Refusal
+from askance.models.wire.facts import SMALL_TEMPERATURE
+from askance.models.wire.refusals import Learner, Refusal
 
 FIELDS = {
     "model": "m",
