@@ -2,20 +2,23 @@
 
 Run ``python -m askance.experiments.measured.stated`` (the embedded 1.5B model; an hour on two busy cores; ``--limit 10`` is a small one).
 Questions written by hand ask for faults that the made-up news summaries are known to have or not, of the summary alone. The model is asked
-in four ways, and each reply is read in every way that it allows, so that the ways are compared on the same replies:
+in two ways, and each reply is read in every way that it allows, so that the ways are compared on the same replies:
 
 - ``alone, a word``: log-probabilities; the answer (hard); five samples, drawn from the log-probabilities 200 times.
-- ``alone, with a number``, ``together, with a number``: log-probabilities at the answer's token; the number that is stated; the answer.
+- ``together, with a number``: log-probabilities at the answer's token; the number that is stated; the answer.
 
-The model does not think before it answers. ``simulated`` in the result is the gain of ``align`` in worlds with known truth, where the
-judge's probability is told in each of these ways.
+The model does not think before it answers. With ``--worlds N`` alone ``align`` is run in simulated worlds (house rules that comments tell,
+``simulated_world.py``), where the judge's probability is told in each way: as it is, stated in tens, stated as 0, 50 or 100, counted from five
+samples, and as yes or no. Figures are of each run's own untouched test.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-from collections.abc import Mapping, Sequence
+import random
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,16 +27,24 @@ import numpy as np
 
 from ...agents.asking import Asking, BatchedAsking, EachAsking, Reading
 from ...evaluation.options import GatewayOptions
+from ...evaluation.progress import Silent
+from ...memory.run_directory import RunDirectory
 from ...memory.verdict_store import VerdictStore
-from ...models.base import Model
+from ...models.base import Answer, Model, Request
 from ...models.gateway import Gateway
+from ...models.replies.yes_no import p_yes_at
 from ...models.session import session
+from ...optimizer.modes import align
+from ...optimizer.runner import run_job
 from ...prompts.checklist import Question
 from ...prompts.examples import Example, load_examples
 from ...prompts.prompt import Prompt
 from ...stats.correlation import spearman
 from ...stats.pass_fail import area_under_curve
+from ...testing import SimulatedJudge, SimulatedWorld
+from ...testing.scripted import as_answer
 from ..command_line import RESULTS, machine, says_errors, write_result
+from .simulated_world import COMMENTED, FIRST_SEED, UNSEEN
 
 RESULT = RESULTS / "stated.json"
 DATA = Path(__file__).parents[1] / "made_up" / "news_summaries" / "examples.jsonl"
@@ -119,7 +130,7 @@ def figures(p_yes: Mapping[tuple[str, str], float], examples: Sequence[Example])
         )
         for each in whole
     ]
-    people = [each.human["overall"][0] for each in whole]
+    people = [float(each.human["overall"][0]) for each in whole]
     return {
         "coverage": len(p_yes) / (len(examples) * len(FAULTS)),
         "mean_area": sum(there) / len(there) if there else None,
@@ -159,7 +170,53 @@ def read_in_every_way(found: Mapping[str, Said], examples: Sequence[Example]) ->
     return rows
 
 
-async def measured(limit: int, cache: Path, model: str) -> dict[str, Any]:
+TOLD: dict[str, Callable[[float, random.Random], float]] = {
+    "logprob": lambda p, chance: p,
+    "stated in tens": lambda p, chance: round(10 * p) / 10,
+    "stated as 0, 50 or 100": lambda p, chance: round(2 * p) / 2,
+    "sampled": lambda p, chance: sum(chance.random() < p for _ in range(SAMPLES)) / SAMPLES,
+    "hard": lambda p, chance: float(p >= 0.5),
+}
+"""What a judge tells of its probability of yes."""
+
+
+class TellingJudge(SimulatedJudge):
+    """A judge of a simulated world that tells its probability in one of the ways."""
+
+    def __init__(self, world: SimulatedWorld, way: str) -> None:
+        super().__init__(world, name=f"simulated/{way}")
+        self._told = TOLD[way]
+
+    async def answer(self, request: Request) -> Answer:
+        """As the simulated judge, with the probability of a verdict as it is told."""
+        answer = await super().answer(request)
+        if len(answer.logprobs or ()) != 1 or not request.parameters.top_logprobs:
+            return answer
+        p_yes = p_yes_at(answer.logprobs[0][1]) if answer.logprobs else None
+        if p_yes is None:
+            return answer
+        return as_answer(self._told(p_yes, random.Random(request.key)), request)
+
+
+def gains(way: str, worlds: int) -> dict[str, Any]:
+    """Start, end and gain of ``align``: mean Spearman with people on each run's own test."""
+    rows = []
+    for seed in range(FIRST_SEED, FIRST_SEED + worlds):
+        world = SimulatedWorld(seed=seed, **COMMENTED, **UNSEEN)
+        settings = {"embedder": "words", "resamples": 400, "seed": seed, "mode": "each", "update": "auto"}
+        with tempfile.TemporaryDirectory() as folder:
+            job = align.prepare(world.rows, world.checklist, TellingJudge(world, way), world.prompt, settings)
+            found = run_job(job, RunDirectory(Path(folder)), Silent(), []).result
+        start, end = (found[side]["test"]["spearman"] or 0.0 for side in ("baseline", "best"))
+        rows.append((start, end, end - start))
+    start, end, gain = np.array(rows).T
+    drawn = np.random.default_rng(0).choice(gain, (2_000, len(gain))).mean(axis=1)
+    low, high = (float(each) for each in np.quantile(drawn, [0.025, 0.975]))
+    means = {"start": float(start.mean()), "end": float(end.mean()), "gain": float(gain.mean())}
+    return {"worlds": worlds, **means, "low": low, "high": high}
+
+
+async def measured(limit: int, cache: str, model: str) -> dict[str, Any]:
     """Ask in each way and read the replies."""
     examples = chosen(load_examples(DATA), limit)
     rows: dict[str, Any] = {}
@@ -178,13 +235,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog=f"python -m {__spec__.name}", description=__doc__)
     parser.add_argument("--limit", type=int, default=60, help="summaries that are judged")
     parser.add_argument("--model", default=MODEL)
+    parser.add_argument("--cache", default=":memory:", help="a store of answers: what is in it is not asked again")
     parser.add_argument(
-        "--cache", type=Path, required=True, help="a store of answers: what is in it is not asked again"
+        "--worlds", type=int, default=0, help="simulated worlds to run in, in place of the embedded model"
     )
     parser.add_argument("-o", "--output", type=Path, default=RESULT)
     given = parser.parse_args(arguments)
+    if given.worlds:
+        told = {}
+        for way in TOLD:
+            told[way] = gains(way, given.worlds)
+            print(way, told[way], flush=True)
+        write_result(given.output, {"command": f"python -m {__spec__.name} --worlds {given.worlds}", "simulated": told})
+        return 0
     found = asyncio.run(measured(given.limit, given.cache, given.model))
-    command = f"python -m {__spec__.name} --limit {given.limit} --cache CACHE"
+    command = f"python -m {__spec__.name} --limit {given.limit}"
     write_result(given.output, {"command": command, "model": given.model, "embedded": found, "machine": machine()})
     return 0
 
