@@ -127,7 +127,7 @@ class Evaluator:
                 settled = self.gateway.settle(self.model, await self._of_first_answers(examples))
             else:
                 answer = answer or await self._first_answer(self._asking("logprob"), examples)
-                found: Provenance = "logprob" if answer.logprobs else self.judging.without_logprobs
+                found: Provenance = "logprob" if answer.logprobs else self.judging.without_logprobs(thinks=False)
                 settled = self.gateway.settle(self.model, found)
         if expected and settled != "logprob":
             raise ModelError(
@@ -186,7 +186,9 @@ class Evaluator:
                 return []
 
         found = await all_together(first, read, self.gateway.concurrency(self.model))
-        return "logprob" if tell_apart([p for some in found for p in some][:FIRST]) else "stated"
+        if tell_apart([p for some in found for p in some][:FIRST]):
+            return "logprob"
+        return self.judging.without_logprobs(thinks=True)
 
     async def _first_answer(self, asking: Asking, examples: Sequence[Example]) -> Answer:
         """The first ask of the first example on which the model gives an answer at all."""

@@ -71,10 +71,13 @@ class Judging:
                 "that out, or choose --scores soft or hard."
             )
 
-    @property
-    def without_logprobs(self) -> Provenance:
-        """Where p_yes comes from where an endpoint gives no log-probabilities."""
-        return "sampled" if self.samples > 1 else "hard"
+    def without_logprobs(self, *, thinks: bool) -> Provenance:
+        """Where p_yes comes from where log-probabilities tell nothing, or are not there.
+
+        Samples were measured to be the best, where somebody pays for them. The number that a model states costs no call
+        (docs/results/asking.md).
+        """
+        return "sampled" if self.samples > 1 else "stated" if thinks else "hard"
 
     def form(self, provenance: Provenance, questions: int, *, thinks: bool) -> Form:
         """What is asked for where P(yes) has a provenance.
@@ -82,7 +85,7 @@ class Judging:
         A model that thinks, whose P(yes) may come from either, is asked for log-probabilities and for a number: which of the two
         is read is found out from the first replies, and none of these has to be bought again.
         """
-        both = thinks and self.p_yes == "auto"
+        both = thinks and self.p_yes == "auto" and provenance in ("logprob", "stated")
         stated = provenance == "stated"
         return Form(
             explained=self.explain == "always",

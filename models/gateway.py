@@ -189,7 +189,8 @@ class Gateway:
         if model.identity not in self.provenance:
             self.provenance[model.identity] = provenance
             if provenance != "logprob" and self.on_notice:
-                why = "gives no log-probabilities" + " that tell answers apart" * (provenance == "stated")
+                apart = " that tell answers apart" * self.thinkers.get(model.identity, False)
+                why = f"gives no log-probabilities{apart}"
                 self.on_notice(f"{model.name} {why}, so the probability of yes {_INSTEAD[provenance]}.")
         return self.provenance[model.identity]
 

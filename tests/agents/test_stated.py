@@ -293,3 +293,10 @@ async def test_two_judges_of_one_store_have_their_own_say() -> None:
         verdicts = await Evaluator(Gateway(store, retry=QUICK), model, PROMPT, CHECKLIST, AUTO).judge(EXAMPLES)
         assert {each.p_yes_from for each in verdicts} == {"logprob"}
     assert len(model.requests) == len(EXAMPLES) + 1
+
+
+async def test_samples_that_are_asked_for_are_drawn_where_log_probabilities_tell_nothing() -> None:
+    lab = Lab(thinking(0.999))
+    verdicts = await lab.judge(replace(AUTO, samples=3))
+    assert {each.p_yes_from for each in verdicts} == {"sampled"}
+    assert {each.parameters.temperature for each in lab.model.requests[-12:]} == {1.0}
