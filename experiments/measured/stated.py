@@ -1,6 +1,6 @@
 """What a stated, a sampled and a hard probability of yes cost against log-probabilities.
 
-Run ``python -m askance.experiments.measured.stated`` (the embedded 1.5B model; an hour on two busy cores; ``--limit 10`` is a small one).
+Run ``python -m askance.experiments.measured.stated`` (the embedded 1.5B model; ten minutes on two quiet cores).
 Questions written by hand ask for faults that the made-up news summaries are known to have or not, of the summary alone. The model is asked
 in two ways, and each reply is read in every way that it allows, so that the ways are compared on the same replies:
 
@@ -46,7 +46,7 @@ from ...testing.scripted import as_answer
 from ..command_line import RESULTS, machine, says_errors, write_result
 from .simulated_world import COMMENTED, FIRST_SEED, UNSEEN
 
-RESULT = RESULTS / "stated.json"
+RESULT, SIMULATED = RESULTS / "stated.json", RESULTS / "stated_simulated.json"
 DATA = Path(__file__).parents[1] / "made_up" / "news_summaries" / "examples.jsonl"
 MODEL = "local/qwen2.5-coder-1.5b-instruct"
 PROMPT = Prompt("Answer the question about this news summary.\n\nSummary: {output}\n\n{question}")
@@ -233,24 +233,25 @@ async def measured(limit: int, cache: str, model: str) -> dict[str, Any]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, and write the result."""
     parser = argparse.ArgumentParser(prog=f"python -m {__spec__.name}", description=__doc__)
-    parser.add_argument("--limit", type=int, default=60, help="summaries that are judged")
+    parser.add_argument("--limit", type=int, default=24, help="summaries that are judged")
     parser.add_argument("--model", default=MODEL)
     parser.add_argument("--cache", default=":memory:", help="a store of answers: what is in it is not asked again")
     parser.add_argument(
         "--worlds", type=int, default=0, help="simulated worlds to run in, in place of the embedded model"
     )
-    parser.add_argument("-o", "--output", type=Path, default=RESULT)
+    parser.add_argument("-o", "--output", type=Path)
     given = parser.parse_args(arguments)
     if given.worlds:
         told = {}
         for way in TOLD:
             told[way] = gains(way, given.worlds)
             print(way, told[way], flush=True)
-        write_result(given.output, {"command": f"python -m {__spec__.name} --worlds {given.worlds}", "simulated": told})
+        command = f"python -m {__spec__.name} --worlds {given.worlds}"
+        write_result(given.output or SIMULATED, {"command": command, "ways": told})
         return 0
     found = asyncio.run(measured(given.limit, given.cache, given.model))
     command = f"python -m {__spec__.name} --limit {given.limit}"
-    write_result(given.output, {"command": command, "model": given.model, "embedded": found, "machine": machine()})
+    write_result(given.output or RESULT, {"command": command, "model": given.model, **found, "machine": machine()})
     return 0
 
 
