@@ -61,6 +61,11 @@ class VerdictBuyer:
                 answer = await self.gateway.buy(self.role, self.model, ask.request())
             answer = await self._with_logprobs(ask.request(), answer)
             readings, problem = self._readings(ask, answer)
+            if problem is not None:  # it may be the beginning of a thought
+                whole = await self.gateway.with_room(self.role, self.model, ask.request(), answer)
+                if whole is not answer:
+                    answer = await self._with_logprobs(ask.request(), whole)
+                    readings, problem = self._readings(ask, answer)
             if problem is not None:
                 again = ask.again(self.model.identity, answer, problem, self.asking.form)
                 keys.append(again.key)

@@ -112,7 +112,12 @@ class Evaluator:
         for place, example in enumerate(examples, 1):
             probe = next(self._all_asks(self._asking("logprob"), [example], 1))
             try:
-                return await self.gateway.probe(self.role, self.model, probe.request())
+                answer = await self.gateway.probe(self.role, self.model, probe.request())
+                try:
+                    self._asking("logprob" if answer.logprobs else "hard").read(probe, answer)
+                except ValueError:  # it may be the beginning of a thought
+                    return await self.gateway.with_room(self.role, self.model, probe.request(), answer)
+                return answer
             except ModelError as error:
                 if error.fatal or place == len(examples):
                     raise

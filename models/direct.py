@@ -16,6 +16,7 @@ from ..prompts.errors import InputError
 from .base import Answer, ModelError, Request, TokenProbabilities
 from .prices import Price
 from .probabilities import worth_keeping
+from .thinking import ThinkingFields, after_thinking, is_out_of_room, thinks_apart, tokens_of, tokens_thought
 
 if TYPE_CHECKING:
     import aiohttp
@@ -35,9 +36,6 @@ _OPTIONAL = {
     "seed": ("seed",),
 }
 """Fields that an endpoint may refuse by name, each with those that make no sense without it."""
-MOST_TOKENS = 10**9
-"""More than any call takes; a number from there on is none of tokens."""
-_END_OF_THINKING = re.compile(r"^[ \t]*</think>", re.MULTILINE)
 _REFUSAL = re.compile(
     r"support|unknown|unrecogni[sz]ed|unexpected|not (?:allowed|enabled)|permitted|extra|(?:un|not )available"
 )
@@ -66,13 +64,21 @@ class DirectModel:
         api_key: str | None = None,
         timeout: float = 120.0,
         price: Price | None = None,
+        thinking: ThinkingFields | None = None,
+        extra_body: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
-        """``base_url`` may be a function that starts a server when the first call is bought; ``price`` is None if unknown."""
+        """``base_url`` may be a function that starts a server when the first call is bought; ``price`` is None if unknown.
+
+        ``extra_body`` and ``headers`` are sent with every request.
+        """
         self.name = name
         self.identity = identity
         self._model = model
         self._base_url = base_url
-        self._headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        self._headers = ({"Authorization": f"Bearer {api_key}"} if api_key else {}) | dict(headers or {})
+        self._thinking = thinking or ThinkingFields(name, "auto", ())
+        self._extra_body = dict(extra_body or {})
         self._api_key = api_key
         self._timeout = timeout
         self.price = price
@@ -91,6 +97,7 @@ class DirectModel:
         """
         without, most = set(self._unsupported), self._alternatives
         while True:
+            form = self._thinking.place
             sent = self._body(request, without, most)
             status, headers, payload = await self._call("POST", "chat/completions", json.dumps(sent))
             if status == 200:
@@ -99,10 +106,15 @@ class DirectModel:
                 self._alternatives = most
                 self._has_answered = True
                 return answer
+            if is_out_of_room(status, payload.decode("utf-8", "replace")):
+                self._unsupported |= without
+                return Answer("", finish="length")
             if (fewer := fewer_alternatives(status, payload, sent)) is not None:
                 most = fewer
                 continue
             refused = refused_field(status, payload, sent)
+            if refused is None and self._thinking.is_refused(status, self._clean(_message(payload)), form):
+                continue
             if refused is None:
                 raise self._error(status, headers, payload)
             without.update(_OPTIONAL[refused])
@@ -122,8 +134,9 @@ class DirectModel:
         if most is not None and "top_logprobs" in body:
             body["top_logprobs"] = min(most, body["top_logprobs"])
         if "max_tokens" in without:
-            body["max_completion_tokens"] = request.parameters.max_tokens
-        return {field: value for field, value in body.items() if field not in without}
+            body["max_completion_tokens"] = body["max_tokens"]
+        left = {field: value for field, value in body.items() if field not in without}
+        return {**left, **self._thinking.fields, **self._extra_body}
 
     async def _call(
         self, method: str, path: str, data: Any = None, *, seconds: float | None = None
@@ -183,13 +196,16 @@ class DirectModel:
             usage = data.get("usage") or {}
             sent, written = (tokens_of(usage.get(name)) for name in ("prompt_tokens", "completion_tokens"))
             logprobs = read_logprobs(choice.get("logprobs")) if request.parameters.top_logprobs else None
+            apart = thinks_apart(message)
+            said, logprobs = after_thinking(text, logprobs, apart=apart, free=request.is_free)
             return Answer(
-                *after_thinking(text, logprobs, apart=thinks_apart(message)),
+                said,
+                logprobs,
                 sent,
                 written,
                 None if self.price is None else self.price.of(sent, written),
                 finish=str(choice.get("finish_reason") or "stop"),
-                reasoning_tokens=tokens_thought(usage),
+                reasoning_tokens=tokens_thought(usage, text, said, apart=apart),
             )
         except (ValueError, KeyError, IndexError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             kind = type(error).__name__
@@ -251,7 +267,7 @@ def chat_fields(request: Request) -> dict[str, Any]:
     parameters = request.parameters
     fields: dict[str, Any] = {
         "messages": [{"role": role, "content": content} for role, content in request.messages],
-        "max_tokens": parameters.max_tokens,
+        "max_tokens": parameters.max_tokens + request.room,
         "temperature": parameters.temperature,
     }
     if parameters.seed is not None:
@@ -308,63 +324,6 @@ def _text(content: Any) -> str:
     if content is not None and not isinstance(content, str):
         raise TypeError(f"content is {type(content).__name__}")
     return content or ""
-
-
-def tokens_of(said: Any) -> int:
-    """How many tokens an endpoint says it took; 0 where that is no number of them."""
-    tokens = int(said or 0)
-    return tokens if 0 <= tokens < MOST_TOKENS else 0
-
-
-def tokens_thought(usage: Any) -> int:
-    """How many tokens an endpoint says its model thought, part of those of the answer; 0 where it says nothing."""
-
-    def part(of: Any, name: str) -> Any:
-        return of.get(name) if isinstance(of, Mapping) else getattr(of, name, None)
-
-    said = part(part(usage, "completion_tokens_details"), "reasoning_tokens")
-    return tokens_of(said) if isinstance(said, (int, float)) and isfinite(said) else 0
-
-
-def thinks_apart(message: Any) -> bool:
-    """Whether what a model thought before it answered stands beside its answer, as servers with a parser for it send it."""
-    return any(message.get(field) for field in ("reasoning_content", "reasoning"))
-
-
-def after_thinking(
-    text: str, logprobs: tuple[TokenProbabilities, ...] | None, *, apart: bool
-) -> tuple[str, tuple[TokenProbabilities, ...] | None]:
-    """What a model answered, without what it thought before: nothing read from that is a verdict.
-
-    Args:
-        text: The reply, which may hold the thinking, up to ``</think>``.
-        logprobs: Of all tokens of the reply.
-        apart: Whether the model thought beside the text, so that the tokens may be more than the text.
-
-    Returns:
-        The text, and the log-probabilities from its first token on; None where they are not found, or nothing was answered.
-    """
-    begins = _answer_begins(text)
-    if not begins and not apart:
-        return text, logprobs
-    answer = text[begins:].lstrip()
-    place = "".join(token for token, _ in logprobs or ()).rfind(answer.strip()) if answer.strip() else -1
-    for number, (token, _) in enumerate(logprobs or ()):
-        if 0 <= place < len(token):
-            return answer, (logprobs or ())[number:]
-        place -= len(token)
-    return answer, None
-
-
-def _answer_begins(text: str) -> int:
-    """Where the thinking in a reply ends: at its end if it was cut off, at 0 if there is none.
-
-    Where the server's own template began it, only its end is in the reply, on a line of its own.
-    """
-    if text.lstrip().startswith("<think>"):
-        return len("".join(text.partition("</think>")[:2]))
-    end = _END_OF_THINKING.search(text) if "</think>" in text else None
-    return end.end() if end is not None and "<think>" not in text[: end.start()] else 0
 
 
 def shown_address(url: str) -> str:

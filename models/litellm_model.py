@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -13,17 +13,14 @@ from ..prompts.errors import InputError, import_optional
 from .base import Answer, ModelError, Request
 from .direct import (
     RETRY_STATUSES,
-    after_thinking,
     chat_fields,
     no_money_left,
     read_logprobs,
     read_retry_after,
     refused_field,
-    thinks_apart,
-    tokens_of,
-    tokens_thought,
 )
 from .prices import Price
+from .thinking import ThinkingFields, after_thinking, is_out_of_room, thinks_apart, tokens_of, tokens_thought
 
 _SCHEMA_REFUSED = re.compile("response_format|json_schema|response_schema")
 _NO_KEY = re.compile(r"missing .{0,30}(?:api.?key|credentials)|(?:api.?key|credentials).{0,30} not (?:set|found)", re.I)
@@ -32,34 +29,59 @@ _NO_KEY = re.compile(r"missing .{0,30}(?:api.?key|credentials)|(?:api.?key|crede
 class LiteLLMModel:
     """``provider/model`` as LiteLLM spells it. LiteLLM's own retries and caches stay off: ours hold everywhere."""
 
-    def __init__(self, name: str, *, timeout: float = 120.0) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        model: str | None = None,
+        identity: str | None = None,
+        timeout: float = 120.0,
+        price: Price | None = None,
+        thinking: ThinkingFields | None = None,
+        more: Mapping[str, Any] | None = None,
+    ) -> None:
         """Check that LiteLLM knows the provider.
+
+        Args:
+            name: As the user wrote it.
+            model: ``provider/model`` where that is another one.
+            identity: What its answers depend on; by default ``provider/model``.
+            timeout: Seconds of one call.
+            price: Where it is another than LiteLLM's.
+            thinking: How it is told to think.
+            more: Further arguments of each call, e.g. ``api_base``; a key among them is in no file of ours.
 
         Raises:
             MissingExtraError: LiteLLM is not installed.
             InputError: The provider is not one LiteLLM knows.
         """
         self.name = name
-        self.identity = f"litellm:{name}"
+        self._model = model or name
+        self.identity = identity or f"litellm:{self._model}"
+        self._more = dict(more or {})
+        self._thinking = thinking or ThinkingFields(name, "auto", ())
         self._timeout = timeout
         self._litellm = _litellm()
         try:
-            self._litellm.get_llm_provider(model=name)
+            self._litellm.get_llm_provider(model=self._model)
         except self._litellm.BadRequestError:
             raise InputError(
-                f"'{name}' is no model that LiteLLM knows how to reach. Write provider/model, "
+                f"'{self._model}' is no model that LiteLLM knows how to reach. Write provider/model, "
                 "e.g. anthropic/claude-sonnet-4-5, openai/NAME with --api-base, or local/NAME."
             ) from None
-        self._supported = frozenset(self._litellm.get_supported_openai_params(model=name) or ())
-        self.price = self._find_price()
+        self._supported = frozenset(self._litellm.get_supported_openai_params(model=self._model) or ())
+        listed = self._find_price()
+        self.price = listed if price is None else price
         """None where LiteLLM does not know it."""
-        if self.price is not None and not self._litellm.supports_response_schema(model=name):
+        self._is_listed = price is None
+        if listed is not None and not self._litellm.supports_response_schema(model=self._model):
             self._supported -= {"response_format"}
 
     async def answer(self, request: Request) -> Answer:
         """Ask once; a provider that refuses the JSON schema or log-probabilities is asked without them from then on."""
         without: frozenset[str] = frozenset()
         while True:
+            form = self._thinking.place
             sent = {name: value for name, value in self._arguments(request).items() if name not in without}
             try:
                 response = await self._litellm.acompletion(**sent)
@@ -67,6 +89,10 @@ class LiteLLMModel:
                 if getattr(error, "status_code", None) is None:
                     raise
                 failure, refused = self._error(error), _refused_fields(error, sent)
+                if is_out_of_room(failure.status, failure.message):
+                    return Answer("", finish="length")
+                if not refused and self._thinking.is_refused(failure.status, failure.message, form):
+                    continue
             else:
                 self._supported -= without
                 try:
@@ -84,7 +110,7 @@ class LiteLLMModel:
     def _find_price(self) -> Price | None:
         """What LiteLLM's table says; None where it does not know the model."""
         try:
-            prompt, answer = self._litellm.cost_per_token(model=self.name, prompt_tokens=1000, completion_tokens=1000)
+            prompt, answer = self._litellm.cost_per_token(model=self._model, prompt_tokens=1000, completion_tokens=1000)
         except Exception:  # LiteLLM raises several kinds for a model without a price
             return None
         return Price(float(prompt) / 1000, float(answer) / 1000)
@@ -109,8 +135,13 @@ class LiteLLMModel:
     def _arguments(self, request: Request) -> dict[str, Any]:
         asked = chat_fields(request)
         taken = {name: value for name, value in asked.items() if name == "messages" or name in self._supported}
-        own = {"timeout": self._timeout, "num_retries": 0, "caching": False, "drop_params": True}
-        return {"model": self.name, **taken, **own}
+        own: dict[str, Any] = {"timeout": self._timeout, "num_retries": 0, "caching": False, "drop_params": True}
+        fields = dict(self._thinking.fields)
+        if fields:  # also to a deployment that LiteLLM does not know by its name: what it refuses is then said
+            own["allowed_openai_params"] = [each for each in fields if each != "extra_body"]
+        if "extra_body" in self._more:
+            fields["extra_body"] = {**fields.get("extra_body", {}), **self._more["extra_body"]}
+        return {"model": self._model, **taken, **self._more, **fields, **own}
 
     def _read(self, response: Any, request: Request) -> Answer:
         if not response.choices:
@@ -119,18 +150,24 @@ class LiteLLMModel:
         usage = getattr(response, "usage", None)
         raw = choice.logprobs.model_dump() if getattr(choice, "logprobs", None) else None
         cost: float | None = None
-        if self.price is not None:
+        prompt, written = (tokens_of(getattr(usage, each, 0)) for each in ("prompt_tokens", "completion_tokens"))
+        if self.price is not None and not self._is_listed:
+            cost = self.price.of(prompt, written)
+        elif self.price is not None:
             # LiteLLM raises a bare Exception where it cannot tell: the cost is then not known
             with suppress(Exception):
                 cost = float(self._litellm.completion_cost(completion_response=response))
         logprobs = read_logprobs(raw) if request.parameters.top_logprobs else None
+        text, apart = choice.message.content or "", thinks_apart(choice.message)
+        said, logprobs = after_thinking(text, logprobs, apart=apart, free=request.is_free)
         return Answer(
-            *after_thinking(choice.message.content or "", logprobs, apart=thinks_apart(choice.message)),
-            tokens_of(getattr(usage, "prompt_tokens", 0)),
-            tokens_of(getattr(usage, "completion_tokens", 0)),
+            said,
+            logprobs,
+            prompt,
+            written,
             cost,
             str(choice.finish_reason or "stop"),
-            tokens_thought(usage),
+            tokens_thought(usage, text, said, apart=apart),
         )
 
 

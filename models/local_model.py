@@ -32,6 +32,9 @@ class EmbeddedModel(DirectModel):
     """At temperature 0 the same request gets the same answer."""
     slots = 1
 
+    template_may_think = True
+    """Whether the template in the file may begin a thought, so that a reply shows only its end."""
+
     def __init__(self, name: str, path: Path, sha256: str, servers: EmbeddedServerPool, timeout: float) -> None:
         """``sha256`` of the weights is what the answers depend on, wherever the file is and the server listens."""
         super().__init__(

@@ -168,6 +168,7 @@ class Models:
         else:
             path, identity = found, _identity(found)
         model = EmbeddedModel(name, path, identity, self._servers, self._timeout)
+        model.template_may_think = not isinstance(found, RegisteredModel)  # theirs are known
         self._stack.push_async_callback(model.close)
         if provider == "local":
             return model

@@ -96,6 +96,8 @@ class ReadingModel:
 
     repeats_itself = True
     price = FREE
+    thinking_room = ()
+    """It reads one token, so that there is no room to think."""
 
     def __init__(
         self, name: str, identity: str, writer: Model, load: Callable[[], Reader], *, beside: bool = False
