@@ -57,7 +57,7 @@ def export_judge(judge: str | Path | KeptJudge, to: str) -> ExportedJudge:
         raise InputError(f"--to {to}: there is no such tool (known: {', '.join(TOOLS)}).{did_you_mean(to, TOOLS)}")
     kept = load_judge(judge)
     _check(kept)
-    notices = [] if kept.model.startswith("openai/") else [_served(kept)]
+    notices = [] if kept.asked.startswith("openai/") else [_served(kept)]
     if to == "openai-grader":
         return _grader(kept, notices)
     if kept.threshold is None and to in THRESHOLDS:
@@ -80,7 +80,7 @@ def _of_values() -> str:
 def _check(kept: KeptJudge) -> None:
     """See that the file can ask as the judge is asked, and read its answers."""
     check_calibration(kept, "This judge")
-    if is_scorer(kept.model):
+    if is_scorer(kept.asked):
         raise InputError(f"{kept.model} is a trained scorer, which no other tool can ask; use it in askance (--judge).")
     settings = judge_settings(kept.settings, "settings")
     cannot = {
@@ -100,13 +100,13 @@ def _check(kept: KeptJudge) -> None:
 
 def _served(kept: KeptJudge) -> str:
     return (
-        f"The judge's model is {kept.model}: the file asks an OpenAI-compatible server for '{_model_name(kept)}'. Set "
+        f"The judge's model is {kept.asked}: the file asks an OpenAI-compatible server for '{_model_name(kept)}'. Set "
         "OPENAI_BASE_URL to one that serves it, and JUDGE_MODEL where it has another name there."
     )
 
 
 def _model_name(kept: KeptJudge) -> str:
-    provider, _, name = kept.model.partition("/")
+    provider, _, name = kept.asked.partition("/")
     return Path(name).stem if provider in EMBEDDED and name.endswith(".gguf") else name
 
 

@@ -67,10 +67,11 @@ class DirectModel:
         thinking: ThinkingFields | None = None,
         extra_body: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
+        query: Mapping[str, str] | None = None,
     ) -> None:
         """``base_url`` may be a function that starts a server when the first call is bought; ``price`` is None if unknown.
 
-        ``extra_body`` and ``headers`` are sent with every request.
+        ``extra_body``, ``headers`` and ``query`` are sent with every request.
         """
         self.name = name
         self.identity = identity
@@ -78,6 +79,7 @@ class DirectModel:
         self._base_url = base_url
         self._headers = ({"Authorization": f"Bearer {api_key}"} if api_key else {}) | dict(headers or {})
         self._thinking = thinking or ThinkingFields(name, "auto", ())
+        self._query = dict(query or {})
         self._extra_body = dict(extra_body or {})
         self._api_key = api_key
         self._timeout = timeout
@@ -153,6 +155,8 @@ class DirectModel:
             )
         url = f"{base.rstrip('/')}/{path}"
         how: dict[str, Any] = {"headers": {"Content-Type": "application/json"}} if isinstance(data, str) else {}
+        if self._query:
+            how["params"] = self._query
         if seconds is not None:
             how["timeout"] = aiohttp.ClientTimeout(total=seconds, sock_connect=10)
         try:

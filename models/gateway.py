@@ -174,6 +174,8 @@ class Gateway:
         """How many calls a model takes at once: its own limit, or the common one; as many as it ``gathers`` into batches."""
         if gathers := getattr(model, "gathers", 0):
             return int(gathers)
+        if own := getattr(model, "max_concurrency", None):
+            return int(own)
         return min(getattr(model, "slots", self.max_concurrency), self.max_concurrency)
 
     def thinks(self, model: Model) -> bool:
@@ -490,8 +492,12 @@ class Gateway:
                 except (ModelError, BudgetExceededError):  # e.g. more than the model can write: the first reply stays
                     return answer
                 if not again.reasoning_tokens:
-                    return _together(again, answer)
-                self._learn(model, Facts(room))
+                    return _together(again, answer)._replace(reasoning_tokens=0)
+                is_whole = not needs_room(again, request.parameters.max_tokens)
+                self._learn(model, Facts(room, int(is_whole), again.reasoning_tokens if is_whole else 0))
+                if is_whole:
+                    self._tell(model)
+                    return _together(answer, again)
                 answer = _together(again, answer)
         try:
             return _together(answer, await self._within_budget(role, model, request))
