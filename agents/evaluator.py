@@ -86,7 +86,7 @@ class Evaluator:
         provenance: Provenance = settled if asked == "auto" else asked
         asks = self._all_asks(self._asking(provenance), examples, self.judging.draws(provenance))
         verdicts = len(examples) * len(self.checklist.questions) * self.judging.repeat
-        return estimate_asks(asks, verdicts, self.gateway.store, getattr(self.model, "price", None))
+        return estimate_asks(asks, verdicts, self.model, self.gateway)
 
     async def settle(self, examples: Sequence[Example]) -> Provenance:
         """Where p_yes comes from: settled by the first answer of this model and never changed after."""

@@ -180,10 +180,18 @@ class Gateway:
 
     def thinks(self, model: Model) -> bool:
         """Whether a model is known to think before it answers."""
-        return self.facts(model) is not None
+        facts = self.facts(model)
+        return facts is not None and facts.room > 0
+
+    def thought(self, model: Model) -> int | None:
+        """Tokens that a model thinks for an answer, on average; None where it was never asked, so that nobody knows."""
+        facts = self.facts(model)
+        if facts is None:
+            return None if _steps(model) and getattr(model, "template_may_think", True) else 0
+        return facts.average
 
     def facts(self, model: Model) -> Facts | None:
-        """What is known of a model that thinks; None where it is not known to."""
+        """What was learned of the thinking of a model, with a room of 0 where it does not think; None where it was never asked."""
         if model.identity not in self._facts:
             self._facts[model.identity] = None
             if self.store is not None and _steps(model):
@@ -437,7 +445,9 @@ class Gateway:
         if answer.is_empty:
             self.budget.paid(role, whole)
             raise _nothing_said(model, answer, request.parameters.temperature)
-        if steps and (thinks or room):
+        if steps and not (thinks or room) and self.facts(model) is None:
+            self._learn(model, Facts(0))
+        elif steps and (thinks or room):
             self._learn(model, Facts(room or steps[0], 1, answer.reasoning_tokens))
             self._tell(model)
         return whole

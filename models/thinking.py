@@ -186,10 +186,10 @@ def tokens_thought(usage: Any, raw: str, answer: str, *, apart: bool) -> int:
 
 
 class Facts(NamedTuple):
-    """What was learned of a model that thinks, by its identity; a store keeps it beside the answers."""
+    """What was learned of the thinking of a model, by its identity; a store keeps it beside the answers."""
 
     room: int
-    """Tokens that its calls get for thinking."""
+    """Tokens that its calls get for thinking; 0 where it has answered without."""
     answers: int = 0
     """Answers that it has given with it."""
     tokens: int = 0
