@@ -23,6 +23,8 @@ import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from ..models.thoughts import after_thinking, thinks_apart
+
 JUDGE: dict[str, Any] = {}
 
 _BRACES = re.compile(r"\{\{([A-Za-z_]\w*)\}\}|\{([A-Za-z_]\w*)\}")
@@ -38,6 +40,7 @@ _OPTIONAL = {
     "max_tokens": ("max_tokens",),
     "temperature": ("temperature",),
     "seed": ("seed",),
+    "chat_template_kwargs": ("chat_template_kwargs",),
 }
 _REFUSAL = re.compile(
     r"support|unknown|unrecogni[sz]ed|unexpected|not (?:allowed|enabled)|permitted|extra|(?:un|not )available"
@@ -47,7 +50,10 @@ _MOST = re.compile(
 )
 _refused: set[str] = set()
 _most: list[int] = []  # alternatives to a token that the server gives
+_OUT_OF_ROOM = re.compile("max_tokens or model output limit|must be greater than|below minimum")
 _source: list[str] = []
+_room: list[int] = [0]  # tokens for thinking that a call gets, the last one now
+_plain: list[bool] = []  # whether the model is known not to think
 
 
 class JudgeError(RuntimeError):
@@ -219,7 +225,7 @@ def _verdict(messages: list[dict[str, str]], source: str, replicate: int, output
     """Answer and P(yes), with one more try where the first reply cannot be used; ``output`` where words of it are a yes."""
     form, wanted = (_FORM, "yes nor no") if output is None else (_QUOTE_FORM, "none nor words of the output")
     for again in (True, False):
-        text, logprobs = _ask(messages, source, replicate)
+        text, logprobs = _ask(messages, source, replicate, output)
         problem = f"{_shown(text)} is neither {wanted}"
         if source == "logprob":
             if not logprobs:
@@ -293,41 +299,50 @@ def _shown(text: str) -> str:
     return f"'{text[:60]}…'" if len(text) > 60 else f"'{text}'"
 
 
-def _ask(messages: list[dict[str, str]], source: str, replicate: int) -> tuple[str, list[Any] | None]:
-    """The text of an answer and, for each of its tokens, the alternatives with their log-probabilities."""
+def _ask(
+    messages: list[dict[str, str]], source: str, replicate: int, output: str | None = None
+) -> tuple[str, list[Any] | None]:
+    """The text of an answer and, for each of its tokens, the alternatives with their log-probabilities.
+
+    A model that thinks first is asked with more room until it comes to an answer.
+    """
     body: dict[str, Any] = {"model": os.environ.get("JUDGE_MODEL") or JUDGE["model"], "messages": messages}
-    body |= {"max_tokens": 1 if source == "logprob" else 8}
     body |= {"temperature": JUDGE["temperature"] or float(source == "sampled"), "seed": JUDGE["seed"] + replicate}
     if source == "logprob":
         body |= {"logprobs": True, "top_logprobs": 20}
-    choice = _post(body)["choices"][0]
-    content = (choice.get("logprobs") or {}).get("content") or []
-    logprobs = None
-    if any(each.get("top_logprobs") for each in content):
-        logprobs = [(each["token"], _alternatives(each)) for each in content]
-    text, logprobs = _after_thinking(choice["message"], logprobs)
+    body |= JUDGE["fields"]
+    words = 1 if source == "logprob" else 8
+    for room in (_room[-1], *(step for step in JUDGE["room"] if step > _room[-1])):
+        choice = _post(body | {"max_tokens": words + room})["choices"][0]
+        text, logprobs, thought = _told(choice)
+        is_read = bool(text.strip()) and (bool(_plain) or output is not None or _is_word(text, logprobs))
+        if choice.get("finish_reason") != "length" or is_read:
+            if thought:
+                _room.append(max(room, JUDGE["room"][0]))
+            break
+        if room and text.strip() and not thought:  # with room it says as little: it does not think
+            _plain.append(True)
+            break
     if not text.strip() and not logprobs:
         raise JudgeError("The model's reply is empty, or was cut off in what it thinks before it answers.")
     return text, logprobs
 
 
-def _after_thinking(message: dict[str, Any], logprobs: list[Any] | None) -> tuple[str, list[Any] | None]:
-    """What the model answered, without what it thought before, in the text or beside it."""
-    text, begins = message.get("content") or "", 0
-    end = re.search(r"^[ \t]*</think>", text, re.MULTILINE)
-    if text.lstrip().startswith("<think>"):
-        begins = len("".join(text.partition("</think>")[:2]))
-    elif end is not None and "<think>" not in text[: end.start()]:
-        begins = end.end()
-    if not begins and not message.get("reasoning_content") and not message.get("reasoning"):
-        return text, logprobs
-    answer = text[begins:].lstrip()
-    place = "".join(token for token, _ in logprobs or []).rfind(answer.strip()) if answer.strip() else -1
-    for number, (token, _) in enumerate(logprobs or []):
-        if 0 <= place < len(token):
-            return answer, (logprobs or [])[number:]
-        place -= len(token)
-    return answer, None
+def _told(choice: dict[str, Any]) -> tuple[str, list[Any] | None, bool]:
+    """The text of a reply after what was thought, its log-probabilities, and whether the model thought."""
+    content = (choice.get("logprobs") or {}).get("content") or []
+    logprobs = None
+    if any(each.get("top_logprobs") for each in content):
+        logprobs = [(each["token"], _alternatives(each)) for each in content]
+    whole, apart = choice["message"].get("content") or "", thinks_apart(choice["message"])
+    if isinstance(whole, list):
+        whole = "".join(part["text"] for part in whole if part.get("type", "text") == "text")
+    text, logprobs = after_thinking(whole, logprobs, apart=apart)
+    return text, logprobs, apart or text != whole
+
+
+def _is_word(text: str, logprobs: list[Any] | None) -> bool:
+    return _p_yes(*logprobs[0]) is not None if logprobs else _said(text) is not None or _nothing(text)
 
 
 def _alternatives(token: dict[str, Any]) -> list[tuple[str, float]]:
@@ -368,6 +383,8 @@ def _post(body: dict[str, Any]) -> dict[str, Any]:
             if error.code in (400, 403, 422) and refused is not None and _REFUSAL.search(said.lower()):
                 without.update(_OPTIONAL[refused])
                 continue
+            if error.code in (400, 422) and _OUT_OF_ROOM.search(said.lower()):
+                return {"choices": [{"message": {"content": ""}, "finish_reason": "length"}]}
             if error.code not in (408, 409, 425, 429, 500, 502, 503, 504, *range(520, 526), 529):
                 raise JudgeError(f"The server refused (HTTP {error.code}): {said}") from None
             problem, asks = f"HTTP {error.code}", error.headers.get("Retry-After") or ""

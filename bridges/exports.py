@@ -17,7 +17,10 @@ from typing import Any, Literal, get_args
 from ..agents.asking import EachAsking, each_format, opening, quote_format
 from ..evaluation.judge_file import check_calibration, load_judge
 from ..evaluation.kept_judge import KeptJudge, judge_settings
+from ..models import thoughts
+from ..models.direct import default_base_url
 from ..models.embedded_models import EMBEDDED
+from ..models.thinking import ROOM, direct_forms
 from ..models.trained.scorer_file import is_scorer
 from ..prompts import messages
 from ..prompts.checklist import Question, Sees
@@ -63,11 +66,17 @@ def export_judge(judge: str | Path | KeptJudge, to: str) -> ExportedJudge:
     if kept.threshold is None and to in THRESHOLDS:
         notices.append(f"This judge has no threshold from which an output passes; give it one: {THRESHOLDS[to]}.")
     before, main = inspect.getsource(exported_judge).split("\n\nif __name__")
+    before = (
+        before.replace(_IMPORT, "") + "\n\n" + inspect.getsource(thoughts).partition("from typing import Any\n\n")[2]
+    )
     written = f"JUDGE: dict[str, Any] = {pformat(_parts(kept), width=110, sort_dicts=False)}"
     adapter = (_of_values() if "judge_of_values" in ADAPTERS[to] else "") + ADAPTERS[to]
     text = before.replace("JUDGE: dict[str, Any] = {}", written) + adapter + "\n\nif __name__" + main
     name = "judge.py" if to == "python" else f"{to}_judge.py"
     return ExportedJudge(text, name, USES[to].format(name=name), tuple(notices))
+
+
+_IMPORT = "from ..models.thoughts import after_thinking, thinks_apart\n\n"
 
 
 def _of_values() -> str:
@@ -135,8 +144,15 @@ def _parts(kept: KeptJudge) -> dict[str, Any]:
             name: each.model_dump(include={"threshold", "slope", "shift", "lean"}, exclude_none=True)
             for name, each in kept.calibration.questions.items()
         }
+    fields: dict[str, Any] = {}
+    if kept.named is not None:
+        forms = direct_forms(kept.named.thinking, kept.named.api_base or default_base_url())
+        plain = {name: each for name, each in kept.named.extra_body.items() if "${" not in str(each)}
+        fields = {**(forms[0] if forms else {}), **plain}
     return {
         "model": _model_name(kept),
+        "fields": fields,
+        "room": list((kept.named and kept.named.thinking_room) or ROOM),
         "prompts": {sees: prompt.text for sees, prompt in _prompts(kept).items()},
         "quoting": opening(quoting(""), "")[:-1] if _quotes(kept) else [],
         "questions": [

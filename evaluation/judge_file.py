@@ -195,7 +195,7 @@ def _named(text: str, name: str) -> dict[str, NamedModel]:
     try:
         return read_named(read_yaml(text, name, "judge")["models"])
     except ValueError as error:
-        raise InputError(f"{name}, field 'models': {error}.") from None
+        raise InputError(f"{name}, field 'models': {error}") from None
 
 
 def judge_of_run(result: RunRecord, config: Mapping[str, Any], start: Checklist, where: str = "the run") -> KeptJudge:
@@ -227,7 +227,7 @@ def judge_of_run(result: RunRecord, config: Mapping[str, Any], start: Checklist,
     try:
         named = read_named(config.get("models") or {}).get(model)
     except ValueError as error:
-        raise InputError(f"{where}: config.yaml, models: {error}.") from None
+        raise InputError(f"{where}: config.yaml, models: {error}") from None
     judge = KeptJudge(
         model=model,
         named=named,

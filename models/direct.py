@@ -16,7 +16,8 @@ from ..prompts.errors import InputError
 from .base import Answer, ModelError, Request, TokenProbabilities
 from .prices import Price
 from .probabilities import worth_keeping
-from .thinking import ThinkingFields, after_thinking, is_out_of_room, thinks_apart, tokens_of, tokens_thought
+from .thinking import ThinkingFields, is_out_of_room, tokens_of, tokens_thought
+from .thoughts import after_thinking, thinks_apart
 
 if TYPE_CHECKING:
     import aiohttp
@@ -120,6 +121,16 @@ class DirectModel:
             if refused is None:
                 raise self._error(status, headers, payload)
             without.update(_OPTIONAL[refused])
+
+    @property
+    def notice(self) -> str | None:
+        """What to tell where its endpoint does not take how it is to think."""
+        return self._thinking.notice
+
+    @property
+    def left_out(self) -> list[str]:
+        """Fields that its endpoint has refused, so that they are not sent."""
+        return sorted(self._unsupported)
 
     def highest_cost(self, request: Request) -> float:
         """US dollars that an answer may cost; 0 where the price is not known."""

@@ -166,7 +166,7 @@ class Gateway:
         """Identities of models of which it was tried whether they answer with more room."""
         self._trials: dict[str, asyncio.Lock] = {}
         self._told: set[str] = set()
-        """Identities of models of which it was said that they think."""
+        """Identities of models of which it was said that they think, and what else was said of one."""
         self._ahead: Counter[str] = Counter()
         """By role, how many answers were in the store that no refused call has been set against."""
 
@@ -445,6 +445,10 @@ class Gateway:
         if answer.is_empty:
             self.budget.paid(role, whole)
             raise _nothing_said(model, answer, request.parameters.temperature)
+        notice = getattr(model, "notice", None)
+        if notice and notice not in self._told and self.on_notice:
+            self._told.add(notice)
+            self.on_notice(notice)
         if steps and not (thinks or room) and self.facts(model) is None:
             self._learn(model, Facts(0))
         elif steps and (thinks or room):

@@ -20,7 +20,8 @@ from .direct import (
     refused_field,
 )
 from .prices import Price
-from .thinking import ThinkingFields, after_thinking, is_out_of_room, thinks_apart, tokens_of, tokens_thought
+from .thinking import ThinkingFields, is_out_of_room, tokens_of, tokens_thought
+from .thoughts import after_thinking, thinks_apart
 
 _SCHEMA_REFUSED = re.compile("response_format|json_schema|response_schema")
 _NO_KEY = re.compile(r"missing .{0,30}(?:api.?key|credentials)|(?:api.?key|credentials).{0,30} not (?:set|found)", re.I)
@@ -102,6 +103,16 @@ class LiteLLMModel:
             if not refused:
                 raise failure  # here and not above, so that nothing hangs on to LiteLLM's own error, which may hold a key
             without |= refused
+
+    @property
+    def notice(self) -> str | None:
+        """What to tell where its provider does not take how it is to think."""
+        return self._thinking.notice
+
+    @property
+    def left_out(self) -> list[str]:
+        """Fields that its provider does not take, so that they are not sent."""
+        return sorted({"response_format", "temperature", "seed", "logprobs"} - self._supported)
 
     def highest_cost(self, request: Request) -> float:
         """US dollars that an answer may cost, from LiteLLM's prices; 0 where it has none for this model."""

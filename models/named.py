@@ -202,8 +202,9 @@ def _read(name: str, value: Any) -> NamedModel:
         raise ValueError(f"{name}: a mapping from setting to value is needed, at least model: provider/model")
     for setting in value:
         if setting not in NamedModel.model_fields:
-            hint = did_you_mean(str(setting), NamedModel.model_fields)
-            raise ValueError(f"{name}: a model has no setting '{setting}'.{hint}")
+            raise ValueError(
+                f"{name}: a model has no setting '{setting}'.{did_you_mean(str(setting), NamedModel.model_fields)}"
+            )
     try:
         return NamedModel.model_validate(dict(value))
     except ValidationError as error:

@@ -127,7 +127,7 @@ class Models:
                 "Leave out --engine batch, or name such a model for every role."
             )
         if provider in EMBEDDED:
-            return self._embedded(name, provider, rest, named.timeout or self._timeout)
+            return self._embedded(name, provider, rest, named)
         if provider == "openai":
             model: DirectModel | LiteLLMModel = self._direct(name, rest, named)
         else:
@@ -194,7 +194,7 @@ class Models:
         self._stack.push_async_callback(direct.close)
         return direct
 
-    def _embedded(self, name: str, provider: str, rest: str, timeout: float) -> Model:
+    def _embedded(self, name: str, provider: str, rest: str, named: NamedModel) -> Model:
         found = resolve(rest)
         if isinstance(found, RegisteredModel):
             path = pulled(found)
@@ -206,8 +206,14 @@ class Models:
             identity = found.sha256
         else:
             path, identity = found, _identity(found)
-        model = EmbeddedModel(name, path, identity, self._servers, timeout)
-        model.template_may_think = not isinstance(found, RegisteredModel)  # theirs are known
+        if provider != "local" and named.thinking != "auto":
+            raise InputError(
+                f"models: {name}: thinking has no use for {provider}/, which reads one token; write local/{rest}."
+            )
+        thinking = ThinkingFields(name, named.thinking, direct_forms(named.thinking, ""))
+        model = EmbeddedModel(name, path, identity, self._servers, named.timeout or self._timeout, thinking)
+        model.identity = identity_of(model.identity, named)
+        model.template_may_think = not isinstance(found, RegisteredModel)  # of those none begins a thought
         self._stack.push_async_callback(model.close)
         if provider == "local":
             return model
@@ -215,9 +221,10 @@ class Models:
 
         stop = Event()
         if provider == "onnx":
-            from .reading.onnx_reader import identity_of, load_onnx_reader
+            from .reading.onnx_reader import identity_of as onnx_identity
+            from .reading.onnx_reader import load_onnx_reader
 
-            known, load = identity_of(identity), partial(load_onnx_reader, name, path, identity, stop)
+            known, load = onnx_identity(identity), partial(load_onnx_reader, name, path, identity, stop)
         else:
             from .reading.openvino_reader import load_openvino_reader
 

@@ -134,7 +134,8 @@ def parse_options(
             text = f"{field}: {message[:1].lower()}{message[1:]}{wrong}" if field else message
             name, colon, rest = text.partition(": ")
             problems.append(f"{called.get(name, name)}{colon}{rest}")
-        raise InputError(f"{where}: {'; '.join(problems)}.") from None
+        said = "; ".join(problems)
+        raise InputError(f"{where}: {said}{'' if said.endswith(('.', '?')) else '.'}") from None
 
 
 def check_each(kind: type[BaseModel], values: Mapping[str, Any], where: str) -> None:
