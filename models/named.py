@@ -207,6 +207,8 @@ def _read(name: str, value: Any) -> NamedModel:
             )
     try:
         return NamedModel.model_validate(dict(value))
+    except InputError as error:
+        raise ValueError(f"{name}: {str(error).replace('--api-base', 'api_base:', 1)}") from None
     except ValidationError as error:
         problem = error.errors(include_url=False)[0]
         if problem["loc"][:1] == ("thinking",):

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml
-from click.testing import CliRunner
 
 import askance
 from askance import NamedModel
-from askance.cli import main
 from askance.evaluation.judge_file import load_judge, parse_judge
 from askance.evaluation.kept_judge import KeptJudge
 from askance.evaluation.options import EvaluateOptions
@@ -138,7 +137,7 @@ def test_two_servers_with_two_keys_are_asked_in_one_run_and_no_key_is_in_a_file(
         ({"new": {"model": "openai/a", "thinking": 40_000}}, "40,000 tokens need a larger thinking_room than 32,000"),
         ({"new": {"model": "openai/a", "thinking_room": [5, 3]}}, "thinking_room: the steps must grow"),
         ({"new": {"model": "openai/a", "thinking_room": []}}, "new: thinking_room"),
-        ({"new": {"model": "openai/a", "api_base": "ftp://x"}}, "new: api_base: "),
+        ({"new": {"model": "openai/a", "api_base": "ftp://x"}}, "new: api_base: ftp://x: an address begins"),
         ({"new": {"model": "openai/a", "price": {"input": 1}}}, "new: price.output: "),
         ({"new": {"model": "openai/a", "price": {"input": -1, "output": 1}}}, "new: price.input: "),
         ({"new": {"model": "openai/a", "max_concurrency": 0}}, "new: max_concurrency: "),
@@ -262,7 +261,7 @@ def test_a_damaged_named_model_in_a_judge_s_file_is_a_sentence(change: tuple[str
 
 
 @pytest.fixture
-def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Any) -> Callable[..., Any]:
     """Runs ``askance`` in a folder with data, a checklist and a settings file that names two models."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ASKANCE_STORE", str(tmp_path / "s.db"))
@@ -272,7 +271,8 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., An
     def run(url: str, *arguments: str) -> Any:
         named = {"new": {"model": "openai/a", "api_base": url, "thinking": "high", "api_key_env": "NEW_KEY"}}
         (tmp_path / "config.yaml").write_text(yaml.safe_dump({"models": named}), encoding="utf-8")
-        return CliRunner().invoke(main, [*arguments, "--config", "config.yaml"])
+        done = cli(*arguments, "--config", "config.yaml")
+        return SimpleNamespace(exit_code=done.code, output=done.out + done.err)
 
     return run
 
