@@ -21,6 +21,7 @@ from packaging.requirements import Requirement
 from .. import __version__
 from ..memory.postgres_store import PostgresAddress
 from ..memory.verdict_store import SCHEMA_VERSION, Place, open_store, store_path
+from ..models.base import Model
 from ..models.direct import REDIRECTS, default_base_url, shown_address
 from ..models.embedded_models import EMBEDDED, MODELS, RegisteredModel
 from ..models.event_loops import run_sync
@@ -193,13 +194,13 @@ async def _check(
     async with Models(api_base=api_base, named=named) as models:
         for name in names:
             try:
-                models.get(name)
+                model = models.get(name)
             except AskanceError as error:
                 lines.append(Checked("models", name, "broken", str(error).rstrip(".")))
                 continue
             known = named.get(name) or NamedModel.model_construct(model=name)
             variable = known.api_key_env or "OPENAI_API_KEY"
-            lines.append(_resolved(name, known.model, variable))
+            lines.append(_resolved(name, model, known.model, variable))
             if known.model.startswith("openai/"):
                 base = known.api_base or api_base or default_base_url()
                 direct.setdefault((base, variable), []).append(known.model.removeprefix("openai/"))
@@ -208,22 +209,32 @@ async def _check(
     return lines
 
 
-def _resolved(name: str, model: str, variable: str) -> Checked:
+def _resolved(name: str, model: Model, what: str, variable: str) -> Checked:
     """A model whose name is known: can it be reached as well? ``variable`` holds its key."""
-    provider, found = model.partition("/")[0], partial(Checked, "models", name)
+    provider, found = what.partition("/")[0], partial(Checked, "models", name)
     if provider in EMBEDDED:
         if problem := extra_problem(provider):
             return found("broken", "its file is here, its runtime is not", problem)
-        return found("ok", "its file is here and its hash is right")
+        return found("ok", f"its file is here and its hash is right{_reads(model)}")
     if provider == "openai":
         key = "is set" if os.environ.get(variable, "").strip() else "is not set, which many servers allow"
         return found("ok", f"{variable} {key}")
     if variable != "OPENAI_API_KEY":
         return found("ok", f"the provider is known and {variable} is set")
-    if missing := import_module("litellm").validate_environment(model=model).get("missing_keys"):
+    if missing := import_module("litellm").validate_environment(model=what).get("missing_keys"):
         said = f"LiteLLM looks for {', '.join(missing)}: not set"
         return found("missing", said, "set it, or write it to .env")
     return found("ok", "the provider is known and its key is set")
+
+
+def _reads(model: Model) -> str:
+    """In which precision an embedded model is read on this processor, and the time that it takes."""
+    choice = getattr(model, "choice", None)
+    if choice is None:  # llama.cpp, which chooses by itself
+        return ""
+    return (
+        f"; {choice() or 'the precision for this processor is tried when it is first used, which takes some seconds'}"
+    )
 
 
 async def _server(base: str, wanted: Sequence[str], variable: str = "OPENAI_API_KEY") -> list[Checked]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from io import StringIO
@@ -28,7 +27,6 @@ from ..models.settings import (
     FILE,
     MODEL,
     RENAMED,
-    by_new_names,
     check_each,
     flag,
     idle_settings,
@@ -58,7 +56,7 @@ FIRST = {
     "migrate": "checklist source target prompt source_prompt run update max_iterations dry_run config",
     "align": "checklist model prompt from_run run update optimise_for max_iterations dry_run config",
     "tune": "generator prompt judge checklist judge_prompt checker run max_iterations dry_run config",
-    "resume": "yes max_iterations max_calls max_tokens max_cost max_concurrency engine workers quiet as_json",
+    "resume": "yes max_iterations call_budget token_budget cost_budget max_concurrency engine workers quiet as_json",
     "compare": "model judges prompt checklist criteria dimensions output repeat dry_run config",
     "label": "output judges checklist rater order to_open dimension config",
     "train": "checklist verdicts preferences judge_run base output epochs loss_weights longest config",
@@ -79,13 +77,13 @@ HEADINGS = {
     "What it is counted to save": "teacher_price teacher_seconds machine_price",
     "What is changed": "update calibrate own_questions score_as plain_first learn_from max_questions keep_questions regenerate_questions "
     "shown_examples max_output_tokens generator_temperature",
-    "When a change is accepted": "optimise_for reference accept_level min_gain max_drift trial racing prune paper",
+    "When a change is accepted": "optimise_for reference alpha min_gain max_bias trial racing prune paper",
     "How labels are asked for": "gain port",
-    "When it ends": "max_iterations patience max_lessons max_prompt_chars tolerance",
-    "Disagreements and lessons": "threshold margin max_notes notes note_samples contrast critique memory",
+    "When it ends": "max_iterations patience max_lessons max_prompt_chars differing tolerance",
+    "Disagreements and lessons": "disagreement_threshold margin max_notes notes note_samples contrast critique memory",
     "Who takes which role": "roles note_taker note_taker_program deduplicator updater writer judge_model embedder",
     "Data and people's scores": "dataset field labels human_scale rated_by rating_levels rating_dimension limit split min_coverage",
-    "Models and budget": "api_base model_settings engine workers timeout retries max_concurrency max_calls max_tokens max_cost cache no_cache seed",
+    "Models and budget": "api_base model_settings engine workers timeout retries max_concurrency call_budget token_budget cost_budget store no_cache seed",
     "Output": "yes quiet as_json help",
 }
 """What else there is, by what it is about; ``--help`` has those headings under which a command has something."""
@@ -112,26 +110,17 @@ class GroupedCommand(click.Command):
                 formatter.write_dl([record for each in params if (record := each.get_help_record(ctx))])
 
 
-NEW_NAMES = {old: flag(new) for new, old in RENAMED.items()}
-"""New names of options; the old ones work for one version."""
+def refuse_old_names(command: click.Command, arguments: Sequence[str]) -> None:
+    """Refuse an option that is given by a name that it had once.
 
-
-class RenamedOption(click.Option):
-    """An option with a new name; ``--help`` shows that one alone."""
-
-    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """The names and the help text."""
-        record = super().get_help_record(ctx)
-        return None if record is None else (record[0].replace(f", {self.opts[1]}", ""), record[1])
-
-
-def tell_renamed(command: click.Command, arguments: Sequence[str]) -> None:
-    """Say what the new name of an option is that was given by its old one."""
-    for option in command.params:
-        if isinstance(option, RenamedOption):
-            new, old = option.opts
-            if any(each.partition("=")[0] == old for each in arguments):
-                logging.getLogger(__name__).warning("%s is now %s; the old name works in this version.", old, new)
+    Raises:
+        UsageError: Names the new one.
+    """
+    known = {form for option in command.params for form in option.opts}
+    given = {each.partition("=")[0] for each in arguments}
+    for old, new in RENAMED.items():
+        if flag(old) in given - known and flag(new) in known:
+            raise click.UsageError(f"{flag(old)} is now {flag(new)}.")
 
 
 def settings_options(
@@ -182,11 +171,11 @@ dry_run_option = click.option("--dry-run", is_flag=True, help="Say what it would
 
 def store_options(function: Function) -> Function:
     """``--store`` and ``--no-cache``."""
-    help_text = str(Where.model_fields["cache"].description)
+    help_text = str(Where.model_fields["store"].description)
     function = click.option("--no-cache", is_flag=True, default=None, help="Reuse no earlier answer and keep none.")(
         function
     )
-    return click.option("--store", "cache", metavar="FILE|ADDRESS", default=None, help=help_text)(function)
+    return click.option("--store", metavar="FILE|ADDRESS", default=None, help=help_text)(function)
 
 
 def buying_options(function: Function) -> Function:
@@ -229,7 +218,7 @@ def names_of(given: Any) -> list[str]:
 def settings(
     record: type[BaseModel], config: Path | None, given: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Merge the file and the command line into (settings of the record by their new names, other arguments).
+    """Merge the file and the command line into (settings of the record, other arguments).
 
     Args:
         record: Whose settings.
@@ -277,7 +266,7 @@ def settings(
     if given.get("output") is None:  # a project's file may name the verdicts that one command writes and another reads
         read.remove("verdicts")
     check_apart(rest.get("output"), {name: both.get(name) for name in read})
-    return by_new_names(merged), rest
+    return merged, rest
 
 
 def need(values: Mapping[str, Any], *names: str) -> None:
@@ -396,8 +385,6 @@ def _option(name: str, info: FieldInfo) -> Callable[[Function], Function]:
     if name in ALSO.values():
         other = next(flag(also) for also, ours in ALSO.items() if ours == name)
         return click.option(long, other, name, type=kind, default=None, help=help_text)
-    if name in NEW_NAMES:
-        return click.option(NEW_NAMES[name], long, name, cls=RenamedOption, type=kind, default=None, help=help_text)
     return click.option(long, name, type=kind, default=None, help=help_text)
 
 

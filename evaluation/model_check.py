@@ -110,7 +110,7 @@ def check_model(name: str, *, say: Callable[[str], None] | None = None, **option
             facts = gateway.facts(model)
         if facts is not None:
             try:
-                with settings.store() as store:
+                with settings.open_store() as store:
                     if store.learned(model.identity) is None:
                         store.learn(model.identity, facts)
             except AskanceError as error:

@@ -18,7 +18,7 @@ from ..prompts.labels import LabelWords
 class Where(BaseModel):
     """Where answers are kept. No result depends on it, so no record of the settings holds it."""
 
-    cache: Annotated[Place | None, FILE] = Field(
+    store: Annotated[Place | None, FILE] = Field(
         None,
         exclude=True,
         description="Where answers are kept: a file, or postgresql://NAME@HOST/DATABASE; default: ASKANCE_STORE, else "
@@ -29,15 +29,15 @@ class Where(BaseModel):
     )
 
     idle: ClassVar[tuple[Idle, ...]] = (
-        Idle(("cache",), where(no_cache=True), "no store is used where no answer is kept (no_cache)"),
+        Idle(("store",), where(no_cache=True), "no store is used where no answer is kept (no_cache)"),
     )
 
-    @field_validator("cache", mode="before")
+    @field_validator("store", mode="before")
     @classmethod
     def _place(cls, given: Any) -> Any:
         return place_of(given) if isinstance(given, (str, Path)) else given
 
-    def store(self, *, to_estimate: bool = False, beside: Path | None = None) -> SharedStore:
+    def open_store(self, *, to_estimate: bool = False, beside: Path | None = None) -> SharedStore:
         """The store, opened.
 
         Args:
@@ -48,15 +48,15 @@ class Where(BaseModel):
             InputError: The file is no store, or one of a newer askance; the address is none, or the database refuses.
             AskanceError: The disk is full, the folder cannot be written, or the database is not there.
         """
-        place = store_path(self.cache)
+        place = store_path(self.store)
         if to_estimate and not self.no_cache and isinstance(place, Path) and not place.exists():
             return VerdictStore(":memory:", beside, is_ours=True)
-        return open_store(self.cache, no_cache=self.no_cache, beside=beside)
+        return open_store(self.store, no_cache=self.no_cache, beside=beside)
 
     @property
     def shared(self) -> Place | None:
         """The store that all commands share; None where nothing is to be shared."""
-        return None if self.no_cache else store_path(self.cache)
+        return None if self.no_cache else store_path(self.store)
 
 
 class GatewayOptions(ModelOptions, Where):

@@ -241,6 +241,10 @@ class FailureSignal:
             seen.polarity(each.example, each.question).is_good(each.answer) for each in seen.counted
         )
 
+    def is_like(self, verdict: Verdict) -> bool:
+        """There is one judge alone."""
+        return True
+
     def reference(self, draft: Draft, example: str, question: str) -> float | None:
         """The good answer, always."""
         return 1.0

@@ -155,7 +155,7 @@ async def test_an_error_that_says_that_there_was_no_room_is_a_reply_that_was_cut
 async def test_a_cap_on_tokens_counts_the_room_before_the_call_and_what_was_thought_after_it() -> None:
     with StandInServer(Thinker(300)) as server:
         gateway, model = Gateway(), model_at(server.url)
-        gateway.budget.max_tokens = 1_000
+        gateway.budget.token_budget = 1_000
         with pytest.raises(BudgetExceededError):
             await asked(gateway, model, request())
         await model.close()
