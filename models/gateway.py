@@ -418,7 +418,7 @@ class Gateway:
 
         The answer holds what all of these calls took, so that it counts the same where it is taken from the store.
         """
-        lost, steps, room, thinks = Answer(""), _steps(model), self._room(model), False
+        lost, steps, room, thinks = Answer(""), _steps(model), self._room(model), self.thinks(model)
         try:
             while True:
                 try:
@@ -432,12 +432,12 @@ class Gateway:
                 if not steps or not needs_room(answer, request.parameters.max_tokens):
                     break
                 lost = whole
-                if thinks and room:
+                if answer.reasoning_tokens and room:
                     self._learn(model, Facts(room))
                 larger = [step for step in (self._room(model), *steps) if step > room]
                 if not larger:
                     raise self._out_of_room(role, model, lost, f"that is the last step of its room, {room:,}")
-                room = larger[0]
+                room, thinks = larger[0], True
             lost = Answer("")
         finally:
             if lost.prompt_tokens or lost.completion_tokens:
@@ -449,9 +449,10 @@ class Gateway:
         if notice and notice not in self._told and self.on_notice:
             self._told.add(notice)
             self.on_notice(notice)
-        if steps and not (thinks or room) and self.facts(model) is None:
-            self._learn(model, Facts(0))
-        elif steps and (thinks or room):
+        if steps and not thinks:
+            if self.facts(model) is None:
+                self._learn(model, Facts(0))
+        elif steps:
             self._learn(model, Facts(room or steps[0], 1, answer.reasoning_tokens))
             self._tell(model)
         return whole

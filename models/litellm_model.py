@@ -148,8 +148,8 @@ class LiteLLMModel:
         taken = {name: value for name, value in asked.items() if name == "messages" or name in self._supported}
         own: dict[str, Any] = {"timeout": self._timeout, "num_retries": 0, "caching": False, "drop_params": True}
         fields = dict(self._thinking.fields)
-        if fields:  # also to a deployment that LiteLLM does not know by its name: what it refuses is then said
-            own["allowed_openai_params"] = [each for each in fields if each != "extra_body"]
+        # also to a deployment that LiteLLM does not know by its name: what it refuses is then said
+        own["allowed_openai_params"] = [each for each in fields if each not in (*self._supported, "extra_body")]
         if "extra_body" in self._more:
             fields["extra_body"] = {**fields.get("extra_body", {}), **self._more["extra_body"]}
         return {"model": self._model, **taken, **self._more, **fields, **own}
