@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from pprint import pformat
 from typing import Any, Literal, get_args
 
-from ..agents.asking import EachAsking, each_format, opening, quote_format
+from ..agents.asking import ENGLISH, EachAsking, opening, quote_format
 from ..evaluation.judge_file import check_calibration, load_judge
 from ..evaluation.kept_judge import KeptJudge, judge_settings
 from ..models import thoughts
 from ..models.direct import default_base_url
 from ..models.embedded_models import EMBEDDED
+from ..models.replies import yes_no
 from ..models.thinking import ROOM, direct_forms
 from ..models.trained.scorer_file import is_scorer
 from ..prompts import messages
@@ -31,6 +33,9 @@ from . import exported_judge
 
 Tool = Literal["python", "promptfoo", "inspect", "deepeval", "mlflow", "openai-grader"]
 TOOLS: tuple[Tool, ...] = get_args(Tool)
+
+
+_SIDES = {"yes": True, "no": False}
 
 
 @dataclass(frozen=True)
@@ -65,10 +70,7 @@ def export_judge(judge: str | Path | KeptJudge, to: str) -> ExportedJudge:
         return _grader(kept, notices)
     if kept.threshold is None and to in THRESHOLDS:
         notices.append(f"This judge has no threshold from which an output passes; give it one: {THRESHOLDS[to]}.")
-    before, main = inspect.getsource(exported_judge).split("\n\nif __name__")
-    before = (
-        before.replace(_IMPORT, "") + "\n\n" + inspect.getsource(thoughts).partition("from typing import Any\n\n")[2]
-    )
+    before, main = _with_reading(inspect.getsource(exported_judge)).split("\n\nif __name__")
     written = f"JUDGE: dict[str, Any] = {pformat(_parts(kept), width=110, sort_dicts=False)}"
     adapter = (_of_values() if "judge_of_values" in ADAPTERS[to] else "") + ADAPTERS[to]
     text = before.replace("JUDGE: dict[str, Any] = {}", written) + adapter + "\n\nif __name__" + main
@@ -76,7 +78,18 @@ def export_judge(judge: str | Path | KeptJudge, to: str) -> ExportedJudge:
     return ExportedJudge(text, name, USES[to].format(name=name), tuple(notices))
 
 
-_IMPORT = "from ..models.thoughts import after_thinking, thinks_apart\n\n"
+def _with_reading(text: str) -> str:
+    """The file with the reading of replies in place of its import, so that a reply is read there as it is here."""
+    _, imports, begins = re.split(r"^from __future__.*\n|^(?=Value = )", inspect.getsource(yes_no), flags=re.MULTILINE)
+    return re.sub(
+        r"^from \.\.models\.replies\.yes_no import \([^)]*\)\n",
+        lambda _: imports.strip() + f"\n\n{begins}\n",
+        text.replace(_THOUGHTS, inspect.getsource(thoughts).partition("from typing import Any\n\n")[2] + "\n\n"),
+        flags=re.MULTILINE,
+    )
+
+
+_THOUGHTS = "from ..models.thoughts import after_thinking, thinks_apart\n\n"
 
 
 def _of_values() -> str:
@@ -121,8 +134,16 @@ def _model_name(kept: KeptJudge) -> str:
 
 def _asked(kept: KeptJudge) -> Iterator[tuple[Question, str]]:
     """Each question, and the words in which it is asked."""
-    asking = EachAsking(kept.prompt, kept.checklist.questions, False, False, 0.0, None)
+    asking = _asking(kept)
     return zip(kept.checklist.questions, asking._blocks, strict=True)
+
+
+def _asking(kept: KeptJudge) -> EachAsking:
+    return EachAsking(kept.prompt, kept.checklist.questions, False, False, 0.0, None, kept.checklist.answers)
+
+
+def _by_side(words: Mapping[str, bool]) -> dict[str, str]:
+    return {name: " ".join(each for each, yes in words.items() if yes is side) for name, side in _SIDES.items()}
 
 
 def _prompts(kept: KeptJudge) -> dict[Sees, Prompt]:
@@ -152,8 +173,10 @@ def _parts(kept: KeptJudge) -> dict[str, Any]:
     return {
         "model": _model_name(kept),
         "fields": fields,
-        "room": list((kept.named and kept.named.thinking_room) or ROOM),
+        "thinking_room": list((kept.named and kept.named.thinking_room) or ROOM),
         "prompts": {sees: prompt.text for sees, prompt in _prompts(kept).items()},
+        "form": _asking(kept).form,
+        "words": [_by_side(each) for each in _asking(kept).words],
         "quoting": opening(quoting(""), "")[:-1] if _quotes(kept) else [],
         "questions": [
             {
@@ -188,6 +211,7 @@ def _grader(kept: KeptJudge, notices: list[str]) -> ExportedJudge:
         raise InputError(
             "This judge has questions that are answered with a quote, and OpenAI's graders know only labels. Export it --to python instead."
         )
+    words = dict(zip(("yes", "no"), kept.checklist.answers or ENGLISH, strict=True))
     graders: dict[str, Any] = {}
     for number, (each, block) in enumerate(_asked(kept), 1):
         asked = _graded(prompts[each.sees], each.sees, block)
@@ -196,8 +220,8 @@ def _grader(kept: KeptJudge, notices: list[str]) -> ExportedJudge:
             "name": each.id,
             "model": _model_name(kept),
             "input": [{"role": role, "content": content} for role, content in asked],
-            "labels": ["yes", "no"],
-            "passing_labels": [each.good],
+            "labels": list(words.values()),
+            "passing_labels": [words[each.good]],
         }
     weights = {
         name: each.weight for name, each in zip(graders, kept.checklist.questions, strict=True) if each.weight > 0
@@ -230,8 +254,7 @@ def _graded(prompt: Prompt, sees: Sees, block: str) -> list[tuple[str, str]]:
     return [("system", fill(prompt.text, {})), ("user", f"{shown}\n{block}")]
 
 
-assert each_format(explained=False) == exported_judge._FORM, "an exported judge asks again in the same words"
-assert quote_format() == exported_judge._QUOTE_FORM, "and so does one for a quote"
+assert quote_format() == exported_judge._QUOTE_FORM, "an exported judge asks again in the same words"
 
 USES = {
     "python": "from judge import judge; judge(input=…, output=…). Or: python {name} data.jsonl",

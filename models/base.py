@@ -23,8 +23,8 @@ TokenProbabilities = tuple[str, tuple[tuple[str, float], ...]]
 """A generated token with the (token, log-probability) pairs that were likely in its place."""
 
 
-A_WORD = 8
-"""Tokens up to which an answer is a word, such as yes or no."""
+A_WORD = 16
+"""Tokens up to which an answer is a word, such as yes or no, with what may stand before it."""
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ..prompts.errors import InputError
-from .base import Answer, ModelError, Request, TokenProbabilities
+from .base import Answer, ModelError, Parameters, Request, TokenProbabilities
 from .prices import Price
 from .probabilities import worth_keeping
+from .replies.yes_no import ROOM
 from .thinking import ThinkingFields, is_out_of_room, tokens_of, tokens_thought
 from .thoughts import after_thinking, thinks_apart
 
@@ -37,6 +38,8 @@ _OPTIONAL = {
     "seed": ("seed",),
 }
 """Fields that an endpoint may refuse by name, each with those that make no sense without it."""
+_EXPLAINED = Parameters(200, top_logprobs=5)
+"""What is asked for where an answer has an explanation."""
 _REFUSAL = re.compile(
     r"support|unknown|unrecogni[sz]ed|unexpected|not (?:allowed|enabled)|permitted|extra|(?:un|not )available"
 )
@@ -210,7 +213,7 @@ class DirectModel:
             text = _text(message.get("content")) or str(message.get("refusal") or "")
             usage = data.get("usage") or {}
             sent, written = (tokens_of(usage.get(name)) for name in ("prompt_tokens", "completion_tokens"))
-            logprobs = read_logprobs(choice.get("logprobs")) if request.parameters.top_logprobs else None
+            logprobs = read_logprobs(choice.get("logprobs"), request.parameters)
             apart = thinks_apart(message)
             said, logprobs = after_thinking(text, logprobs, apart=apart, free=request.is_free)
             return Answer(
@@ -375,23 +378,37 @@ def check_address(url: str) -> str:
     return url
 
 
-def read_logprobs(data: Any) -> tuple[TokenProbabilities, ...] | None:
-    """Log-probabilities of a chat completion that are worth keeping, rounded to 4 decimals; None where there are none.
+def read_logprobs(data: Any, wanted: Parameters = _EXPLAINED) -> tuple[TokenProbabilities, ...] | None:
+    """Log-probabilities of a chat completion that are worth keeping, rounded to 4 decimals; None where there are none, or none are wanted.
 
     Those of the tokens that were said, without any alternative, are none: a yes by itself would have P(yes) = 1. They
     are cut down here, before the first verdict is read, so that a stored answer gives the same one.
     """
+    if not wanted.top_logprobs:
+        return None
+    short, asked = wanted.schema is None and wanted.max_tokens <= ROOM, _asked_words(wanted.schema)
     content = data.get("content") if isinstance(data, dict) else None
     if not content or not any(token.get("top_logprobs") for token in content):
         return None
-    return tuple((token["token"], _alternatives(token.get("top_logprobs") or [token])) for token in content)
+    return tuple(
+        (token["token"], _alternatives(token.get("top_logprobs") or [token], short=short, asked=asked))
+        for token in content
+    )
 
 
-def _alternatives(top: list[Any]) -> tuple[tuple[str, float], ...]:
+def _asked_words(schema: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """The words for yes and no that a schema allows, where they are not English, which is kept anyway."""
+    for field in (schema or {}).get("properties", {}).values():
+        words = field.get("enum") or field.get("properties", {}).get("answer", {}).get("enum") or ()
+        return tuple(each.lower() for each in words if isinstance(each, str) and each not in ("yes", "no"))
+    return ()
+
+
+def _alternatives(top: list[Any], *, short: bool, asked: Collection[str]) -> tuple[tuple[str, float], ...]:
     pairs = [(each["token"], each["logprob"]) for each in top if each["logprob"] is not None]
     if not all(logprob <= 0.01 for _, logprob in pairs):
         raise ValueError("a log-probability above 0, or none at all")
-    kept = worth_keeping(pairs)
+    kept = worth_keeping(pairs, short=short, asked=asked)
     return tuple([(token, round(logprob, 4)) for token, logprob in kept])
 
 

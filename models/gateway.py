@@ -141,6 +141,8 @@ class Gateway:
         self.max_concurrency = max_concurrency
         self.provenance: dict[str, Provenance] = {}
         """Where p_yes of each model comes from, by identity; settled once, by its first answer."""
+        self.need_room: set[str] = set()
+        """Models, by identity, whose answers begin with a mark, a blank or a label, so that one token is too little room."""
         self.on_wait: Callable[[str, float], None] | None = None
         """Called with a message and the seconds when a call has to wait for its next attempt."""
         self.on_notice: Callable[[str], None] | None = None
@@ -442,7 +444,8 @@ class Gateway:
         finally:
             if lost.prompt_tokens or lost.completion_tokens:
                 self.budget.paid(role, lost)
-        if answer.is_empty:
+        # a blank for the one token that was asked for is the beginning of an answer
+        if answer.is_empty and not (answer.text and answer.finish == "length" and request.parameters.max_tokens == 1):
             self.budget.paid(role, whole)
             raise _nothing_said(model, answer, request.parameters.temperature)
         notice = getattr(model, "notice", None)

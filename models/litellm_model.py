@@ -168,7 +168,7 @@ class LiteLLMModel:
             # LiteLLM raises a bare Exception where it cannot tell: the cost is then not known
             with suppress(Exception):
                 cost = float(self._litellm.completion_cost(completion_response=response))
-        logprobs = read_logprobs(raw) if request.parameters.top_logprobs else None
+        logprobs = read_logprobs(raw, request.parameters)
         text, apart = choice.message.content or "", thinks_apart(choice.message)
         said, logprobs = after_thinking(text, logprobs, apart=apart, free=request.is_free)
         return Answer(

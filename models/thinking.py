@@ -91,8 +91,9 @@ def needs_room(answer: Answer, cap: int) -> bool:
     """Whether a reply was cut off by what was thought: before the answer, or in it though it is shorter than its cap."""
     if answer.finish != "length":
         return False
-    thought = answer.reasoning_tokens
-    return answer.is_empty or (thought > 0 and answer.completion_tokens - thought < cap)
+    thought, is_blank = answer.reasoning_tokens, bool(answer.text) and cap == 1
+    # a blank for the one token that was asked for is the beginning of an answer
+    return (answer.is_empty and not is_blank) or (thought > 0 and answer.completion_tokens - thought < cap)
 
 
 def is_out_of_room(status: int | None, said: str) -> bool:

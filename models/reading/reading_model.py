@@ -203,7 +203,7 @@ class ReadingModel:
                 self._texts[each] = self._reader.text(each)
         top = [{"token": self._texts[each], "logprob": float(logprobs[each])} for each in likeliest]
         content = [{"token": top[0]["token"], "top_logprobs": top}]
-        kept = read_logprobs({"content": content}) if wanted.top_logprobs else None
+        kept = read_logprobs({"content": content}, wanted)
         return Answer(str(top[0]["token"]), kept, len(asked.tokens), 1, 0.0, finish="length")
 
 

@@ -365,5 +365,5 @@ def test_models_check_says_what_is_refused_and_fails_where_nobody_answers(comman
 
 def test_settings_of_the_command_line_leave_records_as_they_are() -> None:
     record = NamedModel(model="openai/a", thinking="low")
-    assert with_settings({"a": record}, ["a.thinking=off"]) == {"a": {"model": "openai/a", "thinking": False}}
+    assert with_settings({"a": record}, ["a.thinking=off"]) == {"a": {"model": "openai/a", "thinking": "off"}}
     assert record.thinking == "low"

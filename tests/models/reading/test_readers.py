@@ -18,7 +18,6 @@ import pytest
 from askance.commands.doctor import check_models
 from askance.models.base import Answer, ModelError, Parameters, Request, make_request
 from askance.models.files import sha256_of_file
-from askance.models.probabilities import p_yes_at
 from askance.models.reading import openvino_reader
 from askance.models.reading.onnx_reader import load_onnx_reader
 from askance.models.reading.openvino_reader import load_openvino_reader
@@ -33,6 +32,7 @@ from askance.models.reading.reading_model import (
     ReadingModel,
     blocks,
 )
+from askance.models.replies.yes_no import p_yes_at
 from askance.models.resolve import Models
 from askance.prompts.errors import AskanceError, InputError, MissingExtraError
 from askance.prompts.examples import Example
