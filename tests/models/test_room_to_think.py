@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import signal
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +20,7 @@ from askance.models.gateway import Gateway
 from askance.models.thinking import Facts
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import BudgetExceededError
+from askance.prompts.prompt import Prompt
 from askance.testing import StandInServer
 from tests.thinkers import Thinker
 
@@ -246,3 +251,124 @@ async def test_a_store_that_cannot_keep_what_was_learned_stops_nothing(tmp_path:
         (found,) = await asked(Gateway(store), model, request())
         await model.close()
     assert found.text == "Yes"
+
+
+# --- every role ----------------------------------------------------------------------------------------------------------
+
+RATED = [
+    {"id": str(number), "input": f"i{number}", "output": f"text {number}", "human": {"d": number % 5 + 1}}
+    for number in range(24)
+]
+
+
+def asked_with(bodies: list[Mapping[str, Any]], *, record: bool) -> list[int]:
+    """Tokens that were asked for, for free texts and words, or for records."""
+    return [body["max_tokens"] for body in bodies if ("response_format" in body) is record]
+
+
+def test_source_target_and_those_who_improve_the_prompt_think(tmp_path: Path) -> None:
+    with StandInServer(Thinker(700)) as source, StandInServer(Thinker(300)) as target:
+        models = {
+            "s": {"model": "openai/s", "api_base": source.url},
+            "t": {"model": "openai/t", "api_base": target.url},
+        }
+        found = askance.migrate(
+            RATED,
+            checklist=ONE,
+            source="s",
+            target="t",
+            source_prompt=Prompt("Judge strictly."),
+            prompt=Prompt("Judge."),
+            run=tmp_path / "run",
+            models=models,
+            store=tmp_path / "s.db",
+        )
+    assert found.record.coverage == 1
+    assert asked_with(source.bodies, record=False)[-1] > 2_000
+    assert asked_with(target.bodies, record=False)[-1] > 2_000
+
+
+def test_note_takers_and_updaters_that_think_are_asked_with_room(tmp_path: Path) -> None:
+    with StandInServer(Thinker(20)) as judges, StandInServer(Thinker(900)) as helps:
+        models = {"j": {"model": "openai/j", "api_base": judges.url}, "h": {"model": "openai/h", "api_base": helps.url}}
+        askance.align(
+            RATED,
+            checklist=ONE,
+            model="j",
+            prompt=Prompt("Judge."),
+            run=tmp_path / "run",
+            models=models,
+            store=tmp_path / "s.db",
+            update="edits",
+            note_taker="h",
+            updater="h",
+            deduplicator="h",
+        )
+    caps = asked_with(helps.bodies, record=True)
+    assert caps[0] < 500
+    assert all(cap > 2_000 for cap in caps[1:])
+    events = (tmp_path / "run" / "journal.jsonl").read_text(encoding="utf-8")
+    assert "cut off" not in events
+
+
+def test_a_generator_that_thinks_writes_whole_outputs(tmp_path: Path) -> None:
+    letters = Thinker(1_500, answer="Dear Sir, all is well. " * 20, where="template")
+    with StandInServer(letters) as writes, StandInServer(Thinker(20)) as judges:
+        models = {
+            "w": {"model": "openai/w", "api_base": writes.url},
+            "j": {"model": "openai/j", "api_base": judges.url},
+        }
+        found = askance.tune(
+            [{"id": str(number), "input": f"i{number}"} for number in range(12)],
+            generator="w",
+            prompt=Prompt("Write."),
+            checklist=ONE,
+            judge="j",
+            run=tmp_path / "run",
+            models=models,
+            store=tmp_path / "s.db",
+            max_iterations=1,
+        )
+    assert set(asked_with(writes.bodies, record=False)) == {1_024, 3_024}
+    assert asked_with(writes.bodies, record=False)[-1] == 3_024
+    assert found.record.coverage == 1
+    judged = "".join(body["messages"][-1]["content"] for body in judges.bodies)
+    assert "Dear Sir" in judged
+    assert "No No" not in judged
+
+
+# --- killed and gone on with -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kill_at", [1, 3, 12])
+def test_a_command_that_was_killed_goes_on_with_what_it_learned(tmp_path: Path, kill_at: int) -> None:
+    data = tmp_path / "data.jsonl"
+    data.write_text("".join(json.dumps(row) + "\n" for row in RATED), encoding="utf-8")
+    (tmp_path / "c.yaml").write_text("questions:\n- {id: q, text: 'Is it so?', dimension: d}\n", encoding="utf-8")
+    process: list[subprocess.Popen[bytes]] = []
+    thinker, arrived = Thinker(300), 0
+
+    def script(body: Mapping[str, Any]) -> Any:
+        nonlocal arrived
+        arrived += 1
+        if arrived == kill_at + 1 and process:
+            process.pop().send_signal(signal.SIGKILL)
+            return 500, "gone"
+        return thinker(body)
+
+    with StandInServer(script) as server:
+        command = [sys.executable, "-m", "askance", "evaluate", str(data), "--checklist", str(tmp_path / "c.yaml")]
+        command += ["--model", "openai/m", "--api-base", server.url, "--store", str(tmp_path / "s.db"), "--json"]
+        command += ["--max-concurrency", "1"]
+        process.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+        assert process[0].wait(60) == -signal.SIGKILL
+        before = [body["max_tokens"] for body in server.bodies]
+        server.settle()
+        done = subprocess.run(command, capture_output=True, check=True)
+        after = [body["max_tokens"] for body in server.bodies[len(before) :]]
+    assert json.loads(done.stdout)["coverage"]["share"] == 1
+    assert before[0] == 1
+    assert all(each > 2_000 for each in before[1:])
+    assert all(each > 2_000 for each in after[int(kill_at == 1) :])
+    answered = max(0, kill_at - 1)
+    assert len(after) == len(RATED) + 1 - answered + int(kill_at == 1)
