@@ -9,14 +9,17 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import count
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from ..prompts.errors import AskanceError, BudgetExceededError
 from ..prompts.words import sentence
 from .base import A_WORD, Answer, EmptyAnswerError, LeftOutError, Model, ModelError, Request
-from .budget import Budget, count, highest_cost, reserved_tokens
+from .budget import Budget, highest_cost, reserved_tokens
+from .budget import count as counted
 from .thinking import ROOM, Facts, needs_room
+from .wire.limits import LONGEST_WAIT, PerMinute, per_minute
 
 if TYPE_CHECKING:
     from ..prompts.verdicts import Provenance
@@ -107,6 +110,9 @@ class _Line:
     """Whether it ever gave an answer."""
     heard: float = 0.0
     """When it last answered, or was first asked after a time without calls; of the monotonic clock."""
+    limited: float = 0.0
+    """When it last refused a call because of its limits: an endpoint that does is not down."""
+    per_minute: PerMinute | None = None
     failed_in_a_row: int = 0
     refused: set[str] = field(default_factory=set)
     """What requests on an example began with that were refused since the last answer."""
@@ -371,19 +377,24 @@ class Gateway:
             line.heard = monotonic()
         line.under_way += 1
         try:
-            for attempt in range(1, self._retry.attempts + 1):
+            failures = 0
+            for attempt in count(1):
                 try:
-                    async with line.slot:
-                        answer = await self._within_budget(role, model, request)
-                        if request.parameters.max_tokens > A_WORD and _may_be_thought(model, answer):
-                            answer = await self._asked_with_room(role, model, request, answer)
+                    answer = await self._in_turn(line, role, model, request)
                     line.answered, line.heard, line.failed_in_a_row = True, monotonic(), 0
                     line.refused.clear()
                     return answer
                 except ModelError as error:
-                    silent = monotonic() - line.heard
-                    too_long = attempt > 1 and silent > self._retry.patience and not isinstance(error, LeftOutError)
-                    if not error.retry or too_long or attempt == self._retry.attempts:
+                    if error.retry and error.status == 429:
+                        line.limited = monotonic()
+                        if (too_long_limited := self._end_of_patience(line, model, error)) is not None:
+                            ledger.failures += 1
+                            raise too_long_limited from None
+                    else:
+                        failures += 1
+                    silent = monotonic() - max(line.heard, line.limited)
+                    too_long = failures > 1 and silent > self._retry.patience and not isinstance(error, LeftOutError)
+                    if not error.retry or too_long or failures == self._retry.attempts:
                         ledger.failures += 1
                         if isinstance(error, EmptyAnswerError) and self._ahead[role]:
                             raise  # it has answered before, if in an earlier process
@@ -413,7 +424,39 @@ class Gateway:
         if line is None:
             line = self._lines[model.identity] = _Line(asyncio.Semaphore(self.concurrency(model)))
             line.in_batches = self.in_batches(model.identity) if self.in_batches else ()
+            line.per_minute = per_minute(model)
         return line
+
+    async def _in_turn(self, line: _Line, role: str, model: Model, request: Request) -> Answer:
+        """One call, when the model's limits and its slots let it through."""
+        tokens = reserved_tokens(replace(request, room=self._room(model)))
+        took = None if line.per_minute is None else await line.per_minute.turn(tokens)
+        async with line.slot:
+            answer = await self._within_budget(role, model, request)
+            if request.parameters.max_tokens > A_WORD and _may_be_thought(model, answer):
+                answer = await self._asked_with_room(role, model, request, answer)
+        if took is not None:
+            took(answer.prompt_tokens + answer.completion_tokens)
+        return answer
+
+    def _end_of_patience(self, line: _Line, model: Model, error: ModelError) -> ModelError | None:
+        """The error that ends a wait for an endpoint's limits; None where it is waited for.
+
+        That an endpoint asks to wait is no failed attempt. It is waited for as long as an endpoint that is silent, and for an
+        hour where it names a time, or has answered before.
+        """
+        named, waited = error.retry_after, monotonic() - line.heard
+        may_wait = named is not None or (line.answered and self._retry.attempts > 1)
+        if named is not None and named > LONGEST_WAIT:
+            why = f"asks to wait {named / 3600:.1f} hours because of its limits"
+        elif waited > (LONGEST_WAIT if may_wait else self._retry.patience):
+            if self._retry.attempts == 1:
+                return error
+            why = f"has refused every call because of its limits for {waited / 60:.0f} minutes"
+        else:
+            return None
+        text = f"{model.name} {why}, so the run stops here; what was bought before is kept. It said: {error}"
+        return ModelError(text, fatal=True, status=error.status)
 
     async def _within_budget(self, role: str, model: Model, request: Request) -> Answer:
         """One answer. Where the model thinks its tokens away, it is asked the same with more room, which is no failure.
@@ -543,7 +586,7 @@ class Gateway:
         if facts is None or model.identity in self._told or not self.on_notice:
             return
         self._told.add(model.identity)
-        takes = f"about {facts.average:,} tokens an answer (by {count(facts.answers, 'answer')} so far)"
+        takes = f"about {facts.average:,} tokens an answer (by {counted(facts.answers, 'answer')} so far)"
         self.on_notice(f"{model.name} thinks before it answers, {takes}; its calls get room for {facts.room:,} more.")
 
     def _out_of_room(self, role: str, model: Model, lost: Answer, why: str) -> EmptyAnswerError:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
+from urllib.request import getproxies
 
 from ..prompts.errors import InputError, import_optional
 from .base import Answer, ModelError, Request
@@ -16,14 +17,15 @@ from .direct import (
     chat_fields,
     no_money_left,
     read_logprobs,
-    read_retry_after,
-    refused_field,
+    text_of,
 )
 from .prices import Price
-from .thinking import ThinkingFields, is_out_of_room, tokens_of, tokens_thought
+from .thinking import ThinkingFields, tokens_of, tokens_thought
 from .thoughts import after_thinking, thinks_apart
+from .wire.limits import quota_used_up, wait_asked_for
+from .wire.networks import BUNDLES, certificate_problem
+from .wire.refusals import Learner, Refusal
 
-_SCHEMA_REFUSED = re.compile("response_format|json_schema|response_schema")
 _NO_KEY = re.compile(r"missing .{0,30}(?:api.?key|credentials)|(?:api.?key|credentials).{0,30} not (?:set|found)", re.I)
 
 
@@ -60,7 +62,7 @@ class LiteLLMModel:
         self._model = model or name
         self.identity = identity or f"litellm:{self._model}"
         self._more = dict(more or {})
-        self._thinking = thinking or ThinkingFields(name, "auto", ())
+        self._learner = Learner(thinking)
         self._timeout = timeout
         self._litellm = _litellm()
         try:
@@ -79,40 +81,35 @@ class LiteLLMModel:
             self._supported -= {"response_format"}
 
     async def answer(self, request: Request) -> Answer:
-        """Ask once; a provider that refuses the JSON schema or log-probabilities is asked without them from then on."""
-        without: frozenset[str] = frozenset()
-        while True:
-            form = self._thinking.place
-            sent = {name: value for name, value in self._arguments(request).items() if name not in without}
+        """Ask once; a refused optional field is left out from then on (:mod:`askance.models.wire.refusals`)."""
+
+        async def send(sent: dict[str, Any]) -> Answer | Refusal:
             try:
-                response = await self._litellm.acompletion(**sent)
+                response = await self._litellm.acompletion(**self._arguments(sent))
             except Exception as error:  # LiteLLM's errors share no base class; what is not one of them is raised again
                 if getattr(error, "status_code", None) is None:
                     raise
-                failure, refused = self._error(error), _refused_fields(error, sent)
-                if is_out_of_room(failure.status, failure.message):
-                    return Answer("", finish="length")
-                if not refused and self._thinking.is_refused(failure.status, failure.message, form):
-                    continue
-            else:
-                self._supported -= without
-                try:
-                    return self._read(response, request)
-                except (ValueError, KeyError, TypeError, AttributeError) as error:
-                    raise ModelError(f"{self.name}: the provider's reply cannot be read ({error}).") from None
-            if not refused:
-                raise failure  # here and not above, so that nothing hangs on to LiteLLM's own error, which may hold a key
-            without |= refused
+                return Refusal(int(error.status_code), _said(error, whole=True), self._error(error))  # type: ignore[attr-defined]
+            try:
+                return self._read(response, request)
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                raise ModelError(f"{self.name}: the provider's reply cannot be read ({error}).") from None
+
+        asked = chat_fields(request)
+        taken = {name: value for name, value in asked.items() if name == "messages" or name in self._supported}
+        return await self._learner.ask(taken, send)
 
     @property
     def notice(self) -> str | None:
         """What to tell where its provider does not take how it is to think."""
-        return self._thinking.notice
+        return self._learner.thinking.notice
 
     @property
     def left_out(self) -> list[str]:
         """Fields that its provider does not take, so that they are not sent."""
-        return sorted({"response_format", "temperature", "seed", "logprobs"} - self._supported)
+        return sorted(
+            {"response_format", "temperature", "seed", "logprobs"} - self._supported | self._learner.facts.without
+        )
 
     def highest_cost(self, request: Request) -> float:
         """US dollars that an answer may cost, from LiteLLM's prices; 0 where it has none for this model."""
@@ -127,7 +124,11 @@ class LiteLLMModel:
         return Price(float(prompt) / 1000, float(answer) / 1000)
 
     def _error(self, error: Any) -> ModelError:
-        status, said = int(error.status_code), _said(error)
+        status, said, whole = int(error.status_code), _said(error), _said(error, whole=True)
+        if used_up := quota_used_up(status, whole):
+            return ModelError(f"{self.name}: {used_up} It said: {said}", fatal=True, status=status)
+        if problem := certificate_problem(whole):
+            return ModelError(f"{self.name}: the provider's server: {problem} It said: {said}", fatal=True)
         if status in (401, 403) or _NO_KEY.search(said):
             text = f"{self.name}: the provider refused the key; check its environment variable ({said})."
             return ModelError(text, fatal=True, status=401)
@@ -135,24 +136,24 @@ class LiteLLMModel:
             return ModelError(f"{self.name}: {no_money_left(said)}", fatal=True, status=402)
         if status == 404:
             return ModelError(f"{self.name}: the provider does not know this model ({said}).", fatal=True, status=404)
-        headers = getattr(error, "litellm_response_headers", None) or {}
+        reply = getattr(error, "response", None)
+        headers = getattr(error, "litellm_response_headers", None) or getattr(reply, "headers", None) or {}
         return ModelError(
             f"{self.name}: {said}",
             retry=status in RETRY_STATUSES,
-            retry_after=read_retry_after(headers.get("retry-after")),
+            retry_after=wait_asked_for(headers, whole),
             status=status,
         )
 
-    def _arguments(self, request: Request) -> dict[str, Any]:
-        asked = chat_fields(request)
-        taken = {name: value for name, value in asked.items() if name == "messages" or name in self._supported}
-        own: dict[str, Any] = {"timeout": self._timeout, "num_retries": 0, "caching": False, "drop_params": True}
-        fields = dict(self._thinking.fields)
+    def _arguments(self, sent: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments of LiteLLM for the fields of a request."""
+        own = {"timeout": self._timeout, "num_retries": 0, "caching": False, "drop_params": True}
+        thinking = self._learner.thinking.fields
         # also to a deployment that LiteLLM does not know by its name: what it refuses is then said
-        own["allowed_openai_params"] = [each for each in fields if each not in (*self._supported, "extra_body")]
-        if "extra_body" in self._more:
-            fields["extra_body"] = {**fields.get("extra_body", {}), **self._more["extra_body"]}
-        return {"model": self._model, **taken, **self._more, **fields, **own}
+        passed = [name for name in thinking if name not in (*self._supported, "extra_body")]
+        body = {**self._more.get("extra_body", {}), **sent.get("extra_body", {})}
+        more = {**self._more, **sent} | ({"extra_body": body} if body else {})
+        return {"model": self._model, **more, **own, "allowed_openai_params": passed}
 
     def _read(self, response: Any, request: Request) -> Answer:
         if not response.choices:
@@ -169,7 +170,7 @@ class LiteLLMModel:
             with suppress(Exception):
                 cost = float(self._litellm.completion_cost(completion_response=response))
         logprobs = read_logprobs(raw, request.parameters)
-        text, apart = choice.message.content or "", thinks_apart(choice.message)
+        text, apart = text_of(choice.message.content), thinks_apart(choice.message)
         said, logprobs = after_thinking(text, logprobs, apart=apart, free=request.is_free)
         return Answer(
             said,
@@ -184,6 +185,7 @@ class LiteLLMModel:
 
 def _litellm() -> Any:
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    _name_the_network()
     litellm = import_optional("litellm", "providers", "litellm")
     litellm.telemetry = False
     litellm.suppress_debug_info = True
@@ -191,21 +193,24 @@ def _litellm() -> Any:
     return litellm
 
 
-def _refused_fields(error: Any, sent: Collection[str]) -> frozenset[str]:
-    """What was sent and is not taken, where the provider says so."""
-    status, said = int(error.status_code), _said(error)
-    if "response_format" in sent and status in (400, 422) and _SCHEMA_REFUSED.search(said):
-        return frozenset({"response_format"})
-    fields = ("logprobs", "top_logprobs")
-    asked = [name for name in fields if name in sent]
-    return frozenset(fields if refused_field(status, said.encode(), asked) else ())
+def _name_the_network() -> None:
+    """Name certificates and what needs no proxy under the variables that LiteLLM reads."""
+    bundle = next((os.environ[name] for name in BUNDLES if os.environ.get(name)), None)
+    if bundle:
+        os.environ.setdefault("SSL_CERT_FILE", bundle)
+    proxies = getproxies()
+    if {"http", "https", "all"} & set(proxies) and proxies.get("no") != "*":
+        named = [each for each in proxies.get("no", "").split(",") if each.strip()]
+        here = [each for each in ("localhost", "127.0.0.1", "::1") if each not in named]
+        os.environ["no_proxy"] = os.environ["NO_PROXY"] = ",".join([*named, *here])
 
 
-def _said(error: BaseException) -> str:
-    """What went wrong, in one line, as Google writes many, and without the keys that some providers put into it."""
+def _said(error: BaseException, *, whole: bool = False) -> str:
+    """What went wrong, in one line, as Google writes many, and without the keys that some providers put into it; its
+    beginning, or the ``whole`` of it."""
     text = str(getattr(error, "message", error))
     for name, value in os.environ.items():
         if len(value) > 7 and re.search("KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS", name.upper()):
             text = text.replace(value, "[key]")
     text = re.sub(r"([?&][\w-]*key=)[^&\s'\"]+", r"\1[key]", text, flags=re.IGNORECASE)
-    return " ".join(text.split())[:300] or type(error).__name__
+    return " ".join(text.split())[: None if whole else 300] or type(error).__name__

@@ -24,16 +24,17 @@ MOST_TOKENS = 10**9
 """More than any call takes; a number from there on is none of tokens."""
 
 _OUT_OF_ROOM = re.compile(
-    r"could not finish the message because max_tokens|max_tokens\W{1,3}must be greater than|"
-    r"max_(?:output_|completion_)?tokens.{0,60}(?:below minimum|minimum value|>= ?\d|at least \d)",
-    re.IGNORECASE | re.DOTALL,
+    r"max_tokens or model output limit was reached|max_tokens\W{1,3}must be greater than\W{1,3}thinking", re.IGNORECASE
 )
-"""Errors by which OpenAI, Anthropic and the Responses API say that a call leaves no room for an answer."""
+"""Status 400 of OpenAI and Anthropic where a call left no room for an answer: no refusal, but an answer that was cut off."""
 
 
 def tokens_of(said: Any) -> int:
     """How many tokens an endpoint says it took; 0 where that is no number of them."""
-    tokens = int(said or 0)
+    try:
+        tokens = int(float(said or 0))
+    except (ValueError, TypeError, OverflowError):
+        return 0
     return tokens if 0 <= tokens < MOST_TOKENS else 0
 
 
@@ -144,8 +145,8 @@ class ThinkingFields:
         how = "without such a setting" if effort is None else "to think as little as it can"
         return f"{self._name}: its endpoint does not take that thinking is off, so it is asked {how}."
 
-    def is_refused(self, status: int | None, said: str, place: int) -> bool:
-        """Whether an error refuses the form with this number; the next one is then sent.
+    def is_refused(self, status: int, said: str, shown: str, place: int) -> bool:
+        """Whether an error refuses the form with this number; the next one is then sent. ``shown`` is what of it may be shown.
 
         Raises:
             InputError: No form of what was asked for is taken.
@@ -157,7 +158,7 @@ class ThinkingFields:
             return False
         if place + 1 == len(self._forms):
             raise InputError(
-                f"{self._name}: thinking {self._thinking} is refused by its endpoint ({' '.join(said.split())[:300]}). Give another "
+                f"{self._name}: thinking {self._thinking} is refused by its endpoint ({' '.join(shown.split())}). Give another "
                 "effort, or leave the setting out."
             )
         self.place = max(self.place, place + 1)

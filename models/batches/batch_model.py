@@ -257,7 +257,7 @@ class BatchModel(DirectModel):
             yield part, file
 
     def _line(self, waiting: AwaitedRequest) -> bytes:
-        body = self._body(waiting.request, self._unsupported, self._alternatives)
+        body = {**self._learner.facts.fit(self._body(waiting.request)), **self._learner.thinking.fields}
         line = {"custom_id": waiting.key, "method": "POST", "url": ASKED, "body": body}
         return json.dumps(line).encode() + b"\n"
 

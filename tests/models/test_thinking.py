@@ -225,9 +225,9 @@ def test_each_provider_is_told_in_its_own_way() -> None:
 
 def test_an_error_about_something_else_is_no_refusal_of_thinking() -> None:
     fields = ThinkingFields("m", "low", [{"reasoning_effort": "low"}])
-    assert not fields.is_refused(400, "`temperature` may only be set to 1 when thinking is enabled.", 0)
-    assert not fields.is_refused(429, "Too many requests: your budget of reasoning tokens a minute", 0)
-    assert not fields.is_refused(400, "The messages are empty.", 0)
+    assert not fields.is_refused(400, "`temperature` may only be set to 1 when thinking is enabled.", "", 0)
+    assert not fields.is_refused(429, "Too many requests: your budget of reasoning tokens a minute", "", 0)
+    assert not fields.is_refused(400, "The messages are empty.", "", 0)
 
 
 @pytest.mark.parametrize(
