@@ -15,12 +15,14 @@ _HOMES = {
     "Evaluation": ".evaluation.evaluation",
     "Example": ".prompts.examples",
     "KeptJudge": ".evaluation.kept_judge",
+    "NamedModel": ".models.named",
     "Prompt": ".prompts.prompt",
     "Question": ".prompts.checklist",
     "RunResult": ".optimizer.run_result",
     "Verdict": ".prompts.verdicts",
     "diagnose": ".evaluation.diagnose",
     "align": ".runs",
+    "check_model": ".evaluation.model_check",
     "compare": ".evaluation.compare.compare",
     "evaluate": ".evaluation.evaluate",
     "export_judge": ".bridges.exports",
@@ -57,9 +59,11 @@ if TYPE_CHECKING:
     from .evaluation.evaluation import Evaluation
     from .evaluation.judge_file import load_judge
     from .evaluation.kept_judge import KeptJudge
+    from .evaluation.model_check import check_model
     from .evaluation.write_questions import write_questions
     from .labelling.label import label
     from .memory.memory_directory import load_memory
+    from .models.named import NamedModel
     from .optimizer.modes.checker import Check
     from .optimizer.run_result import RunResult
     from .optimizer.selection.select import select

@@ -111,7 +111,7 @@ class Evaluator:
         provenance = assumed if asked == "auto" else asked
         asks = self._all_asks(self._asking(provenance), examples, self.judging.draws(provenance))
         verdicts = len(examples) * len(self.checklist.questions) * self.judging.repeat
-        return estimate_asks(asks, verdicts, self.gateway.store, getattr(self.model, "price", None))
+        return estimate_asks(asks, verdicts, self.model, self.gateway)
 
     async def settle(self, examples: Sequence[Example]) -> Provenance:
         """Where p_yes comes from; settled by the first answers of this model, with whether it thinks, and never changed after."""
@@ -150,14 +150,14 @@ class Evaluator:
             return None
         known, gathers = gateway.thinks(self.model), getattr(self.model, "gathers", 0)
         answer: Answer | None = None
-        asking = self._asking_as("logprob" if judging.p_yes == "auto" else judging.p_yes, thinks=False)
+        asking = self._plain("logprob" if judging.p_yes == "auto" else judging.p_yes)
         probe = next(self._all_asks(asking, examples, 1))
         tried = await gateway.has(probe.key)
         if judging.p_yes == "auto" and (tried or not known):
             answer = await self._first_answer(asking, examples)
         elif tried or not (known or gathers):  # no batch is waited for to find this out alone
             with suppress(ModelError):  # it is asked again, and told, with the others
-                answer = await gateway.probe(self.role, self.model, probe.request())
+                answer = await self._first_answer(asking, examples[:1])
         gateway.thinkers[identity] = known if answer is None else answer.reasoning_tokens > 0
         return answer
 
@@ -198,6 +198,13 @@ class Evaluator:
                 answer = await self.gateway.probe(self.role, self.model, probe.request())
                 if answer.logprobs and asking.wants_room(probe, answer):
                     self.gateway.need_room.add(self.model.identity)
+                    return answer
+                try:
+                    (asking if answer.logprobs or not probe.parameters.top_logprobs else self._plain("hard")).read(
+                        probe, answer
+                    )
+                except ValueError:  # it may be the beginning of a thought
+                    return await self.gateway.with_room(self.role, self.model, probe.request(), answer)
                 return answer
             except ModelError as error:
                 if error.fatal or place == len(examples):
@@ -211,6 +218,10 @@ class Evaluator:
 
     def _asking(self, provenance: Provenance) -> Asking:
         return self._asking_as(provenance, thinks=self._is_thinking)
+
+    def _plain(self, provenance: Provenance) -> Asking:
+        """The way to ask a model that does not think."""
+        return self._asking_as(provenance, thinks=False) if self.states else self._asking(provenance)
 
     def _asking_as(self, provenance: Provenance, *, thinks: bool) -> Asking:
         judging = self.judging

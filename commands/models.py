@@ -7,9 +7,12 @@ from pathlib import Path
 
 import click
 
+from ..evaluation.model_check import check_model
+from ..evaluation.options import GatewayOptions
 from ..models.download import pull, pulled
 from ..models.embedded_models import MODELS, HubFile, RegisteredModel, resolve
 from ..prompts.errors import InputError
+from .options import config_option, load_dotenv, model_setting_option, settings
 from .output import echo_json, print_rows
 from .terminal import echo
 
@@ -80,6 +83,30 @@ def pull_command(name: str) -> None:
     if not isinstance(model, RegisteredModel):
         raise InputError(f"{name} is a file already; use it as local/{name}.")
     echo(str(fetch(model)))
+
+
+@command.command(name="check")
+@click.argument("name")
+@click.option("--api-base", default=None, help="Address of an OpenAI-compatible server, for openai/NAME.")
+@click.option("--store", default=None, metavar="FILE|ADDRESS", help="Where what is learned of it is kept.")
+@model_setting_option
+@config_option
+@click.option("--json", "as_json", is_flag=True, help="Machine-readable result on standard output.")
+def check_command(name: str, config: Path | None, as_json: bool, **given: object) -> None:
+    """Ask the model NAME a handful of questions and say what it can do: schema, log-probabilities, thinking, time, price.
+
+    NAME is provider/model, or a name under models: of the --config file. Exit code 1: it cannot be reached or does not answer.
+    """
+    load_dotenv()
+    options, _ = settings(GatewayOptions, config, given)
+    found = check_model(name, say=lambda text: echo(text, err=True), **options)
+    if as_json:
+        echo_json(found.to_dict())
+        return
+    width = max(len(what) for what, _ in found.rows)
+    echo(f"{name}, in {found.calls} calls")
+    for what, said in found.rows:
+        echo(f"  {what:<{width}}  {said}")
 
 
 def _row(model: RegisteredModel) -> dict[str, object]:

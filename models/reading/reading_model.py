@@ -104,6 +104,8 @@ class ReadingModel:
 
     repeats_itself = True
     price = FREE
+    thinking_room = ()
+    """It reads one token, so that there is no room to think."""
 
     def __init__(
         self,
