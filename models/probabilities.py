@@ -49,10 +49,12 @@ def worth_keeping(
             are always kept.
         asked: Words for yes and no that are in the request; what begins one of them is kept as well.
     """
-    spelt = [
-        _ANSWERS[token] or (bool(BARE[token]) and any(word.startswith(BARE[token]) for word in asked))
-        for token, _ in alternatives
-    ]
+    spelt = [_ANSWERS[token] for token, _ in alternatives]
+    if asked:
+        begins = [
+            bool(BARE[token]) and any(word.startswith(BARE[token]) for word in asked) for token, _ in alternatives
+        ]
+        spelt = [known or begun for known, begun in zip(spelt, begins, strict=True)]
     if not any(spelt):
         return alternatives[:_LIKELIEST] if short else ()
     return [pair for place, pair in enumerate(alternatives) if spelt[place] or place < _LIKELIEST]

@@ -154,7 +154,7 @@ def answer_words(texts: tuple[str, ...], given: tuple[str, str] | None = None) -
     theirs = [item for code in codes for item in _of_language(code).items()]
     wrong = {word for word, side in theirs if (word, not side) in theirs}
     # English is asked for wherever no words are given, so it is read in every language
-    known = {word: side for word, side in theirs if word not in wrong} | ENGLISH
+    known = {word: side for word, side in theirs if word not in wrong} | ENGLISH if theirs else ENGLISH
     plain = {word: side for word, side in ENGLISH.items() if word != "no" or not _OTHER_NO.intersection(codes)}
     return AnswerWords(ENGLISH, known, {word: side for word, side in _OTHERS.items() if word not in wrong}, plain)
 

@@ -31,7 +31,7 @@ _OPENING = frozenset("\"'“‘«")
 _BEGUN = frozenset({"y", "ye"})
 """How a yes of several tokens begins: there are vocabularies with NO and without YES."""
 _SPECIAL = re.compile(
-    r"<[|｜][^<>]{1,40}[|｜]>|</?s>|<0x[0-9a-f]{2}>|<(?:bos|eos|pad|unk|eot|(?:start|end)_of_(?:turn|text|sentence))>|"
+    r"<[|｜][^<>]{1,40}[|｜]>|</?s>|<0x[0-9a-f]{2}>|<(?:bos|eos|eod|eot|pad|unk|(?:start|end)_of_\w+)>|"
     r"\[/?(?:INST|BOS|EOS)\]",
     re.IGNORECASE,
 )
@@ -57,17 +57,19 @@ _LABELS = (
         "תשובה",
     ),
 )
-_MARK = f"[\\s{re.escape(_STRIP)}]"
+_MARK = r"[\W_]"
 _BEFORE = re.compile(
-    rf"(?:```\w*|\\\w+(?={{)|{_MARK}|(?:(?:the|my|your|final|overall|short)\s+)*(?:{'|'.join(_LABELS)})(?:\s+is)?(?={_MARK}*?[:：=>\n—–-]))*",
+    rf"(?:```\w*|\\\w+(?={{)|{_MARK}|(?:(?:the|my|your|final|overall|short)\s+)*(?:{'|'.join(_LABELS)})(?:\s+is)?(?={_MARK}*?[:：=>\]\n—–-]))*",
     re.IGNORECASE,
 )
 """What may stand before the answer: marks, blanks, and a label such as "Answer:", "**Verdict** -", "<answer>" or '{"answer":'."""
 _ENDS = re.escape(_STRIP.replace("-", "") + "/|،۔।؟") + r"\s"
 _WORD = re.compile(f"[^{_ENDS}]+")
-_STUCK = re.compile(r"[\"'`*_)\]}”’»]*[/|\w]|[\"'`*_)\]}”’»]+\w")
+_SIGNS = re.compile(r"[^\w\u0300-\u0eff]+$")
+"""Hyphens and pictures at the end of a word; the range has the vowel signs of India's scripts, which are no letters to Python."""
+_STUCK = re.compile(r"[\"'`*_)\]}”’»]*(?:/(?!>)|[|\w])|[\"'`*_)\]}”’»]+\w")
 """What goes on from a word: "yes/no", "no_answer"."""
-_ALONE = re.compile(r"[\"'`*_)\]}”’»」』 \t]*(?:$|[.,;:!。，、！；：…—–\n،۔।<-])")
+_ALONE = re.compile(r"[^\w\n?？؟]*?(?:$|[.,;:!。，、！；：…—–\n،۔।<-])")
 """What follows a word that is a sentence, or a clause, by itself."""
 _GOES_ON = re.compile(
     r"[ \t]+(?!(?:it|its|the|this|that|these|those|there|they|he|she|we|you|i|because|since|as|but|not)\b)[^\W\d_]",
@@ -205,7 +207,7 @@ def p_yes_where(token: str, alternatives: Alternatives, said: bool, words: Mappi
         words: The words for yes and no. One of several tokens counts by its first, where that begins words of one side alone.
     """
     if words is ENGLISH and BARE[token] in ENGLISH:
-        return p_yes_at(alternatives)
+        return p_yes_of(*yes_no_mass(alternatives), alternatives)
     of = {BARE[each]: _side(BARE[each], words) for each, _ in alternatives} | {BARE[token]: said}
     yes, no = (sum(exp(logprob) for each, logprob in alternatives if of[BARE[each]] is side) for side in (True, False))
     left = [each for each in alternatives if "yes" in words and of[BARE[each[0]]] is None]
@@ -272,7 +274,8 @@ def _said(text: str, words: AnswerWords, ended: bool) -> tuple[int, str, bool] |
     match = _WORD.match(text, begins)
     if match is None:
         return None
-    word, after = match[0].rstrip("-").lower(), text[begins + len(match[0].rstrip("-")) :]
+    word = _SIGNS.sub("", match[0])
+    word, after = word.lower(), text[begins + len(word) :]
     said = words.known.get(word, words.others.get(word))
     if said is None or _STUCK.match(after):
         return None
