@@ -16,6 +16,7 @@ import json
 import math
 import os
 import re
+import ssl
 import sys
 import time
 import urllib.error
@@ -34,27 +35,14 @@ from ..models.replies.yes_no import (
     stands_in,
     wants_room,
 )
+from ..models.wire.facts import Facts
 
 JUDGE: dict[str, Any] = {}
 
 _BRACES = re.compile(r"\{\{([A-Za-z_]\w*)\}\}|\{([A-Za-z_]\w*)\}")
 _ABSTAINS = {"n/a", "na", "unknown", "unclear", "undetermined", "neither", "cannot", "unsure"}
 _QUOTE_FORM = "Copy from the text the few words that make the answer yes. If there are none, write: none."
-_OPTIONAL = {
-    "top_logprobs": ("top_logprobs", "logprobs"),
-    "logprobs": ("logprobs", "top_logprobs"),
-    "max_tokens": ("max_tokens",),
-    "temperature": ("temperature",),
-    "seed": ("seed",),
-}
-_REFUSAL = re.compile(
-    r"support|unknown|unrecogni[sz]ed|unexpected|not (?:allowed|enabled)|permitted|extra|(?:un|not )available"
-)
-_MOST = re.compile(
-    r"(?:less than or equal to|at most|up to|between \d+ and|\[\d+,|max(?:imum)?(?: allowed| value)?(?: is| of)?|<=)\W{0,4}(\d+)"
-)
-_refused: set[str] = set()
-_most: list[int] = []  # alternatives to a token that the server gives
+_facts = [Facts()]  # of the server
 _FEW = {"logprob": 1, "sampled": 8, "hard": 8}
 _room: list[int] = []  # tokens that are asked for, where answers begin with something else
 _source: list[str] = []
@@ -321,48 +309,54 @@ def _alternatives(token: dict[str, Any]) -> list[tuple[str, float]]:
 
 
 def _post(body: dict[str, Any]) -> dict[str, Any]:
-    """The server's reply; a field that it refuses by name is left out from then on, once the request is taken without it."""
+    """The server's reply; what it refuses is left out from then on, once the request is taken without it."""
     base = os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"
     headers = {"Content-Type": "application/json"}
     if os.environ.get("OPENAI_API_KEY"):
         headers["Authorization"] = f"Bearer {os.environ['OPENAI_API_KEY']}"
-    attempt, problem, without, fewest = 0, "", {*_refused}, [*_most]
+    attempt, problem, facts = 0, "", _facts[0]
     while attempt < 6:
-        sent = {name: value for name, value in body.items() if name not in without}
-        if "max_tokens" in without:
-            sent["max_completion_tokens"] = body["max_tokens"]
-        if "top_logprobs" in sent:
-            sent["top_logprobs"] = min([sent["top_logprobs"], *fewest])
+        sent = facts.fit(body)
         asked = urllib.request.Request(f"{base.rstrip('/')}/chat/completions", json.dumps(sent).encode(), headers)
         wait = min(60.0, 0.5 * 2.0**attempt)
         try:
-            with urllib.request.urlopen(asked, timeout=120) as reply:
+            with _opener(base).open(asked, timeout=120) as reply:
                 found: dict[str, Any] = json.loads(reply.read())
                 if found.get("choices"):
-                    _refused.update(without)
-                    _most[:] = fewest
+                    _facts[0] = _facts[0].and_also(facts)
                     return found
                 problem = "a reply without an answer"
         except urllib.error.HTTPError as error:
-            said = error.read().decode("utf-8", "replace")[:300]
-            most = _MOST.search(said.lower()) if error.code in (400, 422) and "logprobs" in said.lower() else None
-            if most and 0 < int(most[1]) < sent.get("top_logprobs", 0):
-                fewest.append(int(most[1]))
-                continue
-            refused = next((name for name in _OPTIONAL if name in sent and re.search(rf"\b{name}\b", said)), None)
-            if error.code in (400, 403, 422) and refused is not None and _REFUSAL.search(said.lower()):
-                without.update(_OPTIONAL[refused])
+            said = error.read().decode("utf-8", "replace")
+            learned = facts.learn(error.code, said, sent)
+            if learned is not None:
+                facts = learned
                 continue
             if error.code not in (408, 409, 425, 429, 500, 502, 503, 504, *range(520, 526), 529):
-                raise JudgeError(f"The server refused (HTTP {error.code}): {said}") from None
+                raise JudgeError(f"The server refused (HTTP {error.code}): {said[:300]}") from None
             problem, asks = f"HTTP {error.code}", error.headers.get("Retry-After") or ""
             wait = min(60.0, float(asks)) if asks.isdigit() else wait
         except (OSError, http.client.HTTPException, ValueError, AttributeError, RecursionError) as error:
             problem = str(error)
+            if "CERTIFICATE_VERIFY_FAILED" in problem:
+                raise JudgeError(f"The server's certificate cannot be verified; set SSL_CERT_FILE. {problem}") from None
         attempt += 1
         if attempt < 6:
             time.sleep(wait)
     raise JudgeError(f"No answer from {base.rpartition('@')[2]} after 6 attempts; the last one: {problem}")
+
+
+def _opener(base: str) -> urllib.request.OpenerDirector:
+    """By the environment's proxy, but for this machine itself, and its file of certificates."""
+    proxies = urllib.request.getproxies()
+    every = {kind: proxies.get(kind) or proxies.get("all") for kind in ("http", "https")}
+    here = re.match(r"https?://(?:localhost|127\.|\[::1\])", base)
+    through = {} if here else {kind: proxy for kind, proxy in every.items() if proxy}
+    bundle = next(filter(None, map(os.environ.get, ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"))), None)
+    context = ssl.create_default_context(cafile=bundle)
+    return urllib.request.build_opener(
+        urllib.request.ProxyHandler(through), urllib.request.HTTPSHandler(context=context)
+    )
 
 
 def main(arguments: list[str]) -> int:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from pprint import pformat
+from types import ModuleType
 from typing import Any, Literal, get_args
 
 from ..agents.asking import ENGLISH, EachAsking, opening, quote_format
@@ -21,6 +22,7 @@ from ..evaluation.kept_judge import KeptJudge, judge_settings
 from ..models.embedded_models import EMBEDDED
 from ..models.replies import yes_no
 from ..models.trained.scorer_file import is_scorer
+from ..models.wire import facts
 from ..prompts import messages
 from ..prompts.checklist import Question, Sees
 from ..prompts.errors import InputError, did_you_mean
@@ -67,7 +69,10 @@ def export_judge(judge: str | Path | KeptJudge, to: str) -> ExportedJudge:
         return _grader(kept, notices)
     if kept.threshold is None and to in THRESHOLDS:
         notices.append(f"This judge has no threshold from which an output passes; give it one: {THRESHOLDS[to]}.")
-    before, main = _with_reading(inspect.getsource(exported_judge)).split("\n\nif __name__")
+    source = inspect.getsource(exported_judge)
+    for module in (yes_no, facts):
+        source = _inlined(source, module)
+    before, main = source.split("\n\nif __name__")
     written = f"JUDGE: dict[str, Any] = {pformat(_parts(kept), width=110, sort_dicts=False)}"
     adapter = (_of_values() if "judge_of_values" in ADAPTERS[to] else "") + ADAPTERS[to]
     text = before.replace("JUDGE: dict[str, Any] = {}", written) + adapter + "\n\nif __name__" + main
@@ -75,15 +80,12 @@ def export_judge(judge: str | Path | KeptJudge, to: str) -> ExportedJudge:
     return ExportedJudge(text, name, USES[to].format(name=name), tuple(notices))
 
 
-def _with_reading(text: str) -> str:
-    """The file with the reading of replies in place of its import, so that a reply is read there as it is here."""
-    _, imports, begins = re.split(r"^from __future__.*\n|^(?=Value = )", inspect.getsource(yes_no), flags=re.MULTILINE)
-    return re.sub(
-        r"^from \.\.models\.replies\.yes_no import \([^)]*\)\n",
-        lambda _: imports.strip() + f"\n\n{begins}\n",
-        text,
-        flags=re.MULTILINE,
-    )
+def _inlined(text: str, module: ModuleType) -> str:
+    """The file with a module in place of its import, so that what askance does is done there by the same lines."""
+    name = module.__name__.partition(".models.")[2]
+    source = inspect.getsource(module).partition("from __future__ import annotations\n")[2].strip()
+    imported = rf"^from \.\.models\.{re.escape(name)} import (?:\([^)]*\)|.*)\n"
+    return re.sub(imported, lambda _: f"{source}\n\n", text, flags=re.MULTILINE)
 
 
 def _of_values() -> str:

@@ -28,6 +28,7 @@ from ..models.event_loops import run_sync
 from ..models.files import cache_directory, known_identity
 from ..models.resolve import Models
 from ..models.settings import MODEL, load_config
+from ..models.wire.networks import certificate_problem, proxy_for, tls_context
 from ..prompts.errors import AskanceError, did_you_mean
 from .options import load_dotenv, names_of, naming
 from .output import echo_json
@@ -230,12 +231,18 @@ async def _server(base: str, wanted: Sequence[str]) -> list[Checked]:
     url = f"{base.rstrip('/')}/models"
     try:
         async with (
-            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=SECONDS), headers=headers) as session,
-            session.get(url, allow_redirects=False) as reply,
+            aiohttp.ClientSession(
+                timeout=aiohttp.ClientTimeout(total=SECONDS),
+                headers=headers,
+                connector=aiohttp.TCPConnector(ssl=tls_context()),
+            ) as session,
+            session.get(url, allow_redirects=False, proxy=proxy_for(url)) as reply,
         ):
             status = reply.status
             listed = _listed(await reply.json(content_type=None)) if status == 200 else []
     except (TimeoutError, aiohttp.ClientError, ValueError) as error:
+        if problem := certificate_problem(str(error)):
+            return [Checked("models", shown, "broken", problem.partition(". ")[0], "set SSL_CERT_FILE")]
         said = f"does not answer ({type(error).__name__})"
         return [Checked("models", shown, "broken", said, "start it, or correct --api-base or OPENAI_BASE_URL")]
     if status in (401, 403):

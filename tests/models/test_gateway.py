@@ -169,7 +169,7 @@ async def test_a_call_that_may_succeed_is_tried_again(status: int) -> None:
     assert gateway.budget.calls == 1
 
 
-@pytest.mark.parametrize(("error", "attempts"), [(busy(), 3), (ModelError("HTTP 400"), 1)], ids=["passes", "stays"])
+@pytest.mark.parametrize(("error", "attempts"), [(busy(503), 3), (ModelError("HTTP 400"), 1)], ids=["passes", "stays"])
 async def test_an_error_is_tried_again_to_the_last_attempt_unless_it_stays(error: ModelError, attempts: int) -> None:
     model, gateway = ScriptedModel([error] * 9), Gateway(retry=QUICK)
     with pytest.raises(ModelError, match=str(error)):
