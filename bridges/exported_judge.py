@@ -266,7 +266,7 @@ def _ask_with_room(
 
 
 def _ask(messages: list[dict[str, str]], source: str, replicate: int, most: int) -> tuple[str, list[Any] | None, bool]:
-    """The text of an answer, for each of its tokens the alternatives with their log-probabilities, and whether it came to its end."""
+    """The text of an answer, the alternatives to each token with log-probabilities, and whether it came to its end."""
     body: dict[str, Any] = {"model": os.environ.get("JUDGE_MODEL") or JUDGE["model"], "messages": messages}
     body |= {"max_tokens": most}
     body |= {"temperature": JUDGE["temperature"] or float(source == "sampled"), "seed": JUDGE["seed"] + replicate}

@@ -81,8 +81,8 @@ class JudgeOptions(ModelOptions):
     )
     answer_words: AnswerPair | None = Field(
         None,
-        description="Words for yes and no that judges answer with, e.g. ja,nein; default: the checklist's answers, else yes and no, "
-        "read in the language of the prompt too.",
+        description="Words for yes and no that judges answer with, e.g. ja,nein; default: the checklist's answers, else "
+        "yes and no, read in the language of the prompt too.",
     )
     repeat: int = Field(1, ge=1, description="Replicates of every verdict.")
     scores: Literal["soft", "hard", "expected"] = Field(

@@ -43,7 +43,9 @@ def strict_schema(record: type[BaseModel]) -> dict[str, Any]:
 
 
 def json_in(text: str) -> Any:
-    """The JSON value of a reply: the whole text, what stands in its one code block, or the one object that stands on lines of its own.
+    """The JSON value of a reply: its whole text, its one code block, or its one object on lines of its own.
+
+    A comma before a closing bracket and line breaks in strings are let pass.
 
     Raises:
         ValueError: There is none, or more than one.
@@ -52,10 +54,11 @@ def json_in(text: str) -> Any:
 
 
 def object_in(text: str, wanted: Collection[str], *, cut: bool = False) -> Any:
-    """The JSON object of a reply, as of :func:`json_in`, also where it is the only one of a list or the only field of another.
+    """The JSON object of a reply (:func:`json_in`), also if it is the only item of a list or the only field of another.
 
-    A library that repairs JSON closes a string that was cut off ("answer": "no, of "not sure") and guesses at quotes; what it gives was
-    then not said. Nothing is made up here: of an object that breaks off the members before the break are taken, as they are.
+    A library that repairs JSON closes a string that was cut off (``"answer": "no`` of "not sure") and guesses at quotes:
+    it gives answers that were not said. Nothing is made up here. Of an object that breaks off, the members before the
+    break are taken as they are.
 
     Args:
         text: The reply.
