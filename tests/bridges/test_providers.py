@@ -93,7 +93,7 @@ def align(server: VendorServer, name: str, run: Path) -> None:
         timeout=20,
         **reach(server, name),
     )
-    finished(done, run)
+    finished(done)
 
 
 def migrate(server: VendorServer, name: str, run: Path) -> None:
@@ -101,7 +101,7 @@ def migrate(server: VendorServer, name: str, run: Path) -> None:
     done = askance.migrate(
         ROWS, checklist=CHECKLIST, source=ScriptedModel(source), target=name, note_taker=name, run=run, **options
     )
-    finished(done, run)
+    finished(done)
 
 
 def tune(server: VendorServer, name: str, run: Path) -> None:
@@ -109,15 +109,15 @@ def tune(server: VendorServer, name: str, run: Path) -> None:
     done = askance.tune(
         ROWS, generator=name, judge=name, prompt=Prompt("Sum up the report."), checklist=CHECKLIST, run=run, **options
     )
-    finished(done, run)
+    finished(done)
 
 
-def finished(done: Any, run: Path) -> None:
+def finished(done: Any) -> None:
     """No call of any role was left without an answer, so that what was learned is of the model and not of its wire."""
-    roles = done.result.roles
-    assert {name: role.failures for name, role in roles.items() if role.failures} == {}
+    roles = done.result["roles"]
+    assert {name: role["failures"] for name, role in roles.items() if role["failures"]} == {}
     assert len(roles) > 1 and done.finish_reason != "api_error"
-    assert json.loads((run / "result.json").read_text(encoding="utf-8"))["coverage"] == 1
+    assert done.result["coverage"] == 1
 
 
 COMMANDS: dict[str, Callable[[VendorServer, str, Path], None]] = {
