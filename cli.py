@@ -95,10 +95,10 @@ class Commands(click.Group):
             ctx.fail(f"There is no command '{args[0]}'.{did_you_mean(args[0], SUMMARIES)}")
         name, command, rest = super().resolve_command(ctx, args)
         if command is not None and not ctx.resilient_parsing:
-            from .commands.options import tell_renamed
+            from .commands.options import refuse_old_names
 
             refuse_repeated(command, rest)
-            tell_renamed(command, rest)
+            refuse_old_names(command, rest)
         return name, command, rest
 
 

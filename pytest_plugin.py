@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from .evaluation.regression import Regression
 
-FILES = ("data", "checklist", "baseline", "prompt", "judge", "store", "cache", "weights", "calibration")
+FILES = ("data", "checklist", "baseline", "prompt", "judge", "store", "weights", "calibration")
 """Arguments that name files; a relative name is taken beside the test file."""
 NEEDED = ("data", "checklist", "model", "baseline")
 BROUGHT = {"checklist": "judge", "model": "judge", "baseline": "fail_under"}
@@ -119,7 +119,7 @@ def _beside(folder: Path, name: str, value: Any) -> Any:
         return str(folder / value)
     if name not in FILES or not isinstance(value, (str, Path)) or is_on_hub(value):
         return value
-    if name in ("store", "cache") and "://" in str(value):
+    if name == "store" and "://" in str(value):
         return value
     if name == "checklist":
         from .prompts.checklist import READY

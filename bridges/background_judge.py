@@ -78,7 +78,7 @@ class BackgroundJudge:
     def _open(self) -> tuple[BackgroundLoop, Evaluator]:
         """Open store, gateway and loop; all are closed when Python ends."""
         with ExitStack() as stack:
-            store = stack.enter_context(self._settings.store(beside=self._used.answers))
+            store = stack.enter_context(self._settings.open_store(beside=self._used.answers))
             loop, models, gateway = stack.enter_context(background_session(self._settings, store))
             asked, how = models.get(self._used.model), self._settings.judging
             self._opened = loop, Evaluator(gateway, asked, self._prompt, self._checklist, how)

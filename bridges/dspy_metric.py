@@ -242,7 +242,7 @@ def open_gateway(**options: Any) -> Iterator[OpenGateway]:
     a budget that is used up, ends the block instead and is raised here; the answers so far are kept.
 
     Args:
-        options: Settings of :class:`~askance.evaluation.options.GatewayOptions`, e.g. ``api_base``, ``max_calls``,
+        options: Settings of :class:`~askance.evaluation.options.GatewayOptions`, e.g. ``api_base``, ``call_budget``,
             ``store`` or ``no_cache``.
 
     Raises:
@@ -252,7 +252,7 @@ def open_gateway(**options: Any) -> Iterator[OpenGateway]:
         CoverageError: A metric lacks a verdict.
     """
     settings = parse_options(GatewayOptions, options)
-    with settings.store() as store:
+    with settings.open_store() as store:
         stopped: Stopped | None = None
         with background_session(settings, store) as (loop, models, gateway):
             try:

@@ -31,7 +31,7 @@ NOT_OURS = {
     "generator_temperature": "set the temperature on the program's LM",
     "field": "name the fields with input='…', output='…'",
     "limit": "give the sets as they are to be used",
-    "max_cost": "the price of the program's own calls is not known here; cap with max_calls or max_tokens",
+    "cost_budget": "the price of the program's own calls is not known here; cap with call_budget or token_budget",
 }
 """Settings of ``tune`` that say nothing to a program, and what to do instead."""
 
@@ -65,7 +65,7 @@ class AskanceTune(dspy.teleprompt.Teleprompter):  # type: ignore[misc]
             num_threads: Examples that the program works on at once; DSPy's setting by default.
             options: ``output``, ``input``, ``context`` and ``reference``, as in
                 :class:`~askance.bridges.dspy_metric.ShownFields`; ``judge_prompt``, ``watcher`` and ``callbacks``, as in
-                :func:`askance.tune`; settings of :class:`~askance.optimizer.options.TuneOptions`, e.g. ``max_calls``,
+                :func:`askance.tune`; settings of :class:`~askance.optimizer.options.TuneOptions`, e.g. ``call_budget``,
                 where one run of the program counts as one call.
 
         Raises:

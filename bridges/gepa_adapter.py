@@ -22,7 +22,7 @@ from ..models.base import Model
 from ..models.gateway import Gateway
 from ..models.resolve import Models
 from ..models.session import background_session
-from ..models.settings import RENAMED, parse_options
+from ..models.settings import parse_options
 from ..optimizer.events import Teller
 from ..optimizer.job import Job, SplitExamples, split_examples
 from ..optimizer.modes import align, tune
@@ -175,7 +175,7 @@ def generator_adapter(
         judge: The model that answers them.
         judge_prompt: Its prompt.
         checker: Says of an example with its output what passes.
-        options: Settings of ``tune`` that do not belong to its loop, e.g. ``max_calls``, ``split``, ``score_as``, and
+        options: Settings of ``tune`` that do not belong to its loop, e.g. ``call_budget``, ``split``, ``score_as``, and
             those of :class:`~askance.evaluation.options.Where` (``store``, ``no_cache``).
 
     Raises:
@@ -211,7 +211,7 @@ def evaluator_adapter(
 
 def _where(options: dict[str, Any]) -> Where:
     """Where answers are kept, taken out of the options."""
-    return parse_options(Where, {name: options.pop(name) for name in (*Where.model_fields, "store") if name in options})
+    return parse_options(Where, {name: options.pop(name) for name in Where.model_fields if name in options})
 
 
 @contextmanager
@@ -221,7 +221,7 @@ def _open(job: Job, where: Where) -> Iterator[OpenAdapter]:
     mode = mode_of(job.command)
     splits = split_examples(job, mode.strata(job))
     parts = (splits.development, splits.validation, splits.test)
-    store = where.store()
+    store = where.open_store()
     with (
         store,
         TemporaryDirectory(prefix="askance-gepa-") as folder,
@@ -255,7 +255,7 @@ def _open(job: Job, where: Where) -> Iterator[OpenAdapter]:
 def _ours(options: Mapping[str, Any]) -> dict[str, Any]:
     """The settings, with no lesson memory to open."""
     for name in options:
-        if RENAMED.get(name, name) in LoopOptions.model_fields and name not in (*JudgeOptions.model_fields, *KEPT):
+        if name in LoopOptions.model_fields and name not in (*JudgeOptions.model_fields, *KEPT):
             raise InputError(f"'{name}' belongs to askance's own loop; here the loop is GEPA's, which has its own.")
     return {"embedder": "words", **options}
 

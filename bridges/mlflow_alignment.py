@@ -5,7 +5,7 @@
     from askance.bridges import AskanceAlignmentOptimizer
 
     traces = mlflow.search_traces(return_type="list")
-    aligned = judge.align(traces, AskanceAlignmentOptimizer(run="polite-run", max_calls=3000))
+    aligned = judge.align(traces, AskanceAlignmentOptimizer(run="polite-run", call_budget=3000))
     mlflow.genai.evaluate(data=new_traces, scorers=[aligned])
 
 The judge's instructions become the rubric of a first question; what people wrote as rationale is read for further
@@ -55,7 +55,7 @@ SERVED_BY_MLFLOW = ("databricks", "endpoints", "gateway", "typesafe")
 """What stands before ``:/`` where MLflow or Databricks answers, and not a provider that askance reaches."""
 REPLIES = ("max_tokens", "max_completion_tokens")
 """Parameters of a judge that say how long a reply may be."""
-WHERE = ("api_base", "store", "cache", "no_cache", "timeout", "retries", "max_concurrency")
+WHERE = ("api_base", "store", "no_cache", "timeout", "retries", "max_concurrency")
 """Settings that the judge goes on with; how it asks is kept with the run, whose caps end with it."""
 NOUNS = (
     *("answer", "article", "code", "description", "draft", "email", "explanation", "letter", "message", "note", "post"),
@@ -88,7 +88,7 @@ class AskanceAlignmentOptimizer(mlflow_judges.AlignmentOptimizer):  # type: igno
             checklist: The questions to start from; by default one, with the judge's instructions as its rubric.
             prompt: What the model is told besides; askance's own neutral one by default.
             callbacks: Told every event of the run, e.g. :class:`~askance.bridges.mlflow_callback.MLflowCallback`.
-            options: Settings of :class:`~askance.optimizer.options.AlignOptions`, e.g. ``max_calls``, ``api_base``,
+            options: Settings of :class:`~askance.optimizer.options.AlignOptions`, e.g. ``call_budget``, ``api_base``,
                 ``human_scale`` or ``labels``.
 
         Raises:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from io import StringIO
 from pathlib import Path
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import click
 
@@ -27,7 +26,6 @@ from ..models.settings import (
     FILE,
     MODEL,
     RENAMED,
-    by_new_names,
     check_each,
     flag,
     idle_settings,
@@ -57,7 +55,7 @@ FIRST = {
     "migrate": "checklist source target prompt source_prompt run update max_iterations dry_run config",
     "align": "checklist model prompt from_run run update optimise_for max_iterations dry_run config",
     "tune": "generator prompt judge checklist judge_prompt checker run max_iterations dry_run config",
-    "resume": "yes max_iterations max_calls max_tokens max_cost max_concurrency engine workers quiet as_json",
+    "resume": "yes max_iterations call_budget token_budget cost_budget max_concurrency engine workers quiet as_json",
     "compare": "model judges prompt checklist criteria dimensions output repeat dry_run config",
     "label": "output judges checklist rater order to_open dimension config",
     "train": "checklist verdicts preferences judge_run base output epochs loss_weights longest config",
@@ -66,7 +64,7 @@ FIRST = {
 """Of the commands with many options: those that matter most, ten at most, as ``--help`` has them first."""
 HEADINGS = {
     "The judges compared": "candidates k panel panel_size panel_by panel_vote points agreement_tolerance em_dim cot_tokens",
-    "How the judge is asked": "mode explain p_yes samples temperature repeat prompt judge_prompt",
+    "How the judge is asked": "mode explain p_yes samples temperature answer_words repeat prompt judge_prompt",
     "Scores": "scores score_scale weights own_decay calibration scale pass_threshold pass_mark fail_under stop_within by resamples",
     "How questions are proposed": "max_candidates max_rounds quiet_rounds shown per_round same_question",
     "How questions are chosen": "choice sample sampling clusters answer_levels answers estimate "
@@ -78,13 +76,13 @@ HEADINGS = {
     "What it is counted to save": "teacher_price teacher_seconds machine_price",
     "What is changed": "update calibrate own_questions score_as plain_first learn_from max_questions keep_questions regenerate_questions "
     "shown_examples max_output_tokens generator_temperature",
-    "When a change is accepted": "optimise_for reference accept_level min_gain max_drift trial racing prune paper",
+    "When a change is accepted": "optimise_for reference alpha min_gain max_bias trial racing prune paper",
     "How labels are asked for": "gain port",
-    "When it ends": "max_iterations patience max_lessons max_prompt_chars tolerance",
-    "Disagreements and lessons": "threshold margin max_notes notes note_samples contrast critique memory",
+    "When it ends": "max_iterations patience max_lessons max_prompt_chars differing tolerance",
+    "Disagreements and lessons": "disagreement_threshold margin max_notes notes note_samples contrast critique memory",
     "Who takes which role": "roles note_taker note_taker_program deduplicator updater writer judge_model embedder",
     "Data and people's scores": "dataset field labels human_scale rated_by rating_levels rating_dimension limit split min_coverage",
-    "Models and budget": "api_base engine workers timeout retries max_concurrency max_calls max_tokens max_cost cache no_cache seed",
+    "Models and budget": "api_base engine workers timeout retries max_concurrency call_budget token_budget cost_budget store no_cache seed",
     "Output": "yes quiet as_json help",
 }
 """What else there is, by what it is about; ``--help`` has those headings under which a command has something."""
@@ -111,26 +109,17 @@ class GroupedCommand(click.Command):
                 formatter.write_dl([record for each in params if (record := each.get_help_record(ctx))])
 
 
-NEW_NAMES = {old: flag(new) for new, old in RENAMED.items()}
-"""New names of options; the old ones work for one version."""
+def refuse_old_names(command: click.Command, arguments: Sequence[str]) -> None:
+    """Refuse an option that is given by a name that it had once.
 
-
-class RenamedOption(click.Option):
-    """An option with a new name; ``--help`` shows that one alone."""
-
-    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """The names and the help text."""
-        record = super().get_help_record(ctx)
-        return None if record is None else (record[0].replace(f", {self.opts[1]}", ""), record[1])
-
-
-def tell_renamed(command: click.Command, arguments: Sequence[str]) -> None:
-    """Say what the new name of an option is that was given by its old one."""
-    for option in command.params:
-        if isinstance(option, RenamedOption):
-            new, old = option.opts
-            if any(each.partition("=")[0] == old for each in arguments):
-                logging.getLogger(__name__).warning("%s is now %s; the old name works in this version.", old, new)
+    Raises:
+        UsageError: Names the new one.
+    """
+    known = {form for option in command.params for form in option.opts}
+    given = {each.partition("=")[0] for each in arguments}
+    for old, new in RENAMED.items():
+        if flag(old) in given - known and flag(new) in known:
+            raise click.UsageError(f"{flag(old)} is now {flag(new)}.")
 
 
 def settings_options(
@@ -172,11 +161,11 @@ dry_run_option = click.option("--dry-run", is_flag=True, help="Say what it would
 
 def store_options(function: Function) -> Function:
     """``--store`` and ``--no-cache``."""
-    help_text = str(Where.model_fields["cache"].description)
+    help_text = str(Where.model_fields["store"].description)
     function = click.option("--no-cache", is_flag=True, default=None, help="Reuse no earlier answer and keep none.")(
         function
     )
-    return click.option("--store", "cache", metavar="FILE|ADDRESS", default=None, help=help_text)(function)
+    return click.option("--store", metavar="FILE|ADDRESS", default=None, help=help_text)(function)
 
 
 def buying_options(function: Function) -> Function:
@@ -216,10 +205,13 @@ def names_of(given: Any) -> list[str]:
     return [part.strip() for part in parts if part.strip()]
 
 
+_TRUTHS = {"yes": True, "on": True, "no": False, "off": False}
+
+
 def settings(
     record: type[BaseModel], config: Path | None, given: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Merge the file and the command line into (settings of the record by their new names, other arguments).
+    """Merge the file and the command line into (settings of the record, other arguments).
 
     Args:
         record: Whose settings.
@@ -242,6 +234,9 @@ def settings(
             raise InputError(f"{config}: {name}: a text{more} is needed, not {values[name]!r:.60}.")
     if config:
         _paths_beside(config, values)
+    for name, info in record.model_fields.items():  # where a setting is on or off, these words are that
+        if _without_none(info.annotation) is bool and isinstance(values.get(name), str):
+            values[name] = _TRUTHS.get(values[name].lower(), values[name])
     merged = {name: values[name] for name in record.model_fields if name in values}
     rest = {}
     for name, value in given.items():
@@ -263,7 +258,7 @@ def settings(
     if given.get("output") is None:  # a project's file may name the verdicts that one command writes and another reads
         read.remove("verdicts")
     check_apart(rest.get("output"), {name: both.get(name) for name in read})
-    return by_new_names(merged), rest
+    return merged, rest
 
 
 def need(values: Mapping[str, Any], *names: str) -> None:
@@ -378,12 +373,12 @@ def _option(name: str, info: FieldInfo) -> Callable[[Function], Function]:
         return click.option(long, name, type=click.Choice(get_args(kind)), default=None, help=help_text)
     if get_origin(kind) is tuple:
         parts = get_args(kind)
+        if parts[0] is str:
+            return click.option(long, name, metavar="YES,NO", default=None, help=help_text)
         return click.option(long, name, type=parts[0], nargs=len(parts), default=None, help=help_text)
     if name in ALSO.values():
         other = next(flag(also) for also, ours in ALSO.items() if ours == name)
         return click.option(long, other, name, type=kind, default=None, help=help_text)
-    if name in NEW_NAMES:
-        return click.option(NEW_NAMES[name], long, name, cls=RenamedOption, type=kind, default=None, help=help_text)
     return click.option(long, name, type=kind, default=None, help=help_text)
 
 
@@ -393,5 +388,5 @@ def _on(value: bool) -> str:
 
 def _without_none(annotation: Any) -> Any:
     if get_origin(annotation) in (Union, UnionType):
-        return next(each for each in get_args(annotation) if each is not type(None))
-    return annotation
+        annotation = next(each for each in get_args(annotation) if each is not type(None))
+    return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation

@@ -12,7 +12,7 @@ from ..evaluation.kept_judge import SETTINGS
 from ..evaluation.progress import showing
 from ..memory.run_directory import RunDirectory
 from ..models.budget import CAPS
-from ..models.settings import by_new_names, flag
+from ..models.settings import flag
 from ..optimizer.job import CAN_GROW, NOT_IN_FINGERPRINT
 from ..optimizer.modes import align as alignment
 from ..optimizer.modes import migrate as migration
@@ -158,7 +158,7 @@ def tell_estimate(job: Job, *, as_json: bool) -> None:
     if most > estimate.fixed.calls:
         echo(
             f"The whole run: usually about {estimate.usual:,} calls ({estimate.low:,} to {estimate.high:,}), by what it finds; "
-            f"never more than {most:,}, and --max-calls caps it."
+            f"never more than {most:,}, and --call-budget caps it."
         )
     if estimate.together is not None:
         echo(
@@ -186,7 +186,7 @@ def finish(done: RunResult, *, as_json: bool) -> None:
         raise BudgetExceededError(
             done.finish_reason,
             f"A budget ended the run; the best prompt so far is kept. To go on: askance resume {as_typed(done.directory)} "
-            f"{flag(done.finish_reason)} MORE",
+            f"{flag(CAPS[done.finish_reason])} MORE",
         )
 
 
@@ -284,7 +284,7 @@ def resume(run: str, data: str | None, as_json: bool, quiet: bool, yes: bool, **
     if data is not None:
         raise click.UsageError(cannot_change(data, "is of no use here: a run keeps the data that it was begun with"))
     load_dotenv()
-    options = by_new_names({name: value for name, value in given.items() if value is not None})
+    options = {name: value for name, value in given.items() if value is not None}
     done = _written_out(
         lambda watcher, asks: runs.resume(run, watcher, ask_first=asks, **options), run, quiet=quiet, yes=yes
     )

@@ -149,7 +149,7 @@ class EvaluationJob:
                         found += replace(asked, checklist=own[each.id]).estimate([each])
                 return found
 
-        with self.settings.store(to_estimate=True, beside=self.answers) as store:
+        with self.settings.open_store(to_estimate=True, beside=self.answers) as store:
             return run_sync(estimate(store))
 
     def run(self, watcher: Watcher | None = None, progress: bool | None = None) -> Evaluation:
@@ -160,7 +160,7 @@ class EvaluationJob:
                 logger.warning("%s", said)
         if self.settings.by is not None:
             slice_values(self.examples, self.settings.by)
-        with watching(watcher, progress) as shown, self.settings.store(beside=self.answers) as store:
+        with watching(watcher, progress) as shown, self.settings.open_store(beside=self.answers) as store:
             return run_sync(self._run(store, shown))
 
     def _is_rated(self, *, say: bool = False) -> bool:

@@ -12,13 +12,14 @@ from ..agents.judging import Judging
 from ..memory.verdict_store import Place, SharedStore, VerdictStore, open_store, place_of, store_path
 from ..models.session import ModelOptions
 from ..models.settings import FILE, FileName, Idle, ModelName, beside, where, without
+from ..prompts.checklist import AnswerPair
 from ..prompts.labels import LabelWords
 
 
 class Where(BaseModel):
     """Where answers are kept. No result depends on it, so no record of the settings holds it."""
 
-    cache: Annotated[Place | None, FILE] = Field(
+    store: Annotated[Place | None, FILE] = Field(
         None,
         exclude=True,
         description="Where answers are kept: a file, or postgresql://NAME@HOST/DATABASE; default: ASKANCE_STORE, else "
@@ -29,15 +30,15 @@ class Where(BaseModel):
     )
 
     idle: ClassVar[tuple[Idle, ...]] = (
-        Idle(("cache",), where(no_cache=True), "no store is used where no answer is kept (no_cache)"),
+        Idle(("store",), where(no_cache=True), "no store is used where no answer is kept (no_cache)"),
     )
 
-    @field_validator("cache", mode="before")
+    @field_validator("store", mode="before")
     @classmethod
     def _place(cls, given: Any) -> Any:
         return place_of(given) if isinstance(given, (str, Path)) else given
 
-    def store(self, *, to_estimate: bool = False, beside: Path | None = None) -> SharedStore:
+    def open_store(self, *, to_estimate: bool = False, beside: Path | None = None) -> SharedStore:
         """The store, opened.
 
         Args:
@@ -48,15 +49,15 @@ class Where(BaseModel):
             InputError: The file is no store, or one of a newer askance; the address is none, or the database refuses.
             AskanceError: The disk is full, the folder cannot be written, or the database is not there.
         """
-        place = store_path(self.cache)
+        place = store_path(self.store)
         if to_estimate and not self.no_cache and isinstance(place, Path) and not place.exists():
             return VerdictStore(":memory:", beside, is_ours=True)
-        return open_store(self.cache, no_cache=self.no_cache, beside=beside)
+        return open_store(self.store, no_cache=self.no_cache, beside=beside)
 
     @property
     def shared(self) -> Place | None:
         """The store that all commands share; None where nothing is to be shared."""
-        return None if self.no_cache else store_path(self.cache)
+        return None if self.no_cache else store_path(self.store)
 
 
 class GatewayOptions(ModelOptions, Where):
@@ -77,6 +78,11 @@ class JudgeOptions(ModelOptions):
     samples: int = Field(1, ge=1, description="Answers per question where the probability is counted from samples.")
     temperature: float = Field(
         0.0, ge=0, description="Temperature of the judges; samples are drawn at 1 where it is not given."
+    )
+    answer_words: AnswerPair | None = Field(
+        None,
+        description="Words for yes and no that judges answer with, e.g. ja,nein; default: the checklist's answers, else yes and no, "
+        "read in the language of the prompt too.",
     )
     repeat: int = Field(1, ge=1, description="Replicates of every verdict.")
     scores: Literal["soft", "hard", "expected"] = Field(
@@ -106,6 +112,7 @@ class JudgeOptions(ModelOptions):
     idle: ClassVar[tuple[Idle, ...]] = (
         Idle(("p_yes", "samples"), where(scores="expected"), "expected scores are read from log-probabilities"),
         Idle(("samples",), where(p_yes=("logprob", "hard")), "answers are sampled with p_yes auto or sampled alone"),
+        Idle(("answer_words",), where(scores="expected"), "expected scores are read from numbers"),
     )
     """Settings without use beside others."""
 
@@ -136,6 +143,7 @@ class JudgeOptions(ModelOptions):
             sample_temperature=self.temperature or Judging.sample_temperature,
             repeat=self.repeat,
             seed=self.seed,
+            answer_words=self.answer_words,
             score_scale=self.score_scale if self.scores == "expected" else None,
         )
 
@@ -314,7 +322,7 @@ class CompareOptions(ScoreOptions):
         return max(self.points // 5, 0) if self.agreement_tolerance is None else self.agreement_tolerance
 
 
-_ASKING = ("explain", "p_yes", "samples", "temperature", "repeat")
+_ASKING = ("explain", "p_yes", "samples", "temperature", "answer_words", "repeat")
 _ASKED = "the verdicts are there, and no judge is asked (verdicts)"
 
 

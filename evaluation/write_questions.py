@@ -68,5 +68,5 @@ def write_questions(
                 on_lost=logger.warning,
             )
 
-    with watching(watcher, progress) as shown, settings.store() as store:
+    with watching(watcher, progress) as shown, settings.open_store() as store:
         return run_sync(write(store, shown))

@@ -103,7 +103,7 @@ def enough(labelled: int, passed: int, *, gain: float, start: float | None = Non
 def _acceptance() -> tuple[float, tuple[float, float, float]]:
     """The level and the split of ``align`` as they are by default."""
     defaults = AlignOptions.model_fields
-    return defaults["accept_level"].default, defaults["split"].default
+    return defaults["alpha"].default, defaults["split"].default
 
 
 def shift_of(spearman: float, pass_rate: float) -> float:

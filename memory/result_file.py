@@ -70,9 +70,9 @@ FINISH_SENTENCES: dict[str, str] = {
     "figure_fell": "the held-out figure fell from one iteration to the next, or cannot be had (the papers' early stopping)",
     "max_iterations": "the number of iterations is used up (--max-iterations)",
     "max_lessons": "the prompt holds as many lessons as it may (--max-lessons)",
-    "max_calls": "the budget of calls is used up (--max-calls)",
-    "max_tokens": "the budget of tokens is used up (--max-tokens)",
-    "max_cost": "the budget of money is used up (--max-cost)",
+    "max_calls": "the budget of calls is used up (--call-budget)",
+    "max_tokens": "the budget of tokens is used up (--token-budget)",
+    "max_cost": "the budget of money is used up (--cost-budget)",
 }
 
 

@@ -13,7 +13,7 @@ import yaml
 from filelock import FileLock, Timeout
 
 from ..models.budget import count
-from ..models.settings import new_name
+from ..models.settings import RENAMED, by_new_names
 from ..prompts.checklist import Checklist, dump_checklist, load_checklist
 from ..prompts.errors import AskanceError, InputError, as_typed, not_text
 from ..prompts.examples import Example, load_examples
@@ -121,13 +121,16 @@ class RunDirectory:
         """Refuse a run with other settings or inputs than the one that is here."""
         before = self.read_config()
         known = before["config"]
-        # the fingerprint is of the run as it was begun, without settings that came after that
+        # the fingerprint is of the run as it was begun: without settings that came after that, and by the names of that time
         as_begun = {**config, **before.get("begun_with", {})}
         then = {name: value for name, value in as_begun.items() if name in known}
         is_as_long = config.get("max_iterations") == known.get("max_iterations")
-        if is_as_long and before["fingerprint"] in (_fingerprint(as_begun, texts), _fingerprint(then, texts)):
+        before_renaming = {OLD_NAMES.get(name, name): value for name, value in then.items()}
+        if is_as_long and before["fingerprint"] in (
+            _fingerprint(each, texts) for each in (as_begun, then, before_renaming)
+        ):
             return
-        changed = sorted(new_name(key) for key in {*config, *known} if config.get(key) != known.get(key))
+        changed = sorted(key for key in {*config, *known} if config.get(key) != known.get(key))
         what = f"other settings ({', '.join(changed)})" if changed else "other data, checklist or prompts"
         more = " --max-iterations MORE" if changed == ["max_iterations"] else ""
         raise InputError(
@@ -162,7 +165,7 @@ class RunDirectory:
             raise InputError(
                 f"{self.path}: written by an older askance, which this one cannot read; start another run."
             )
-        return dict(data)
+        return {**data, "config": by_new_names(data["config"])}
 
     def extend(self, max_iterations: int) -> None:
         """Let the run that is here go on for more iterations; it comes to what one begun with so many comes to.
@@ -296,6 +299,10 @@ class RunDirectory:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(f"{self.path}: cannot be made a run directory ({error.strerror}).") from None
+
+
+OLD_NAMES = {new: old for old, new in RENAMED.items()}
+"""Names that settings have in the ``config.yaml`` of earlier runs."""
 
 
 def _line(example: Example) -> str:

@@ -77,20 +77,20 @@ def place_of(named: str | Place) -> Place:
     return named if isinstance(named, PostgresAddress) else Path(named)
 
 
-def store_path(cache: str | Place | None = None) -> Place:
+def store_path(store: str | Place | None = None) -> Place:
     """Where the answers of all commands are: as named, as ``ASKANCE_STORE`` says, or in the user's cache directory.
 
     Raises:
         InputError: As :func:`place_of`.
     """
-    return place_of(cache or os.environ.get("ASKANCE_STORE") or cache_directory() / "verdicts.db")
+    return place_of(store or os.environ.get("ASKANCE_STORE") or cache_directory() / "verdicts.db")
 
 
-def open_store(cache: str | Place | None = None, *, no_cache: bool = False, beside: Path | None = None) -> SharedStore:
+def open_store(store: str | Place | None = None, *, no_cache: bool = False, beside: Path | None = None) -> SharedStore:
     """The store of a command that buys answers.
 
     Args:
-        cache: Its file or address; by default as :func:`store_path`.
+        store: Its file or address; by default as :func:`store_path`.
         no_cache: Reuse no answer of an earlier command, and keep none for a later one.
         beside: Another store, e.g. that of a run, whose answers are reused too; nothing is written to it.
 
@@ -100,7 +100,7 @@ def open_store(cache: str | Place | None = None, *, no_cache: bool = False, besi
     """
     if no_cache:
         return VerdictStore(":memory:", is_ours=True)
-    place = store_path(cache)
+    place = store_path(store)
     if isinstance(place, PostgresAddress):
         return PostgresStore(place, None if beside is None else _ReadOnly(beside))
     return VerdictStore(place, beside)

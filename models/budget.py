@@ -29,8 +29,8 @@ def spending_of(result: Mapping[str, Any]) -> str:
     return spending(*(result[name] for name in ("calls", "cached_calls", "tokens", "cost_usd")))
 
 
-CAPS = ("max_calls", "max_tokens", "max_cost")
-"""What a run may take, by the names of the settings; a run that one of them ends has it for its reason."""
+CAPS = {"max_calls": "call_budget", "max_tokens": "token_budget", "max_cost": "cost_budget"}
+"""Reasons for which a run ends at a cap, each with the setting that is the cap."""
 GO_ON = "Raise the cap to go on; an answer that is stored is not bought again."
 BEGIN_AGAIN = "Raise the cap to go on; with --no-cache no answer was kept, so that all are bought again."
 
@@ -79,9 +79,9 @@ class RoleLedger:
 class Budget:
     """Counts and caps. A call is refused before it is made, never cut off after."""
 
-    max_calls: int | None = None
-    max_tokens: int | None = None
-    max_cost: float | None = None
+    call_budget: int | None = None
+    token_budget: int | None = None
+    cost_budget: float | None = None
     roles: dict[str, RoleLedger] = field(default_factory=dict)
     keeps_answers: bool = True
     """Whether what was bought is there for the next command."""
@@ -145,24 +145,24 @@ class Budget:
         Raises:
             BudgetExceededError: A cap would be passed.
         """
-        if self.max_calls is not None and self.calls + self._reserved_calls >= self.max_calls:
-            raise BudgetExceededError("max_calls", f"The budget of {self.max_calls} calls is used up. {self._go_on}")
-        if self.max_tokens is not None and self.tokens + self._reserved_tokens + tokens > self.max_tokens:
+        if self.call_budget is not None and self.calls + self._reserved_calls >= self.call_budget:
+            raise BudgetExceededError("max_calls", f"The budget of {self.call_budget} calls is used up. {self._go_on}")
+        if self.token_budget is not None and self.tokens + self._reserved_tokens + tokens > self.token_budget:
             aside = f" and {self._reserved_tokens} set aside for calls under way" if self._reserved_tokens else ""
             raise BudgetExceededError(
                 "max_tokens",
-                f"The next call may need {tokens} tokens; of the budget of {self.max_tokens}, {self.tokens} are used"
+                f"The next call may need {tokens} tokens; of the budget of {self.token_budget}, {self.tokens} are used"
                 f"{aside}. {self._go_on}",
             )
-        if self.max_cost is not None:
+        if self.cost_budget is not None:
             spent = self._known_cost
-            if spent >= self.max_cost:
-                raise BudgetExceededError("max_cost", f"The budget of ${self.max_cost:g} is used up. {self._go_on}")
-            if spent + self._reserved_cost + cost > self.max_cost:
+            if spent >= self.cost_budget:
+                raise BudgetExceededError("max_cost", f"The budget of ${self.cost_budget:g} is used up. {self._go_on}")
+            if spent + self._reserved_cost + cost > self.cost_budget:
                 aside = f" and ${self._reserved_cost:.4g} set aside for calls under way" if self._reserved_calls else ""
                 raise BudgetExceededError(
                     "max_cost",
-                    f"The next call may cost ${cost:.2g}; of the budget of ${self.max_cost:g}, ${spent:.4g} are used"
+                    f"The next call may cost ${cost:.2g}; of the budget of ${self.cost_budget:g}, ${spent:.4g} are used"
                     f"{aside}. {self._go_on}",
                 )
         self._reserved_calls += 1
@@ -187,9 +187,9 @@ class Budget:
     def _has_left(self, tokens: int, cost: float) -> bool:
         """Whether one call more would keep to the caps, were nothing set aside."""
         return (
-            (self.max_calls is None or self.calls < self.max_calls)
-            and (self.max_tokens is None or self.tokens + tokens <= self.max_tokens)
-            and (self.max_cost is None or self._known_cost + cost <= self.max_cost)
+            (self.call_budget is None or self.calls < self.call_budget)
+            and (self.token_budget is None or self.tokens + tokens <= self.token_budget)
+            and (self.cost_budget is None or self._known_cost + cost <= self.cost_budget)
         )
 
     @property

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ..prompts.errors import InputError
-from .base import Answer, ModelError, Request, TokenProbabilities
+from .base import Answer, ModelError, Parameters, Request, TokenProbabilities
 from .prices import Price
 from .probabilities import worth_keeping
+from .replies.yes_no import ROOM
 from .wire.limits import quota_used_up, wait_asked_for
 from .wire.networks import certificate_problem, proxy_for, tls_context
 from .wire.refusals import Learner, Refusal
@@ -28,6 +30,8 @@ RETRY_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, *range(520, 
 """From 520 on those of Cloudflare, which OpenAI and others stand behind, where it does not reach them for the moment."""
 MOST_TOKENS = 10**9
 """More than any call takes; a number from there on is none of tokens."""
+_EXPLAINED = Parameters(200, top_logprobs=5)
+"""What is asked for where an answer has an explanation."""
 _END_OF_THINKING = re.compile(r"^[ \t]*</think>", re.MULTILINE)
 _KINDS = {429: "rate.?limit|too.?many|quota", 503: "overloaded|unavailable|server_error|internal|timeout"}
 """Statuses that an error inside HTTP 200 means whose code or type is a word."""
@@ -175,13 +179,14 @@ class DirectModel:
             text = text_of(message.get("content")) or str(message.get("refusal") or "")
             usage = said_usage if isinstance(said_usage := data.get("usage"), dict) else {}
             sent, written = (tokens_of(usage.get(name)) for name in ("prompt_tokens", "completion_tokens"))
-            logprobs = read_logprobs(choice.get("logprobs")) if request.parameters.top_logprobs else None
+            logprobs = read_logprobs(choice.get("logprobs"), request.parameters)
             return Answer(
                 *after_thinking(text, logprobs, apart=thinks_apart(message)),
                 sent,
                 written,
                 None if self.price is None else self.price.of(sent, written),
                 finish=str(choice.get("finish_reason") or "stop"),
+                reasoning_tokens=tokens_thought(usage),
             )
         except (ValueError, KeyError, IndexError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             kind = type(error).__name__
@@ -353,6 +358,16 @@ def tokens_of(said: Any) -> int:
     return tokens if 0 <= tokens < MOST_TOKENS else 0
 
 
+def tokens_thought(usage: Any) -> int:
+    """How many tokens an endpoint says its model thought, part of those of the answer; 0 where it says nothing."""
+
+    def part(of: Any, name: str) -> Any:
+        return of.get(name) if isinstance(of, Mapping) else getattr(of, name, None)
+
+    said = part(part(usage, "completion_tokens_details"), "reasoning_tokens")
+    return tokens_of(said) if isinstance(said, (int, float)) and isfinite(said) else 0
+
+
 def thinks_apart(message: Any) -> bool:
     """Whether what a model thought before it answered stands beside its answer, as servers with a parser for it send it."""
     return any(message.get(field) for field in ("reasoning_content", "reasoning"))
@@ -428,27 +443,40 @@ def check_address(url: str) -> str:
     return url
 
 
-def read_logprobs(data: Any) -> tuple[TokenProbabilities, ...] | None:
-    """Log-probabilities of a chat completion that are worth keeping, rounded to 4 decimals; None where there are none, or none
-    that can be used.
+def read_logprobs(data: Any, wanted: Parameters = _EXPLAINED) -> tuple[TokenProbabilities, ...] | None:
+    """Log-probabilities of a chat completion that are worth keeping, rounded to 4 decimals; None where there are none, or none are wanted.
 
     Those of the tokens that were said, without any alternative, are none: a yes by itself would have P(yes) = 1. They
     are cut down here, before the first verdict is read, so that a stored answer gives the same one.
     """
+    if not wanted.top_logprobs:
+        return None
+    short, asked = wanted.schema is None and wanted.max_tokens <= ROOM, _asked_words(wanted.schema)
     content = data.get("content") if isinstance(data, dict) else None
     try:
         if not content or not any(token.get("top_logprobs") for token in content):
             return None
-        return tuple((token["token"], _alternatives(token.get("top_logprobs") or [token])) for token in content)
+        return tuple(
+            (token["token"], _alternatives(token.get("top_logprobs") or [token], short=short, asked=asked))
+            for token in content
+        )
     except (ValueError, KeyError, TypeError, AttributeError):
         return None  # the reply has its words all the same
 
 
-def _alternatives(top: list[Any]) -> tuple[tuple[str, float], ...]:
+def _asked_words(schema: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """The words for yes and no that a schema allows, where they are not English, which is kept anyway."""
+    for field in (schema or {}).get("properties", {}).values():
+        words = field.get("enum") or field.get("properties", {}).get("answer", {}).get("enum") or ()
+        return tuple(each.lower() for each in words if isinstance(each, str) and each not in ("yes", "no"))
+    return ()
+
+
+def _alternatives(top: list[Any], *, short: bool, asked: Collection[str]) -> tuple[tuple[str, float], ...]:
     pairs = [(str(each["token"]), float(each["logprob"])) for each in top if each["logprob"] is not None]
     if not all(logprob <= 0.01 for _, logprob in pairs):
         raise ValueError("a log-probability above 0, or none at all")
-    kept = worth_keeping(pairs)
+    kept = worth_keeping(pairs, short=short, asked=asked)
     return tuple([(token, round(logprob, 4)) for token, logprob in kept])
 
 

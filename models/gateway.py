@@ -137,6 +137,8 @@ class Gateway:
         self.max_concurrency = max_concurrency
         self.provenance: dict[str, Provenance] = {}
         """Where p_yes of each model comes from, by identity; settled once, by its first answer."""
+        self.need_room: set[str] = set()
+        """Models, by identity, whose answers begin with a mark, a blank or a label, so that one token is too little room."""
         self.on_wait: Callable[[str, float], None] | None = None
         """Called with a message and the seconds when a call has to wait for its next attempt."""
         self.on_notice: Callable[[str], None] | None = None
@@ -156,6 +158,8 @@ class Gateway:
         self._found: set[bytes] = set()
         self._probed: set[bytes] = set()
         """Answers that a model was tried by, until they are asked for: they are the same ones, and not reused."""
+        self._thinking: set[str] = set()
+        """Identities of the models that are known to think."""
         self._ahead: Counter[str] = Counter()
         """By role, how many answers were in the store that no refused call has been set against."""
 
@@ -164,6 +168,10 @@ class Gateway:
         if gathers := getattr(model, "gathers", 0):
             return int(gathers)
         return min(getattr(model, "slots", self.max_concurrency), self.max_concurrency)
+
+    def thinks(self, model: Model) -> bool:
+        """Whether a model is known to think before it answers."""
+        return model.identity in self._thinking
 
     def settle(self, model: Model, provenance: Provenance) -> Provenance:
         """Where p_yes of a model comes from, from now on: what was settled first. It is said where that is not
@@ -247,6 +255,8 @@ class Gateway:
             answer = await self._attempts(role, model, request)
             self._counted.add(request.key)
             self.budget.paid(role, answer)
+            if answer.reasoning_tokens:
+                self._thinking.add(model.identity)
             if self.store is not None:
                 await self._once_there(partial(self.store.put, request.key, answer))
             is_kept = True
@@ -418,7 +428,8 @@ class Gateway:
             answer = await model.answer(request)
         finally:
             self.budget.release(tokens, cost)
-        if answer.is_empty:
+        # a blank for the one token that was asked for is the beginning of an answer
+        if answer.is_empty and not (answer.text and answer.finish == "length" and request.parameters.max_tokens == 1):
             self.budget.paid(role, answer)
             raise _nothing_said(model, answer, request.parameters.temperature)
         return answer

@@ -20,6 +20,7 @@ from .direct import (
     text_of,
     thinks_apart,
     tokens_of,
+    tokens_thought,
 )
 from .prices import Price
 from .wire.limits import quota_used_up, wait_asked_for
@@ -122,13 +123,14 @@ class LiteLLMModel:
             # LiteLLM raises a bare Exception where it cannot tell: the cost is then not known
             with suppress(Exception):
                 cost = float(self._litellm.completion_cost(completion_response=response))
-        logprobs = read_logprobs(raw) if request.parameters.top_logprobs else None
+        logprobs = read_logprobs(raw, request.parameters)
         return Answer(
             *after_thinking(text_of(choice.message.content), logprobs, apart=thinks_apart(choice.message)),
             tokens_of(getattr(usage, "prompt_tokens", 0)),
             tokens_of(getattr(usage, "completion_tokens", 0)),
             cost,
             str(choice.finish_reason or "stop"),
+            tokens_thought(usage),
         )
 
 

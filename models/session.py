@@ -39,9 +39,9 @@ class ModelOptions(BaseModel):
     timeout: float = Field(120.0, gt=0, description="Seconds that one call may take.")
     retries: int = Field(5, ge=0, description="Further attempts after a failed call.")
     max_concurrency: int = Field(16, ge=1, description="Calls under way at once, per endpoint.")
-    max_calls: int | None = Field(None, ge=0, description="Cap on bought calls, over all roles.")
-    max_tokens: int | None = Field(None, ge=0, description="Cap on tokens, over all roles.")
-    max_cost: float | None = Field(None, ge=0, description="Cap on US dollars, over all roles.")
+    call_budget: int | None = Field(None, ge=0, description="Cap on bought calls, over all roles.")
+    token_budget: int | None = Field(None, ge=0, description="Cap on tokens, over all roles.")
+    cost_budget: float | None = Field(None, ge=0, description="Cap on US dollars, over all roles.")
     seed: int = Field(42, ge=0, description="Seed of everything random.")
 
     idle: ClassVar[tuple[Idle, ...]] = (
@@ -104,7 +104,7 @@ async def session(
     ``say`` is told when a call failed and is made again; ``stored_answers_are_ours`` and ``brought`` are as of the
     gateway.
     """
-    prices = options.max_cost is not None
+    prices = options.cost_budget is not None
     retry, waits = RetryPolicy(options.retries + 1), _Waits(say) if say is not None else None
     batches = None
     if options.engine == "batch":
@@ -127,7 +127,7 @@ async def session(
     async with models:
         gateway = Gateway(
             store,
-            Budget(options.max_calls, options.max_tokens, options.max_cost, keeps_answers=keeps),
+            Budget(options.call_budget, options.token_budget, options.cost_budget, keeps_answers=keeps),
             retry=retry,
             max_concurrency=options.max_concurrency,
             stored_answers_are_ours=stored_answers_are_ours,

@@ -5,9 +5,6 @@ One that would change nothing beside the others is refused where somebody gave i
 
 from __future__ import annotations
 
-import logging
-import sys
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +15,6 @@ from pydantic import BaseModel, BeforeValidator, ValidationError
 from ..prompts.errors import InputError, did_you_mean, like_named
 from ..prompts.rows import plain_message, read_text
 from ..prompts.yaml_files import read_yaml
-
-logger = logging.getLogger(__name__)
 
 Settings = TypeVar("Settings", bound=BaseModel)
 MODEL, FILE = "model", "file"
@@ -33,8 +28,16 @@ def settings_naming(what: str, record: type[BaseModel]) -> list[str]:
     return [name for name, info in record.model_fields.items() if what in info.metadata]
 
 
-RENAMED = {"alpha": "accept_level", "disagreement_threshold": "threshold", "max_bias": "max_drift", "store": "cache"}
-"""New names of settings, by which they can be given; files of runs keep the old ones. For one version both work."""
+RENAMED = {
+    "max_calls": "call_budget",
+    "max_tokens": "token_budget",
+    "max_cost": "cost_budget",
+    "accept_level": "alpha",
+    "threshold": "disagreement_threshold",
+    "max_drift": "max_bias",
+    "cache": "store",
+}
+"""Old names of settings. Files of earlier runs and judges are read with them; elsewhere an error names the new one."""
 ALSO = {"criterion": "dimension", "rating_criterion": "rating_dimension"}
 """Other names of settings, which stay: a dimension is a criterion."""
 KEPT = "kept"
@@ -109,10 +112,11 @@ def parse_options(
     Raises:
         InputError: A setting is unknown or has a value that it cannot have; ``where`` is put in front.
     """
-    if not kept:
-        warn_of_old_names(values)
-    called = {old: new for new, old in RENAMED.items() if new in values}
-    values = by_old_names(values, where)
+    if kept:
+        values = by_new_names(values)
+    else:
+        refuse_old_names(values, where)
+    values = by_own_names(values, where)
     for name in values:
         if name not in kind.model_fields:
             raise InputError(f"{where}: there is no setting '{name}'.{did_you_mean(name, kind.model_fields)}")
@@ -120,8 +124,7 @@ def parse_options(
         if (
             isinstance(values[name], bool) and _may_be(of, int, float) and not _may_be(of, bool)
         ):  # 1 or 0 would be taken
-            given = "true (YAML reads yes and on so)" if values[name] else "false (YAML reads no and off so)"
-            raise InputError(f"{where}: {called.get(name, name)}: must be a number, not {given}.")
+            raise InputError(f"{where}: {name}: must be a number, not {str(values[name]).lower()}.")
     try:
         return kind.model_validate(dict(values), context=KEPT if kept else None)
     except ValidationError as error:
@@ -131,9 +134,7 @@ def parse_options(
             message = plain_message(problem).replace("Input should be", "must be")
             shows = "must be" in message and field != "api_base"  # which may hold a password
             wrong = f", not {problem['input']}" if shows else ""
-            text = f"{field}: {message[:1].lower()}{message[1:]}{wrong}" if field else message
-            name, colon, rest = text.partition(": ")
-            problems.append(f"{called.get(name, name)}{colon}{rest}")
+            problems.append(f"{field}: {message[:1].lower()}{message[1:]}{wrong}" if field else message)
         raise InputError(f"{where}: {'; '.join(problems)}.") from None
 
 
@@ -150,7 +151,7 @@ def check_each(kind: type[BaseModel], values: Mapping[str, Any], where: str) -> 
         except ValidationError as error:
             is_wrong = any(problem["loc"] for problem in error.errors())
         if is_wrong:
-            parse_options(kind, by_new_names({name: value}), where, kept=True)
+            parse_options(kind, {name: value}, where, kept=True)
 
 
 def _may_be(annotation: Any, *kinds: type) -> bool:
@@ -158,25 +159,20 @@ def _may_be(annotation: Any, *kinds: type) -> bool:
     return annotation in kinds or any(_may_be(each, *kinds) for each in get_args(annotation))
 
 
-def warn_of_old_names(values: Iterable[str]) -> None:
-    """Warn, where askance was called, of each setting that is given by its old name."""
-    depth, package = 1, __name__.split(".")[0]
-    while (frame := sys._getframe(depth)).f_back and frame.f_globals.get("__name__", "").split(".")[0] == package:
-        depth += 1
-    for new, old in RENAMED.items():
+def refuse_old_names(values: Iterable[str], where: object) -> None:
+    """Refuse settings that are given by an old name.
+
+    Raises:
+        InputError: Names the new one; ``where`` is put in front.
+    """
+    for old, new in RENAMED.items():
         if old in values:
-            text = f"{old} is now {new}; the old name works in this version."
-            warnings.warn(text, DeprecationWarning, stacklevel=depth + 1)
+            raise InputError(f"{where}: {old} is now {new}.")
 
 
 def by_new_names(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings as they are given from Python: by their new names."""
-    return {new_name(name): value for name, value in values.items()}
-
-
-def new_name(name: str) -> str:
-    """The name by which a setting is given."""
-    return next((new for new, old in RENAMED.items() if old == name), name)
+    """Settings of a kept file, which may have old names, by their present ones."""
+    return {RENAMED.get(name, name): value for name, value in values.items()}
 
 
 def flag(name: str) -> str:
@@ -184,20 +180,18 @@ def flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def by_old_names(values: Mapping[str, Any], where: object) -> dict[str, Any]:
+def by_own_names(values: Mapping[str, Any], where: object) -> dict[str, Any]:
     """Settings by the names that records have; a list of criteria is ``dimensions``.
 
     Raises:
         InputError: One is there under both of its names.
     """
-    known = RENAMED | ALSO
+    known = dict(ALSO)
     if not isinstance(values.get("criterion", ""), str):
         known["criterion"] = "dimensions"
-    for new, old in known.items():
-        if new in values and old in values:
-            raise InputError(
-                f"{where}: {new} is {'the new' if new in RENAMED else 'another'} name of {old}; give one of them."
-            )
+    for also, own in known.items():
+        if also in values and own in values:
+            raise InputError(f"{where}: {also} is another name of {own}; give one of them.")
     return {known.get(name, name): value for name, value in values.items()}
 
 
@@ -220,7 +214,5 @@ def load_config(path: str | Path) -> dict[str, Any]:
         if isinstance(value, str) and "\0" in value:
             raise InputError(f"{path}: {key}: there is a NUL character in it.")
     given = {str(key).replace("-", "_"): value for key, value in data.items()}
-    for new, old in RENAMED.items():
-        if old in given:
-            logger.warning("%s: %s is now %s; the old name works in this version.", path, old, new)
-    return by_old_names(given, path)
+    refuse_old_names(given, path)
+    return by_own_names(given, path)

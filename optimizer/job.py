@@ -17,12 +17,12 @@ from .options import LoopOptions
 from .splits import PARTS, own_split, split, spread_order
 
 Options = TypeVar("Options", bound="LoopOptions")
-WHERE = ("cache", "no_cache")
+WHERE = ("store", "no_cache")
 """Settings of where answers are kept."""
 NOT_IN_FINGERPRINT = (
-    "max_calls",
-    "max_tokens",
-    "max_cost",
+    "call_budget",
+    "token_budget",
+    "cost_budget",
     "max_concurrency",
     "timeout",
     "retries",

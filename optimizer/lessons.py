@@ -20,10 +20,11 @@ from ..memory.lesson_memory import LessonMemory
 from ..models.base import CallError
 from ..prompts.examples import Example
 from ..prompts.lessons import Disagreement, Lesson
+from ..prompts.verdicts import Verdict
 from .events import LessonKept, LessonLearned, LessonRetired, NoteFailed, Teller, answer_or_none
 from .signals import Reasons, Signal
 from .subject import Draft, Observation
-from .trial import AGREED
+from .trial import agreed
 
 
 def find_contrast(
@@ -32,6 +33,7 @@ def find_contrast(
     reference: Callable[[str, str], float | None],
     *,
     answer: bool | None = None,
+    is_like: Callable[[Verdict], bool] = lambda verdict: True,
 ) -> Example | None:
     """An example beside which a disagreement shows what decides; None where there is none.
 
@@ -41,6 +43,7 @@ def find_contrast(
         reference: How likely the good answer should be for an example id and a question id; None where that is not
             known.
         answer: The answer that has to be right there; by default the one that the target wrongly gave.
+        is_like: Whether the distance of a verdict from its reference says something.
 
     Returns:
         Of the examples on which target and reference agree on that answer to the same question, the one whose output
@@ -49,18 +52,17 @@ def find_contrast(
     wanted_answer = disagreement.target if answer is None else answer
     question = seen.polarity(disagreement.example, disagreement.question)
     by_id = {example.id: example for example in seen.examples}
-    agreed = []
+    right = []
     for verdict in seen.verdicts:
         if verdict.question != disagreement.question or verdict.example == disagreement.example or verdict.replicate:
             continue
         wanted = reference(verdict.example, verdict.question)
         if verdict.answer is not wanted_answer or wanted is None or verdict.p_yes is None:
             continue
-        right = (wanted >= 0.5) == question.is_good(wanted_answer)
-        if right and abs(question.p_good(verdict.p_yes) - wanted) <= AGREED:
-            agreed.append(by_id[verdict.example])
+        if agreed(verdict, wanted, question, is_like=is_like(verdict)):
+            right.append(by_id[verdict.example])
     length = len(by_id[disagreement.example].output or "")
-    return min(agreed, key=lambda other: (abs(len(other.output or "") - length), other.id), default=None)
+    return min(right, key=lambda other: (abs(len(other.output or "") - length), other.id), default=None)
 
 
 BATCH = 4
@@ -156,7 +158,8 @@ class LessonDesk:
             failed = not question.is_good(disagreement.target)
             right = question.p_good(disagreement.reference_p_yes) == 1.0
             answer = question.is_good(True) if failed and right else None
-            contrast = find_contrast(disagreement, seen, partial(self.signal.reference, draft), answer=answer)
+            known = partial(self.signal.reference, draft)
+            contrast = find_contrast(disagreement, seen, known, answer=answer, is_like=self.signal.is_like)
         key = disagreement.key
         said = {"target": reasons.mine.get(key, ""), "reference": reasons.theirs.get(key, "")}
         return Case(disagreement, example, seen.question(disagreement.example, disagreement.question), said, contrast)

@@ -329,7 +329,7 @@ def edit_writer(
 
 def _contest(bench: Bench, set_up: SetUp) -> Contest:
     options, validation = bench.job.options, bench.splits.validation
-    acceptance = PairedAcceptance(set_up.yardstick, validation, options.accept_level, options.min_gain, set_up.guard)
+    acceptance = PairedAcceptance(set_up.yardstick, validation, options.alpha, options.min_gain, set_up.guard)
     return Contest(
         set_up.subject,
         acceptance,

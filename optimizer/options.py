@@ -62,11 +62,11 @@ class LoopOptions(JudgeOptions, Where):
         "or late without a gain.",
     )
     prune: bool = Field(True, description="At the end take out edits without which validation is no worse.")
-    accept_level: float = Field(
+    alpha: float = Field(
         0.1, gt=0, lt=1, description="Level of the paired test that a new version must pass on validation."
     )
     min_gain: float = Field(0.0, ge=0, description="Smallest gain on validation, in units of its standard error.")
-    max_drift: float = Field(
+    max_bias: float = Field(
         0.15,
         gt=0,
         description="How much the bias (mean score less the wanted mean) may grow without better ranking; a generator: how far a "
@@ -90,7 +90,7 @@ class LoopOptions(JudgeOptions, Where):
             "a batch is one call of the ordinary note-taker for several disagreements (notes each)",
         ),
         Idle(
-            ("accept_level", "min_gain", "max_drift", "patience"),
+            ("alpha", "min_gain", "max_bias", "patience"),
             where(paper=True),
             "the papers' loop goes on until the held-out figure falls, without a test",
         ),
@@ -146,10 +146,16 @@ class MigrateOptions(LoopOptions):
     margin: float = Field(
         0.3, gt=0, le=1, description="Difference in probability from which judges disagree although both say the same."
     )
+    differing: float = Field(
+        0.0,
+        ge=0,
+        lt=1,
+        description="Stop when on every question at most this share of the development examples has another answer.",
+    )
     tolerance: float = Field(
         0.02,
         ge=0,
-        description="Stop when mean scores of target and source differ by less on every dimension (criterion).",
+        description="With --paper: stop when mean scores of target and source differ by less on every dimension (criterion).",
     )
 
     as_in_the_papers: ClassVar[dict[str, object]] = {
@@ -159,7 +165,13 @@ class MigrateOptions(LoopOptions):
     }
 
     idle: ClassVar[tuple[Idle, ...]] = (
-        Idle((*_EDITS, "note_taker", "margin", "tolerance"), where(update="questions"), _NO_EDIT),
+        Idle((*_EDITS, "note_taker", "margin", "differing", "tolerance"), where(update="questions"), _NO_EDIT),
+        Idle(
+            ("tolerance",),
+            where(paper=False),
+            "means may agree where no verdict does; answers are compared (differing)",
+        ),
+        Idle(("differing",), where(paper=True), "the papers' loop compares mean scores (tolerance)"),
         Idle(
             ("margin",), where(scores="hard"), "scores come from the answers, whatever their probability (scores hard)"
         ),
@@ -193,7 +205,7 @@ class AlignOptions(LoopOptions):
         "version's best threshold) where labels are pass or fail.",
     )
 
-    threshold: float = Field(
+    disagreement_threshold: float = Field(
         0.3, gt=0, lt=1, description="Distance from the human score, in [0, 1], from which the judge disagrees."
     )
     writer: ModelName = Field(None, description="Model that writes the questions anew.")

@@ -14,7 +14,7 @@ from ..memory.verdict_store import VerdictStore
 from ..models.budget import CAPS, count
 from ..models.event_loops import run_sync
 from ..models.session import session
-from ..models.settings import by_old_names, flag, idle_settings, new_name, parse_options, warn_of_old_names
+from ..models.settings import by_own_names, flag, idle_settings, parse_options, refuse_old_names
 from ..prompts.errors import BudgetExceededError, InputError, MissingExtraError, as_typed
 from .events import Callback, ExamplesSplit, RunBegan, Teller
 from .finish import earlier_looks, finish
@@ -73,7 +73,7 @@ def run_job(
             with run.store(options.shared if job.may_share else None) as store:
                 return run_sync(_run(job, run, store, watcher, callbacks, report, ask_first))
         except BudgetExceededError as error:
-            option = flag(error.limit)
+            option = flag(CAPS[error.limit])
             raise BudgetExceededError(
                 error.limit,
                 f"{error} It ended before the starting prompt was measured, so there is no result yet. To go on: "
@@ -96,8 +96,8 @@ def take_up(directory: RunDirectory, options: Mapping[str, Any]) -> Job:
             or they would change nothing, as the run ended for another reason.
     """
     directory.read_config()  # no run at all is said before a setting that cannot be changed
-    warn_of_old_names(options)
-    options = by_old_names(options, directory.path)
+    refuse_old_names(options, "options")
+    options = by_own_names(options, directory.path)
     for name in options:
         if name not in (*NOT_IN_FINGERPRINT, *WHERE, *CAN_GROW):
             raise InputError(cannot_change(name))
@@ -111,7 +111,7 @@ def take_up(directory: RunDirectory, options: Mapping[str, Any]) -> Job:
 
 def cannot_change(what: str, why: str = "cannot be changed when a run is resumed") -> str:
     """Why a run cannot be resumed with something changed, and what to do instead."""
-    can = ", ".join(flag(new_name(name)) for name in (*NOT_IN_FINGERPRINT, *WHERE))
+    can = ", ".join(flag(name) for name in (*NOT_IN_FINGERPRINT, *WHERE))
     return (
         f"'{what}' {why}. What can be: --max-iterations (more of them), {can}. To improve a judge with more data or comments: "
         "askance align DATA --from RUN --run NEW_RUN. For anything else start another run."
@@ -154,8 +154,8 @@ def read_job(directory: RunDirectory, options: Mapping[str, Any]) -> Job:
             raise InputError(f"{run}/inputs/{name}.md is missing, so the run cannot be resumed.")
     known = parse_options(mode.options, config | dict(options), f"{run}/config.yaml", kept=True)
     for name, why in idle_settings(mode.options, vars(known)).items():
-        if name in by_old_names(options, run):
-            raise InputError(f"{new_name(name)}: {why}.")
+        if name in by_own_names(options, run):
+            raise InputError(f"{name}: {why}.")
     if known.memory is not None and not (run / "inputs" / MEMORY_FILE).is_file():
         raise InputError(f"{run}/inputs/{MEMORY_FILE} is missing, so the run cannot be resumed.")
     earlier = read_earlier(directory)

@@ -7,6 +7,7 @@ does not explain, and let questions take turns, so that one does not use up all 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,7 +17,8 @@ from typing import Protocol, TypeVar
 from ..agents.evaluator import Evaluator
 from ..evaluation.scoring import ExampleScore, Targets, mean_score, score_examples
 from ..models.base import ModelError
-from ..prompts.checklist import Question
+from ..models.budget import count
+from ..prompts.checklist import Checklist, Question
 from ..prompts.comments import comments_on, told
 from ..prompts.examples import Example
 from ..prompts.lessons import Disagreement
@@ -55,6 +57,10 @@ class Signal(Protocol):
 
         The good answer is yes, or no to a question that looks for a fault (``Question.p_good``).
         """
+        ...
+
+    def is_like(self, verdict: Verdict) -> bool:
+        """Whether the distance of a verdict's P(yes) from the reference says something; else only the answers are compared."""
         ...
 
     async def reasons(self, draft: Draft, seen: Observation, disagreements: Sequence[Disagreement]) -> Reasons:
@@ -103,7 +109,8 @@ class CrossModelSignal:
     Judges disagree where their answers differ. Beyond the paper they also disagree where both say the same but their
     P(yes) are ``margin`` or more apart: a judge that says yes to everything otherwise hides what it doubts. And they
     are read in the order of what their leniency does not explain: where the source says no to nearly everything, its
-    no is a reason to look only on examples that it likes less than most.
+    no is a reason to look only on examples that it likes less than most. Where the P(yes) of the two come from different
+    things (log-probabilities, the answer alone, …), only their answers are compared: a hard yes is 1, a sure one perhaps .7.
 
     A draft may ask a question the other way round (the same id, another ``good``). The source's verdicts belong to its
     own checklist; they are turned to the draft's question before the two are compared.
@@ -116,41 +123,62 @@ class CrossModelSignal:
     target: Callable[[Draft], Evaluator] | None
     """Makes the other judge; None where no explanations are bought."""
     margin: float
-    tolerance: float
+    differing: float = 0.0
+    """Share of the examples that may have another answer, on every question, for the two to agree."""
+    tolerance: float | None = None
+    """The papers' condition instead: the difference below which mean scores agree, on every dimension."""
     soft: bool = True
     """Whether scores come from P(yes). Where they come from the answers, P(yes) alone makes no difference."""
+    say: Callable[[str], None] | None = None
+    """Told once if answers alone are compared."""
+    _unlike: set[str] = field(default_factory=set, init=False, compare=False)
+    """What was told so far."""
 
     @cached_property
     def _known(self) -> dict[Pair, Verdict]:
         return by_pair(self.verdicts)
 
-    @cached_property
-    def _means(self) -> dict[str, float | None]:
-        checklist = self.source.checklist
-        scores = score_examples(self.examples, checklist, self.verdicts, soft=self.soft)
-        return dimension_means(scores, checklist.dimensions)
+    def _means(self, asked: Checklist, verdicts: Sequence[Verdict], *, soft: bool) -> dict[str, float | None]:
+        scores = score_examples(self.examples, asked, verdicts, soft=soft)
+        return dimension_means(scores, self.source.checklist.dimensions)
 
     def disagreements(self, draft: Draft, seen: Observation) -> list[Disagreement]:
         """Widest gap first, questions taking turns, so that one question does not use up all notes."""
         pairs: dict[str, list[tuple[Verdict, Verdict]]] = {}
         for verdict in seen.verdicts:
-            source = self._said(draft, verdict.example, verdict.question)
+            source = self._said(draft.questions, verdict)
             if not verdict.replicate and source and source.p_yes is not None and verdict.p_yes is not None:
                 pairs.setdefault(verdict.question, []).append((verdict, source))
+        self._tell_unlike(pair for group in pairs.values() for pair in group)
         found = [sorted(self._compare(group), key=lambda each: -each.gap) for group in pairs.values()]
         return take_turns(found)
 
     def agrees(self, seen: Observation) -> bool:
-        """|S_d target - S_d source| below the tolerance on every dimension (Algorithm 1, lines 6-10).
+        """Whether on every question the answers differ on few enough examples.
 
-        The means are those of the scores that were chosen; the paper's other condition, a target that scores at least as
+        In the papers' loop: |S_d target - S_d source| below the tolerance on every dimension (Algorithm 1, lines 6-10). The
+        means are those of the scores that were chosen; the paper's other condition, a target that scores at least as
         high as the source, is left out: a judge that says yes to everything would meet it at once.
         """
         asked = seen.checklist or self.source.checklist
-        scores = score_examples(self.examples, asked, seen.verdicts, soft=self.soft)
-        means = dimension_means(scores, self._means)
-        pairs = [(mean, self._means[dimension]) for dimension, mean in means.items()]
+        if self.tolerance is None:
+            # means do not tell: judges whose verdicts are all swapped may have the same
+            same: dict[str, list[bool]] = {question.id: [] for question in asked.questions}
+            for verdict in seen.verdicts:
+                source = self._said(asked, verdict)
+                if not verdict.replicate and source and source.answer is not None and verdict.answer is not None:
+                    same[verdict.question].append(verdict.answer == source.answer)
+            return all(each and each.count(False) <= self.differing * len(each) for each in same.values())
+        soft = self.soft and all(map(self.is_like, seen.verdicts))
+        mine = self._means(asked, seen.verdicts, soft=soft)
+        theirs = self._means(self.source.checklist, self.verdicts, soft=soft)
+        pairs = [(mine[name], theirs[name]) for name in theirs]
         return all(a is not None and b is not None and abs(a - b) < self.tolerance for a, b in pairs)
+
+    def is_like(self, verdict: Verdict) -> bool:
+        """Whether the source's P(yes) comes from the same thing."""
+        source = self._known.get((verdict.example, verdict.question))
+        return source is None or source.p_yes_from == verdict.p_yes_from
 
     def reference(self, draft: Draft, example: str, question: str) -> float | None:
         """The source's P(good), of the question as it was put to the source."""
@@ -165,18 +193,31 @@ class CrossModelSignal:
         verdicts = [self._known[each.example, each.question] for each in disagreements]
         return Reasons(mine, await explanations(self.source, verdicts, self.examples))
 
-    def _said(self, draft: Draft, example: str, question: str) -> Verdict | None:
-        """What the source says, in answer to the draft's question."""
-        verdict = self._known.get((example, question))
-        if verdict is None or draft.questions.question(question).good == self.source.checklist.question(question).good:
-            return verdict
-        return verdict.turned()
+    def _said(self, asked: Checklist, verdict: Verdict) -> Verdict | None:
+        """The source's verdict on the same, in answer to the question as it is asked of the target."""
+        said = self._known.get((verdict.example, verdict.question))
+        if said is None or asked.question(said.question).good == self.source.checklist.question(said.question).good:
+            return said
+        return said.turned()
+
+    def _tell_unlike(self, pairs: Iterable[tuple[Verdict, Verdict]]) -> None:
+        kinds = Counter((target.p_yes_from, source.p_yes_from) for target, source in pairs)
+        for (mine, theirs), number in kinds.items():
+            text = f"P(yes) is {mine} with the target and {theirs} with the source"
+            if mine != theirs and self.say is not None and text not in self._unlike:
+                self._unlike.add(text)
+                self.say(f"{text} ({count(number, 'verdict')}): these are compared by their answers alone")
 
     def _compare(self, pairs: Sequence[tuple[Verdict, Verdict]]) -> Iterator[Disagreement]:
         """The disagreements on one question; gaps are what is left once each judge's mean is taken out."""
-        levels = [sum(each.p_yes or 0.0 for each in side) / len(pairs) for side in zip(*pairs, strict=True)]
-        for target, source in pairs:
-            theirs, mine = source.p_yes or 0.0, target.p_yes or 0.0
+        compared = [
+            (target.p_yes or 0.0, source.p_yes or 0.0)
+            if target.p_yes_from == source.p_yes_from
+            else (float(target.answer or 0), float(source.answer or 0))
+            for target, source in pairs
+        ]
+        levels = [sum(side) / len(pairs) for side in zip(*compared, strict=True)]
+        for (target, source), (mine, theirs) in zip(pairs, compared, strict=True):
             if target.answer == source.answer and (not self.soft or abs(mine - theirs) < self.margin):
                 continue
             too_high = mine > theirs if target.answer == source.answer else bool(target.answer)
@@ -187,8 +228,8 @@ class CrossModelSignal:
                 target=too_high,
                 reference=not too_high,
                 gap=beyond if too_high else -beyond,
-                target_p_yes=mine,
-                reference_p_yes=theirs,
+                target_p_yes=target.p_yes,
+                reference_p_yes=source.p_yes or 0.0,
             )
 
 
@@ -232,6 +273,10 @@ class HumanSignal:
         """Whether every score is within the threshold of people's."""
         distances = [self._off(each, name) for each in seen.scores for name in self.targets.dimensions]
         return bool(distances) and all(each is not None and abs(each) <= self.threshold for each in distances)
+
+    def is_like(self, verdict: Verdict) -> bool:
+        """People give grades, which any P(good) is held against."""
+        return True
 
     def reference(self, draft: Draft, example: str, question: str) -> float | None:
         """People's score on the question's dimension.

@@ -87,7 +87,13 @@ class LessonTrial:
 
         def moves(pairs: Sequence[Pair]) -> list[float]:
             found = (
-                shift(known[pair], new.get(pair), self.signal.reference(before, *pair), seen.polarity(*pair))
+                shift(
+                    known[pair],
+                    new.get(pair),
+                    self.signal.reference(before, *pair),
+                    seen.polarity(*pair),
+                    is_like=self.signal.is_like(known[pair]),
+                )
                 for pair in pairs
             )
             return [move for move in found if move is not None]
@@ -121,9 +127,8 @@ class LessonTrial:
             if pair[1] not in questions or wanted is None or verdict.p_yes is None:
                 continue
             question = seen.polarity(*pair)
-            distance = abs(question.p_good(verdict.p_yes) - wanted)
-            if distance <= AGREED and question.is_good(verdict.answer) == (wanted >= 0.5):
-                sides[wanted >= 0.5].append((distance, pair))
+            if agreed(verdict, wanted, question, is_like=self.signal.is_like(verdict)):
+                sides[wanted >= 0.5].append((abs(question.p_good(verdict.p_yes) - wanted), pair))
         ordered = {side: [pair for _, pair in sorted(pairs)] for side, pairs in sides.items()}
         at_risk = {lesson.direction == "stricter" for lesson in lessons}
         if len(at_risk) == 1:
@@ -137,18 +142,30 @@ def evidence_keys(lessons: Sequence[Lesson]) -> list[str]:
     return list(dict.fromkeys(take_turns(lesson.evidence for lesson in lessons)))
 
 
-def shift(before: Verdict, after: Verdict | None, wanted: float | None, question: Polar = YES_IS_GOOD) -> float | None:
+def agreed(verdict: Verdict, wanted: float, question: Polar, *, is_like: bool) -> bool:
+    """Whether a verdict is on its reference's side, and near it where ``is_like`` says that distances can be compared."""
+    is_near = not is_like or abs(question.p_good(verdict.p_yes or 0.0) - wanted) <= AGREED
+    return is_near and question.is_good(verdict.answer) == (wanted >= 0.5)
+
+
+def shift(
+    before: Verdict,
+    after: Verdict | None,
+    wanted: float | None,
+    question: Polar = YES_IS_GOOD,
+    *,
+    is_like: bool = True,
+) -> float | None:
     """Change of the log-odds of the good answer towards the wanted side; None where an answer is missing.
 
     ``wanted`` is how likely the good answer should be. Towards means towards the side on which it lies of what the judge
-    said before; on controls, which agree, towards the wanted answer.
+    said before; on controls, which agree, towards the wanted answer. ``is_like`` is as of :func:`agreed`.
     """
     if after is None or wanted is None or before.p_yes is None or after.p_yes is None:
         return None
     was, now = question.p_good(before.p_yes), question.p_good(after.p_yes)
     change = log_odds(now) - log_odds(was)
-    agreed = abs(was - wanted) <= AGREED and question.is_good(before.answer) == (wanted >= 0.5)
-    up = wanted >= 0.5 if agreed else wanted > was
+    up = wanted >= 0.5 if not is_like or agreed(before, wanted, question, is_like=True) else wanted > was
     return change if up else -change
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from ..models.budget import count
+from ..models.budget import CAPS, count
 from ..prompts.words import interval, missing_share, number, signed
 from .scores import CALIBRATIONS, measured_name
 
@@ -215,7 +215,7 @@ def _cautions(result: RunRecord, test_size: int | None) -> list[str]:
             f"Of the verdicts, {missing_share(result.coverage)} are missing; an example with a missing verdict has "
             "no score and is left out."
         )
-    if result.finish_reason.startswith("max_c") or result.finish_reason == "max_tokens":
+    if result.finish_reason in CAPS:
         said.append("A budget ended the run; more might have been found with more calls.")
     return said
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ..evaluation.pass_fail import NAMES
 from ..memory.result_file import CROSSED
 from ..models.budget import count
-from ..models.settings import MODEL, flag, new_name, settings_naming
+from ..models.settings import MODEL, flag, settings_naming
 from ..optimizer.modes.mode import mode_of
 from ..prompts.errors import shown_from
 from ..prompts.rows import write_whole
@@ -164,7 +164,7 @@ def repeat_command(data: RunData) -> str:
     defaults = _defaults(data)
     for name, value in data.config.items():
         if name in defaults and value != defaults[name] and value is not None and name not in IN_INPUTS:
-            option = flag(new_name(name))
+            option = flag(name)
             if isinstance(value, bool):
                 lines.append([option if value else f"--no-{option.removeprefix('--')}"])
             else:

@@ -117,7 +117,7 @@ def test_a_dry_run_buys_nothing(cli: Any, inputs: list[str], evaluation: list[st
 
 
 def test_a_resumed_run_needs_none_of_its_files(cli: Any, inputs: list[str], sandbox: Path) -> None:
-    assert cli("migrate", *inputs, "--run", "run", "--max-calls", "100").code == 3
+    assert cli("migrate", *inputs, "--run", "run", "--call-budget", "100").code == 3
     for file in (sandbox / "files").iterdir():
         file.unlink()
     assert cli("resume", "run").code == 0
@@ -136,7 +136,7 @@ def test_a_resumed_run_needs_none_of_its_files(cli: Any, inputs: list[str], sand
         (["evaluate", "d.jsonl", "--checklist", "c.yaml"], "--model is needed"),
         (["migrate", "d.jsonl", "--checklist", "c", "--source", "a/b", "--target", "c/d"], "--run is needed"),
         (["evaluate", "--mode", "eech", "d"], "'eech' is not one of 'each', 'batched'"),
-        (["evaluate", "--max-calls", "many", "d"], "'many' is not a valid integer"),
+        (["evaluate", "--call-budget", "many", "d"], "'many' is not a valid integer"),
         (["evaluate", "d", "--config", "nowhere.yaml"], "nowhere.yaml: there is no such configuration file"),
         (["resume", "nowhere"], "there is no run in this directory"),
         (["resume", "nowhere", "--margin", "0.5"], "--margin"),
@@ -241,7 +241,7 @@ def test_a_finished_run_that_is_resumed_is_said_to_be_read(cli: Any, inputs: lis
 
 
 def test_a_run_that_is_not_finished_is_not_shown(cli: Any, inputs: list[str]) -> None:
-    assert cli("migrate", *inputs, "--run", "run", "--max-calls", "10").code == 3
+    assert cli("migrate", *inputs, "--run", "run", "--call-budget", "10").code == 3
     done = cli("show", "run")
     assert done.code == 2
     assert "not finished. Go on with it: askance resume run" in done.err
@@ -302,18 +302,18 @@ def test_a_run_that_another_process_works_on_is_left_alone(cli: Any, inputs: lis
 
 
 def test_a_budget_ends_with_3_and_says_how_to_go_on(cli: Any, inputs: list[str], server: StandInServer) -> None:
-    done = cli("migrate", *inputs, "--run", "run", "--max-calls", "150")
+    done = cli("migrate", *inputs, "--run", "run", "--call-budget", "150")
     assert done.code == 3
-    assert "askance resume run --max-calls MORE" in done.err
+    assert "askance resume run --call-budget MORE" in done.err
     assert "the budget of calls is used up" in done.out
     assert len(server.bodies) == 150
     assert Path("run/prompt.md").is_file()
-    assert cli("resume", "run", "--max-calls", "10000").code == 0
+    assert cli("resume", "run", "--call-budget", "10000").code == 0
     assert json.loads(Path("run/result.json").read_text())["calls"] == len(server.bodies)
 
 
 def test_a_budget_ends_an_evaluation_with_3(cli: Any, evaluation: list[str], server: StandInServer) -> None:
-    done = cli("evaluate", *evaluation, "--max-calls", "7")
+    done = cli("evaluate", *evaluation, "--call-budget", "7")
     assert done.code == 3
     assert "The budget of 7 calls is used up." in done.err
     assert len(server.bodies) == 7

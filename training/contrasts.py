@@ -197,7 +197,7 @@ def buy_contrasts(
             watcher.watch(gateway.budget)
             return await _bought(cases, examples, checklist, models, gateway, writer, judge, settings, watcher, text_of)
 
-    with settings.store() as store:
+    with settings.open_store() as store:
         return run_sync(buy(store))
 
 

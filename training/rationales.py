@@ -141,7 +141,7 @@ def buy_rationales(
             watcher.phase("writing rationales", len(cases))
             return Writing(cases, by.name, await all_together(cases, ask, gateway.concurrency(by), watcher.advance))
 
-    with settings.store() as store:
+    with settings.open_store() as store:
         return run_sync(buy(store))
 
 

@@ -156,19 +156,19 @@ class ComparisonJob:
 
         async def estimates(store: AnswerStore) -> dict[str, Estimate]:
             async with session(self.options, store) as (models, _):
-                built = self._build(Gateway(store, Budget(max_calls=0)), models)
+                built = self._build(Gateway(store, Budget(call_budget=0)), models)
                 found = {each.entrant.label: await each.judge.estimate(self.examples) for each in built}
             if self.options.em_dim:
                 kinds, number = [each.judge for each in self.entrants], len(self.criteria)
                 found[ROLE] = estimate_naming(kinds, len(self.examples), number, self.options.cot_tokens)
             return found
 
-        with self.options.store(to_estimate=True) as store:
+        with self.options.open_store(to_estimate=True) as store:
             return run_sync(estimates(store))
 
     def run(self, watcher: Watcher | None = None, progress: bool | None = None) -> Comparison:
         """Have the judges rate the examples; what is raised is as in :func:`compare`."""
-        with watching(watcher, progress) as shown, self.options.store() as store:
+        with watching(watcher, progress) as shown, self.options.open_store() as store:
             return run_sync(self._run(store, shown))
 
     def _build(self, gateway: Gateway, models: Models) -> list[_Built]:

@@ -71,7 +71,7 @@ class Setup:
     @property
     def stored_only(self) -> Setup:
         """The same with a gateway that gives what is in the store and refuses to buy (`BudgetExceededError`)."""
-        return replace(self, gateway=Gateway(self.gateway.store, Budget(max_calls=0)))
+        return replace(self, gateway=Gateway(self.gateway.store, Budget(call_budget=0)))
 
 
 class Judge(Protocol):

@@ -105,7 +105,9 @@ def kept(run: Path, data: str, seed: int, model: str) -> dict[str, Any]:
             closing(sqlite3.connect(f"{place}/verdicts.db")) as copy,
         ):
             store.backup(copy)
-        job = align.prepare(examples, folder / "checklist.yaml", model, folder / "prompt.md", chosen | {"max_calls": 0})
+        job = align.prepare(
+            examples, folder / "checklist.yaml", model, folder / "prompt.md", chosen | {"call_budget": 0}
+        )
         with patch.object(Chooser, "_judge", judging), patch.object(Chooser, "choose", choosing):
             run_job(job, RunDirectory(place), Silent())
     parts = split_examples(job, strata_of_people(job))

@@ -45,13 +45,13 @@ def add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--api-base", help="address of an OpenAI-compatible server, for openai/NAME")
     parser.add_argument("--max-concurrency", type=int, default=16, help="calls at once; 1 for a small server")
     parser.add_argument("--timeout", type=float, default=120.0, help="seconds that one call may take")
-    parser.add_argument("--max-calls", type=int, help="cap on bought calls")
-    parser.add_argument("--max-cost", type=float, help="US dollars")
+    parser.add_argument("--call-budget", type=int, help="cap on bought calls")
+    parser.add_argument("--cost-budget", type=float, help="US dollars")
 
 
 def endpoint_options(given: argparse.Namespace, *more: str) -> dict[str, Any]:
     """How the model is asked, and the seed, as settings, with ``more`` of the options; what was not given is left out."""
-    names = ("api_base", "seed", "max_concurrency", "timeout", "max_calls", "max_cost", *more)
+    names = ("api_base", "seed", "max_concurrency", "timeout", "call_budget", "cost_budget", *more)
     return {name: value for name in names if (value := getattr(given, name)) is not None}
 
 
@@ -146,8 +146,8 @@ def _checklist(given: argparse.Namespace) -> str:
 def _phi(given: argparse.Namespace, examples: Sequence[Example], model: Any, more: Mapping[str, Any]) -> dict[str, Any]:
     """The judge `binary` question by question, from the answers that the comparison left in the store."""
     checklist = load_checklist(_checklist(given))
-    options = endpoint_options(given, *COMPARED) | {"max_calls": 0}
-    options.pop("max_cost", None)
+    options = endpoint_options(given, *COMPARED) | {"call_budget": 0}
+    options.pop("cost_budget", None)
     try:
         found = evaluate(examples, checklist=checklist, model=model, **options, **more)
     except BudgetExceededError:

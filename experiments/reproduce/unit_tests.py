@@ -25,7 +25,7 @@ from ...models.base import Answer, Model
 from ...models.budget import Budget
 from ...models.event_loops import run_sync
 from ...models.gateway import AnswerStore, Gateway
-from ...models.probabilities import LEAST_MASS
+from ...models.replies.yes_no import LEAST_MASS
 from ...models.session import session
 from ...models.settings import parse_options
 from ...prompts.checklist import Checklist, Question
@@ -190,7 +190,7 @@ def judge(asked: Sequence[TestForm], by: JudgeAccess) -> tuple[list[list[Verdict
             print(file=sys.stderr)
             return found, gateway.budget
 
-    with by.options.store() as store:
+    with by.options.open_store() as store:
         return run_sync(work(store))
 
 
@@ -203,13 +203,13 @@ def calls_needed(asked: Sequence[TestForm], by: JudgeAccess) -> int:
 
     async def work(store: AnswerStore) -> int:
         async with session(by.options, store) as (models, _):
-            nothing_bought = Gateway(store, Budget(max_calls=0))
+            nothing_bought = Gateway(store, Budget(call_budget=0))
             model, seed = models.get(by.model), by.options.seed
             return sum(
                 _evaluator(each, nothing_bought, model, seed).estimate(each.examples).calls for each in once.values()
             )
 
-    with by.options.store(to_estimate=True) as store:
+    with by.options.open_store(to_estimate=True) as store:
         return run_sync(work(store))
 
 
@@ -229,7 +229,7 @@ def write_tests(
             author = ExampleQuestions(gateway, models.get(writer), max_questions=TESTS_PER_INPUT, seed=by.options.seed)
             return await author.write(examples, lambda name, why: failed.append(f"{name}: {why}"))
 
-    with by.options.store() as store:
+    with by.options.open_store() as store:
         return run_sync(work(store)), failed
 
 

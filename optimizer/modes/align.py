@@ -132,7 +132,7 @@ class Align:
         subject = judge_subject(bench, model, "model")
         judge = subject.evaluator if options.explain != "never" else None
         signal = HumanSignal(
-            targets, bench.splits.development, judge, threshold=options.threshold, by_score=options.paper
+            targets, bench.splits.development, judge, threshold=options.disagreement_threshold, by_score=options.paper
         )
         set_up = replace(
             judge_set_up(bench, subject, signal, targets, model, options.optimise_for), improve=not options.calibrate

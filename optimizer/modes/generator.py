@@ -186,6 +186,7 @@ class GeneratorSubject:
         return Checklist(
             task=common.task if common else "",
             questions=tuple(questions),
+            answers=common.answers if common else None,
             section_weights={name: {**weights, **dict.fromkeys(checks, 1.0)} for name, weights in by_section.items()},
         )
 
@@ -240,6 +241,10 @@ class FailureSignal:
         return bool(seen.counted) and all(
             seen.polarity(each.example, each.question).is_good(each.answer) for each in seen.counted
         )
+
+    def is_like(self, verdict: Verdict) -> bool:
+        """There is one judge alone."""
+        return True
 
     def reference(self, draft: Draft, example: str, question: str) -> float | None:
         """The good answer, always."""

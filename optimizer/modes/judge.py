@@ -181,7 +181,7 @@ def judge_set_up(
         subject=subject,
         signal=signal,
         yardstick=yardstick,
-        guard=BiasGuard(ranks, options.max_drift),
+        guard=BiasGuard(ranks, options.max_bias),
         note_taker=_compiled(bench, taker) or NoteTaker(bench.gateway, taker, task, **notes),
         helper=helper,
         batches=BatchNoteTaker(bench.gateway, taker, task, **notes),

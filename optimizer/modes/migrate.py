@@ -105,7 +105,9 @@ class Migrate:
             splits.development,
             subject.evaluator if options.explain != "never" else None,
             margin=options.margin,
-            tolerance=options.tolerance,
+            differing=options.differing,
+            tolerance=options.tolerance if options.paper else None,
+            say=events.say,
             soft=options.soft,
         )
         set_up = judge_set_up(bench, subject, signal, targets, default)

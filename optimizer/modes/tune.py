@@ -155,7 +155,7 @@ class Tune:
                 {each.id: each.comment for each in bench.splits.development},
             ),
             yardstick=MeanYardstick(resamples=options.resamples, seed=options.seed),
-            guard=PassRateGuard(options.max_drift),
+            guard=PassRateGuard(options.max_bias),
             note_taker=note_taker,
             helper=helper,
             plain_lines=_plain_lines(bench, options, helper),

@@ -126,12 +126,12 @@ class SelectionJob:
                 writer = judge if self.writer is None else models.get(self.writer)
                 return _estimate(self.inputs, judge, writer, gateway, self.settings)
 
-        with self.settings.store(to_estimate=True) as store:
+        with self.settings.open_store(to_estimate=True) as store:
             return run_sync(estimate(store))
 
     def run(self, watcher: Watcher | None = None, progress: bool | None = None) -> Selection:
         """Buy what is needed and choose; what is raised is as in :func:`select`."""
-        with watching(watcher, progress) as shown, self.settings.store() as store:
+        with watching(watcher, progress) as shown, self.settings.open_store() as store:
             return run_sync(self._run(store, shown))
 
     async def _run(self, store: AnswerStore, watcher: Watcher) -> Selection:

@@ -13,6 +13,7 @@ from ...evaluation.options import WeighOptions
 from ...evaluation.progress import Watcher, watching
 from ...evaluation.shown import Shown, View
 from ...models.base import Model
+from ...models.budget import CAPS
 from ...models.settings import flag, parse_options, refuse_idle
 from ...prompts.checklist import Checklist
 from ...prompts.errors import BudgetExceededError, CoverageError, InputError
@@ -197,7 +198,8 @@ class WeighingJob:
             except BudgetExceededError as error:
                 if not judged:
                     raise
-                given = f"{flag(error.limit)} {getattr(self.settings, error.limit):g}"
+                cap = CAPS[error.limit]
+                given = f"{flag(cap)} {getattr(self.settings, cap):g}"
                 said = f"{error} That is what judging the pairs left of {given}."
                 raise BudgetExceededError(error.limit, said) from None
             judged.append(bought)
@@ -258,7 +260,7 @@ def _check(settings: WeighOptions, *, data: Any, ratings: Any, checklist: Any, m
 def _left_of_budget(settings: WeighOptions, judged: Sequence[Evaluation]) -> dict[str, Any]:
     """The caps, less what was spent: they hold for pairs and ratings together."""
     left: dict[str, Any] = {}
-    for cap, spent in (("max_calls", "calls"), ("max_tokens", "tokens"), ("max_cost", "cost_usd")):
+    for cap, spent in (("call_budget", "calls"), ("token_budget", "tokens"), ("cost_budget", "cost_usd")):
         most = getattr(settings, cap)
         if most is not None:
             left[cap] = max(most - sum(getattr(each.budget, spent) for each in judged), 0)

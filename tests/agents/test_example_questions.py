@@ -115,7 +115,7 @@ async def test_failed_examples_are_left_out_with_their_error_told() -> None:
 async def test_a_fatal_error_and_a_used_up_budget_are_raised() -> None:
     with pytest.raises(ModelError, match="wrong key"):
         await write(ScriptedModel(lambda _: ModelError("wrong key", fatal=True)))
-    questions = ExampleQuestions(gateway(budget=Budget(max_calls=1)), ScriptedModel(about_its_input, slots=1))
+    questions = ExampleQuestions(gateway(budget=Budget(call_budget=1)), ScriptedModel(about_its_input, slots=1))
     with pytest.raises(BudgetExceededError):
         await questions.write(EXAMPLES)
 

@@ -64,8 +64,8 @@ async def test_a_token_with_hardly_any_yes_or_no_is_no_answer(answer: Answer) ->
     assert {(each.status, each.p_yes) for each in verdicts} == {("parse_error", None)}
 
 
-async def test_an_explained_answer_that_is_cut_off_is_no_answer() -> None:
-    text = '{"answer": "yes", "explanation": "Becau'
+async def test_an_explained_answer_that_is_cut_off_within_its_answer_is_no_answer() -> None:
+    text = '{"explanation": "Because it is so.", "answer": "no'
     verdicts = await Lab(lambda request: Answer(text, finish="length")).judge(
         Judging(p_yes="hard", explain="always"), EXAMPLES[:1]
     )
@@ -118,10 +118,10 @@ async def test_a_fatal_error_ends_the_run_at_once() -> None:
 
 async def test_a_budget_ends_the_run_and_keeps_everything_that_was_bought() -> None:
     lab = Lab(by_logprob, delay=0.005)
-    lab.gateway.budget = Budget(max_calls=5)
+    lab.gateway.budget = Budget(call_budget=5)
     with pytest.raises(BudgetExceededError):
         await lab.judge()
     assert lab.calls == lab.gateway.budget.calls == len(lab.store) == 5
-    lab.gateway.budget.max_calls = None
+    lab.gateway.budget.call_budget = None
     await lab.judge()
     assert lab.calls == 12

@@ -92,7 +92,7 @@ async def test_a_fatal_error_is_raised_as_it_is() -> None:
 
 async def test_a_used_up_budget_ends_it_after_the_calls_under_way(tmp_path: Any) -> None:
     with VerdictStore(tmp_path / "v.db") as store:
-        gateway = one_attempt(store, Budget(max_calls=4))
+        gateway = one_attempt(store, Budget(call_budget=4))
         with pytest.raises(BudgetExceededError):
             await Generator(gateway, Slow(echo, slots=4), PROMPT).generate(EXAMPLES)
         assert gateway.budget.role("generator").calls == 4

@@ -144,7 +144,7 @@ def test_outputs_that_are_alike_are_estimated_as_the_one_call_that_they_take() -
 
 
 async def test_a_cap_ends_it_and_what_was_bought_is_kept() -> None:
-    one, model = rater(lambda _: number(n3=1.0), budget=Budget(max_calls=2))
+    one, model = rater(lambda _: number(n3=1.0), budget=Budget(call_budget=2))
     with pytest.raises(BudgetExceededError):
         await one.rate([ToRate(example) for example in EXAMPLES])
     assert len(model.requests) == 2

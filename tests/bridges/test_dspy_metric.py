@@ -141,7 +141,7 @@ def test_optimisers_are_ended_by_a_missing_verdict_and_a_used_up_budget() -> Non
     with pytest.raises(CoverageError, match="Run it again"):
         optimise("unreadable")
     with pytest.raises(BudgetExceededError, match="1 calls"):
-        optimise("Paris", max_calls=1)
+        optimise("Paris", call_budget=1)
     optimise("Paris")
 
 
@@ -157,7 +157,7 @@ def test_what_cannot_be_judged_is_said(opened: OpenGateway) -> None:
 
 
 def test_a_setting_that_there_is_not_is_named() -> None:
-    with pytest.raises(InputError, match=r"max_cals.*max_calls"), open_gateway(max_cals=3):
+    with pytest.raises(InputError, match=r"cal_budget.*call_budget"), open_gateway(cal_budget=3):
         pass
 
 

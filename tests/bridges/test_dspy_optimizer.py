@@ -156,7 +156,7 @@ def test_a_run_that_the_budget_ended_goes_on_where_it_stopped(letters: Any, tmp_
     for name, caps in (("whole", (9999,)), ("in_parts", (60, 9999))):
         with open_gateway(no_cache=True) as opened:
             post = Post(letters, opened, tmp_path / name)
-            runs = [post.compile(max_calls=cap).askance_run for cap in caps]
+            runs = [post.compile(call_budget=cap).askance_run for cap in caps]
         assert [run.finish_reason for run in runs[:-1]] == ["max_calls"] * (len(caps) - 1)
         assert len(post.ran) == runs[-1].result["roles"]["generator"]["calls"]
         results.append(runs[-1].result)
@@ -261,7 +261,7 @@ def test_a_dead_endpoint_ends_the_run(post: Post) -> None:
 
 def test_a_used_up_budget_of_the_programs_own_gateway_ends_the_run(letters: Any, tmp_path: Path) -> None:
     with pytest.raises(BudgetExceededError, match="5 calls"):  # noqa: SIM117
-        with open_gateway(no_cache=True, max_calls=5) as opened:
+        with open_gateway(no_cache=True, call_budget=5) as opened:
             Post(letters, opened, tmp_path).compile()
 
 
@@ -284,7 +284,7 @@ def test_a_reply_without_the_fields_is_judged_as_it_was_written(post: Post) -> N
         ({"checklist": None, "metric": greets}, None, "A metric alone takes no notes"),
         ({"max_output_tokens": 5}, None, "set max_tokens on the program's LM"),
         ({"max_itrations": 5}, None, "max_iterations"),
-        ({"max_cost": 5}, None, "cap with max_calls or max_tokens"),
+        ({"cost_budget": 5}, None, "cap with call_budget or token_budget"),
         ({}, Two(), r"several predictors or none \('plan', 'write'\): say which"),
         ({"predictor": "wirte"}, Two(), r"no predictor 'wirte'.*Did you mean 'write'"),
         ({"context": "passage"}, None, "example has no field 'passage'"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import subprocess
@@ -228,13 +229,6 @@ def test_an_exported_judge_asks_through_the_proxy_of_the_environment(
     assert len(as_module(kept()).judge(output="y")["verdicts"]) == len(QUESTIONS), "this machine itself needs none"
 
 
-def test_a_yes_of_several_tokens_is_not_left_out() -> None:
-    p_yes = as_module(kept())._p_yes
-    assert p_yes("Y", [("Y", -0.2), ("NO", -1.8)]) is None
-    assert p_yes("NO", [("NO", -0.2), ("Y", -1.8)]) is None
-    assert p_yes("NO", [("NO", -0.2), ("Y", -9.0)]) == 0
-
-
 @pytest.mark.parametrize("message", [{"content": "<think>"}, {"content": None, "reasoning_content": "Yes"}])
 def test_the_first_word_of_the_thinking_is_no_verdict(message: Any, serve: Any) -> None:
     top = [{"token": "Yes", "logprob": -0.1}]
@@ -290,6 +284,17 @@ def test_a_reply_that_breaks_off_is_asked_for_again(monkeypatch: pytest.MonkeyPa
 def test_what_a_file_cannot_do_is_said(more: dict[str, Any], what: str) -> None:
     with pytest.raises(InputError, match=what):
         export_judge(kept(**more), "python")
+
+
+@pytest.mark.parametrize("to", [each for each in TOOLS if each != "openai-grader"])
+def test_no_name_of_a_file_is_used_twice(to: str) -> None:
+    """The file is put together from others, each of which has names of its own."""
+    body = ast.parse(export_judge(kept(threshold=0.5), to).text).body
+    names = [node.name for node in body if isinstance(node, (ast.FunctionDef, ast.ClassDef))]
+    names += [
+        each.id for node in body if isinstance(node, ast.Assign) for each in node.targets if isinstance(each, ast.Name)
+    ]
+    assert len(names) > 40 and [name for name in names if names.count(name) > 1] == []
 
 
 def test_an_unknown_tool_and_a_calibrated_grader_are_refused() -> None:

@@ -165,12 +165,12 @@ def test_a_missing_verdict_stops_gepa_with_a_sentence_and_is_no_score(post: Lett
 
 
 def test_a_used_up_budget_stops_gepa(post: Letters) -> None:
-    with pytest.raises(BudgetExceededError, match="30 calls"), post.open(max_calls=30) as adapter:
+    with pytest.raises(BudgetExceededError, match="30 calls"), post.open(call_budget=30) as adapter:
         post.optimize(adapter)
 
 
 def test_what_was_found_is_kept_where_gepa_is_let_end_by_itself(post: Letters) -> None:
-    with post.open(max_calls=60) as adapter:
+    with post.open(call_budget=60) as adapter:
         result = post.optimize(adapter, raise_on_exception=False, stop_callbacks=adapter.stopped)
         assert isinstance(adapter.search.error, BudgetExceededError) and adapter.gateway.budget.calls == 60
         assert result.best_candidate["instructions"].startswith("Write what is asked for.")
@@ -198,7 +198,7 @@ def test_the_same_search_again_costs_nothing(post: Letters, tmp_path: Path) -> N
     [
         ({"max_iterations": 3}, "'max_iterations' belongs to askance's own loop"),
         ({"alpha": 0.2}, "'alpha' belongs to askance's own loop"),
-        ({"max_cals": 3}, "max_calls"),
+        ({"cal_budget": 3}, "call_budget"),
         ({"judge": None, "checklist": None}, "Nothing says how good an output is"),
     ],
 )

@@ -82,7 +82,7 @@ def test_a_run_is_logged_with_settings_decisions_figures_and_files(world: Any, t
     done = world.migrate(tmp_path / "first", callbacks=[mlflow_callback(store, "whole")], **TRIAL_AND_PRUNING)
     (run,) = runs(store, "whole")
     assert (run.info.status, run.info.run_name) == ("FINISHED", "first")
-    assert run.data.params["target"] == "world/target" and run.data.params["accept_level"] == "0.2"
+    assert run.data.params["target"] == "world/target" and run.data.params["alpha"] == "0.2"
     assert "note_taker" not in run.data.params, "what is not set is left out"
     history = client(store).get_metric_history(run.info.run_id, "accepted")
     decided = [*done.result["accepted_edits"], *done.result["rejected_edits"]]

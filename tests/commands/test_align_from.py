@@ -13,7 +13,7 @@ from askance.testing import StandInServer
 
 from .conftest import CommandLine
 
-HOW = ["--embedder", "words", "--resamples", "200", "--accept-level", "0.2", "--no-trial", "--no-prune"]
+HOW = ["--embedder", "words", "--resamples", "200", "--alpha", "0.2", "--no-trial", "--no-prune"]
 
 
 class Place(CommandLine):

@@ -25,7 +25,7 @@ def place(world: Any, sandbox: Path, server: StandInServer, cli: Any) -> Place:
     data, _, checklist, *_ = world.write(sandbox / "files")
     here = Place(cli, server, data)
     align = ["align", data, "--checklist", checklist, "--model", "openai/target", "--prompt", "files/prompt.md"]
-    align += ["--embedder", "words", "--resamples", "200", "--accept-level", "0.2", "--no-trial", "--no-prune"]
+    align += ["--embedder", "words", "--resamples", "200", "--alpha", "0.2", "--no-trial", "--no-prune"]
     assert here(*align, "--run", "run", "--api-base", server.url, "--quiet")[0] == 0
     return here
 

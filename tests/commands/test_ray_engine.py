@@ -112,7 +112,7 @@ def test_a_command_comes_to_the_same(
 
 
 RUNS = ("migrate", "align", "tune")
-LOOP = ("--embedder", "words", "--resamples", "200", "--accept-level", "0.2", "--max-iterations", "1", "--yes")
+LOOP = ("--embedder", "words", "--resamples", "200", "--alpha", "0.2", "--max-iterations", "1", "--yes")
 
 
 def arguments_of(mode: str, world: Any, letters: Any, folder: Path) -> tuple[Any, list[str]]:
@@ -241,10 +241,10 @@ async def test_workers_that_end_again_and_again_end_the_run(pools: list[ray_pool
 
 def test_a_cap_on_calls_holds_over_all_workers(cli: Callable[..., Any], data: Path) -> None:
     with StandInServer(answer) as server:
-        stopped = cli("evaluate", "data.jsonl", *JUDGE, server.url, *ray_with(4), "--max-calls", 7)
+        stopped = cli("evaluate", "data.jsonl", *JUDGE, server.url, *ray_with(4), "--call-budget", 7)
         assert stopped.code == 3 and "budget of 7 calls is used up" in stopped.err
         assert len(server.bodies) == 7
-        went_on = cli("evaluate", "data.jsonl", *JUDGE, server.url, *ray_with(2), "--max-calls", 30)
+        went_on = cli("evaluate", "data.jsonl", *JUDGE, server.url, *ray_with(2), "--call-budget", 30)
         assert went_on.code == 0 and len(server.bodies) == 30
 
 

@@ -1,99 +1,93 @@
-"""Options that have a new name: both work, the old one with a word."""
+"""Settings with a new name: an old one is an error that names the new one, but in files of earlier runs and judges."""
 
 from __future__ import annotations
 
-import logging
-import warnings
 from pathlib import Path
 from typing import Any
 
 import click
 import pytest
+import yaml
 
+from askance import resume
 from askance.cli import cli
-from askance.commands.options import NEW_NAMES, settings
+from askance.commands.options import settings
 from askance.evaluation.options import EvaluateOptions
 from askance.memory.run_directory import RunDirectory
-from askance.models.settings import load_config, parse_options
+from askance.models.settings import RENAMED, flag, load_config, parse_options
 from askance.optimizer.options import AlignOptions
-from askance.optimizer.runner import take_up
 from askance.prompts.checklist import parse_checklist
 from askance.prompts.errors import InputError
 
-OLD = {"--alpha": "--accept-level", "--disagreement-threshold": "--threshold", "--max-bias": "--max-drift"}
+VALUES = {"max_calls": 9, "max_tokens": 9, "max_cost": 9.0, "cache": "answers.db"} | dict.fromkeys(
+    ("accept_level", "threshold", "max_drift"), 0.2
+)
 
 
-@pytest.mark.parametrize("new", OLD)
-def test_both_names_set_the_same_and_the_old_one_says_its_new_one(new: str, caplog: pytest.LogCaptureFixture) -> None:
-    name = next(each for each, flag in NEW_NAMES.items() if flag == new)
-    for form in ([OLD[new], "0.2"], [f"{OLD[new]}=0.2"], [new, "0.2"], [f"{new}=0.2"]):
-        caplog.clear()
-        with caplog.at_level(logging.WARNING):
-            _, command, rest = cli.resolve_command(click.Context(cli), ["align", "d.jsonl", *form])
+@pytest.mark.parametrize("old", RENAMED)
+def test_an_old_name_is_refused_with_the_new_one_on_the_command_line_in_files_and_in_python(
+    old: str, tmp_path: Path
+) -> None:
+    new, value = RENAMED[old], VALUES[old]
+    for form in ([flag(old), str(value)], [f"{flag(old)}={value}"]):
+        with pytest.raises(click.UsageError, match=f"^{flag(old)} is now {flag(new)}") as error:
+            cli.resolve_command(click.Context(cli), ["align", "d.jsonl", *form])
+        assert error.value.exit_code == 2
+    for form in ([flag(new), str(value)], [f"{flag(new)}={value}"]):
+        _, command, rest = cli.resolve_command(click.Context(cli), ["align", "d.jsonl", *form])
         assert command is not None
-        assert command.make_context("align", rest).params[name] == 0.2
-        said = [each.getMessage() for each in caplog.records]
-        told = [f"{OLD[new]} is now {new}; the old name works in this version."]
-        assert said == (told if form[0].startswith(OLD[new]) else [])
-    with pytest.raises(click.UsageError, match="given 2 times"):
-        cli.resolve_command(click.Context(cli), ["align", "d.jsonl", new, "0.2", OLD[new], "0.3"])
-
-
-def test_help_shows_the_new_names_alone() -> None:
-    command = cli.get_command(click.Context(cli), "align")
-    assert command is not None
-    text = command.get_help(click.Context(command))
-    for new, old in OLD.items():
-        assert new in text and f"{old} " not in text
-
-
-def test_files_and_python_take_both_names_and_never_two_at_once(tmp_path: Path) -> None:
-    assert parse_options(AlignOptions, {"alpha": 0.2, "disagreement_threshold": 0.4}).accept_level == 0.2
-    with pytest.warns(DeprecationWarning, match="accept_level is now alpha"):
-        assert parse_options(AlignOptions, {"accept_level": 0.2}).accept_level == 0.2
-    with pytest.warns(DeprecationWarning, match="threshold is now disagreement_threshold"):
-        assert parse_options(AlignOptions, {"threshold": 0.4}).threshold == 0.4
+        assert command.make_context("align", rest).params[new] == value
+    with pytest.raises(InputError, match=f"^options: {old} is now {new}"):
+        parse_options(AlignOptions, {old: value})
+    assert getattr(parse_options(AlignOptions, {new: value}), new) == (Path(value) if old == "cache" else value)
     file = tmp_path / "askance.yaml"
-    file.write_text("alpha: 0.2\ndisagreement-threshold: 0.4\n")
-    assert load_config(file) == {"accept_level": 0.2, "threshold": 0.4}
-    file.write_text("alpha: 0.2\naccept_level: 0.1\n")
-    with pytest.raises(InputError, match=r"askance\.yaml: alpha is the new name of accept_level"):
+    file.write_text(f"{old.replace('_', '-')}: {value}\n")
+    with pytest.raises(InputError, match=rf"askance\.yaml: {old} is now {new}"):
         load_config(file)
+    file.write_text(f"{new.replace('_', '-')}: {value}\n")
+    assert load_config(file) == {new: value}
 
 
-def test_an_old_name_in_a_file_is_told_its_new_one(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    file = tmp_path / "askance.yaml"
-    file.write_text("max-drift: 0.2\nalpha: 0.1\n")
-    with caplog.at_level(logging.WARNING):
-        assert load_config(file) == {"max_drift": 0.2, "accept_level": 0.1}
-    assert [each.getMessage() for each in caplog.records] == [
-        f"{file}: max_drift is now max_bias; the old name works in this version."
-    ]
+def test_a_command_that_never_had_an_option_does_not_speak_of_a_new_name() -> None:
+    _, command, rest = cli.resolve_command(click.Context(cli), ["show", "run", "--max-calls", "3"])
+    assert command is not None
+    with pytest.raises(click.UsageError, match=r"[Nn]o such option"):
+        command.make_context("show", rest)
 
 
-def test_python_is_told_the_new_name_where_it_gives_the_old_one(world: Any, tmp_path: Path) -> None:
-    with pytest.warns(DeprecationWarning, match="the old name works in this version") as told:
-        world.align(tmp_path / "run", threshold=0.4, max_drift=0.3, max_iterations=1)
-    said = {str(each.message).partition(";")[0]: Path(each.filename).name for each in told}
-    assert said == {  # and where askance was called
-        "threshold is now disagreement_threshold": "worlds.py",
-        "max_drift is now max_bias": "worlds.py",
-    }
-    with pytest.warns(DeprecationWarning, match="cache is now store"):
-        take_up(RunDirectory(tmp_path / "run"), {"cache": tmp_path / "answers.db"})
+@pytest.mark.parametrize("old", ["max_calls", "cache", "alpha"])
+def test_a_run_is_resumed_with_new_names_alone(world: Any, tmp_path: Path, old: str) -> None:
+    world.align(tmp_path / "run", max_iterations=1)
+    match = f"{old} is now {RENAMED[old]}" if old in RENAMED else "'alpha' cannot be changed"
+    with pytest.raises(InputError, match=match):
+        resume(tmp_path / "run", **{old: 1})
 
 
-def test_a_new_name_is_no_warning_on_the_command_line_or_in_python(world: Any, tmp_path: Path) -> None:
+def test_a_run_that_was_begun_with_old_names_is_the_same_run_and_shows_its_settings_by_their_new_ones(
+    world: Any, tmp_path: Path
+) -> None:
+    begun = world.align(tmp_path / "run", disagreement_threshold=0.4, alpha=0.3, max_iterations=1)
+    file = tmp_path / "run" / "config.yaml"
+    header = yaml.safe_load(file.read_text())
+    back = {new: old for old, new in RENAMED.items()}
+    header["config"] = {back.get(name, name): value for name, value in header["config"].items()}
+    assert {"accept_level", "threshold", "max_drift"} <= set(header["config"])
+    file.write_text(yaml.safe_dump(header))
+    kept = RunDirectory(tmp_path / "run").read_config()["config"]
+    assert (kept["alpha"], kept["disagreement_threshold"]) == (0.3, 0.4) and not set(RENAMED) & set(kept)
+    again = world.align(tmp_path / "run", disagreement_threshold=0.4, alpha=0.3, max_iterations=1, call_budget=0)
+    assert again.result["best"] == begun.result["best"]
+    with pytest.raises(InputError, match=r"holds a run with other settings \(alpha\)"):
+        world.align(tmp_path / "run", disagreement_threshold=0.4, alpha=0.2, max_iterations=1)
+
+
+def test_a_project_file_and_the_command_line_give_settings_by_the_names_of_python(tmp_path: Path) -> None:
     file = tmp_path / "askance.yaml"
     file.write_text("alpha: 0.2\nstore: answers.db\n")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", DeprecationWarning)
-        options, _ = settings(AlignOptions, file, {"max_drift": 0.3})
-        assert options == {"alpha": 0.2, "store": str(tmp_path / "answers.db"), "max_bias": 0.3}
-        parsed = parse_options(AlignOptions, options)
-        assert (parsed.accept_level, parsed.cache, parsed.max_drift) == (0.2, tmp_path / "answers.db", 0.3)
-        world.align(tmp_path / "run", disagreement_threshold=0.4, store=tmp_path / "answers.db", max_iterations=1)
-        take_up(RunDirectory(tmp_path / "run"), {"store": tmp_path / "answers.db"})
+    options, _ = settings(AlignOptions, file, {"max_bias": 0.3})
+    assert options == {"alpha": 0.2, "store": str(tmp_path / "answers.db"), "max_bias": 0.3}
+    parsed = parse_options(AlignOptions, options)
+    assert (parsed.alpha, parsed.store, parsed.max_bias) == (0.2, tmp_path / "answers.db", 0.3)
 
 
 def test_a_criterion_is_a_dimension_in_options_files_and_checklists(tmp_path: Path) -> None:

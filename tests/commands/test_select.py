@@ -144,7 +144,7 @@ def test_a_dry_run_buys_nothing_and_is_exact(cli: Any, arguments: list[str], ser
 
 def test_a_cap_is_3_and_the_same_command_goes_on(cli: Any, arguments: list[str], server: StandInServer) -> None:
     given = [*arguments, "--candidates", "candidates.yaml", "-k", "2", "-o", "c.yaml"]
-    assert cli(*given, "--max-calls", "50").code == 3
+    assert cli(*given, "--call-budget", "50").code == 3
     assert len(server.bodies) == 50
     assert not Path("c.yaml").exists()
     assert cli(*given).code == 0

@@ -159,7 +159,7 @@ async def test_what_was_bought_is_not_bought_again(facts: Any, examples: list[Ex
 
 
 async def test_a_cap_ends_it(facts: Any, examples: list[Example]) -> None:
-    evaluator, model = make(facts, budget=Budget(max_calls=10))
+    evaluator, model = make(facts, budget=Budget(call_budget=10))
     with pytest.raises(BudgetExceededError):
         await evaluate_adaptively(evaluator, examples, tolerance=0.2)
     assert len(model.requests) == 10

@@ -306,7 +306,7 @@ def test_criteria_reach_the_judges_that_rate() -> None:
 
 
 def test_a_second_run_costs_nothing_and_comes_to_the_same(tmp_path: Path) -> None:
-    given = {"no_cache": False, "cache": tmp_path / "v.db"}
+    given = {"no_cache": False, "store": tmp_path / "v.db"}
     names = list(JUDGES)
     first, _ = run(names, **given)
     second, model = run(names, **given)
@@ -320,7 +320,7 @@ def test_a_second_run_costs_nothing_and_comes_to_the_same(tmp_path: Path) -> Non
 
 def test_a_dry_run_buys_nothing_and_says_what_each_judge_would_take(tmp_path: Path) -> None:
     model = ScriptedModel(world)
-    options = {"cache": tmp_path / "v.db", "resamples": 200}
+    options = {"store": tmp_path / "v.db", "resamples": 200}
     job = prepare(rows(), model, ["binary", "geval"], CHECKLIST, None, None, None, (), (), options)
     found = job.estimate()
     assert not model.requests
@@ -331,7 +331,7 @@ def test_a_dry_run_buys_nothing_and_says_what_each_judge_would_take(tmp_path: Pa
 
 def test_a_cap_holds_over_all_judges() -> None:
     with pytest.raises(BudgetExceededError):
-        run(["binary", "direct"], max_calls=10)
+        run(["binary", "direct"], call_budget=10)
 
 
 def test_the_result_is_json_without_numbers_that_are_none() -> None:

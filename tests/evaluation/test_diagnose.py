@@ -120,7 +120,7 @@ def test_of_several_judges_one_is_picked_by_model_or_prompt(file: Path) -> None:
 
 def test_a_budget_ends_it() -> None:
     with pytest.raises(BudgetExceededError):
-        askance.diagnose(rows(), checklist=CHECKLIST, model=judge(slots=1), max_calls=3)
+        askance.diagnose(rows(), checklist=CHECKLIST, model=judge(slots=1), call_budget=3)
 
 
 @pytest.mark.parametrize(

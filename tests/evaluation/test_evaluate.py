@@ -144,7 +144,7 @@ def test_the_estimate_counts_what_is_there_already_and_makes_no_file(sandbox: Pa
 
 def test_a_budget_ends_the_evaluation_and_keeps_the_answers() -> None:
     with pytest.raises(BudgetExceededError) as error:
-        askance.evaluate(rows(), checklist=checklist(), model=judge(slots=1), max_calls=5)
+        askance.evaluate(rows(), checklist=checklist(), model=judge(slots=1), call_budget=5)
     assert error.value.limit == "max_calls"
     model = judge()
     askance.evaluate(rows(), checklist=checklist(), model=model)

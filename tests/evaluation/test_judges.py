@@ -123,7 +123,7 @@ def test_all_judges_put_the_example_first_in_the_same_words(name: str) -> None:
 
 @pytest.mark.parametrize("name", JUDGES)
 def test_a_cap_ends_a_judge_and_is_not_passed(name: str) -> None:
-    given, model = setup(budget=Budget(max_calls=2))
+    given, model = setup(budget=Budget(call_budget=2))
     with pytest.raises(BudgetExceededError):
         rate(name, given)
     assert len(model.requests) == 2

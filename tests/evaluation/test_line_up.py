@@ -122,7 +122,7 @@ def test_every_model_with_every_prompt_is_a_judge_held_against_the_first(prompts
 
 
 def test_a_second_run_with_a_further_model_asks_that_one_alone(tmp_path: Path, prompts: list[Path]) -> None:
-    options = {"cache": tmp_path / "v.db", "resamples": 200}
+    options = {"store": tmp_path / "v.db", "resamples": 200}
     one = ScriptedModel(able, name="openai/large")
     compare(rows(), model=one, judges=["binary"], prompt=prompts[0], checklist=CHECKLIST, **options)
     again, further = (ScriptedModel(able, name=name) for name in ("openai/large", "openai/other"))

@@ -29,14 +29,14 @@ def test_what_interface_promises_is_the_default() -> None:
         (LoopOptions, {"split": (0.5, 0.4, 0.4)}, "split: three shares above 0 that add up to 1"),
         (LoopOptions, {"split": (0.5, 0.5, 0.0)}, "split: three shares above 0 that add up to 1"),
         (LoopOptions, {"margin": float("nan")}, "margin"),
-        (LoopOptions, {"accept_level": 1}, "accept_level"),
+        (LoopOptions, {"alpha": 1}, "alpha"),
         (ScoreOptions, {"human_scale": (5, 1)}, "human_scale: the lowest score must be below the highest"),
         (ScoreOptions, {"scale": (1, 1)}, "scale: its two ends must differ"),
-        (ScoreOptions, {"temperature": True}, "temperature: must be a number, not true (YAML reads yes and on so)"),
+        (ScoreOptions, {"temperature": True}, "temperature: must be a number, not true"),
         (ScoreOptions, {"limit": False}, "limit: must be a number, not false"),
         (ScoreOptions, {"p_yes": "sampled"}, "p_yes sampled needs samples of 2 or more"),
         (ScoreOptions, {"mode": "eech"}, "mode: must be 'each' or 'batched'"),
-        (ScoreOptions, {"max_calls": -1}, "max_calls"),
+        (ScoreOptions, {"call_budget": -1}, "call_budget"),
         (ScoreOptions, {"min_coverage": 1.5}, "min_coverage"),
         (ScoreOptions, {"limit": "many"}, "limit: must be a valid integer"),
         (WriterOptions, {"max_requirements": 0}, "max_requirements"),
@@ -67,8 +67,8 @@ def test_the_settings_of_a_judge_reach_the_evaluator() -> None:
 
 
 def test_hyphens_in_a_config_file_are_underscores(tmp_path: Path) -> None:
-    (tmp_path / "c.yaml").write_text("max-calls: 3\nsplit: [0.2, 0.2, 0.6]\n")
-    assert load_config(tmp_path / "c.yaml") == {"max_calls": 3, "split": [0.2, 0.2, 0.6]}
+    (tmp_path / "c.yaml").write_text("call-budget: 3\nsplit: [0.2, 0.2, 0.6]\n")
+    assert load_config(tmp_path / "c.yaml") == {"call_budget": 3, "split": [0.2, 0.2, 0.6]}
 
 
 def test_an_empty_config_file_sets_nothing(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ def test_with_so_many_labels_the_gate_accepts_the_gain_as_often_as_is_said(
         "human", ("overall",), {each.id: {"overall": wanted} for each, wanted in zip(data, people, strict=True)}
     )
     yardstick = CorrelationYardstick(targets, resamples=200, seed=1)
-    gate = PairedAcceptance(yardstick, data, defaults["accept_level"].default)
+    gate = PairedAcceptance(yardstick, data, defaults["alpha"].default)
     rng = np.random.default_rng(7)
     accepted = []
     for _ in range(150):

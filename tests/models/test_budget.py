@@ -21,7 +21,7 @@ def test_without_caps_nothing_is_refused() -> None:
 
 
 def test_calls_under_way_count_until_they_are_given_back() -> None:
-    budget = Budget(max_calls=2)
+    budget = Budget(call_budget=2)
     budget.reserve(1)
     budget.reserve(1)
     assert refused(budget) == "max_calls"
@@ -30,13 +30,13 @@ def test_calls_under_way_count_until_they_are_given_back() -> None:
 
 
 def test_a_cap_of_zero_buys_nothing() -> None:
-    assert refused(Budget(max_calls=0)) == "max_calls"
-    assert refused(Budget(max_tokens=0)) == "max_tokens"
-    assert refused(Budget(max_cost=0.0)) == "max_cost"
+    assert refused(Budget(call_budget=0)) == "max_calls"
+    assert refused(Budget(token_budget=0)) == "max_tokens"
+    assert refused(Budget(cost_budget=0.0)) == "max_cost"
 
 
 def test_caps_are_shared_by_all_roles() -> None:
-    budget = Budget(max_calls=2, max_tokens=100)
+    budget = Budget(call_budget=2, token_budget=100)
     budget.paid("evaluator", Answer("a", None, 30, 10, 0.5))
     budget.paid("writer", Answer("a", None, 30, 10, 0.25))
     assert (budget.calls, budget.tokens, budget.cost_usd) == (2, 80, 0.75)
@@ -45,7 +45,7 @@ def test_caps_are_shared_by_all_roles() -> None:
 
 
 def test_a_call_that_may_pass_the_cap_on_tokens_is_refused_before_it_is_made() -> None:
-    budget = Budget(max_tokens=100)
+    budget = Budget(token_budget=100)
     budget.paid("evaluator", Answer("a", None, 50, 10))
     assert refused(budget, 41) == "max_tokens"
     budget.reserve(40)
@@ -53,7 +53,7 @@ def test_a_call_that_may_pass_the_cap_on_tokens_is_refused_before_it_is_made() -
 
 
 def test_a_call_that_may_pass_the_cap_on_money_is_refused_before_it_is_made() -> None:
-    budget = Budget(max_cost=1.0)
+    budget = Budget(cost_budget=1.0)
     budget.reserve(1, 0.6)
     assert refused(budget, 1, 0.5) == "max_cost"
     budget.release(1, 0.6)
@@ -63,7 +63,7 @@ def test_a_call_that_may_pass_the_cap_on_money_is_refused_before_it_is_made() ->
 
 
 def test_money_without_known_prices_is_refused_once_it_is_spent() -> None:
-    budget = Budget(max_cost=1.0)
+    budget = Budget(cost_budget=1.0)
     budget.reserve(1)
     budget.release(1)
     budget.paid("evaluator", Answer("a", cost_usd=1.0))
@@ -86,7 +86,7 @@ def test_a_character_of_chinese_japanese_or_korean_is_about_a_token(text: str) -
 
 
 def test_a_refusal_says_what_is_set_aside_for_calls_under_way() -> None:
-    budget = Budget(max_tokens=100, max_cost=1.0)
+    budget = Budget(token_budget=100, cost_budget=1.0)
     budget.paid("evaluator", Answer("a", None, 10, 0, 0.125))
     budget.reserve(60, 0.5)
     with pytest.raises(BudgetExceededError, match=r"of the budget of 100, 10 are used and 60 set aside.*Raise the cap"):

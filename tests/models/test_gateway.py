@@ -399,7 +399,7 @@ async def test_empty_replies_end_no_run_that_an_earlier_process_had_answers_in()
 
 
 async def test_the_cap_on_calls_is_exact_however_many_are_asked_at_once() -> None:
-    model, gateway = ScriptedModel(lambda request: "a", delay=0.002), Gateway(budget=Budget(max_calls=7))
+    model, gateway = ScriptedModel(lambda request: "a", delay=0.002), Gateway(budget=Budget(call_budget=7))
     found = await outcomes(*(gateway.ask("judge", model, request(str(n))) for n in range(30)))
     assert sum(isinstance(each, Answer) for each in found) == 7 == gateway.budget.calls == len(model.requests)
     assert {each.limit for each in found if isinstance(each, BudgetExceededError)} == {"max_calls"}
@@ -407,7 +407,7 @@ async def test_the_cap_on_calls_is_exact_however_many_are_asked_at_once() -> Non
 
 async def test_calls_that_fail_do_not_use_up_the_cap() -> None:
     model = ScriptedModel([busy(), ModelError("no"), "a", "b"], slots=1)
-    gateway = Gateway(retry=QUICK, budget=Budget(max_calls=1))
+    gateway = Gateway(retry=QUICK, budget=Budget(call_budget=1))
     found = [(await outcomes(gateway.ask("judge", model, request(str(n)))))[0] for n in range(3)]
     assert [type(each) for each in found] == [ModelError, Answer, BudgetExceededError]
 
@@ -416,7 +416,7 @@ async def test_the_cap_on_tokens_is_never_passed_where_answers_keep_to_their_len
     def script(asked: Request) -> Reply:
         return Answer("a", None, 1, asked.parameters.max_tokens)
 
-    model, gateway = ScriptedModel(script, delay=0.001), Gateway(budget=Budget(max_tokens=100))
+    model, gateway = ScriptedModel(script, delay=0.001), Gateway(budget=Budget(token_budget=100))
     await outcomes(*(gateway.ask("judge", model, request(str(n), max_tokens=9)) for n in range(50)))
     assert gateway.budget.tokens == 100
 
@@ -427,7 +427,7 @@ async def test_the_cap_on_money_is_never_passed_where_prices_are_known() -> None
             return 0.25
 
     model = Priced(lambda request: Answer("a", cost_usd=0.25), delay=0.001)
-    gateway = Gateway(budget=Budget(max_cost=1.6))
+    gateway = Gateway(budget=Budget(cost_budget=1.6))
     found = await outcomes(*(gateway.ask("judge", model, request(str(n))) for n in range(50)))
     assert gateway.budget.cost_usd == 1.5
     assert {each.limit for each in found if isinstance(each, BudgetExceededError)} == {"max_cost"}
@@ -435,14 +435,14 @@ async def test_the_cap_on_money_is_never_passed_where_prices_are_known() -> None
 
 async def test_a_cap_is_used_up_before_it_ends_a_run_though_calls_under_way_may_need_all_of_it() -> None:
     model = ScriptedModel(lambda request: Answer("a", None, 1, 1), delay=0.001)
-    gateway = Gateway(budget=Budget(max_tokens=130))
+    gateway = Gateway(budget=Budget(token_budget=130))
     found = await outcomes(*(gateway.ask("judge", model, request(str(n), max_tokens=50)) for n in range(60)))
     assert [isinstance(each, Answer) for each in found] == [True] * 40 + [False] * 20
     assert gateway.budget.tokens == 80, "of the last 50 none could be set aside for a call that may need 51"
 
 
 async def test_what_is_stored_costs_nothing() -> None:
-    gateway = Gateway(Store(), Budget(max_calls=1))
+    gateway = Gateway(Store(), Budget(call_budget=1))
     model = ScriptedModel(["a"])
     for _ in range(3):
         assert (await gateway.ask("judge", model, request())).text == "a"
@@ -458,3 +458,12 @@ async def test_each_role_has_its_own_ledger() -> None:
         {"judge": (2, 6), "writer": (1, 3)}
     )
     assert gateway.budget.cost_usd == 1.5
+
+
+async def test_a_model_is_known_to_think_from_its_first_reply_with_tokens_of_thinking() -> None:
+    gateway = Gateway()
+    model = ScriptedModel([Answer("Yes"), Answer("Yes", completion_tokens=9, reasoning_tokens=8)])
+    await gateway.ask("judge", model, request("a"))
+    assert not gateway.thinks(model)
+    await gateway.ask("judge", model, request("b"))
+    assert gateway.thinks(model)

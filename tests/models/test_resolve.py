@@ -170,5 +170,5 @@ async def test_connections_are_closed_with_the_models() -> None:
 
 async def test_a_cap_on_money_is_refused_where_the_price_is_not_known() -> None:
     async with Models(api_base="http://127.0.0.1:9/v1", need_prices=True) as models:
-        with pytest.raises(InputError, match="--max-cost could not be kept"):
+        with pytest.raises(InputError, match="--cost-budget could not be kept"):
             models.get("openai/own-judge")

@@ -27,7 +27,7 @@ async def test_many_calls_that_wait_are_one_line_and_none_is_forgotten(monkeypat
 
 @pytest.mark.parametrize(("no_cache", "is_run"), [(False, False), (True, False), (True, True)])
 async def test_a_cap_says_that_answers_are_stored_only_where_they_are(no_cache: bool, is_run: bool) -> None:
-    options = EvaluateOptions(no_cache=no_cache, max_calls=0)
+    options = EvaluateOptions(no_cache=no_cache, call_budget=0)
     async with session(options, None, stored_answers_are_ours=is_run) as (_, gateway):
         with pytest.raises(BudgetExceededError) as caught:
             gateway.budget.reserve(1)

@@ -22,9 +22,10 @@ def reference(example: str, question: str) -> float | None:
     return WANTED[example]
 
 
-def find(*verdicts: Verdict, target: bool = True, answer: bool | None = None) -> str | None:
+def find(*verdicts: Verdict, target: bool = True, answer: bool | None = None, like: bool = True) -> str | None:
     disagreement = Disagreement(example="a", question="q", target=target, reference=not target, gap=0.5)
-    found = find_contrast(disagreement, Observation(EXAMPLES, verdicts, []), reference, answer=answer)
+    seen = Observation(EXAMPLES, verdicts, [])
+    found = find_contrast(disagreement, seen, reference, answer=answer, is_like=lambda verdict: like)
     return found and found.id
 
 
@@ -38,6 +39,13 @@ def test_an_unsure_or_another_answer_is_no_agreement() -> None:
     assert find(verdict("e", 0.1)) is None, "both say no, and the target wrongly said yes"
     assert find(verdict("f", 0.9)) is None, "the reference does not say"
     assert find(verdict("b", None)) is None
+
+
+def test_where_probabilities_cannot_be_compared_the_same_answer_is_agreement() -> None:
+    assert find(verdict("b", 0.7), like=False) == "b"
+    assert find(verdict("d", 0.45), verdict("e", 0.1), like=False) is None, (
+        "the answers differ, or are not the wanted one"
+    )
 
 
 def test_only_first_verdicts_on_the_same_question_count() -> None:

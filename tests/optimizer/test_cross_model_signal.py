@@ -41,8 +41,14 @@ def judge(script: object = None) -> Evaluator:
     return Evaluator(Gateway(), model, Prompt("Judge."), CHECKLIST)
 
 
-def signal(source: list[Verdict], *, margin: float = 0.3, tolerance: float = 0.02) -> CrossModelSignal:
+def signal(source: list[Verdict], *, margin: float = 0.3, tolerance: float | None = 0.02) -> CrossModelSignal:
+    """With a tolerance it stops as the papers' loop does."""
     return CrossModelSignal(judge(), source, EXAMPLES, None, margin=margin, tolerance=tolerance)
+
+
+def hard(rows: list[Verdict]) -> list[Verdict]:
+    """The same answers of a judge that gives no probabilities."""
+    return [replace(each, p_yes=float(bool(each.answer)), p_yes_from="hard") for each in rows]
 
 
 def seen(target: list[Verdict]) -> Observation:
@@ -78,10 +84,10 @@ def test_with_hard_scores_the_answers_alone_say_whether_judges_agree() -> None:
     """P(yes) is the same on average, and the target says yes where the source says no on half of the examples."""
     source = verdicts(x_a=0.4, y_a=0.6, z_a=0.5, x_b=0.9, y_b=0.9, z_b=0.9)
     target = verdicts(x_a=0.5, y_a=0.5, z_a=0.5, x_b=0.55, y_b=0.55, z_b=0.55)
-    soft, hard = signal(source, tolerance=0.4), replace(signal(source, tolerance=0.3), soft=False)
-    assert soft.agrees(seen(target)) and not hard.agrees(seen(target))
+    soft, by_answer = signal(source, tolerance=0.4), replace(signal(source, tolerance=0.3), soft=False)
+    assert soft.agrees(seen(target)) and not by_answer.agrees(seen(target))
     assert {each.key for each in soft.disagreements(DRAFT, seen(target))} == {"x/a", "x/b", "y/b", "z/b"}
-    assert {each.key for each in hard.disagreements(DRAFT, seen(target))} == {"x/a"}
+    assert {each.key for each in by_answer.disagreements(DRAFT, seen(target))} == {"x/a"}
 
 
 def test_an_answer_that_is_missing_on_either_side_is_no_disagreement() -> None:
@@ -177,9 +183,110 @@ def test_a_question_that_the_target_is_asked_the_other_way_round_differs_on_the_
 def test_hard_scores_are_compared_hard() -> None:
     """P(yes) of .51 and .52 are near, and yes; of .51 and .49 they are near, and as scores 1 and 0."""
     source, target = verdicts(x_a=0.51, y_a=0.51, z_a=0.51), verdicts(x_a=0.49, y_a=0.49, z_a=0.49)
-    soft, hard = (
+    soft, by_answer = (
         CrossModelSignal(judge(), source, EXAMPLES, None, margin=0.3, tolerance=0.05, soft=soft)
         for soft in (True, False)
     )
-    assert soft.agrees(seen(target)) and not hard.agrees(seen(target))
-    assert hard.agrees(seen(source))
+    assert soft.agrees(seen(target)) and not by_answer.agrees(seen(target))
+    assert by_answer.agrees(seen(source))
+
+
+# --- probabilities that come from different things ------------------------------------------------------------------
+
+
+def test_a_soft_judge_and_a_hard_one_that_answer_alike_do_not_disagree() -> None:
+    unsure = verdicts(x_a=0.66, y_a=0.34, z_a=0.51, x_b=0.9, y_b=0.1, z_b=0.66)
+    assert signal(hard(unsure)).disagreements(DRAFT, seen(unsure)) == []
+    assert signal(unsure).disagreements(DRAFT, seen(hard(unsure))) == []
+    assert {each.key for each in signal(verdicts()).disagreements(DRAFT, seen(unsure))} == {"y/a", "x/b", "y/b"}
+
+
+@pytest.mark.parametrize("theirs", ["hard", "sampled", "stated"])
+def test_their_other_answers_are_disagreements_with_the_probabilities_that_were_given(theirs: str) -> None:
+    source = [replace(each, p_yes_from=theirs) for each in verdicts(x_a=0.1, y_a=0.95)]
+    [found] = signal(source).disagreements(DRAFT, seen(verdicts(x_a=0.66, y_a=0.55)))
+    assert (found.key, found.target, found.reference) == ("x/a", True, False)
+    assert (found.target_p_yes, found.reference_p_yes) == (0.66, 0.1)
+
+
+def test_gaps_beside_a_hard_judge_are_of_the_answers() -> None:
+    """The target says yes to all; the source's no counts by how often it says it, not by how sure the target is."""
+    source, target = hard(verdicts(x_a=0.1)), verdicts(x_a=0.55, y_a=0.99, z_a=0.99)
+    [found] = signal(source).disagreements(DRAFT, seen(target))
+    assert found.gap == pytest.approx(1 - 1 / 3)
+
+
+def test_only_the_pairs_that_differ_in_what_they_come_from_are_compared_by_their_answers_and_it_is_said_once() -> None:
+    said: list[str] = []
+    source = verdicts(x_a=0.99, y_a=0.99)
+    source[2:4] = hard(source[2:4])  # those on y
+    held = replace(signal(source), say=said.append)
+    for _ in range(2):
+        found = held.disagreements(DRAFT, seen(verdicts(x_a=0.6, y_a=0.6)))
+        assert [each.key for each in found] == ["x/a"], "on y both say yes"
+    [told] = said
+    assert "logprob with the target and hard with the source (2 verdicts)" in told and "answers alone" in told
+    held.disagreements(DRAFT, seen(hard(verdicts())))
+    assert len(said) == 2, "another difference is said, too"
+
+
+def test_the_papers_means_are_of_the_answers_where_the_probabilities_come_from_different_things() -> None:
+    soft = verdicts(x_a=0.7, y_a=0.7, z_a=0.7, x_b=0.3, y_b=0.3, z_b=0.3)
+    assert signal(hard(soft)).agrees(seen(soft)) and signal(soft).agrees(seen(hard(soft)))
+    assert not signal(hard(soft)).agrees(seen(verdicts(x_a=0.4, y_a=0.7, z_a=0.7, x_b=0.3, y_b=0.3, z_b=0.3)))
+
+
+def test_what_a_verdict_can_be_held_against_is_said_by_where_its_probability_comes_from() -> None:
+    held = signal(verdicts(x_a=0.7))
+    soft, one = verdicts(x_a=0.9)[0], hard(verdicts(x_a=0.9))[0]
+    assert held.is_like(soft) and not held.is_like(one)
+
+
+# --- when there is agreement enough ---------------------------------------------------------------------------------
+
+
+def test_judges_whose_verdicts_are_all_swapped_do_not_agree_though_their_means_do() -> None:
+    source, target = verdicts(x_a=0.1, y_a=0.9, z_a=0.5), verdicts(x_a=0.9, y_a=0.1, z_a=0.5)
+    assert signal(source).agrees(seen(target)), "the papers compare means"
+    assert not signal(source, tolerance=None).agrees(seen(target))
+
+
+def test_the_same_answers_agree_however_sure() -> None:
+    held = signal(verdicts(x_a=0.1, y_a=0.9), tolerance=None)
+    assert held.agrees(seen(verdicts(x_a=0.4, y_a=0.6)))
+    assert held.agrees(seen(hard(verdicts(x_a=0.4, y_a=0.6))))
+
+
+def test_judges_agree_when_on_every_question_few_enough_examples_have_another_answer() -> None:
+    source = verdicts(x_a=0.1, y_a=0.1, x_b=0.1)
+    one_each = seen(verdicts(x_a=0.9, y_a=0.1, x_b=0.9))
+    two_of_one = seen(verdicts(x_a=0.9, y_a=0.9, x_b=0.1))
+    held = signal(source, tolerance=None)
+    assert not held.agrees(one_each) and not held.agrees(two_of_one)
+    a_third = replace(held, differing=0.34)
+    assert a_third.agrees(one_each) and not a_third.agrees(two_of_one)
+    assert replace(held, differing=1 / 3).agrees(one_each), "at most the share, not less"
+
+
+def test_the_answers_of_a_question_asked_the_other_way_round_are_turned_before_they_are_compared() -> None:
+    fault = CHECKLIST.question("a").model_copy(update={"text": "Not A?", "good": "no"})
+    checklist = CHECKLIST.model_copy(update={"questions": (fault, CHECKLIST.questions[1])})
+    source = verdicts(x_a=0.1, y_a=0.9, z_a=0.8)
+    same = turned(source, "a")
+    held = signal(source, tolerance=None)
+    assert held.agrees(Observation(EXAMPLES, same, score_examples(EXAMPLES, checklist, same), checklist))
+    assert not held.agrees(Observation(EXAMPLES, source, score_examples(EXAMPLES, checklist, source), checklist))
+
+
+def test_a_question_without_any_pair_of_answers_is_no_agreement_and_replicates_are_no_further_evidence() -> None:
+    source = verdicts(x_b=None, y_b=None, z_b=None)
+    assert not signal(source, tolerance=None).agrees(seen(verdicts()))
+    again = [replace(each, replicate=1, answer=not each.answer, p_yes=1 - (each.p_yes or 0)) for each in verdicts()]
+    held = signal(verdicts(), tolerance=None)
+    assert held.agrees(seen([*verdicts(), *again]))
+    assert held.disagreements(DRAFT, seen([*verdicts(x_a=0.4), *again])) == held.disagreements(
+        DRAFT, seen(verdicts(x_a=0.4))
+    )
+    alike = [replace(each, replicate=1) for each in verdicts()]
+    third = replace(held, differing=0.34)
+    assert not third.agrees(seen([*verdicts(x_a=0.4, y_a=0.4), *alike])), "two of three differ, whatever is said again"

@@ -79,7 +79,7 @@ def test_people_are_the_measure_where_they_rated_and_the_source_where_not(make_w
 
 
 def test_limits_and_connection_settings_are_not_part_of_what_a_run_is(world: Any) -> None:
-    some = job(world, max_calls=3, max_cost=1.0, timeout=3, retries=1, max_concurrency=2)
+    some = job(world, call_budget=3, cost_budget=1.0, timeout=3, retries=1, max_concurrency=2)
     assert some.config == job(world).config
     assert job(world, margin=0.4).config != job(world).config
 
@@ -92,8 +92,8 @@ def test_the_mode_of_judging_is_kept_beside_the_command(world: Any) -> None:
 @pytest.mark.parametrize("human", [True, False])
 def test_a_run_that_stops_at_once_buys_exactly_what_was_estimated(make_world: Any, tmp_path: Path, human: bool) -> None:
     world = make_world(human=human)
-    estimate = estimate_run(job(world, tolerance=1.0))
-    done = world.migrate(tmp_path / "run", tolerance=1.0)
+    estimate = estimate_run(job(world, differing=0.99))
+    done = world.migrate(tmp_path / "run", differing=0.99)
     assert done.result["calls"] == estimate.fixed.calls
 
 

@@ -72,7 +72,7 @@ def test_outputs_that_are_as_the_data_have_them_are_kept_too(make_letters: Any, 
 
 
 def test_a_run_that_a_budget_ended_before_the_test_keeps_no_test_verdicts(world: Any, tmp_path: Any) -> None:
-    done = world.align(tmp_path / "run", max_calls=150)
+    done = world.align(tmp_path / "run", call_budget=150)
     assert done.result["best"]["test"] is None
     assert not list((tmp_path / "run" / "verdicts").glob("*-test.jsonl"))
     assert not (tmp_path / "run" / "verdicts" / "scores.jsonl").exists()

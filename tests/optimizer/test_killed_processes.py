@@ -248,7 +248,7 @@ def test_a_budget_lets_the_calls_under_way_end_and_none_is_bought_twice(world: A
                 **world.options | options,
             )
 
-        capped = go(max_calls=67)
+        capped = go(call_budget=67)
         assert capped.finish_reason == "max_calls"
         assert len(bodies) == capped.result["calls"] == 67
         go()

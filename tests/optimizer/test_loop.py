@@ -36,15 +36,15 @@ def note_requests(seen: Sequence[Request]) -> list[Request]:
 @pytest.mark.parametrize(
     ("options", "reason", "iterations"),
     [
-        ({"tolerance": 1.0}, "converged", 1),
+        ({"differing": 0.99}, "converged", 1),
         ({}, "no_disagreements", 3),
         ({"alpha": 0.001, "patience": 1}, "no_gain", 1),
         ({"alpha": 0.001, "patience": 2}, "no_gain", 2),
         ({"max_iterations": 1}, "max_iterations", 1),
         ({"max_iterations": 2, "patience": 5}, "max_iterations", 2),
         ({"max_lessons": 1}, "max_lessons", 2),
-        ({"max_calls": 100}, "max_calls", 1),
-        ({"max_tokens": 12_000}, "max_tokens", 1),
+        ({"call_budget": 100}, "max_calls", 1),
+        ({"token_budget": 12_000}, "max_tokens", 1),
     ],
 )
 def test_the_loop_stops_for_each_of_its_reasons(
@@ -70,7 +70,7 @@ def test_a_budget_of_money_ends_the_run(world: Any, tmp_path: Path) -> None:
         target=ScriptedModel(priced, name="world/target", slots=1),
         source_prompt=world.source_prompt,
         run=tmp_path / "run",
-        max_cost=0.1,
+        cost_budget=0.1,
         **world.options,
     )
     assert done.finish_reason == "max_cost"
@@ -79,7 +79,7 @@ def test_a_budget_of_money_ends_the_run(world: Any, tmp_path: Path) -> None:
 
 def test_a_loop_that_has_converged_buys_no_notes(world: Any, tmp_path: Path) -> None:
     seen: list[Request] = []
-    world.migrate(tmp_path / "run", seen.append, tolerance=1.0)
+    world.migrate(tmp_path / "run", seen.append, differing=0.99)
     assert note_requests(seen) == []
 
 
@@ -157,7 +157,7 @@ def test_every_accepted_version_is_better_on_validation_than_the_one_before(worl
 
 @pytest.mark.parametrize("cap", [200, 240, 280])
 def test_what_was_accepted_before_a_budget_ended_the_run_is_kept(world: Any, tmp_path: Path, cap: int) -> None:
-    done = world.migrate(tmp_path / "run", max_calls=cap)
+    done = world.migrate(tmp_path / "run", call_budget=cap)
     assert done.finish_reason == "max_calls"
     accepted = [each for each in decisions(tmp_path / "run") if each["accepted"]]
     assert accepted
@@ -215,7 +215,7 @@ def test_every_version_that_was_judged_is_kept(world: Any, tmp_path: Path) -> No
 
 
 def test_no_version_is_longer_than_max_prompt_chars(world: Any, tmp_path: Path) -> None:
-    start = world.migrate(tmp_path / "start", tolerance=1.0).prompt
+    start = world.migrate(tmp_path / "start", differing=0.99).prompt
     limit = len(start) + 60
     done = world.migrate(tmp_path / "run", max_prompt_chars=limit)
     lengths = [len(path.read_text()) for path in (tmp_path / "run" / "prompts").iterdir()]

@@ -121,8 +121,8 @@ def test_a_version_stands_unless_the_held_out_figure_falls_and_then_the_loop_end
 def test_a_run_can_be_cut_off_and_gone_on_with(world: Any, tmp_path: Path) -> None:
     whole = world.align(tmp_path / "whole", paper=True)
     seen: list[Request] = []
-    world.align(tmp_path / "run", seen.append, paper=True, max_calls=whole.result["calls"] // 2)
-    done = world.align(tmp_path / "run", seen.append, paper=True, max_calls=10_000)
+    world.align(tmp_path / "run", seen.append, paper=True, call_budget=whole.result["calls"] // 2)
+    done = world.align(tmp_path / "run", seen.append, paper=True, call_budget=10_000)
     assert done.result == whole.result
     assert len(seen) == len({request.key for request in seen}) == whole.result["calls"]
 

@@ -92,6 +92,9 @@ async def test_a_trial_takes_the_same_controls(direction: Any) -> None:
         def reference(self, draft: Draft, example: str, question: str) -> float:
             return wanted[example]
 
+        def is_like(self, verdict: Verdict) -> bool:
+            return True
+
     class Subject:
         def __init__(self, question: Question) -> None:
             self.question, self.asked = question, []

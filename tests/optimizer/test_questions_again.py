@@ -190,7 +190,7 @@ async def test_questions_that_cannot_be_had_leave_the_old_ones_and_are_told(tmp_
 
 @pytest.mark.parametrize("what", ["key", "budget"])
 async def test_what_ends_the_run_ends_it_here_too(tmp_path: Path, what: str) -> None:
-    budget = Budget(max_calls=0) if what == "budget" else None
+    budget = Budget(call_budget=0) if what == "budget" else None
     desk = Desk(tmp_path, lambda request: ModelError("wrong key", fatal=True), budget)
     with pytest.raises(BudgetExceededError if what == "budget" else ModelError):
         await desk.challenge()

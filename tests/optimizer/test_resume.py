@@ -102,11 +102,11 @@ def test_a_crash_changes_nothing_with_everything_on(lab: Any) -> None:
 def test_more_budget_gives_the_result_of_a_run_without_a_limit_with_everything_on(lab: Any, part: float) -> None:
     whole, requests = lab.run_to_the_end("whole", **EVERYTHING)
     cap = int(part * len(requests))
-    stopped = lab.migrate("capped", max_calls=cap, **EVERYTHING)
+    stopped = lab.migrate("capped", call_budget=cap, **EVERYTHING)
     assert (stopped.finish_reason, stopped.result["calls"]) == ("max_calls", cap)
     applied = {each["id"] for each in stopped.result["lessons"] if each["status"] == "applied"}
     assert applied == {each["id"] for each in stopped.result["lessons"] if each["text"] in stopped.prompt}
-    lab.migrate("capped", max_calls=10_000, **EVERYTHING)
+    lab.migrate("capped", call_budget=10_000, **EVERYTHING)
     resumed = lab.fingerprint("capped")
     assert resumed == whole
 

@@ -30,10 +30,10 @@ def test_more_budget_gives_the_result_of_a_run_without_a_limit(lab: Any, part: f
     whole, requests = lab.run_to_the_end("whole")
     lab.answered.clear()
     cap = int(part * len(requests))
-    stopped = lab.migrate("capped", max_calls=cap)
+    stopped = lab.migrate("capped", call_budget=cap)
     assert stopped.finish_reason == "max_calls"
     assert stopped.result["calls"] == len(lab.answered) == cap
-    lab.migrate("capped", max_calls=10_000)
+    lab.migrate("capped", call_budget=10_000)
     assert lab.fingerprint("capped") == whole
     assert sorted(lab.answered) == sorted(requests)
     journal = (lab.folder / "capped" / "journal.jsonl").read_bytes()
@@ -42,14 +42,14 @@ def test_more_budget_gives_the_result_of_a_run_without_a_limit(lab: Any, part: f
 
 
 def test_a_budget_that_ends_before_the_start_is_measured_says_how_to_go_on(lab: Any) -> None:
-    with pytest.raises(BudgetExceededError, match=r"askance resume .*run --max-calls MORE"):
-        lab.migrate("run", max_calls=10)
+    with pytest.raises(BudgetExceededError, match=r"askance resume .*run --call-budget MORE"):
+        lab.migrate("run", call_budget=10)
     assert not (lab.folder / "run" / "result.json").exists()
 
 
 def test_a_budget_that_ends_during_the_test_keeps_the_accepted_prompt_and_says_why_there_is_no_test(lab: Any) -> None:
     whole = lab.migrate("whole")
-    capped = lab.migrate("capped", max_calls=whole.result["calls"] - 1)
+    capped = lab.migrate("capped", call_budget=whole.result["calls"] - 1)
     assert capped.finish_reason == "max_calls"
     assert capped.prompt == whole.prompt
     assert capped.result["best"]["test"] is None
@@ -177,7 +177,7 @@ def test_of_a_run_that_was_made_longer_no_verdict_of_its_earlier_result_is_left(
     lab.migrate("run", max_notes=2, max_iterations=1)
     before = kept("run")
     take_up(RunDirectory(lab.folder / "run"), {"max_iterations": 5})
-    capped = lab.migrate("run", max_notes=2, max_iterations=5, max_calls=220)
+    capped = lab.migrate("run", max_notes=2, max_iterations=5, call_budget=220)
     assert (capped.finish_reason, capped.result["best"]["test"]) == ("max_calls", None)
     assert {"000-test.jsonl", "scores.jsonl"} <= before.keys() - kept("run").keys()
     lab.migrate("run", max_notes=2, max_iterations=5)

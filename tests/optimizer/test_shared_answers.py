@@ -75,18 +75,16 @@ def test_two_runs_at_once_ask_each_request_once(shop: Shop) -> None:
         assert one.result[name] == two.result[name]
 
 
-def test_the_store_is_named_as_store_and_by_its_old_name(shop: Shop) -> None:
+def test_the_store_can_be_named(shop: Shop) -> None:
     there = shop.folder / "team.db"
     shop.evaluate(store=there)
     asked = len(shop.asked)
-    assert shop.evaluate(cache=str(there)).budget.calls == 0
+    assert shop.evaluate(store=str(there)).budget.calls == 0
     shop.align("run", store=there, max_iterations=1)
     with VerdictStore(there) as store:
         assert len(store) == len(shop.asked) > asked
     askance.resume(shop.folder / "run", store=there)
     assert not store_path().exists()
-    with pytest.raises(InputError, match="store is the new name of cache; give one of them"):
-        shop.evaluate(store=there, cache=there)
 
 
 def test_a_run_on_another_machine_has_all_its_answers_with_it(shop: Shop) -> None:
@@ -103,7 +101,7 @@ def test_a_run_on_another_machine_has_all_its_answers_with_it(shop: Shop) -> Non
 def test_with_no_cache_a_run_neither_takes_nor_gives_also_when_it_is_resumed(shop: Shop) -> None:
     shop.evaluate()
     asked, stored = len(shop.asked), len(VerdictStore(store_path()))
-    capped = shop.align("apart", no_cache=True, max_calls=asked + 10)
+    capped = shop.align("apart", no_cache=True, call_budget=asked + 10)
     assert capped.finish_reason == "max_calls"
     assert len(shop.asked) == 2 * asked + 10
     done = askance.resume(shop.folder / "apart")
@@ -113,7 +111,7 @@ def test_with_no_cache_a_run_neither_takes_nor_gives_also_when_it_is_resumed(sho
 
 def test_answers_that_cost_nothing_do_not_count_against_a_budget(shop: Shop) -> None:
     whole = shop.align("whole").result
-    assert shop.align("again", max_calls=0).result["finish_reason"] == whole["finish_reason"] != "max_calls"
+    assert shop.align("again", call_budget=0).result["finish_reason"] == whole["finish_reason"] != "max_calls"
 
 
 def test_what_a_script_says_is_shared_with_nobody(world: Any, tmp_path: Path) -> None:

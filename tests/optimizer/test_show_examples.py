@@ -271,7 +271,7 @@ def test_with_too_few_examples_nothing_is_bought_and_the_run_says_why(tmp_path: 
 
 def test_reasons_are_shown_in_few_words(tmp_path: Path) -> None:
     shop = Shop(comments=True)
-    shop.align(tmp_path / "run", max_calls=60)
+    shop.align(tmp_path / "run", call_budget=60)
     texts = [content for each in shop.requests for _, content in each.messages]
     assert any(re.search(r"People: rejected\nWhy:\n<(\w+)>\nNot that thing\.\n</\1>", text) for text in texts)
     assert not any(re.search("People: accepted\nWhy:", text) for text in texts)

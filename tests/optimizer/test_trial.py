@@ -34,6 +34,7 @@ class World:
         self.wanted = wanted
         self.after: Callable[[Pair, float], float | None] = lambda pair, p_yes: p_yes
         self.asked: list[Pair] = []
+        self.like = True
 
     # what is improved
     async def observe(self, draft: Draft, examples: Sequence[Example], on_done: object = None) -> Observation:
@@ -53,6 +54,9 @@ class World:
 
     def reference(self, draft: Draft, example: str, question: str) -> float | None:
         return self.wanted.get((example, question))
+
+    def is_like(self, verdict: Verdict) -> bool:
+        return self.like
 
     async def reasons(self, draft: Draft, seen: Observation, disagreements: Sequence[Disagreement]) -> Reasons:
         return Reasons()
@@ -190,6 +194,14 @@ async def test_an_example_on_which_the_sides_are_apart_is_no_control() -> None:
     assert ("good1", "q") in world.asked
 
 
+async def test_where_probabilities_cannot_be_compared_the_same_answer_makes_a_control() -> None:
+    world = too_mild(controls=2)
+    world.before["good0", "q"] = 0.6
+    world.like = False
+    await world.try_out("bad0/q")
+    assert {("good0", "q"), ("good1", "q")} <= set(world.asked)
+
+
 async def test_no_more_is_asked_about_than_was_allowed() -> None:
     world = too_mild(n=6, controls=6)
     await world.try_out(*(f"bad{k}/q" for k in range(6)), most=2)
@@ -230,4 +242,11 @@ def test_the_shift_is_towards_the_wanted_side_and_finite_at_certainty() -> None:
     # what people gave lies below what the judge said, though both say yes
     assert (shift(verdict(("e", "q"), 0.95), verdict(("e", "q"), 0.8), 0.6) or 0) > 0
     assert shift(verdict(("e", "q"), 0.9), None, 0.0) is None
+
+
+def test_where_probabilities_cannot_be_compared_towards_means_towards_the_wanted_answer() -> None:
+    """A hard yes is 1 and the source's yes is .7: a judge that says no now has moved away from it."""
+    before, after = verdict(("e", "q"), 1.0), verdict(("e", "q"), 0.0)
+    assert (shift(before, after, 0.7, is_like=False) or 0) < 0 < (shift(before, after, 0.7, is_like=True) or 0)
+    assert (shift(before, after, 0.3, is_like=False) or 0) > 0
     assert shift(verdict(("e", "q"), 0.9), verdict(("e", "q"), 0.1), None) is None

@@ -321,7 +321,7 @@ def test_the_command_to_repeat_is_one_that_the_command_line_takes_as_it_is(run):
     changed = {
         "critique": True,
         "trial": False,
-        "accept_level": 0.05,
+        "alpha": 0.05,
         "labels": {"good": ["fine"]},
         "split": [0.4, 0.3, 0.3],
     }
@@ -331,7 +331,7 @@ def test_the_command_to_repeat_is_one_that_the_command_line_takes_as_it_is(run):
     assert not any("fine" in each for each in arguments)
     parsed = cli.get_command(click.Context(cli), mode).make_context(mode, list(arguments)).params
     assert {name: parsed[name] for name in changed if name != "labels"} == {
-        **{name: changed[name] for name in ("critique", "trial", "accept_level")},
+        **{name: changed[name] for name in ("critique", "trial", "alpha")},
         "split": (0.4, 0.3, 0.3),
     }
     assert "--alpha" in arguments

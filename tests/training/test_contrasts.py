@@ -159,7 +159,7 @@ def test_what_was_bought_is_not_bought_again_and_the_data_are_the_same() -> None
     assert not writers[1].requests and not judges[1].requests
     assert first.fingerprint == again.fingerprint
     with pytest.raises(BudgetExceededError):
-        job(Kept(write, name="other"), judges[0], max_calls=3)
+        job(Kept(write, name="other"), judges[0], call_budget=3)
 
 
 def test_a_call_that_failed_stops_it_as_nobody_knows_what_would_have_been_kept() -> None:
@@ -181,8 +181,8 @@ def test_settings_that_do_not_fit_together_are_refused() -> None:
         job(None, "openai/x", contrasts=0)
     with pytest.raises(InputError, match="the preference loss has no weight"):
         job(writer, None, loss_weights=(1, 1, 0))
-    with pytest.raises(InputError, match=r"max_calls: no model is asked where nothing is written"):
-        job(None, None, contrasts=0, max_calls=3)
+    with pytest.raises(InputError, match=r"call_budget: no model is asked where nothing is written"):
+        job(None, None, contrasts=0, call_budget=3)
     with pytest.raises(InputError, match=r"teacher of --verdicts; --judge-model names another judge"):
         job(writer, None)
 

@@ -55,14 +55,14 @@ def test_all_losses_together_learn_the_teacher_and_people(trained: TrainResult) 
 def test_a_scorer_is_a_model_wherever_one_is_named(trained: TrainResult, tmp_path: Path) -> None:
     place = trained.data["scorer"]
     examples = made(80)
-    found = evaluate(examples, model=place, checklist=CHECKLIST, cache=tmp_path / "v.db")
+    found = evaluate(examples, model=place, checklist=CHECKLIST, store=tmp_path / "v.db")
     assert found.coverage.share == 1 and found.budget.calls == 160
     right = [
         (each.p_yes > 0.5) == (p_yes(each.question, examples[int(each.example[1:])].output or "") > 0.5)
         for each in found.verdicts
     ]
     assert sum(right) / len(right) > 0.9
-    again = evaluate(examples, model=place, checklist=CHECKLIST, cache=tmp_path / "v.db")
+    again = evaluate(examples, model=place, checklist=CHECKLIST, store=tmp_path / "v.db")
     assert again.budget.calls == 0 and again.verdicts == found.verdicts
     alone = evaluate(examples[:1], model=place, checklist=CHECKLIST, no_cache=True)
     assert [each.p_yes for each in alone.verdicts] == pytest.approx(

@@ -110,7 +110,7 @@ async def test_a_program_is_called_or_awaited_from_another_running_loop(loop: Ba
 
 
 def test_a_used_up_budget_ends_an_evaluation_instead_of_scoring_0(loop: BackgroundLoop) -> None:
-    bench = Bench(loop, budget=Budget(max_calls=2))
+    bench = Bench(loop, budget=Budget(call_budget=2))
     examples = [dspy.Example(question=str(number), answer="1").with_inputs("question") for number in range(6)]
     for threads in (1, 3):
         evaluation = dspy.Evaluate(devset=examples, metric=lambda *_: 1.0, num_threads=threads)

@@ -115,7 +115,7 @@ def test_compiling_again_costs_no_call(tmp_path: Path) -> None:
 
 def test_a_budget_ends_the_compilation(tmp_path: Path) -> None:
     with pytest.raises(BudgetExceededError, match="2 calls"):
-        compiled(model_of(), tmp_path / "notes.json", tmp_path / "cache.db", max_calls=2)
+        compiled(model_of(), tmp_path / "notes.json", tmp_path / "cache.db", call_budget=2)
     assert not (tmp_path / "notes.json").exists()
 
 
@@ -162,7 +162,7 @@ async def test_a_reply_in_another_form_is_asked_for_again_once() -> None:
 
 async def test_errors_of_the_gateway_come_out_as_they_are() -> None:
     with pytest.raises(BudgetExceededError):
-        await take(model_of(), NoteTakerProgram(), Gateway(budget=Budget(max_calls=1)))
+        await take(model_of(), NoteTakerProgram(), Gateway(budget=Budget(call_budget=1)))
     for fatal in (False, True):
         failing = ScriptedModel(lambda _, fatal=fatal: ModelError("gone", fatal=fatal))
         with pytest.raises(ModelError, match="gone") as error:

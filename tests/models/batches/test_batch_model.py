@@ -106,7 +106,7 @@ async def test_no_file_is_larger_than_the_endpoint_takes(monkeypatch: pytest.Mon
 
 async def test_a_cap_on_calls_holds_for_what_is_gathered() -> None:
     with BatchServer(script) as server:
-        async with asking(server, budget=Budget(max_calls=6)) as batched:
+        async with asking(server, budget=Budget(call_budget=6)) as batched:
             found = await batched.all(requests(9))
         assert len(server.bodies) == 6
     answers(found[:6])
@@ -118,7 +118,7 @@ async def test_a_cap_on_money_is_held_by_half_the_price_of_what_goes_into_a_batc
     highest = PRICE.highest(asked[0])
     with BatchServer(script) as server:
         # one directly, at the full price, and four at half of it
-        async with asking(server, budget=Budget(max_cost=3.01 * highest)) as batched:
+        async with asking(server, budget=Budget(cost_budget=3.01 * highest)) as batched:
             found = await batched.all(asked)
         assert len(server.bodies) == 5
     assert [isinstance(each, Answer) for each in found] == [True] * 5 + [False] * 4

@@ -160,10 +160,10 @@ def test_questions_written_anew_have_to_pass_the_gate_and_known_ones_are_not_jud
 def test_a_budget_ends_the_run_with_what_it_has(world: Any, tmp_path: Path) -> None:
     whole = world.align(tmp_path / "whole", trial=True, prune=True)
     calls = whole.result["calls"]
-    with pytest.raises(BudgetExceededError, match="--max-calls MORE"):
-        world.align(tmp_path / "none", max_calls=5)
+    with pytest.raises(BudgetExceededError, match="--call-budget MORE"):
+        world.align(tmp_path / "none", call_budget=5)
     for cap in (calls // 2, calls - 40, calls - 1):
-        done = world.align(tmp_path / f"cap{cap}", max_calls=cap, trial=True, prune=True)
+        done = world.align(tmp_path / f"cap{cap}", call_budget=cap, trial=True, prune=True)
         assert done.finish_reason == "max_calls"
         assert done.result["calls"] == cap
         applied = {lesson["id"] for lesson in done.result["lessons"] if lesson["text"] in done.prompt}
@@ -173,8 +173,8 @@ def test_a_budget_ends_the_run_with_what_it_has(world: Any, tmp_path: Path) -> N
 def test_a_run_that_a_budget_ended_can_be_gone_on_with(world: Any, tmp_path: Path) -> None:
     whole = world.align(tmp_path / "whole", trial=True, prune=True)
     seen: list[Request] = []
-    world.align(tmp_path / "run", seen.append, trial=True, prune=True, max_calls=150)
-    done = world.align(tmp_path / "run", seen.append, trial=True, prune=True, max_calls=10_000)
+    world.align(tmp_path / "run", seen.append, trial=True, prune=True, call_budget=150)
+    done = world.align(tmp_path / "run", seen.append, trial=True, prune=True, call_budget=10_000)
     assert done.result == whole.result
     assert len(seen) == len({request.key for request in seen}) == whole.result["calls"]
 

@@ -131,7 +131,7 @@ def test_validation_examples_reach_the_judges_only(world: Any, tmp_path: Path, i
 
 
 def test_the_source_is_not_asked_about_more_than_it_is_needed_for(world: Any, tmp_path: Path) -> None:
-    result = world.migrate(tmp_path / "run", tolerance=1.0).result
+    result = world.migrate(tmp_path / "run", differing=0.99).result
     assert result["roles"]["source"]["calls"] == 12 * 2
 
 
@@ -213,8 +213,8 @@ def test_the_default_prompt_can_be_improved_too(world: Any, tmp_path: Path) -> N
 
 
 def test_replicates_are_judged_and_counted(world: Any, tmp_path: Path) -> None:
-    once = world.migrate(tmp_path / "once", tolerance=1.0).result
-    twice = world.migrate(tmp_path / "twice", tolerance=1.0, repeat=2).result
+    once = world.migrate(tmp_path / "once", differing=0.99).result
+    twice = world.migrate(tmp_path / "twice", differing=0.99, repeat=2).result
     assert twice["calls"] == 2 * once["calls"]
     assert twice["best"]["test"] == once["best"]["test"]
 

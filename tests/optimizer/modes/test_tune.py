@@ -184,10 +184,10 @@ def test_a_budget_ends_the_run_and_more_of_it_gives_what_a_run_without_a_limit_d
     whole = letters.tune(tmp_path / "whole", checker=checker)
     seen: list[Request] = []
     for cap in (60, 90):
-        stopped = letters.tune(tmp_path / "run", seen.append, checker=checker, max_calls=cap)
+        stopped = letters.tune(tmp_path / "run", seen.append, checker=checker, call_budget=cap)
         assert stopped.finish_reason == "max_calls"
         assert stopped.result["calls"] == len(seen) == cap
-    done = letters.tune(tmp_path / "run", seen.append, checker=checker, max_calls=10_000)
+    done = letters.tune(tmp_path / "run", seen.append, checker=checker, call_budget=10_000)
     assert done.result == whole.result
     assert len(seen) == len({request.key for request in seen}) == whole.result["calls"]
 

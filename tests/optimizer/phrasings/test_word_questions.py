@@ -314,7 +314,7 @@ def test_people_may_be_the_yardstick_and_parity_is_bought_all_the_same(hearing: 
     assert result["parity"]["test"]["best"]["questions"]["refund"]["same"]["value"] > 0.8
     assert len(hearing.judged("source")) == 3 * 100
     hearing.asked.clear()
-    result = hearing.migrate(tmp_path / "edits", update="edits", tolerance=1.0).result
+    result = hearing.migrate(tmp_path / "edits", update="edits", differing=0.99).result
     assert len(hearing.judged("source")) == 3 * 30, "as before where no question is worded anew"
     assert "parity" not in result and "wordings" not in result and "writer" not in result["roles"]
 
@@ -423,9 +423,9 @@ def test_more_budget_gives_the_same_result_as_no_limit(
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
     hearing.migrate(tmp_path / "whole")
     whole, calls = kept(tmp_path / "whole"), len(hearing.asked)
-    stopped = hearing.migrate(tmp_path / "capped", max_calls=int(part * calls))
+    stopped = hearing.migrate(tmp_path / "capped", call_budget=int(part * calls))
     assert stopped.finish_reason == "max_calls"
-    hearing.migrate(tmp_path / "capped", max_calls=10 * calls)
+    hearing.migrate(tmp_path / "capped", call_budget=10 * calls)
     assert kept(tmp_path / "capped") == whole
 
 

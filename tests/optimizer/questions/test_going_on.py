@@ -331,7 +331,7 @@ def test_comments_that_a_budget_kept_from_being_tried_are_read_by_the_run_that_g
     calls = learned.done.record.calls
     for cap in range(calls // 2, calls, 4) if later else (calls // 8,):
         asked, place = [], tmp_path / f"capped-{cap}"
-        capped = Desk(120).align(place, lambda request: asked.append(request.key), max_calls=cap)  # noqa: B023
+        capped = Desk(120).align(place, lambda request: asked.append(request.key), call_budget=cap)  # noqa: B023
         if not later or capped.record.questions:
             break
     assert capped.finish_reason == "max_calls" and not capped.record.learned
@@ -347,7 +347,7 @@ def test_disagreements_that_a_budget_kept_from_being_tried_are_read_by_the_run_t
 ) -> None:
     options = {**world.options, "max_iterations": 1}
     whole = world.align(tmp_path / "whole", max_iterations=1)
-    capped = world.align(tmp_path / "capped", max_iterations=1, max_calls=70)
+    capped = world.align(tmp_path / "capped", max_iterations=1, call_budget=70)
     assert capped.finish_reason == "max_calls" and capped.record.lessons and not capped.record.rejected_edits
     model = world.model("world/target")
     done = askance.align(world.rows, from_run=tmp_path / "capped", model=model, run=tmp_path / "run", **options)

@@ -174,12 +174,12 @@ def test_questions_that_the_gate_refused_are_a_rejected_candidate(refused: askan
 
 
 def test_a_run_that_ended_on_the_way_says_so(tmp_path: Path) -> None:
-    caps = (Desk().align(tmp_path / f"run-{cap}", max_calls=cap) for cap in range(600, 1000, 5))
+    caps = (Desk().align(tmp_path / f"run-{cap}", call_budget=cap) for cap in range(600, 1000, 5))
     done = next(each for each in caps if each.record.questions)
     assert not done.record.rejected_edits
     text = said(done.directory)
     assert "Nothing was accepted: the run ended before the acceptance test could decide on 3 questions." in text
-    untested = Desk().align(tmp_path / "other", max_calls=740)
+    untested = Desk().align(tmp_path / "other", call_budget=740)
     assert untested.record.learned and untested.record.best.test is None
     assert "worth was not measured" in said(tmp_path / "other")
     assert "Undecided: not tested" in page_of(tmp_path / "other").text

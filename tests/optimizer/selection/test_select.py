@@ -231,7 +231,7 @@ def test_a_question_asked_of_the_output_alone_costs_no_more_than_that(facts: Any
 def test_it_is_paid_once_and_goes_on_after_a_cap(facts: Any) -> None:
     model = facts.model()
     with pytest.raises(BudgetExceededError):
-        choose(facts, model, no_cache=False, max_calls=100)
+        choose(facts, model, no_cache=False, call_budget=100)
     assert len(model.requests) == 100
     choose(facts, model, no_cache=False)
     assert len(model.requests) == 80 * 9

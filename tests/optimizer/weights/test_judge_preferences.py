@@ -246,11 +246,11 @@ def test_a_scale_that_is_none_is_refused_before_anything_is_bought(tmp_path: Pat
 
 def test_a_cap_on_calls_holds_for_pairs_and_ratings_together(tmp_path: Path) -> None:
     options: dict[str, Any] = {"checklist": CHECKLIST, "model": judge(), "no_cache": True}
-    with pytest.raises(BudgetExceededError, match=r"The budget of 20 calls .* left of --max-calls 60\.$"):
-        weigh(prefs(tmp_path, 10), ratings=rated(tmp_path, 30), max_calls=60, **options)
+    with pytest.raises(BudgetExceededError, match=r"The budget of 20 calls .* left of --call-budget 60\.$"):
+        weigh(prefs(tmp_path, 10), ratings=rated(tmp_path, 30), call_budget=60, **options)
     assert len(options["model"].requests) == 60
     with pytest.raises(BudgetExceededError, match=r"The budget of 20 calls .* bought again\.$"):
-        weigh(prefs(tmp_path, 10), ratings=rated(tmp_path, 30), max_calls=20, **options)
+        weigh(prefs(tmp_path, 10), ratings=rated(tmp_path, 30), call_budget=20, **options)
 
 
 def test_a_judge_that_answers_nothing_is_an_error_with_its_reason(tmp_path: Path) -> None:
