@@ -10,6 +10,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from .saying import Saying, say
@@ -104,15 +105,19 @@ def openai_gpt_5(body: Body) -> Whole:
         )
         return _openai_error(said, "reasoning_effort", "unsupported_value")
     schema = _chat_schema(body)
+    forced = body["tool_choice"] if isinstance(body.get("tool_choice"), dict) else None
     if problem := _no_strict_schema(schema):
         return _openai_error(f"Invalid schema for response_format 'answer': {problem}", "response_format")
-    told = say(
-        body["model"],
-        _texts(body["messages"]),
-        body.get("max_completion_tokens"),
-        THOUGHT[effort],
-        schema,
-    )
+    if forced:
+        [tool] = [each["function"] for each in body["tools"] if each["function"]["name"] == forced["function"]["name"]]
+        schema = tool["parameters"]
+    asked, cap = _texts(body["messages"]), body.get("max_completion_tokens")
+    told = say(body["model"], asked, cap, THOUGHT[effort], schema)
+    if forced and told.text:
+        call = {"id": "call_1", "type": "function", "function": {"name": tool["name"], "arguments": told.text}}
+        whole = _chat_completion(body, replace(told, text=""), counts_thinking=True, tool_calls=[call])
+        whole["choices"][0]["message"]["content"] = None
+        return 200, whole
     return 200, _chat_completion(body, told, counts_thinking=True)
 
 
