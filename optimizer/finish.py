@@ -46,13 +46,16 @@ async def finish(
     extras: dict[str, Any] = {}
     why_not = None
     yardstick = set_up.yardstick
-    events.emit(TestOpened([outcome.baseline.number, outcome.best.number]))
     try:
-        if set_up.at_the_test is not None:
-            yardstick = await set_up.at_the_test()
-        tests = await _look_at_test(bench, set_up, outcome)
-        if set_up.extras is not None:
-            extras = await set_up.extras(yardstick, outcome, tests)
+        if outcome.finish_reason == "notes_failed":  # the test is looked at once, and the run is to go on
+            why_not = "the test was not judged, as no disagreement could be read and the run is to go on"
+        else:
+            events.emit(TestOpened([outcome.baseline.number, outcome.best.number]))
+            if set_up.at_the_test is not None:
+                yardstick = await set_up.at_the_test()
+            tests = await _look_at_test(bench, set_up, outcome)
+            if set_up.extras is not None:
+                extras = await set_up.extras(yardstick, outcome, tests)
     except BudgetExceededError as error:
         why_not = f"the test was not judged: {error}"
         outcome = replace(outcome, finish_reason=cast("FinishReason", error.limit))
