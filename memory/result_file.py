@@ -17,6 +17,7 @@ from .result_parts import (
     BiasRecord,
     BothWaysRecord,
     CalibratedRecord,
+    ChangedQuestionRecord,
     GainRecord,
     GainsRecord,
     InstructionRecord,
@@ -111,6 +112,10 @@ class RunRecord(ResultPart):
     reference: str | None = None
     """``human`` or ``source``: whose scores a judge's were correlated with."""
     yardstick: str = "Spearman"
+    decision: Literal["adopt", "keep", "undecided"] | None = None
+    """Whether the test speaks for what validation accepted; None in runs before this was written down."""
+    decision_reason: str | None = None
+    """The same in words."""
     baseline: SideRecord
     best: SideRecord
     crossed: bool = False
@@ -126,6 +131,8 @@ class RunRecord(ResultPart):
     """Those that were proposed; those that joined first, then those that the acceptance test refused."""
     revised_questions: tuple[RevisedRecord, ...] = ()
     """Those of the start that the accepted judge asks the other way round, or no more."""
+    changed_questions: tuple[ChangedQuestionRecord, ...] = ()
+    """Every question of the start that the accepted judge asks in other words, or no more."""
     why_no_questions: str | None = None
     """Why none was proposed, where the run was to learn questions."""
     asked_both_ways: BothWaysRecord | None = None
