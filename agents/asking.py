@@ -15,30 +15,41 @@ from itertools import groupby, islice
 from typing import Any, NamedTuple, Protocol
 
 from ..models.base import Answer, Message, Parameters, Request, RequestKey, make_request
-from ..models.probabilities import (
-    LEAST_MASS,
+from ..models.replies.answer_words import answer_words
+from ..models.replies.yes_no import (
+    BARE,
+    ROOM,
+    AnswerWords,
+    first_of_quote,
     p_quoted,
-    p_yes_of,
     p_yes_of_field,
+    read_tokens,
     read_yes_no,
     says_nothing_to_quote,
-    spelling,
     stands_in,
-    yes_no_mass,
+    wants_room,
 )
-from ..models.structured import json_in
+from ..models.structured import object_in
 from ..prompts.checklist import Question, Sees
 from ..prompts.examples import Example
 from ..prompts.prompt import Framing, Prompt, frame
 from ..prompts.templates import render, template
 
-YES_NO = {"type": "string", "enum": ["yes", "no"]}
-EXPLAINED = {
-    "type": "object",
-    "properties": {"answer": YES_NO, "explanation": {"type": "string", "maxLength": 300}},
-    "required": ["answer", "explanation"],
-    "additionalProperties": False,
-}
+Answers = tuple[str, str]
+"""The words for yes and no that a judge is told to answer with."""
+ENGLISH: Answers = ("yes", "no")
+
+
+def _schema(answers: Answers, *, explained: bool) -> dict[str, Any]:
+    word = {"type": "string", "enum": list(answers)}
+    if not explained:
+        return word
+    return {
+        "type": "object",
+        "properties": {"answer": word, "explanation": {"type": "string", "maxLength": 300}},
+        "required": ["answer", "explanation"],
+        "additionalProperties": False,
+    }
 
 
 def question_block(question: Question) -> str:
@@ -53,9 +64,9 @@ def question_block(question: Question) -> str:
     return "\n".join(lines)
 
 
-def each_format(*, explained: bool) -> str:
+def each_format(*, explained: bool, answers: Answers = ENGLISH) -> str:
     """The sentence that says how to answer one question."""
-    return template("answer_explained" if explained else "answer_word")
+    return render("answer_explained" if explained else "answer_word", good=answers[0], bad=answers[1])
 
 
 def quote_format() -> str:
@@ -63,11 +74,11 @@ def quote_format() -> str:
     return template("answer_quote")
 
 
-def batched_schema(questions: Sequence[Question], *, explained: bool) -> dict[str, Any]:
+def batched_schema(questions: Sequence[Question], *, explained: bool, answers: Answers = ENGLISH) -> dict[str, Any]:
     """JSON schema of the answers, keyed by question id in the order asked."""
     return {
         "type": "object",
-        "properties": {question.id: EXPLAINED if explained else YES_NO for question in questions},
+        "properties": {question.id: _schema(answers, explained=explained) for question in questions},
         "required": [question.id for question in questions],
         "additionalProperties": False,
     }
@@ -133,6 +144,19 @@ class Ask:
         about = (self.questions[0], self.example) if self.wants_a_word else None
         return Request(tuple(self.messages), self.parameters, self.replicate, self.key, self.framing, about)
 
+    @property
+    def is_short(self) -> bool:
+        """Whether so few tokens are asked for that a mark before the answer may take them all."""
+        return (self.wants_a_word or self.wants_a_quote) and self.parameters.max_tokens < ROOM
+
+    def with_room(self, identity: str) -> Ask:
+        """The call with room for what stands before the answer."""
+        parameters = replace(self.parameters, max_tokens=ROOM)
+        key = RequestKey(identity, parameters, self.replicate, opening(self.framing, self.framing.before)).key(
+            self.rest
+        )
+        return replace(self, parameters=parameters, key=key)
+
     def again(self, identity: str, answer: Answer, problem: str, form: str) -> Request:
         """The request that asks again, once, saying what was wrong."""
         complaint = render("answer_again", problem=problem, format=quote_format() if self.wants_a_quote else form)
@@ -158,6 +182,10 @@ class Asking(Protocol):
         Raises:
             ValueError: It says nothing usable; the message is the problem.
         """
+        ...
+
+    def wants_room(self, ask: Ask, answer: Answer) -> bool:
+        """Whether only the beginning of an answer came, because too few tokens were asked for."""
         ...
 
 
@@ -208,6 +236,10 @@ class OneByOne(ABC):
             found.setdefault(self._view(question), []).append((place, question, block))
         return found
 
+    def wants_room(self, ask: Ask, answer: Answer) -> bool:
+        """Never: there is room for more than a word."""
+        return False
+
     def _view(self, question: Question) -> Sees:
         """What a question sees where it is not asked for yes or no."""
         return question.shown
@@ -238,11 +270,18 @@ class EachAsking(OneByOne):
     logprobs: bool
     temperature: float
     seed: int | None
+    answers: Answers | None = None
+    """The words for yes and no that are asked for; None: yes and no, and those of the prompt's language are read too."""
 
     @cached_property
     def form(self) -> str:
         """One word, or JSON where an explanation is wanted."""
-        return each_format(explained=self.explained)
+        return each_format(explained=self.explained, answers=self.answers or ENGLISH)
+
+    @cached_property
+    def words(self) -> AnswerWords:
+        """The words that are read."""
+        return words_read(self.prompt, self.questions, self.answers)
 
     @property
     def wants_a_word(self) -> bool:
@@ -257,7 +296,7 @@ class EachAsking(OneByOne):
         if question.sees == "quote":
             return question_block(question)
         prompt = self.prompt if question.sees == "all" else self.prompt.of_output_alone
-        if self.explained or not prompt.asks_yes_or_no:
+        if self.explained or not (prompt.asks_yes_or_no if self.answers is None else prompt.asks_for(*self.answers)):
             return super()._block(question)
         block = question_block(question)
         return question.text if block == f"Question: {question.text}" else block
@@ -266,7 +305,7 @@ class EachAsking(OneByOne):
     def _parameters(self) -> Parameters:
         if self.explained:
             top = 5 if self.logprobs else 0
-            return Parameters(200, self.temperature, self.seed, top, EXPLAINED)
+            return Parameters(200, self.temperature, self.seed, top, _schema(self.answers or ENGLISH, explained=True))
         return Parameters(1 if self.logprobs else 8, self.temperature, self.seed, TOP_LOGPROBS if self.logprobs else 0)
 
     def _parameters_of(self, sees: Sees) -> Parameters:
@@ -277,41 +316,52 @@ class EachAsking(OneByOne):
 
     def read(self, ask: Ask, answer: Answer) -> dict[str, Reading]:
         """The one answer."""
-        question = ask.questions[0].id
+        question, ended = ask.questions[0].id, answer.finish != "length"
         if ask.wants_a_quote:
             return {question: self._quoted(ask.example.output or "", answer)}
         if self.explained:
-            fields = json_object(answer)
-            p_yes = p_yes_of_field(answer.logprobs or (), "answer") if self.logprobs else None
-            return {question: _read_explained(fields, p_yes, need_p=self.logprobs)}
+            return {question: _read_explained(json_object(answer, ["answer"]), "answer", answer, self)}
         if not self.logprobs:
-            said = read_yes_no(answer.text)
+            said = read_yes_no(answer.text, self.words, ended=ended)
             if said is None and not _abstains(answer.text):
                 raise ValueError(f"{shown(answer.text)} is neither yes nor no")
             return {question: Reading(said, None)}
-        token, alternatives = (answer.logprobs or (("", ()),))[0]
-        yes, no = yes_no_mass(alternatives)
-        if yes + no <= 0 or (yes + no < LEAST_MASS and spelling(token) is None):
+        read = read_tokens(answer.logprobs or (), self.words, ended=ended)
+        if read is None:
             raise ValueError(f"{shown(answer.text)} is neither yes nor no")
-        p_yes = p_yes_of(yes, no, alternatives)
+        _, p_yes = read
         if p_yes is None:
             raise ValueError(
                 "the beginning of a yes was likely too, and whether it would have become one cannot be told"
             )
-        return {question: Reading(p_yes >= 0.5, p_yes, _told_below(answer.text))}
+        return {question: Reading(p_yes >= 0.5, p_yes, self._told_below(answer.text))}
+
+    def wants_room(self, ask: Ask, answer: Answer) -> bool:
+        """Whether what stands before the answer took the few tokens that were asked for."""
+        most, ended, tokens = ask.parameters.max_tokens, answer.finish != "length", answer.logprobs or ()
+        how: dict[str, Any] = {"most": most, "ended": ended, "quotes": ask.wants_a_quote}
+        return ask.is_short and wants_room(answer.text, tokens, self.words, **how)
+
+    def _told_below(self, text: str) -> str | None:
+        """What stands below a first line that is yes or no: the reason, where a judge gives one unasked."""
+        if "\n" not in text:
+            return None
+        first, _, rest = text.strip().partition("\n")
+        return rest.strip() or None if BARE[first] in self.words.known else None
 
     def _quoted(self, output: str, answer: Answer) -> Reading:
         """What an answer says that is words of the output, or no."""
         unusable = ValueError(f"{shown(answer.text)} is neither none nor words of the output")
         explanation = quote_in(answer, output) if self.explained else None
         if self.logprobs:
-            p_yes = p_quoted(*(answer.logprobs or (("", ()),))[0], output)
+            p_yes = p_quoted(*first_of_quote(answer.logprobs or ()), output)
             if p_yes is None:
                 raise unusable
             return Reading(p_yes >= 0.5, p_yes, explanation)
         if says_nothing_to_quote(answer.text):
             return Reading(False, None, explanation)
-        said = True if stands_in(answer.text, output) else read_yes_no(answer.text)  # a quote may begin with "no"
+        # a quote may begin with "no"
+        said = True if stands_in(answer.text, output) else read_yes_no(answer.text, self.words)
         if said is None:
             raise unusable
         return Reading(said, None, explanation)
@@ -331,16 +381,24 @@ class BatchedAsking:
     temperature: float
     seed: int | None
     order_seed: int
+    answers: Answers | None = None
+
+    @cached_property
+    def words(self) -> AnswerWords:
+        """The words that are read."""
+        return words_read(self.prompt, self.questions, self.answers)
 
     def alone(self, question_id: str) -> EachAsking:
         """The way to ask one of the questions on its own."""
         questions = tuple(question for question in self.questions if question.id == question_id)
-        return EachAsking(self.prompt, questions, self.explained, self.logprobs, self.temperature, self.seed)
+        how = (self.explained, self.logprobs, self.temperature, self.seed, self.answers)
+        return EachAsking(self.prompt, questions, *how)
 
     @cached_property
     def form(self) -> str:
         """A JSON object keyed by question id."""
-        return template("answer_batched_explained" if self.explained else "answer_batched")
+        yes, no = self.answers or ENGLISH
+        return render("answer_batched_explained" if self.explained else "answer_batched", good=yes, bad=no)
 
     def asks(self, identity: str, example: Example, position: int, replicate: int) -> Iterator[Ask]:
         """One call for all questions that see the same, and for each that is answered with a quote."""
@@ -372,7 +430,7 @@ class BatchedAsking:
             self.temperature,
             self.seed,
             5 if self.logprobs else 0,
-            batched_schema(questions, explained=self.explained),
+            batched_schema(questions, explained=self.explained, answers=self.answers or ENGLISH),
         )
         parameters = _for_replicate(whole, replicate)
         key = RequestKey(identity, parameters, replicate, opening(framing, framing.before)).key(rest)
@@ -382,22 +440,30 @@ class BatchedAsking:
         """Those answers that are there and usable."""
         if ask.wants_a_quote:
             return self.alone(ask.questions[0].id).read(ask, answer)
-        fields = json_object(answer)
+        fields = json_object(answer, [question.id for question in ask.questions])
         readings = {}
         for question in ask.questions:
             if question.id not in fields:
                 continue
             value = fields[question.id]
-            p_yes = p_yes_of_field(answer.logprobs or (), question.id) if self.logprobs else None
+            if not isinstance(value, dict):
+                value = {"answer": value}
             try:
-                if not isinstance(value, dict):
-                    value = {"answer": value}
-                readings[question.id] = _read_explained(value, p_yes, need_p=self.logprobs)
+                readings[question.id] = _read_explained(value, question.id, answer, self)
             except ValueError:
                 continue
         if not readings:
             raise ValueError("none of the questions' ids has a usable answer in it")
         return readings
+
+    def wants_room(self, ask: Ask, answer: Answer) -> bool:
+        """Whether only the beginning of a quote came."""
+        return ask.wants_a_quote and self.alone(ask.questions[0].id).wants_room(ask, answer)
+
+
+def words_read(prompt: Prompt, questions: Sequence[Question], answers: Answers | None) -> AnswerWords:
+    """The words for yes and no by which answers to questions are read."""
+    return answer_words((prompt.text, "\n".join(each.text for each in questions)), answers)
 
 
 def _for_replicate(parameters: Parameters, replicate: int) -> Parameters:
@@ -415,34 +481,41 @@ def opening(framing: Framing, content: str) -> list[Message]:
     return [*before, ("user", content)]
 
 
-def json_object(answer: Answer) -> dict[str, Any]:
-    """The JSON object that an answer is.
+def json_object(answer: Answer, wanted: Sequence[str]) -> dict[str, Any]:
+    """The JSON object that an answer is; of one that was cut off, what was whole by then.
 
     Raises:
-        ValueError: It is none; the message is the problem.
+        ValueError: It is none with any of the wanted fields; the message is the problem.
     """
-    if answer.finish == "length":
-        raise ValueError("the answer was cut off before its end")
     try:
-        fields = json_in(answer.text)
+        fields = object_in(answer.text, wanted, cut=True)
     except ValueError:
-        raise ValueError(f"{shown(answer.text)} is not valid JSON") from None
-    if not isinstance(fields, dict):
-        raise ValueError(f"{shown(answer.text)} is not a JSON object")
-    return fields
+        fields = None
+    is_object = isinstance(fields, dict)
+    if answer.finish == "length" and not (is_object and fields.keys() & set(wanted)):
+        raise ValueError("the answer was cut off before its end")
+    if not is_object:
+        raise ValueError(f"{shown(answer.text)} is not {'valid JSON' if fields is None else 'a JSON object'}")
+    return dict(fields)
 
 
-def _read_explained(fields: dict[str, Any], p_yes: float | None, *, need_p: bool) -> Reading:
-    value = fields.get("answer")
-    said = value if isinstance(value, bool) else read_yes_no(value) if isinstance(value, str) else None
+def _read_explained(
+    fields: Mapping[str, Any], field: str, answer: Answer, asking: EachAsking | BatchedAsking
+) -> Reading:
+    """What the object of an answer to a question says; ``field`` is where it stands in the whole answer."""
+    value, words = fields.get("answer"), asking.words
+    said = value if isinstance(value, bool) else read_yes_no(value, words) if isinstance(value, str) else None
     explanation = explanation_in(fields)
     if said is None:
         if isinstance(value, str) and _abstains(value):
             return Reading(None, None, explanation)
-        raise ValueError('"answer" is neither "yes" nor "no"')
-    if need_p and p_yes is None:
+        raise ValueError('"answer" is neither "{}" nor "{}"'.format(*(asking.answers or ENGLISH)))
+    if not asking.logprobs:
+        return Reading(said, None, explanation)
+    p_yes = p_yes_of_field(answer.logprobs or (), field, said, words.beside(BARE[str(value)]))
+    if p_yes is None:
         raise ValueError("its answer carries no log-probabilities of yes and no")
-    return Reading(said if p_yes is None else p_yes >= 0.5, p_yes, explanation)
+    return Reading(p_yes >= 0.5, p_yes, explanation)
 
 
 def explanation_in(fields: Mapping[str, Any]) -> str | None:
@@ -459,14 +532,6 @@ def quote_in(answer: Answer, output: str) -> str | None:
     if not words or not stands_in(words, output):
         return None
     return f"“{words}{'…' if answer.finish == 'length' else ''}”"
-
-
-def _told_below(text: str) -> str | None:
-    """What stands below a first line that is yes or no: the reason, where a judge gives one unasked."""
-    if "\n" not in text:
-        return None
-    first, _, rest = text.strip().partition("\n")
-    return rest.strip() or None if spelling(first) is not None else None
 
 
 def _abstains(text: str) -> bool:

@@ -13,6 +13,7 @@ from typing import TypeVar
 from ..models.base import Answer, Model, ModelError, Request
 from ..models.gateway import AnswerStore, Gateway
 from ..models.prices import Price
+from ..models.replies.yes_no import ROOM
 from ..prompts.errors import BudgetExceededError
 from ..prompts.text import letters
 from ..prompts.verdicts import Provenance, Told
@@ -55,11 +56,22 @@ class VerdictBuyer:
             BudgetExceededError: A cap was reached.
             ModelError: The endpoint refuses every call.
         """
+        name = self.model.identity
+        if answer is None and name in self.gateway.need_room and ask.is_short:
+            ask = ask.with_room(name)
         keys = [ask.key]
         try:
-            if answer is None:
+            if answer is None and ask.parameters.max_tokens == ROOM:  # an earlier command may have asked so
+                answer = await self.gateway.ask(self.role, self.model, ask.request())
+            elif answer is None:
                 answer = await self.gateway.buy(self.role, self.model, ask.request())
             answer = await self._with_logprobs(ask.request(), answer)
+            if self.asking.wants_room(ask, answer):
+                self.gateway.need_room.add(name)
+                ask = ask.with_room(name)
+                keys.append(ask.key)
+                answer = await self.gateway.ask(self.role, self.model, ask.request())
+                answer = await self._with_logprobs(ask.request(), answer)
             readings, problem = self._readings(ask, answer)
             if problem is not None:
                 again = ask.again(self.model.identity, answer, problem, self.asking.form)

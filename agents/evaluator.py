@@ -14,7 +14,19 @@ from ..prompts.prompt import Prompt
 from ..prompts.rows import column
 from ..prompts.templates import template
 from ..prompts.verdicts import Provenance, Told, Verdict, VerdictColumns, fields_of
-from .asking import NO_LOGPROBS, NOTHING_QUOTED, TURN, Ask, Asking, BatchedAsking, EachAsking, in_blocks, quote_in
+from .asking import (
+    NO_LOGPROBS,
+    NOTHING_QUOTED,
+    TURN,
+    Answers,
+    Ask,
+    Asking,
+    BatchedAsking,
+    EachAsking,
+    in_blocks,
+    quote_in,
+    words_read,
+)
 from .buying import Estimate, VerdictBuyer, estimate_asks, work_together
 from .expected_score import ExpectedScoreAsking
 from .judging import DEFAULT, Judging
@@ -37,6 +49,14 @@ class Evaluator:
     """The ledger that its calls are booked under."""
     tally: Callable[[Sequence[Verdict]], None] | None = None
     """Shown all verdicts."""
+
+    def __post_init__(self) -> None:
+        """Check the words for yes and no.
+
+        Raises:
+            InputError: They are the wrong way round.
+        """
+        words_read(self.prompt, (), self.answers)
 
     async def judge(
         self, examples: Sequence[Example], on_verdicts: Callable[[int, int], None] | None = None
@@ -109,10 +129,14 @@ class Evaluator:
 
     async def _first_answer(self, examples: Sequence[Example]) -> Answer:
         """The first ask of the first example on which the model gives an answer at all."""
+        asking = self._asking("logprob")
         for place, example in enumerate(examples, 1):
-            probe = next(self._all_asks(self._asking("logprob"), [example], 1))
+            probe = next(self._all_asks(asking, [example], 1))
             try:
-                return await self.gateway.probe(self.role, self.model, probe.request())
+                answer = await self.gateway.probe(self.role, self.model, probe.request())
+                if answer.logprobs and asking.wants_room(probe, answer):
+                    self.gateway.need_room.add(self.model.identity)
+                return answer
             except ModelError as error:
                 if error.fatal or place == len(examples):
                     raise
@@ -125,7 +149,14 @@ class Evaluator:
             return self._asking_for_scores(self.checklist.questions, judging.score_scale, explained=explained)
         temperature = judging.temperature_of(provenance)
         common = (self.prompt, self.checklist.questions, explained, logprobs, temperature, judging.seed)
-        return EachAsking(*common) if judging.mode == "each" else BatchedAsking(*common, judging.seed)
+        if judging.mode == "each":
+            return EachAsking(*common, self.answers)
+        return BatchedAsking(*common, judging.seed, self.answers)
+
+    @property
+    def answers(self) -> Answers | None:
+        """The words for yes and no that are asked for, where some were given: the setting's, else the checklist's."""
+        return self.judging.answer_words or self.checklist.answers
 
     def _asking_for_scores(
         self, questions: tuple[Question, ...], scale: tuple[int, int], *, explained: bool
@@ -207,7 +238,8 @@ class Evaluator:
         """The words that made the answer yes, written to their end, or that there are none; None where a yes has no such words."""
         if not verdict.answer:
             return NOTHING_QUOTED
-        asking = EachAsking(self.prompt, (question,), True, False, self.judging.temperature, self.judging.seed)
+        how = (True, False, self.judging.temperature, self.judging.seed, self.answers)
+        asking = EachAsking(self.prompt, (question,), *how)
         ask = next(asking.asks(self.model.identity, example, 0, verdict.replicate))
         quote = quote_in(await self.gateway.ask(self.role, self.model, ask.request()), example.output or "")
         return None if quote == NOTHING_QUOTED else quote
@@ -216,8 +248,9 @@ class Evaluator:
         """The question asked alone, and what the judge as good as said."""
         judging = self.judging
         if judging.score_scale is None or verdict.p_yes is None:
-            said = "Yes" if verdict.answer else "No"
-            return EachAsking(self.prompt, (question,), False, False, judging.temperature, judging.seed), said
+            yes, no = self.answers or ("Yes", "No")
+            how = (False, False, judging.temperature, judging.seed, self.answers)
+            return EachAsking(self.prompt, (question,), *how), yes if verdict.answer else no
         asking = self._asking_for_scores((question,), judging.score_scale, explained=False)
         return asking, asking.nearest(verdict.p_yes)
 

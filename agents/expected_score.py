@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import Any
 
 from ..models.base import Answer, Parameters
-from ..models.probabilities import LEAST_MASS, alternatives_of_field, expected_score, number_masses, score_masses
+from ..models.probabilities import alternatives_of_field, expected_score, number_masses, score_masses
+from ..models.replies.yes_no import LEAST_MASS
 from ..prompts.checklist import Question
 from ..prompts.prompt import Prompt
 from ..prompts.templates import render
@@ -54,7 +55,7 @@ class ExpectedScoreAsking(OneByOne):
         """
         question = ask.questions[0].id
         if self.explained:
-            fields = json_object(answer)
+            fields = json_object(answer, ["score"])
             self._check_said(fields)
             masses = score_masses(alternatives_of_field(answer.logprobs or (), "score"), *self.scale)
             explanation = explanation_in(fields)

@@ -22,6 +22,8 @@ class Judging:
     temperature: float = 0.0
     repeat: int = 1
     seed: int = 42
+    answer_words: tuple[str, str] | None = None
+    """The words for yes and no that judges answer with, in place of the checklist's, or of English."""
     score_scale: tuple[int, int] | None = None
     """Lowest and highest number, in 0 to 10, where p_yes is an expected score; None: judges say yes or no."""
 

@@ -16,6 +16,7 @@ import json
 import math
 import os
 import re
+import ssl
 import sys
 import time
 import urllib.error
@@ -23,30 +24,27 @@ import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from ..models.replies.yes_no import (
+    ROOM,
+    AnswerWords,
+    first_of_quote,
+    p_quoted,
+    read_tokens,
+    read_yes_no,
+    says_nothing_to_quote,
+    stands_in,
+    wants_room,
+)
+from ..models.wire.facts import Facts
+
 JUDGE: dict[str, Any] = {}
 
 _BRACES = re.compile(r"\{\{([A-Za-z_]\w*)\}\}|\{([A-Za-z_]\w*)\}")
-_YES, _NO = {"yes", "true", "是"}, {"no", "false", "否"}
-_STRIP = " \t\r\n\"'`*_.,:;!?()[]{}<>#-▁Ġ“”‘’。，"
-_BOTH = re.compile(r"(?:yes|no)\W*(?:and|or|/|&|\\)\W*(?:yes|no)\b", re.IGNORECASE)
 _ABSTAINS = {"n/a", "na", "unknown", "unclear", "undetermined", "neither", "cannot", "unsure"}
-_FORM = "Answer with one word: yes or no."
 _QUOTE_FORM = "Copy from the text the few words that make the answer yes. If there are none, write: none."
-_OPTIONAL = {
-    "top_logprobs": ("top_logprobs", "logprobs"),
-    "logprobs": ("logprobs", "top_logprobs"),
-    "max_tokens": ("max_tokens",),
-    "temperature": ("temperature",),
-    "seed": ("seed",),
-}
-_REFUSAL = re.compile(
-    r"support|unknown|unrecogni[sz]ed|unexpected|not (?:allowed|enabled)|permitted|extra|(?:un|not )available"
-)
-_MOST = re.compile(
-    r"(?:less than or equal to|at most|up to|between \d+ and|\[\d+,|max(?:imum)?(?: allowed| value)?(?: is| of)?|<=)\W{0,4}(\d+)"
-)
-_refused: set[str] = set()
-_most: list[int] = []  # alternatives to a token that the server gives
+_facts = [Facts()]  # of the server
+_FEW = {"logprob": 1, "sampled": 8, "hard": 8}
+_room: list[int] = []  # tokens that are asked for, where answers begin with something else
 _source: list[str] = []
 
 
@@ -205,7 +203,7 @@ def _settle(opening: list[tuple[str, str]], before: str, after: str) -> tuple[st
         source = JUDGE["p_yes"]
         if source == "auto":
             content = before + JUDGE["questions"][0]["block"] + after
-            _, logprobs = _ask(_messages(opening, content), "logprob", 0)
+            _, logprobs, _ = _ask(_messages(opening, content), "logprob", 0, 1)
             source = "logprob" if logprobs else "sampled" if JUDGE["samples"] > 1 else "hard"
         _source.append(source)
     return _source[0], JUDGE["samples"] if _source[0] == "sampled" else 1
@@ -217,21 +215,28 @@ def _messages(opening: list[tuple[str, str]], content: str) -> list[dict[str, st
 
 def _verdict(messages: list[dict[str, str]], source: str, replicate: int, output: str | None) -> tuple[bool, float]:
     """Answer and P(yes), with one more try where the first reply cannot be used; ``output`` where words of it are a yes."""
-    form, wanted = (_FORM, "yes nor no") if output is None else (_QUOTE_FORM, "none nor words of the output")
+    form, wanted = (JUDGE["form"], "yes nor no") if output is None else (_QUOTE_FORM, "none nor words of the output")
+    words = AnswerWords(
+        *({word: side == "yes" for side in each for word in each[side].split()} for each in JUDGE["words"])
+    )
     for again in (True, False):
-        text, logprobs = _ask(messages, source, replicate)
+        text, logprobs, ended = _ask_with_room(messages, source, replicate, words, quotes=output is not None)
         problem = f"{_shown(text)} is neither {wanted}"
         if source == "logprob":
             if not logprobs:
                 raise JudgeError(
                     "An answer came without log-probabilities, from which the probability of yes is taken."
                 )
-            token, alternatives = logprobs[0]
-            p_yes = _p_yes(token, alternatives) if output is None else _p_quoted(token, alternatives, output)
+            if output is None:
+                _, p_yes = read_tokens(logprobs, words, ended=ended) or (None, None)
+            else:
+                p_yes = p_quoted(*first_of_quote(logprobs), output)
             if p_yes is not None:
                 return p_yes >= 0.5, p_yes
         else:
-            said = _said(text) if output is None else _said_quoting(text, output)
+            said = read_yes_no(text, words, ended=ended)
+            if output is not None:  # a quote may begin with "no"
+                said = False if says_nothing_to_quote(text) else True if stands_in(text, output) else said
             if said is not None:
                 return said, float(said)
             if output is None and text.strip().lower().rstrip(".!") in _ABSTAINS:
@@ -243,60 +248,27 @@ def _verdict(messages: list[dict[str, str]], source: str, replicate: int, output
     raise JudgeError(f"The model's answer {problem}.")
 
 
-def _p_yes(token: str, alternatives: list[tuple[str, float]]) -> float | None:
-    """P(yes) at a token; None where it is no answer, or may yet become a yes of several tokens."""
-    yes, no = (sum(math.exp(p) for word, p in alternatives if _spelt(word) is side) for side in (True, False))
-    begun = sum(math.exp(p) for word, p in alternatives if word.strip(_STRIP).lower() in ("y", "ye"))
-    if yes + no <= 0 or (yes + no < 0.1 and _spelt(token) is None):
-        return None
-    p_yes = yes / (yes + no)
-    return p_yes if (yes + begun) / (yes + no + begun) - p_yes <= 0.01 else None
-
-
-def _p_quoted(token: str, alternatives: list[tuple[str, float]], output: str) -> float | None:
-    """1 - P(no) at the first token of a quotation; None where it is neither no nor words of the output."""
-    no = usable = 0.0
-    for word, logprob in alternatives or [(token, 0.0)]:
-        no += math.exp(logprob) if _nothing(word) else 0.0
-        usable += math.exp(logprob) if _nothing(word) or _spelt(word) or _stands_in(word, output) else 0.0
-    return None if usable < 0.1 else 1.0 - min(no, 1.0)
-
-
-def _said_quoting(text: str, output: str) -> bool | None:
-    if _nothing(text):
-        return False
-    return True if _stands_in(text, output) else _said(text)
-
-
-def _nothing(words: str) -> bool:
-    return _spelt(words) is False or words.strip(_STRIP).lower() == "none"
-
-
-def _stands_in(words: str, output: str) -> bool:
-    bare = " ".join(words.strip(_STRIP).lower().split())
-    return bare in " ".join(output.lower().split()) if bare else any(mark in words for mark in "\"'“‘«")
-
-
-def _spelt(token: str) -> bool | None:
-    word = token.strip(_STRIP).lower()
-    return True if word in _YES else False if word in _NO else None
-
-
-def _said(text: str) -> bool | None:
-    stripped = text.strip(_STRIP)
-    words = stripped.split(maxsplit=1)
-    return _spelt(words[0]) if words and not _BOTH.match(stripped) else None
-
-
 def _shown(text: str) -> str:
     text = " ".join(text.split())
     return f"'{text[:60]}…'" if len(text) > 60 else f"'{text}'"
 
 
-def _ask(messages: list[dict[str, str]], source: str, replicate: int) -> tuple[str, list[Any] | None]:
-    """The text of an answer and, for each of its tokens, the alternatives with their log-probabilities."""
+def _ask_with_room(
+    messages: list[dict[str, str]], source: str, replicate: int, words: AnswerWords, *, quotes: bool
+) -> tuple[str, list[Any] | None, bool]:
+    """An answer as of :func:`_ask`, asked for with more tokens where a mark, a blank or a label took the first ones."""
+    most = _room[0] if _room else _FEW[source]
+    text, logprobs, ended = _ask(messages, source, replicate, most)
+    if wants_room(text, logprobs or (), words, most=most, ended=ended, quotes=quotes):
+        _room.append(ROOM)
+        return _ask(messages, source, replicate, ROOM)
+    return text, logprobs, ended
+
+
+def _ask(messages: list[dict[str, str]], source: str, replicate: int, most: int) -> tuple[str, list[Any] | None, bool]:
+    """The text of an answer, for each of its tokens the alternatives with their log-probabilities, and whether it came to its end."""
     body: dict[str, Any] = {"model": os.environ.get("JUDGE_MODEL") or JUDGE["model"], "messages": messages}
-    body |= {"max_tokens": 1 if source == "logprob" else 8}
+    body |= {"max_tokens": most}
     body |= {"temperature": JUDGE["temperature"] or float(source == "sampled"), "seed": JUDGE["seed"] + replicate}
     if source == "logprob":
         body |= {"logprobs": True, "top_logprobs": 20}
@@ -305,10 +277,11 @@ def _ask(messages: list[dict[str, str]], source: str, replicate: int) -> tuple[s
     logprobs = None
     if any(each.get("top_logprobs") for each in content):
         logprobs = [(each["token"], _alternatives(each)) for each in content]
+    ended = choice.get("finish_reason") != "length"
     text, logprobs = _after_thinking(choice["message"], logprobs)
-    if not text.strip() and not logprobs:
+    if not text.strip() and not logprobs and (ended or not text or most > 1):
         raise JudgeError("The model's reply is empty, or was cut off in what it thinks before it answers.")
-    return text, logprobs
+    return text, logprobs, ended
 
 
 def _after_thinking(message: dict[str, Any], logprobs: list[Any] | None) -> tuple[str, list[Any] | None]:
@@ -336,48 +309,54 @@ def _alternatives(token: dict[str, Any]) -> list[tuple[str, float]]:
 
 
 def _post(body: dict[str, Any]) -> dict[str, Any]:
-    """The server's reply; a field that it refuses by name is left out from then on, once the request is taken without it."""
+    """The server's reply; what it refuses is left out from then on, once the request is taken without it."""
     base = os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"
     headers = {"Content-Type": "application/json"}
     if os.environ.get("OPENAI_API_KEY"):
         headers["Authorization"] = f"Bearer {os.environ['OPENAI_API_KEY']}"
-    attempt, problem, without, fewest = 0, "", {*_refused}, [*_most]
+    attempt, problem, facts = 0, "", _facts[0]
     while attempt < 6:
-        sent = {name: value for name, value in body.items() if name not in without}
-        if "max_tokens" in without:
-            sent["max_completion_tokens"] = body["max_tokens"]
-        if "top_logprobs" in sent:
-            sent["top_logprobs"] = min([sent["top_logprobs"], *fewest])
+        sent = facts.fit(body)
         asked = urllib.request.Request(f"{base.rstrip('/')}/chat/completions", json.dumps(sent).encode(), headers)
         wait = min(60.0, 0.5 * 2.0**attempt)
         try:
-            with urllib.request.urlopen(asked, timeout=120) as reply:
+            with _opener(base).open(asked, timeout=120) as reply:
                 found: dict[str, Any] = json.loads(reply.read())
                 if found.get("choices"):
-                    _refused.update(without)
-                    _most[:] = fewest
+                    _facts[0] = _facts[0].and_also(facts)
                     return found
                 problem = "a reply without an answer"
         except urllib.error.HTTPError as error:
-            said = error.read().decode("utf-8", "replace")[:300]
-            most = _MOST.search(said.lower()) if error.code in (400, 422) and "logprobs" in said.lower() else None
-            if most and 0 < int(most[1]) < sent.get("top_logprobs", 0):
-                fewest.append(int(most[1]))
-                continue
-            refused = next((name for name in _OPTIONAL if name in sent and re.search(rf"\b{name}\b", said)), None)
-            if error.code in (400, 403, 422) and refused is not None and _REFUSAL.search(said.lower()):
-                without.update(_OPTIONAL[refused])
+            said = error.read().decode("utf-8", "replace")
+            learned = facts.learn(error.code, said, sent)
+            if learned is not None:
+                facts = learned
                 continue
             if error.code not in (408, 409, 425, 429, 500, 502, 503, 504, *range(520, 526), 529):
-                raise JudgeError(f"The server refused (HTTP {error.code}): {said}") from None
+                raise JudgeError(f"The server refused (HTTP {error.code}): {said[:300]}") from None
             problem, asks = f"HTTP {error.code}", error.headers.get("Retry-After") or ""
             wait = min(60.0, float(asks)) if asks.isdigit() else wait
         except (OSError, http.client.HTTPException, ValueError, AttributeError, RecursionError) as error:
             problem = str(error)
+            if "CERTIFICATE_VERIFY_FAILED" in problem:
+                raise JudgeError(f"The server's certificate cannot be verified; set SSL_CERT_FILE. {problem}") from None
         attempt += 1
         if attempt < 6:
             time.sleep(wait)
     raise JudgeError(f"No answer from {base.rpartition('@')[2]} after 6 attempts; the last one: {problem}")
+
+
+def _opener(base: str) -> urllib.request.OpenerDirector:
+    """By the environment's proxy, but for this machine itself, and its file of certificates."""
+    proxies = urllib.request.getproxies()
+    every = {kind: proxies.get(kind) or proxies.get("all") for kind in ("http", "https")}
+    here = re.match(r"https?://(?:localhost|127\.|\[::1\])", base)
+    through = {} if here else {kind: proxy for kind, proxy in every.items() if proxy}
+    bundle = next(filter(None, map(os.environ.get, ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"))), None)
+    context = ssl.create_default_context(cafile=bundle)
+    return urllib.request.build_opener(
+        urllib.request.ProxyHandler(through), urllib.request.HTTPSHandler(context=context)
+    )
 
 
 def main(arguments: list[str]) -> int:

@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from pprint import pformat
+from types import ModuleType
 from typing import Any, Literal, get_args
 
-from ..agents.asking import EachAsking, each_format, opening, quote_format
+from ..agents.asking import ENGLISH, EachAsking, opening, quote_format
 from ..evaluation.judge_file import check_calibration, load_judge
 from ..evaluation.kept_judge import KeptJudge, judge_settings
 from ..models.embedded_models import EMBEDDED
+from ..models.replies import yes_no
 from ..models.trained.scorer_file import is_scorer
+from ..models.wire import facts
 from ..prompts import messages
 from ..prompts.checklist import Question, Sees
 from ..prompts.errors import InputError, did_you_mean
@@ -28,6 +32,9 @@ from . import exported_judge
 
 Tool = Literal["python", "promptfoo", "inspect", "deepeval", "mlflow", "openai-grader"]
 TOOLS: tuple[Tool, ...] = get_args(Tool)
+
+
+_SIDES = {"yes": True, "no": False}
 
 
 @dataclass(frozen=True)
@@ -62,12 +69,23 @@ def export_judge(judge: str | Path | KeptJudge, to: str) -> ExportedJudge:
         return _grader(kept, notices)
     if kept.threshold is None and to in THRESHOLDS:
         notices.append(f"This judge has no threshold from which an output passes; give it one: {THRESHOLDS[to]}.")
-    before, main = inspect.getsource(exported_judge).split("\n\nif __name__")
+    source = inspect.getsource(exported_judge)
+    for module in (yes_no, facts):
+        source = _inlined(source, module)
+    before, main = source.split("\n\nif __name__")
     written = f"JUDGE: dict[str, Any] = {pformat(_parts(kept), width=110, sort_dicts=False)}"
     adapter = (_of_values() if "judge_of_values" in ADAPTERS[to] else "") + ADAPTERS[to]
     text = before.replace("JUDGE: dict[str, Any] = {}", written) + adapter + "\n\nif __name__" + main
     name = "judge.py" if to == "python" else f"{to}_judge.py"
     return ExportedJudge(text, name, USES[to].format(name=name), tuple(notices))
+
+
+def _inlined(text: str, module: ModuleType) -> str:
+    """The file with a module in place of its import, so that what askance does is done there by the same lines."""
+    name = module.__name__.partition(".models.")[2]
+    source = inspect.getsource(module).partition("from __future__ import annotations\n")[2].strip()
+    imported = rf"^from \.\.models\.{re.escape(name)} import (?:\([^)]*\)|.*)\n"
+    return re.sub(imported, lambda _: f"{source}\n\n", text, flags=re.MULTILINE)
 
 
 def _of_values() -> str:
@@ -112,8 +130,16 @@ def _model_name(kept: KeptJudge) -> str:
 
 def _asked(kept: KeptJudge) -> Iterator[tuple[Question, str]]:
     """Each question, and the words in which it is asked."""
-    asking = EachAsking(kept.prompt, kept.checklist.questions, False, False, 0.0, None)
+    asking = _asking(kept)
     return zip(kept.checklist.questions, asking._blocks, strict=True)
+
+
+def _asking(kept: KeptJudge) -> EachAsking:
+    return EachAsking(kept.prompt, kept.checklist.questions, False, False, 0.0, None, kept.checklist.answers)
+
+
+def _by_side(words: Mapping[str, bool]) -> dict[str, str]:
+    return {name: " ".join(each for each, yes in words.items() if yes is side) for name, side in _SIDES.items()}
 
 
 def _prompts(kept: KeptJudge) -> dict[Sees, Prompt]:
@@ -138,6 +164,8 @@ def _parts(kept: KeptJudge) -> dict[str, Any]:
     return {
         "model": _model_name(kept),
         "prompts": {sees: prompt.text for sees, prompt in _prompts(kept).items()},
+        "form": _asking(kept).form,
+        "words": [_by_side(each) for each in _asking(kept).words],
         "quoting": opening(quoting(""), "")[:-1] if _quotes(kept) else [],
         "questions": [
             {
@@ -172,6 +200,7 @@ def _grader(kept: KeptJudge, notices: list[str]) -> ExportedJudge:
         raise InputError(
             "This judge has questions that are answered with a quote, and OpenAI's graders know only labels. Export it --to python instead."
         )
+    words = dict(zip(("yes", "no"), kept.checklist.answers or ENGLISH, strict=True))
     graders: dict[str, Any] = {}
     for number, (each, block) in enumerate(_asked(kept), 1):
         asked = _graded(prompts[each.sees], each.sees, block)
@@ -180,8 +209,8 @@ def _grader(kept: KeptJudge, notices: list[str]) -> ExportedJudge:
             "name": each.id,
             "model": _model_name(kept),
             "input": [{"role": role, "content": content} for role, content in asked],
-            "labels": ["yes", "no"],
-            "passing_labels": [each.good],
+            "labels": list(words.values()),
+            "passing_labels": [words[each.good]],
         }
     weights = {
         name: each.weight for name, each in zip(graders, kept.checklist.questions, strict=True) if each.weight > 0
@@ -214,8 +243,7 @@ def _graded(prompt: Prompt, sees: Sees, block: str) -> list[tuple[str, str]]:
     return [("system", fill(prompt.text, {})), ("user", f"{shown}\n{block}")]
 
 
-assert each_format(explained=False) == exported_judge._FORM, "an exported judge asks again in the same words"
-assert quote_format() == exported_judge._QUOTE_FORM, "and so does one for a quote"
+assert quote_format() == exported_judge._QUOTE_FORM, "an exported judge asks again in the same words"
 
 USES = {
     "python": "from judge import judge; judge(input=…, output=…). Or: python {name} data.jsonl",

@@ -21,12 +21,14 @@ from packaging.requirements import Requirement
 from .. import __version__
 from ..memory.postgres_store import PostgresAddress
 from ..memory.verdict_store import SCHEMA_VERSION, Place, open_store, store_path
+from ..models.base import Model
 from ..models.direct import REDIRECTS, default_base_url, shown_address
 from ..models.embedded_models import EMBEDDED, MODELS, RegisteredModel
 from ..models.event_loops import run_sync
 from ..models.files import cache_directory, known_identity
 from ..models.resolve import Models
 from ..models.settings import MODEL, load_config
+from ..models.wire.networks import certificate_problem, proxy_for, tls_context
 from ..prompts.errors import AskanceError, did_you_mean
 from .options import load_dotenv, names_of, naming
 from .output import echo_json
@@ -182,24 +184,24 @@ async def _check(names: Sequence[str], api_base: str | None, connect: bool) -> l
     async with Models(api_base=api_base) as models:
         for name in names:
             try:
-                models.get(name)
+                model = models.get(name)
             except AskanceError as error:
                 lines.append(Checked("models", name, "broken", str(error).rstrip(".")))
                 continue
-            lines.append(_resolved(name))
+            lines.append(_resolved(name, model))
             direct += [name.removeprefix("openai/")] if name.startswith("openai/") else []
     if direct and connect:
         lines += await _server(api_base or default_base_url(), direct)
     return lines
 
 
-def _resolved(name: str) -> Checked:
+def _resolved(name: str, model: Model) -> Checked:
     """A model whose name is known: can it be reached as well?"""
     provider, found = name.partition("/")[0], partial(Checked, "models", name)
     if provider in EMBEDDED:
         if problem := extra_problem(provider):
             return found("broken", "its file is here, its runtime is not", problem)
-        return found("ok", "its file is here and its hash is right")
+        return found("ok", f"its file is here and its hash is right{_reads(model)}")
     if provider == "openai":
         key = "is set" if os.environ.get("OPENAI_API_KEY", "").strip() else "is not set, which many servers allow"
         return found("ok", f"OPENAI_API_KEY {key}")
@@ -207,6 +209,16 @@ def _resolved(name: str) -> Checked:
         said = f"LiteLLM looks for {', '.join(missing)}: not set"
         return found("missing", said, "set it, or write it to .env")
     return found("ok", "the provider is known and its key is set")
+
+
+def _reads(model: Model) -> str:
+    """In which precision an embedded model is read on this processor, and the time that it takes."""
+    choice = getattr(model, "choice", None)
+    if choice is None:  # llama.cpp, which chooses by itself
+        return ""
+    return (
+        f"; {choice() or 'the precision for this processor is tried when it is first used, which takes some seconds'}"
+    )
 
 
 async def _server(base: str, wanted: Sequence[str]) -> list[Checked]:
@@ -219,12 +231,18 @@ async def _server(base: str, wanted: Sequence[str]) -> list[Checked]:
     url = f"{base.rstrip('/')}/models"
     try:
         async with (
-            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=SECONDS), headers=headers) as session,
-            session.get(url, allow_redirects=False) as reply,
+            aiohttp.ClientSession(
+                timeout=aiohttp.ClientTimeout(total=SECONDS),
+                headers=headers,
+                connector=aiohttp.TCPConnector(ssl=tls_context()),
+            ) as session,
+            session.get(url, allow_redirects=False, proxy=proxy_for(url)) as reply,
         ):
             status = reply.status
             listed = _listed(await reply.json(content_type=None)) if status == 200 else []
     except (TimeoutError, aiohttp.ClientError, ValueError) as error:
+        if problem := certificate_problem(str(error)):
+            return [Checked("models", shown, "broken", problem.partition(". ")[0], "set SSL_CERT_FILE")]
         said = f"does not answer ({type(error).__name__})"
         return [Checked("models", shown, "broken", said, "start it, or correct --api-base or OPENAI_BASE_URL")]
     if status in (401, 403):

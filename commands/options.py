@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from io import StringIO
 from pathlib import Path
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import click
 
@@ -64,7 +64,7 @@ FIRST = {
 """Of the commands with many options: those that matter most, ten at most, as ``--help`` has them first."""
 HEADINGS = {
     "The judges compared": "candidates k panel panel_size panel_by panel_vote points agreement_tolerance em_dim cot_tokens",
-    "How the judge is asked": "mode explain p_yes samples temperature repeat prompt judge_prompt",
+    "How the judge is asked": "mode explain p_yes samples temperature answer_words repeat prompt judge_prompt",
     "Scores": "scores score_scale weights own_decay calibration scale pass_threshold pass_mark fail_under stop_within by resamples",
     "How questions are proposed": "max_candidates max_rounds quiet_rounds shown per_round same_question",
     "How questions are chosen": "choice sample sampling clusters answer_levels answers estimate "
@@ -205,6 +205,9 @@ def names_of(given: Any) -> list[str]:
     return [part.strip() for part in parts if part.strip()]
 
 
+_TRUTHS = {"yes": True, "on": True, "no": False, "off": False}
+
+
 def settings(
     record: type[BaseModel], config: Path | None, given: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -231,6 +234,9 @@ def settings(
             raise InputError(f"{config}: {name}: a text{more} is needed, not {values[name]!r:.60}.")
     if config:
         _paths_beside(config, values)
+    for name, info in record.model_fields.items():  # where a setting is on or off, these words are that
+        if _without_none(info.annotation) is bool and isinstance(values.get(name), str):
+            values[name] = _TRUTHS.get(values[name].lower(), values[name])
     merged = {name: values[name] for name in record.model_fields if name in values}
     rest = {}
     for name, value in given.items():
@@ -367,6 +373,8 @@ def _option(name: str, info: FieldInfo) -> Callable[[Function], Function]:
         return click.option(long, name, type=click.Choice(get_args(kind)), default=None, help=help_text)
     if get_origin(kind) is tuple:
         parts = get_args(kind)
+        if parts[0] is str:
+            return click.option(long, name, metavar="YES,NO", default=None, help=help_text)
         return click.option(long, name, type=parts[0], nargs=len(parts), default=None, help=help_text)
     if name in ALSO.values():
         other = next(flag(also) for also, ours in ALSO.items() if ours == name)
@@ -380,5 +388,5 @@ def _on(value: bool) -> str:
 
 def _without_none(annotation: Any) -> Any:
     if get_origin(annotation) in (Union, UnionType):
-        return next(each for each in get_args(annotation) if each is not type(None))
-    return annotation
+        annotation = next(each for each in get_args(annotation) if each is not type(None))
+    return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ..memory.decision import decide
 from ..memory.nearest import shown_by
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
-from ..prompts.checklist import Checklist, asking, load_checklist, parse_checklist
+from ..prompts.checklist import AnswerPair, Checklist, asking, load_checklist, parse_checklist
 from ..prompts.errors import InputError, did_you_mean, like_named
 from ..prompts.prompt import Prompt
 from ..prompts.rows import read_text, validate_row
@@ -57,6 +57,8 @@ class _File(BaseModel):
     model: str = Field(min_length=1)
     prompt: str = Field(min_length=1)
     checklist: dict[str, Any]
+    answers: AnswerPair | None = None
+    """The checklist's, also where they are written beside it."""
     examples: ShownExamples | None = None
     origins: dict[str, QuestionOrigin] = {}
     settings: dict[str, Any] = {}
@@ -161,6 +163,8 @@ def parse_judge(text: str, name: str) -> KeptJudge:
     read = validate_row(_File, data, name)
     place = f"{name}, field 'checklist'"
     checklist = asking(parse_checklist(json.dumps(read.checklist), place), place)
+    if read.answers is not None:
+        checklist = checklist.model_copy(update={"answers": read.answers})
     prompt = replace(Prompt(read.prompt).check(f"{name}, field 'prompt'"), shown=_shown(read.examples, name))
     settings = judge_settings(read.settings, f"{name}, field 'settings'")
     ids = [each.id for each in checklist.questions]
@@ -210,6 +214,8 @@ def judge_of_run(result: RunRecord, config: Mapping[str, Any], start: Checklist,
     if best.checklist is not None:
         written = best.checklist.model_dump(mode="json", exclude_unset=True)
         checklist = validate_row(Checklist, written, f"{where}: result.json, field 'best.checklist'")
+    if config.get("answer_words"):
+        checklist = checklist.model_copy(update={"answers": tuple(config["answer_words"])})
     calibration = None
     if best.read_by is not None:
         calibration = validate_row(Calibration, best.read_by, f"{where}: result.json, field 'best.read_by'")

@@ -322,7 +322,9 @@ class KeptJudge:
             if given[name] != known[name]
         ]
         return others + [
-            f"{name} of {options[name]}" for name in ("weights", "calibration") if options.get(name) is not None
+            f"{name} of {options[name]}"
+            for name in ("weights", "calibration", "answer_words")
+            if options.get(name) is not None
         ]
 
     def save(self, path: str | Path) -> None:

@@ -12,6 +12,7 @@ from ..agents.judging import Judging
 from ..memory.verdict_store import Place, SharedStore, VerdictStore, open_store, place_of, store_path
 from ..models.session import ModelOptions
 from ..models.settings import FILE, FileName, Idle, ModelName, beside, where, without
+from ..prompts.checklist import AnswerPair
 from ..prompts.labels import LabelWords
 
 
@@ -82,6 +83,11 @@ class JudgeOptions(ModelOptions):
     temperature: float = Field(
         0.0, ge=0, description="Temperature of the judges; samples are drawn at 1 where it is not given."
     )
+    answer_words: AnswerPair | None = Field(
+        None,
+        description="Words for yes and no that judges answer with, e.g. ja,nein; default: the checklist's answers, else yes and no, "
+        "read in the language of the prompt too.",
+    )
     repeat: int = Field(1, ge=1, description="Replicates of every verdict.")
     scores: Literal["soft", "hard", "expected"] = Field(
         "soft",
@@ -113,6 +119,7 @@ class JudgeOptions(ModelOptions):
     idle: ClassVar[tuple[Idle, ...]] = (
         Idle(("p_yes", "samples"), where(scores="expected"), "expected scores are read from log-probabilities"),
         Idle(("samples",), where(p_yes=("logprob", "hard")), "answers are sampled with p_yes auto or sampled alone"),
+        Idle(("answer_words",), where(scores="expected"), "expected scores are read from numbers"),
     )
     """Settings without use beside others."""
 
@@ -143,6 +150,7 @@ class JudgeOptions(ModelOptions):
             sample_temperature=self.temperature or Judging.sample_temperature,
             repeat=self.repeat,
             seed=self.seed,
+            answer_words=self.answer_words,
             score_scale=self.score_scale if self.scores == "expected" else None,
         )
 
@@ -321,7 +329,7 @@ class CompareOptions(ScoreOptions):
         return max(self.points // 5, 0) if self.agreement_tolerance is None else self.agreement_tolerance
 
 
-_ASKING = ("explain", "p_yes", "samples", "temperature", "repeat")
+_ASKING = ("explain", "p_yes", "samples", "temperature", "answer_words", "repeat")
 _ASKED = "the verdicts are there, and no judge is asked (verdicts)"
 
 

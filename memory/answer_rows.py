@@ -17,6 +17,8 @@ COLUMNS = "key, text, logprobs, prompt_tokens, completion_tokens, cost_usd, fini
 """Of the table of answers; a row holds them in this order."""
 UNKNOWN = "unknown"
 """In place of a cost that is not known; a sum over the column counts it as 0."""
+_THOUGHT = " thought="
+"""In a row, the finish of an answer of a model that thought ends with this and the number of tokens: no table needs a new column."""
 Row = tuple[bytes, str | bytes, str | bytes | None, int, int, float | str, str]
 """An answer under its key. A text that holds half a surrogate pair, which databases take for no text, is bytes."""
 
@@ -33,7 +35,8 @@ def row_of(key: bytes, answer: Answer) -> Row:
         ]
         logprobs = storable(_encode(flat))
     cost = UNKNOWN if answer.cost_usd is None else answer.cost_usd
-    return key, storable(answer.text), logprobs, answer.prompt_tokens, answer.completion_tokens, cost, answer.finish
+    finish = f"{answer.finish}{_THOUGHT}{answer.reasoning_tokens}" if answer.reasoning_tokens else answer.finish
+    return key, storable(answer.text), logprobs, answer.prompt_tokens, answer.completion_tokens, cost, finish
 
 
 def answer_of(row: Row) -> Answer:
@@ -43,7 +46,11 @@ def answer_of(row: Row) -> Answer:
     if logprobs is not None:
         decoded = from_json(logprobs) if isinstance(logprobs, str) else json.loads(_stored(logprobs))
         tokens = tuple([(token, _pairs(flat)) for token, flat in decoded])
-    return Answer(_stored(text), tokens, sent, written, None if isinstance(cost, str) else cost, finish)
+    why, mark, thought = finish.rpartition(_THOUGHT)
+    known = None if isinstance(cost, str) else cost
+    if mark and thought.isdecimal():
+        return Answer(_stored(text), tokens, sent, written, known, why, int(thought))
+    return Answer(_stored(text), tokens, sent, written, known, finish)
 
 
 def _pairs(flat: list[Any]) -> tuple[tuple[str, float], ...]:

@@ -111,6 +111,8 @@ class Answer(NamedTuple):
     """US dollars; None where the price is not known."""
     finish: str = "stop"
     """Why it ended; ``length`` means that it was cut off."""
+    reasoning_tokens: int = 0
+    """Tokens that the model thought before it answered, part of ``completion_tokens``; 0 where it did not think."""
 
     @property
     def is_empty(self) -> bool:

@@ -6,16 +6,18 @@ import json
 import os
 import re
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from email.utils import parsedate_to_datetime
 from math import isfinite
-from time import time
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ..prompts.errors import InputError
-from .base import Answer, ModelError, Request, TokenProbabilities
+from .base import Answer, ModelError, Parameters, Request, TokenProbabilities
 from .prices import Price
 from .probabilities import worth_keeping
+from .replies.yes_no import ROOM
+from .wire.limits import quota_used_up, wait_asked_for
+from .wire.networks import certificate_problem, proxy_for, tls_context
+from .wire.refusals import Learner, Refusal
 
 if TYPE_CHECKING:
     import aiohttp
@@ -26,34 +28,20 @@ SHORT_KEY = 7
 """Up to so many characters a key is taken for a word such as ``x``, for a server that wants none, and looked for as a word."""
 RETRY_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, *range(520, 526), 529})
 """From 520 on those of Cloudflare, which OpenAI and others stand behind, where it does not reach them for the moment."""
-_OPTIONAL = {
-    "response_format": ("response_format",),
-    "top_logprobs": ("top_logprobs", "logprobs"),
-    "logprobs": ("logprobs", "top_logprobs"),
-    "max_tokens": ("max_tokens",),
-    "temperature": ("temperature",),
-    "seed": ("seed",),
-}
-"""Fields that an endpoint may refuse by name, each with those that make no sense without it."""
 MOST_TOKENS = 10**9
 """More than any call takes; a number from there on is none of tokens."""
+_EXPLAINED = Parameters(200, top_logprobs=5)
+"""What is asked for where an answer has an explanation."""
 _END_OF_THINKING = re.compile(r"^[ \t]*</think>", re.MULTILINE)
-_REFUSAL = re.compile(
-    r"support|unknown|unrecogni[sz]ed|unexpected|not (?:allowed|enabled)|permitted|extra|(?:un|not )available"
-)
-
-_MOST = re.compile(
-    r"(?:less than or equal to|at most|up to|between \d+ and|\[\d+,|max(?:imum)?(?: allowed| value)?(?: is| of)?|<=)\W{0,4}(\d+)"
-)
+_KINDS = {429: "rate.?limit|too.?many|quota", 503: "overloaded|unavailable|server_error|internal|timeout"}
+"""Statuses that an error inside HTTP 200 means whose code or type is a word."""
 
 
 class DirectModel:
     """``openai/NAME`` at an OpenAI-compatible endpoint.
 
-    What an endpoint cannot do is learnt from a refusal that names the field, once the same request is taken without it:
-    ``max_tokens`` is then sent as ``max_completion_tokens``, other fields are left out. Log-probabilities that are left out show as
-    ``logprobs=None`` in the answer; the caller decides what that means. Of one that gives fewer alternatives to a token as many are
-    asked for as it says.
+    It learns what an endpoint does not take (:mod:`askance.models.wire.refusals`). Log-probabilities that are left out show as
+    ``logprobs=None`` in the answer; the caller decides what that means.
     """
 
     def __init__(
@@ -77,9 +65,7 @@ class DirectModel:
         self._timeout = timeout
         self.price = price
         """None where it is not known."""
-        self._unsupported: set[str] = set()
-        self._alternatives: int | None = None
-        """Alternatives to a token that it gives at most; None where it gave as many as were asked for."""
+        self._learner = Learner()
         self._has_answered = False
         self._session: aiohttp.ClientSession | None = None
 
@@ -89,23 +75,18 @@ class DirectModel:
         Raises:
             ModelError: No usable answer.
         """
-        without, most = set(self._unsupported), self._alternatives
-        while True:
-            sent = self._body(request, without, most)
+
+        async def send(sent: dict[str, Any]) -> Answer | Refusal:
             status, headers, payload = await self._call("POST", "chat/completions", json.dumps(sent))
-            if status == 200:
+            inside = _error_inside(payload) if status == 200 else None
+            if inside is None and status == 200:
                 answer = self._read(payload, request)
-                self._unsupported |= without
-                self._alternatives = most
                 self._has_answered = True
                 return answer
-            if (fewer := fewer_alternatives(status, payload, sent)) is not None:
-                most = fewer
-                continue
-            refused = refused_field(status, payload, sent)
-            if refused is None:
-                raise self._error(status, headers, payload)
-            without.update(_OPTIONAL[refused])
+            status = status if inside is None else inside
+            return Refusal(status, payload.decode("utf-8", "replace"), self._error(status, headers, payload))
+
+        return await self._learner.ask(self._body(request), send)
 
     def highest_cost(self, request: Request) -> float:
         """US dollars that an answer may cost; 0 where the price is not known."""
@@ -117,13 +98,8 @@ class DirectModel:
             await self._session.close()
             self._session = None
 
-    def _body(self, request: Request, without: Collection[str], most: int | None = None) -> dict[str, Any]:
-        body = {"model": self._model, **chat_fields(request)}
-        if most is not None and "top_logprobs" in body:
-            body["top_logprobs"] = min(most, body["top_logprobs"])
-        if "max_tokens" in without:
-            body["max_completion_tokens"] = request.parameters.max_tokens
-        return {field: value for field, value in body.items() if field not in without}
+    def _body(self, request: Request) -> dict[str, Any]:
+        return {"model": self._model, **chat_fields(request)}
 
     async def _call(
         self, method: str, path: str, data: Any = None, *, seconds: float | None = None
@@ -134,7 +110,7 @@ class DirectModel:
         base = self._base_url if isinstance(self._base_url, str) else await self._base_url()
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0),
+                connector=aiohttp.TCPConnector(limit=0, ssl=tls_context() if base.startswith("https:") else True),
                 timeout=aiohttp.ClientTimeout(total=self._timeout, sock_connect=min(self._timeout, 10)),
                 headers=self._headers,
             )
@@ -142,8 +118,11 @@ class DirectModel:
         how: dict[str, Any] = {"headers": {"Content-Type": "application/json"}} if isinstance(data, str) else {}
         if seconds is not None:
             how["timeout"] = aiohttp.ClientTimeout(total=seconds, sock_connect=10)
+        proxy = proxy_for(url)
         try:
-            async with self._session.request(method, url, data=data, allow_redirects=False, **how) as response:
+            async with self._session.request(
+                method, url, data=data, allow_redirects=False, proxy=proxy, **how
+            ) as response:
                 if response.status not in REDIRECTS:
                     return response.status, response.headers, await response.read()
                 there = response.headers.get("Location", "")
@@ -161,34 +140,53 @@ class DirectModel:
         except aiohttp.InvalidURL:
             failure = ModelError(f"{self.name}: '{shown_address(base)}' is no usable address (--api-base).", fatal=True)
         except aiohttp.ClientError as error:
-            text = (
-                f"{self.name}: cannot reach {shown_address(base)} ({self._clean(str(error))}). Is the server running?"
-            )
-            failure = ModelError(text, retry=True)
+            failure = self._no_connection(base, proxy, error)
         raise failure  # here and not above, so that nothing hangs on to aiohttp's own error and the headers in it
+
+    def _no_connection(self, base: str, proxy: str | None, error: Exception) -> ModelError:
+        """The error to raise where a call did not get through."""
+        import aiohttp
+
+        said, place = self._clean(str(error)), shown_address(base)
+        if proxy is not None:
+            said = said.replace(proxy, shown_address(proxy))
+            place += f" through the proxy {shown_address(proxy)}"
+        if problem := certificate_problem(said):
+            return ModelError(f"{self.name}: {shown_address(base)}: {problem} It said: {said}", fatal=True)
+        if isinstance(error, aiohttp.ClientSSLError):
+            advice = "The address begins with https://; does the server speak it?"
+        else:
+            advice = (
+                "Is the server running?" if proxy is None else "Is the proxy right, or should NO_PROXY name the server?"
+            )
+        return ModelError(f"{self.name}: cannot reach {place} ({said}). {advice}", retry=True)
 
     def _read(self, payload: bytes, request: Request) -> Answer:
         may_pass = False
         try:
-            may_pass = payload.strip()[:1] in (b"", b"{")
-            data = json.loads(payload)
-            may_pass = isinstance(data, dict) and data.get("choices") == []
-            if isinstance(data, dict) and data.get("error") and not data.get("choices"):
-                raise self._error(_code(data["error"]), {}, payload)
+            if is_stream := payload.lstrip().startswith(_STREAM):
+                data, may_pass = whole_reply(payload), True
+            else:
+                may_pass = payload.strip()[:1] in (b"", b"{")
+                data = json.loads(payload)
+            may_pass = is_stream or (isinstance(data, dict) and data.get("choices") == [])
+            if isinstance(data, dict) and (status := _error_in(data)) is not None:
+                raise self._error(status, {}, payload)
             choice = data["choices"][0]
             if choice.get("error") or choice.get("finish_reason") == "error":
                 raise self._broke_off(choice.get("error"))
             message = choice["message"]
-            text = _text(message.get("content")) or str(message.get("refusal") or "")
-            usage = data.get("usage") or {}
+            text = text_of(message.get("content")) or str(message.get("refusal") or "")
+            usage = said_usage if isinstance(said_usage := data.get("usage"), dict) else {}
             sent, written = (tokens_of(usage.get(name)) for name in ("prompt_tokens", "completion_tokens"))
-            logprobs = read_logprobs(choice.get("logprobs")) if request.parameters.top_logprobs else None
+            logprobs = read_logprobs(choice.get("logprobs"), request.parameters)
             return Answer(
                 *after_thinking(text, logprobs, apart=thinks_apart(message)),
                 sent,
                 written,
                 None if self.price is None else self.price.of(sent, written),
                 finish=str(choice.get("finish_reason") or "stop"),
+                reasoning_tokens=tokens_thought(usage),
             )
         except (ValueError, KeyError, IndexError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             kind = type(error).__name__
@@ -205,14 +203,16 @@ class DirectModel:
     def _broke_off(self, error: Any) -> ModelError:
         """What an answer is that the endpoint could not finish; it says so beside what there is of it."""
         payload = json.dumps({"error": error}).encode()
-        if error and (status := _code(error)) != 200:
+        if error and (status := _code(error, otherwise=200)) != 200:
             return self._error(status, {}, payload)
         why = f": {self._clean(_message(payload))[:300]}" if error else ""
         text = f"{self.name}: the endpoint broke its answer off (finish_reason error){why}."
         return ModelError(text, retry=True, status=200)
 
     def _error(self, status: int, headers: Any, payload: bytes) -> ModelError:
-        said = self._clean(_message(payload))[:300]
+        said, whole = self._clean(_message(payload))[:300], payload.decode("utf-8", "replace")
+        if used_up := quota_used_up(status, whole):
+            return ModelError(f"{self.name}: {used_up} It said: {said}", fatal=True, status=status)
         if status in (401, 403):
             text = f"{self.name}: the endpoint refused the key (HTTP {status}: {said}). Check OPENAI_API_KEY."
             return ModelError(text, fatal=True, status=status)
@@ -227,7 +227,7 @@ class DirectModel:
         return ModelError(
             f"{self.name}: HTTP {status}: {said}",
             retry=status in RETRY_STATUSES,
-            retry_after=read_retry_after(headers.get("Retry-After"), headers.get("Date")),
+            retry_after=wait_asked_for(headers, whole),
             status=status,
         )
 
@@ -274,36 +274,76 @@ def _message(payload: bytes) -> str:
     return said if said and isinstance(said, str) else text or "no message"
 
 
-def refused_field(status: int, payload: bytes, sent: Collection[str]) -> str | None:
-    """The optional field, of those that were sent, that an endpoint says it does not take; None where it says something else."""
-    if status not in (400, 403, 422):  # 403 is OpenAI's where a model gives no log-probabilities
+def _error_inside(payload: bytes) -> int | None:
+    """The status of an error that came with HTTP 200 and without an answer, as of OpenRouter; None where there is none."""
+    if b'"error"' not in payload:
         return None
-    text = payload.decode("utf-8", "replace").lower()
-    if not _REFUSAL.search(text):
+    try:
+        data = json.loads(payload)
+    except (ValueError, RecursionError):
         return None
-    return next((field for field in _OPTIONAL if field in sent and re.search(rf"\b{field}\b", text)), None)
+    return _error_in(data) if isinstance(data, dict) else None
 
 
-def fewer_alternatives(status: int, payload: bytes, sent: Mapping[str, Any]) -> int | None:
-    """How many alternatives to a token an endpoint gives at most, where it says that these are too many; None where it says something
-    else."""
-    text = payload.decode("utf-8", "replace").lower()
-    if status not in (400, 422) or "top_logprobs" not in sent or "logprobs" not in text:
-        return None
-    found = _MOST.search(text)
-    return int(found[1]) if found and 0 < int(found[1]) < sent["top_logprobs"] else None
+def _error_in(data: dict[str, Any]) -> int | None:
+    error = data if data.get("object") == "error" else data.get("error")
+    return _code(error) if error and not data.get("choices") else None
 
 
-def _code(error: Any) -> int:
-    """Status of an error that came with HTTP 200."""
-    code = error.get("code") if isinstance(error, dict) else None
-    return int(code) if isinstance(code, (int, str)) and str(code).isdigit() else 200
+def _code(error: Any, otherwise: int = 400) -> int:
+    """Status of an error that came with HTTP 200; ``otherwise`` where it names none."""
+    told = [str(error.get(name)) for name in ("code", "status", "type")] if isinstance(error, dict) else []
+    for each in told:
+        if each.isdigit() and 400 <= int(each) < 600:
+            return int(each)
+    words = " ".join(told).lower()
+    return next((status for status, kind in _KINDS.items() if re.search(kind, words)), otherwise)
 
 
-def _text(content: Any) -> str:
-    """The content of a message: a text, nothing, or a list of parts."""
+_STREAM = (b"data:", b"event:", b":", b"id:", b"retry:")
+"""Beginnings of a stream of server-sent events."""
+
+
+def whole_reply(payload: bytes) -> dict[str, Any]:
+    """The chat completion that a stream of server-sent events holds, from an endpoint that streams unasked.
+
+    Raises:
+        ValueError: It breaks off before its end.
+    """
+    texts: dict[str, str] = {}
+    choice: dict[str, Any] = {}
+    whole: dict[str, Any] = {"choices": [choice]}
+    logprobs: list[Any] = []
+    ended = False
+    for line in payload.decode("utf-8", "replace").splitlines():
+        data = line.partition("data:")[2].strip() if line.startswith("data:") else ""
+        if data == "[DONE]":
+            ended = True
+        elif data:
+            event = json.loads(data)
+            whole |= {name: event[name] for name in ("usage", "error") if event.get(name)}
+            for part in event.get("choices") or ():
+                if part.get("index") not in (0, None):
+                    continue
+                for name, said in (part.get("delta") or part.get("message") or {}).items():
+                    if isinstance(said, str) and name != "role":
+                        texts[name] = texts.get(name, "") + said
+                logprobs += (part.get("logprobs") or {}).get("content") or ()
+                choice |= {name: part[name] for name in ("finish_reason", "error") if part.get(name)}
+    if whole.get("error"):
+        choice["error"] = whole["error"]
+    if not (ended or choice):
+        raise ValueError("the stream breaks off")
+    return whole | {"choices": [choice | {"message": texts, "logprobs": {"content": logprobs}}]}
+
+
+def text_of(content: Any) -> str:
+    """The content of a message: a text, nothing, a list of parts, one part, or the answer as an object."""
+    if isinstance(content, dict):
+        is_part = isinstance(content.get("text"), str) and set(content) <= {"type", "text", "annotations"}
+        content = [content] if is_part else json.dumps(content, ensure_ascii=False)
     if isinstance(content, list):
-        content = "".join(part["text"] for part in content if part.get("type", "text") == "text")
+        content = "".join(part["text"] for part in content if part.get("type", "text") in ("text", "output_text"))
     if content is not None and not isinstance(content, str):
         raise TypeError(f"content is {type(content).__name__}")
     return content or ""
@@ -311,8 +351,21 @@ def _text(content: Any) -> str:
 
 def tokens_of(said: Any) -> int:
     """How many tokens an endpoint says it took; 0 where that is no number of them."""
-    tokens = int(said or 0)
+    try:
+        tokens = int(float(said or 0))
+    except (ValueError, TypeError, OverflowError):
+        return 0
     return tokens if 0 <= tokens < MOST_TOKENS else 0
+
+
+def tokens_thought(usage: Any) -> int:
+    """How many tokens an endpoint says its model thought, part of those of the answer; 0 where it says nothing."""
+
+    def part(of: Any, name: str) -> Any:
+        return of.get(name) if isinstance(of, Mapping) else getattr(of, name, None)
+
+    said = part(part(usage, "completion_tokens_details"), "reasoning_tokens")
+    return tokens_of(said) if isinstance(said, (int, float)) and isfinite(said) else 0
 
 
 def thinks_apart(message: Any) -> bool:
@@ -390,46 +443,41 @@ def check_address(url: str) -> str:
     return url
 
 
-def read_logprobs(data: Any) -> tuple[TokenProbabilities, ...] | None:
-    """Log-probabilities of a chat completion that are worth keeping, rounded to 4 decimals; None where there are none.
+def read_logprobs(data: Any, wanted: Parameters = _EXPLAINED) -> tuple[TokenProbabilities, ...] | None:
+    """Log-probabilities of a chat completion that are worth keeping, rounded to 4 decimals; None where there are none, or none are wanted.
 
     Those of the tokens that were said, without any alternative, are none: a yes by itself would have P(yes) = 1. They
     are cut down here, before the first verdict is read, so that a stored answer gives the same one.
     """
-    content = data.get("content") if isinstance(data, dict) else None
-    if not content or not any(token.get("top_logprobs") for token in content):
+    if not wanted.top_logprobs:
         return None
-    return tuple((token["token"], _alternatives(token.get("top_logprobs") or [token])) for token in content)
+    short, asked = wanted.schema is None and wanted.max_tokens <= ROOM, _asked_words(wanted.schema)
+    content = data.get("content") if isinstance(data, dict) else None
+    try:
+        if not content or not any(token.get("top_logprobs") for token in content):
+            return None
+        return tuple(
+            (token["token"], _alternatives(token.get("top_logprobs") or [token], short=short, asked=asked))
+            for token in content
+        )
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None  # the reply has its words all the same
 
 
-def _alternatives(top: list[Any]) -> tuple[tuple[str, float], ...]:
-    pairs = [(each["token"], each["logprob"]) for each in top if each["logprob"] is not None]
+def _asked_words(schema: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """The words for yes and no that a schema allows, where they are not English, which is kept anyway."""
+    for field in (schema or {}).get("properties", {}).values():
+        words = field.get("enum") or field.get("properties", {}).get("answer", {}).get("enum") or ()
+        return tuple(each.lower() for each in words if isinstance(each, str) and each not in ("yes", "no"))
+    return ()
+
+
+def _alternatives(top: list[Any], *, short: bool, asked: Collection[str]) -> tuple[tuple[str, float], ...]:
+    pairs = [(str(each["token"]), float(each["logprob"])) for each in top if each["logprob"] is not None]
     if not all(logprob <= 0.01 for _, logprob in pairs):
         raise ValueError("a log-probability above 0, or none at all")
-    kept = worth_keeping(pairs)
+    kept = worth_keeping(pairs, short=short, asked=asked)
     return tuple([(token, round(logprob, 4)) for token, logprob in kept])
-
-
-def read_retry_after(value: str | None, date: str | None = None) -> float | None:
-    """Seconds to wait from a ``Retry-After`` header: a number of seconds, or a date, which counts from the reply's own
-    ``Date`` where it has one: the clock here may be wrong."""
-    if not value:
-        return None
-    try:
-        seconds = float(value)
-        return max(0.0, seconds) if isfinite(seconds) else None
-    except ValueError:
-        until = _seconds(value)
-    began = _seconds(date)
-    return None if until is None else max(0.0, until - (time() if began is None else began))
-
-
-def _seconds(date: str | None) -> float | None:
-    """Since 1970; None where it is no date."""
-    try:
-        return parsedate_to_datetime(date).timestamp() if date else None
-    except (ValueError, TypeError, OverflowError):
-        return None
 
 
 def default_base_url() -> str:

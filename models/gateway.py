@@ -9,6 +9,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import count
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -16,6 +17,7 @@ from ..prompts.errors import AskanceError
 from ..prompts.words import sentence
 from .base import Answer, EmptyAnswerError, LeftOutError, Model, ModelError, Request
 from .budget import Budget, highest_cost, reserved_tokens
+from .wire.limits import LONGEST_WAIT, PerMinute, per_minute
 
 if TYPE_CHECKING:
     from ..prompts.verdicts import Provenance
@@ -98,6 +100,9 @@ class _Line:
     """Whether it ever gave an answer."""
     heard: float = 0.0
     """When it last answered, or was first asked after a time without calls; of the monotonic clock."""
+    limited: float = 0.0
+    """When it last refused a call because of its limits: an endpoint that does is not down."""
+    per_minute: PerMinute | None = None
     failed_in_a_row: int = 0
     refused: set[str] = field(default_factory=set)
     """What requests on an example began with that were refused since the last answer."""
@@ -132,6 +137,8 @@ class Gateway:
         self.max_concurrency = max_concurrency
         self.provenance: dict[str, Provenance] = {}
         """Where p_yes of each model comes from, by identity; settled once, by its first answer."""
+        self.need_room: set[str] = set()
+        """Models, by identity, whose answers begin with a mark, a blank or a label, so that one token is too little room."""
         self.on_wait: Callable[[str, float], None] | None = None
         """Called with a message and the seconds when a call has to wait for its next attempt."""
         self.on_notice: Callable[[str], None] | None = None
@@ -151,6 +158,8 @@ class Gateway:
         self._found: set[bytes] = set()
         self._probed: set[bytes] = set()
         """Answers that a model was tried by, until they are asked for: they are the same ones, and not reused."""
+        self._thinking: set[str] = set()
+        """Identities of the models that are known to think."""
         self._ahead: Counter[str] = Counter()
         """By role, how many answers were in the store that no refused call has been set against."""
 
@@ -159,6 +168,10 @@ class Gateway:
         if gathers := getattr(model, "gathers", 0):
             return int(gathers)
         return min(getattr(model, "slots", self.max_concurrency), self.max_concurrency)
+
+    def thinks(self, model: Model) -> bool:
+        """Whether a model is known to think before it answers."""
+        return model.identity in self._thinking
 
     def settle(self, model: Model, provenance: Provenance) -> Provenance:
         """Where p_yes of a model comes from, from now on: what was settled first. It is said where that is not
@@ -242,6 +255,8 @@ class Gateway:
             answer = await self._attempts(role, model, request)
             self._counted.add(request.key)
             self.budget.paid(role, answer)
+            if answer.reasoning_tokens:
+                self._thinking.add(model.identity)
             if self.store is not None:
                 await self._once_there(partial(self.store.put, request.key, answer))
             is_kept = True
@@ -322,6 +337,7 @@ class Gateway:
         if line is None:
             line = self._lines[model.identity] = _Line(asyncio.Semaphore(self.concurrency(model)))
             line.in_batches = self.in_batches(model.identity) if self.in_batches else ()
+            line.per_minute = per_minute(model)
         if request.key.hex() in line.in_batches:
             line.in_batches = ()
             if self.on_notice:
@@ -333,17 +349,24 @@ class Gateway:
             line.heard = monotonic()
         line.under_way += 1
         try:
-            for attempt in range(1, self._retry.attempts + 1):
+            failures = 0
+            for attempt in count(1):
                 try:
-                    async with line.slot:
-                        answer = await self._within_budget(role, model, request)
+                    answer = await self._in_turn(line, role, model, request)
                     line.answered, line.heard, line.failed_in_a_row = True, monotonic(), 0
                     line.refused.clear()
                     return answer
                 except ModelError as error:
-                    silent = monotonic() - line.heard
-                    too_long = attempt > 1 and silent > self._retry.patience and not isinstance(error, LeftOutError)
-                    if not error.retry or too_long or attempt == self._retry.attempts:
+                    if error.retry and error.status == 429:
+                        line.limited = monotonic()
+                        if (too_long_limited := self._end_of_patience(line, model, error)) is not None:
+                            ledger.failures += 1
+                            raise too_long_limited from None
+                    else:
+                        failures += 1
+                    silent = monotonic() - max(line.heard, line.limited)
+                    too_long = failures > 1 and silent > self._retry.patience and not isinstance(error, LeftOutError)
+                    if not error.retry or too_long or failures == self._retry.attempts:
                         ledger.failures += 1
                         if isinstance(error, EmptyAnswerError) and self._ahead[role]:
                             raise  # it has answered before, if in an earlier process
@@ -367,6 +390,34 @@ class Gateway:
             line.under_way -= 1
         raise AssertionError("the last attempt returns or raises")
 
+    async def _in_turn(self, line: _Line, role: str, model: Model, request: Request) -> Answer:
+        """One call, when the model's limits and its slots let it through."""
+        took = None if line.per_minute is None else await line.per_minute.turn(reserved_tokens(request))
+        async with line.slot:
+            answer = await self._within_budget(role, model, request)
+        if took is not None:
+            took(answer.prompt_tokens + answer.completion_tokens)
+        return answer
+
+    def _end_of_patience(self, line: _Line, model: Model, error: ModelError) -> ModelError | None:
+        """The error that ends a wait for an endpoint's limits; None where it is waited for.
+
+        That an endpoint asks to wait is no failed attempt. It is waited for as long as an endpoint that is silent, and for an
+        hour where it names a time, or has answered before.
+        """
+        named, waited = error.retry_after, monotonic() - line.heard
+        may_wait = named is not None or (line.answered and self._retry.attempts > 1)
+        if named is not None and named > LONGEST_WAIT:
+            why = f"asks to wait {named / 3600:.1f} hours because of its limits"
+        elif waited > (LONGEST_WAIT if may_wait else self._retry.patience):
+            if self._retry.attempts == 1:
+                return error
+            why = f"has refused every call because of its limits for {waited / 60:.0f} minutes"
+        else:
+            return None
+        text = f"{model.name} {why}, so the run stops here; what was bought before is kept. It said: {error}"
+        return ModelError(text, fatal=True, status=error.status)
+
     async def _within_budget(self, role: str, model: Model, request: Request) -> Answer:
         tokens, cost = reserved_tokens(request), highest_cost(model, request)
         if getattr(model, "gathers", 0):  # its calls come back when no more are asked
@@ -377,7 +428,8 @@ class Gateway:
             answer = await model.answer(request)
         finally:
             self.budget.release(tokens, cost)
-        if answer.is_empty:
+        # a blank for the one token that was asked for is the beginning of an answer
+        if answer.is_empty and not (answer.text and answer.finish == "length" and request.parameters.max_tokens == 1):
             self.budget.paid(role, answer)
             raise _nothing_said(model, answer, request.parameters.temperature)
         return answer

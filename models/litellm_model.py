@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Collection
 from contextlib import suppress
 from typing import Any
+from urllib.request import getproxies
 
 from ..prompts.errors import InputError, import_optional
 from .base import Answer, ModelError, Request
@@ -17,14 +17,16 @@ from .direct import (
     chat_fields,
     no_money_left,
     read_logprobs,
-    read_retry_after,
-    refused_field,
+    text_of,
     thinks_apart,
     tokens_of,
+    tokens_thought,
 )
 from .prices import Price
+from .wire.limits import quota_used_up, wait_asked_for
+from .wire.networks import BUNDLES, certificate_problem
+from .wire.refusals import Learner, Refusal
 
-_SCHEMA_REFUSED = re.compile("response_format|json_schema|response_schema")
 _NO_KEY = re.compile(r"missing .{0,30}(?:api.?key|credentials)|(?:api.?key|credentials).{0,30} not (?:set|found)", re.I)
 
 
@@ -41,6 +43,7 @@ class LiteLLMModel:
         self.name = name
         self.identity = f"litellm:{name}"
         self._timeout = timeout
+        self._learner = Learner()
         self._litellm = _litellm()
         try:
             self._litellm.get_llm_provider(model=name)
@@ -56,25 +59,24 @@ class LiteLLMModel:
             self._supported -= {"response_format"}
 
     async def answer(self, request: Request) -> Answer:
-        """Ask once; a provider that refuses the JSON schema or log-probabilities is asked without them from then on."""
-        without: frozenset[str] = frozenset()
-        while True:
-            sent = {name: value for name, value in self._arguments(request).items() if name not in without}
+        """Ask once; a refused optional field is left out from then on (:mod:`askance.models.wire.refusals`)."""
+
+        async def send(sent: dict[str, Any]) -> Answer | Refusal:
+            own = {"timeout": self._timeout, "num_retries": 0, "caching": False, "drop_params": True}
             try:
-                response = await self._litellm.acompletion(**sent)
+                response = await self._litellm.acompletion(model=self.name, **sent, **own)
             except Exception as error:  # LiteLLM's errors share no base class; what is not one of them is raised again
                 if getattr(error, "status_code", None) is None:
                     raise
-                failure, refused = self._error(error), _refused_fields(error, sent)
-            else:
-                self._supported -= without
-                try:
-                    return self._read(response, request)
-                except (ValueError, KeyError, TypeError, AttributeError) as error:
-                    raise ModelError(f"{self.name}: the provider's reply cannot be read ({error}).") from None
-            if not refused:
-                raise failure  # here and not above, so that nothing hangs on to LiteLLM's own error, which may hold a key
-            without |= refused
+                return Refusal(int(error.status_code), _said(error, whole=True), self._error(error))  # type: ignore[attr-defined]
+            try:
+                return self._read(response, request)
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                raise ModelError(f"{self.name}: the provider's reply cannot be read ({error}).") from None
+
+        asked = chat_fields(request)
+        taken = {name: value for name, value in asked.items() if name == "messages" or name in self._supported}
+        return await self._learner.ask(taken, send)
 
     def highest_cost(self, request: Request) -> float:
         """US dollars that an answer may cost, from LiteLLM's prices; 0 where it has none for this model."""
@@ -89,7 +91,11 @@ class LiteLLMModel:
         return Price(float(prompt) / 1000, float(answer) / 1000)
 
     def _error(self, error: Any) -> ModelError:
-        status, said = int(error.status_code), _said(error)
+        status, said, whole = int(error.status_code), _said(error), _said(error, whole=True)
+        if used_up := quota_used_up(status, whole):
+            return ModelError(f"{self.name}: {used_up} It said: {said}", fatal=True, status=status)
+        if problem := certificate_problem(whole):
+            return ModelError(f"{self.name}: the provider's server: {problem} It said: {said}", fatal=True)
         if status in (401, 403) or _NO_KEY.search(said):
             text = f"{self.name}: the provider refused the key; check its environment variable ({said})."
             return ModelError(text, fatal=True, status=401)
@@ -97,19 +103,14 @@ class LiteLLMModel:
             return ModelError(f"{self.name}: {no_money_left(said)}", fatal=True, status=402)
         if status == 404:
             return ModelError(f"{self.name}: the provider does not know this model ({said}).", fatal=True, status=404)
-        headers = getattr(error, "litellm_response_headers", None) or {}
+        reply = getattr(error, "response", None)
+        headers = getattr(error, "litellm_response_headers", None) or getattr(reply, "headers", None) or {}
         return ModelError(
             f"{self.name}: {said}",
             retry=status in RETRY_STATUSES,
-            retry_after=read_retry_after(headers.get("retry-after")),
+            retry_after=wait_asked_for(headers, whole),
             status=status,
         )
-
-    def _arguments(self, request: Request) -> dict[str, Any]:
-        asked = chat_fields(request)
-        taken = {name: value for name, value in asked.items() if name == "messages" or name in self._supported}
-        own = {"timeout": self._timeout, "num_retries": 0, "caching": False, "drop_params": True}
-        return {"model": self.name, **taken, **own}
 
     def _read(self, response: Any, request: Request) -> Answer:
         if not response.choices:
@@ -122,18 +123,20 @@ class LiteLLMModel:
             # LiteLLM raises a bare Exception where it cannot tell: the cost is then not known
             with suppress(Exception):
                 cost = float(self._litellm.completion_cost(completion_response=response))
-        logprobs = read_logprobs(raw) if request.parameters.top_logprobs else None
+        logprobs = read_logprobs(raw, request.parameters)
         return Answer(
-            *after_thinking(choice.message.content or "", logprobs, apart=thinks_apart(choice.message)),
+            *after_thinking(text_of(choice.message.content), logprobs, apart=thinks_apart(choice.message)),
             tokens_of(getattr(usage, "prompt_tokens", 0)),
             tokens_of(getattr(usage, "completion_tokens", 0)),
             cost,
             str(choice.finish_reason or "stop"),
+            tokens_thought(usage),
         )
 
 
 def _litellm() -> Any:
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    _name_the_network()
     litellm = import_optional("litellm", "providers", "litellm")
     litellm.telemetry = False
     litellm.suppress_debug_info = True
@@ -141,21 +144,24 @@ def _litellm() -> Any:
     return litellm
 
 
-def _refused_fields(error: Any, sent: Collection[str]) -> frozenset[str]:
-    """What was sent and is not taken, where the provider says so."""
-    status, said = int(error.status_code), _said(error)
-    if "response_format" in sent and status in (400, 422) and _SCHEMA_REFUSED.search(said):
-        return frozenset({"response_format"})
-    fields = ("logprobs", "top_logprobs")
-    asked = [name for name in fields if name in sent]
-    return frozenset(fields if refused_field(status, said.encode(), asked) else ())
+def _name_the_network() -> None:
+    """Name certificates and what needs no proxy under the variables that LiteLLM reads."""
+    bundle = next((os.environ[name] for name in BUNDLES if os.environ.get(name)), None)
+    if bundle:
+        os.environ.setdefault("SSL_CERT_FILE", bundle)
+    proxies = getproxies()
+    if {"http", "https", "all"} & set(proxies) and proxies.get("no") != "*":
+        named = [each for each in proxies.get("no", "").split(",") if each.strip()]
+        here = [each for each in ("localhost", "127.0.0.1", "::1") if each not in named]
+        os.environ["no_proxy"] = os.environ["NO_PROXY"] = ",".join([*named, *here])
 
 
-def _said(error: BaseException) -> str:
-    """What went wrong, in one line, as Google writes many, and without the keys that some providers put into it."""
+def _said(error: BaseException, *, whole: bool = False) -> str:
+    """What went wrong, in one line, as Google writes many, and without the keys that some providers put into it; its
+    beginning, or the ``whole`` of it."""
     text = str(getattr(error, "message", error))
     for name, value in os.environ.items():
         if len(value) > 7 and re.search("KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS", name.upper()):
             text = text.replace(value, "[key]")
     text = re.sub(r"([?&][\w-]*key=)[^&\s'\"]+", r"\1[key]", text, flags=re.IGNORECASE)
-    return " ".join(text.split())[:300] or type(error).__name__
+    return " ".join(text.split())[: None if whole else 300] or type(error).__name__

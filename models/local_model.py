@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import cached_property
 from hashlib import sha256
@@ -61,8 +61,8 @@ class EmbeddedModel(DirectModel):
             async with self._processors.turn():
                 return await super().answer(request)
 
-    def _body(self, request: Request, without: Collection[str], most: int | None = None) -> dict[str, Any]:
-        body = super()._body(request, without, most)
+    def _body(self, request: Request) -> dict[str, Any]:
+        body = super()._body(request)
         if self._two_slots is not None:
             slot = self._two_slots[1].slot_for(request.prefix or request.messages[0][1])
             if slot is not None:

@@ -171,19 +171,21 @@ class Models:
         self._stack.push_async_callback(model.close)
         if provider == "local":
             return model
-        from .reading.reading_model import ReadingModel  # numpy takes a while
+        from .reading.consistency import CONSISTENCY, known_choice  # numpy takes a while
+        from .reading.reading_model import ReadingModel
 
         stop = Event()
         if provider == "onnx":
-            from .reading.onnx_reader import identity_of, load_onnx_reader
+            from .reading.onnx_reader import folder_of, identity_of, load_onnx_reader
 
             known, load = identity_of(identity), partial(load_onnx_reader, name, path, identity, stop)
+            choice = partial(known_choice, folder_of(identity) / CONSISTENCY, "onnxruntime")
         else:
-            from .reading.openvino_reader import load_openvino_reader
+            from .reading.openvino_reader import folder_of, load_openvino_reader
 
-            known, load = f"openvino-2:{identity}", partial(load_openvino_reader, name, path, identity)
-        beside = provider == "openvino"
-        reading = ReadingModel(name, known, model, load, beside=beside)
+            known, load = f"openvino-3:{identity}", partial(load_openvino_reader, name, path, identity)
+            choice = partial(known_choice, folder_of(identity) / CONSISTENCY, "openvino")
+        reading = ReadingModel(name, known, model, load, beside=provider == "openvino", choice=choice)
         self._stack.push_async_callback(reading.close)
         self._stack.callback(stop.set)  # first of the two: closing waits for a file that is being made ready
         return reading

@@ -124,8 +124,7 @@ def parse_options(
         if (
             isinstance(values[name], bool) and _may_be(of, int, float) and not _may_be(of, bool)
         ):  # 1 or 0 would be taken
-            given = "true (YAML reads yes and on so)" if values[name] else "false (YAML reads no and off so)"
-            raise InputError(f"{where}: {name}: must be a number, not {given}.")
+            raise InputError(f"{where}: {name}: must be a number, not {str(values[name]).lower()}.")
     try:
         return kind.model_validate(dict(values), context=KEPT if kept else None)
     except ValidationError as error:

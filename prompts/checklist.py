@@ -48,6 +48,25 @@ Weight = Annotated[float, BeforeValidator(_no_truth), Field(ge=0, allow_inf_nan=
 """How much a question counts."""
 
 
+_ONE_WORD = re.compile(r"""[^\s"'`*_.,:;!?()\[\]{}<>/|\\#$]{1,40}""")
+
+
+def _two_words(value: Any) -> Any:
+    words = value.split(",") if isinstance(value, str) else value
+    if not isinstance(words, (list, tuple)) or not all(isinstance(each, str) for each in words):
+        raise ValueError("two words are needed, the one for yes and the one for no, e.g. ja, nein")
+    words = [each.strip() for each in words]
+    if len(words) != 2 or not all(re.search(r"\w", each) and _ONE_WORD.fullmatch(each) for each in words):
+        raise ValueError("two words are needed, the one for yes and the one for no, e.g. ja, nein")
+    if words[0].lower() == words[1].lower():
+        raise ValueError(f"the words for yes and no must differ, and both are '{words[0]}'")
+    return words
+
+
+AnswerPair = Annotated[tuple[str, str], BeforeValidator(_two_words)]
+"""The words for yes and no that a judge answers with."""
+
+
 def marked(text: str, good: str, sees: Sees = "all") -> str:
     """A question as it is listed: with what is not as usual, its good answer (it looks for a fault) or what it sees."""
     said = [
@@ -164,6 +183,8 @@ class Checklist(BaseModel):
     questions: tuple[Question, ...] = Field(min_length=1)
     section_weights: dict[str, dict[str, Weight]] = Field(default_factory=dict)
     """By section (or data set): the weight of every question there, in place of the questions' own."""
+    answers: AnswerPair | None = Field(default=None, exclude_if=lambda answers: answers is None)
+    """The words for yes and no that the judge is told to answer with; None: yes and no."""
 
     @field_validator("questions")
     @classmethod
@@ -319,7 +340,8 @@ def _parse_json(text: str, name: str) -> Any:
 
 def dump_checklist(checklist: Checklist) -> str:
     """Write a checklist as YAML with one block a question, defaults left out."""
-    blocks = [dump_texts({"task": checklist.task}), "questions:\n"]
+    answers = {} if checklist.answers is None else {"answers": list(checklist.answers)}
+    blocks = [dump_texts({"task": checklist.task, **answers}), "questions:\n"]
     for question in checklist.questions:
         fields = question.model_dump(exclude_none=True)
         if fields["weight"] == 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import Any
 
@@ -12,9 +13,19 @@ from .errors import InputError, not_yaml
 MOST_NODES = 1_000_000
 """Values that a file may stand for, each counted as often as an alias repeats it."""
 
+_TRUTH = re.compile("^(?:true|True|TRUE|false|False|FALSE)$")
+
 
 class _Reader(yaml.SafeLoader):
-    """Says on which line a value cannot be, and which key stands twice."""
+    """Says on which line a value cannot be, and which key stands twice; true and false alone are no texts.
+
+    YAML 1.1 takes yes, no, on and off for true and false too. Here they are words: of answers, or of a setting.
+    """
+
+    yaml_implicit_resolvers: dict[str, Any] = {  # noqa: RUF012 -- as in the base class
+        first: [(tag, _TRUTH if tag == "tag:yaml.org,2002:bool" else pattern) for tag, pattern in resolvers]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         """The value of a node."""

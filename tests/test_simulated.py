@@ -151,7 +151,7 @@ async def test_a_judge_reads_signs_and_question_in_the_request_alone() -> None:
 
 
 async def test_an_explained_verdict_carries_the_probability_of_the_plain_one() -> None:
-    from askance.models.probabilities import p_yes_of_field
+    from askance.models.replies.yes_no import p_yes_of_field
 
     text = f"Summary [e1]: c2. {WORLD.checklist.questions[2].text}"
     plain = await ask(WORLD, text, logprobs=5)

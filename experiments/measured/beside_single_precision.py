@@ -75,6 +75,9 @@ class SinglePrecision:
         """As of :class:`Reader`."""
         return self._like.text(token)
 
+    def forget(self) -> None:
+        """Keep nothing, as ever."""
+
 
 def judged_by(data: Path, limit: int, model: str | Model) -> dict[Place, float]:
     """Log-odds of yes by a model."""

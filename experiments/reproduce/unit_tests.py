@@ -25,7 +25,7 @@ from ...models.base import Answer, Model
 from ...models.budget import Budget
 from ...models.event_loops import run_sync
 from ...models.gateway import AnswerStore, Gateway
-from ...models.probabilities import LEAST_MASS
+from ...models.replies.yes_no import LEAST_MASS
 from ...models.session import session
 from ...models.settings import parse_options
 from ...prompts.checklist import Checklist, Question

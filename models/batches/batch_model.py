@@ -228,7 +228,7 @@ class BatchModel(DirectModel):
             yield part, file
 
     def _line(self, waiting: AwaitedRequest) -> bytes:
-        body = self._body(waiting.request, self._unsupported, self._alternatives)
+        body = self._learner.facts.fit(self._body(waiting.request))
         line = {"custom_id": waiting.key, "method": "POST", "url": ASKED, "body": body}
         return json.dumps(line).encode() + b"\n"
 

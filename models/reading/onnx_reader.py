@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from ...prompts.errors import AskanceError, InputError, MissingExtraError, import_optional
 from ..embedded import available_threads
 from ..files import cache_directory, made_whole
+from .consistency import CONSISTENCY, PROCESSOR, consistent_reader
 from .onnx_decoder import ABOUT, DECODER, EMBEDDINGS, FIRST, FORM, HEAD, TOKENIZER, CannotReadError, convert
 from .reading_model import BLOCK, CONTEXT, Block, KeptBlocks, Reader, normalised, parted
 from .single_precision import Shape
@@ -24,8 +26,8 @@ if TYPE_CHECKING:
     from ...prompts.prompt import Framing
     from ..base import Message
 
-PROCESSOR = Path("/proc/cpuinfo")
-"""Where Linux says what the processor can do."""
+PRECISIONS = {"8-bit integers": 0, "8-bit integers on one thread": 1}
+"""Threads by the name of the settings, fastest first; 0 for all that there are."""
 logger = logging.getLogger(__name__)
 
 
@@ -52,14 +54,25 @@ def load_onnx_reader(name: str, path: Path, sha256: str, stop: Event | None = No
     """
     runtime, tokenizers = (import_optional(each, "onnx", each) for each in ("onnxruntime", "tokenizers"))
     folder = made_ready(name, path, sha256, stop)
+    makers = {
+        settings: partial(_OnnxReader, runtime, tokenizers, folder, threads or available_threads())
+        for settings, threads in PRECISIONS.items()
+    }
     try:
-        return _OnnxReader(runtime, tokenizers, folder)
+        return consistent_reader(name, makers, folder / CONSISTENCY, "onnxruntime")
+    except AskanceError:
+        raise
     except Exception as error:  # both packages have kinds of their own, without one for all
         first = next(iter(str(error).splitlines()), "no reason given")
         raise InputError(
             f"{name}: ONNX Runtime cannot use what was made of {path.name} ({first[:200]}). Delete {folder} and run the same again: "
             "it is made anew."
         ) from error
+
+
+def folder_of(sha256: str) -> Path:
+    """Folder in which a GGUF file is kept in ONNX Runtime's form."""
+    return cache_directory() / "onnx" / f"{sha256}-{FORM}"
 
 
 def made_ready(name: str, path: Path, sha256: str, stop: Event | None = None) -> Path:
@@ -69,7 +82,7 @@ def made_ready(name: str, path: Path, sha256: str, stop: Event | None = None) ->
         MissingExtraError: A package is not installed. InputError: It cannot read this kind of model, or the file is damaged.
         AskanceError: There is no room for what is made, or ``stop`` was set meanwhile.
     """
-    folder = cache_directory() / "onnx" / f"{sha256}-{FORM}"
+    folder = folder_of(sha256)
     if not folder.is_dir():
         logger.info("%s: making it ready for ONNX Runtime, which takes some minutes the first time", name)
         try:
@@ -90,9 +103,9 @@ def made_ready(name: str, path: Path, sha256: str, stop: Event | None = None) ->
 class _OnnxReader:
     """A network with the blocks that it has read."""
 
-    def __init__(self, runtime: Any, tokenizers: Any, folder: Path) -> None:
+    def __init__(self, runtime: Any, tokenizers: Any, folder: Path, threads: int) -> None:
         settings = runtime.SessionOptions()
-        settings.intra_op_num_threads = available_threads()
+        settings.intra_op_num_threads = threads
         settings.log_severity_level = 3
         self._decoder, self._head = (
             runtime.InferenceSession(folder / each, settings, providers=["CPUExecutionProvider"])
@@ -124,6 +137,9 @@ class _OnnxReader:
 
     def text(self, token: int) -> str:
         return str(self._tokenizer.decode([token], skip_special_tokens=False))
+
+    def forget(self) -> None:
+        self._kept = KeptBlocks()
 
     def _encode(self, text: str) -> list[int]:
         return list(self._tokenizer.encode(text, add_special_tokens=False).ids)

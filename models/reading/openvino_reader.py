@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,12 +18,24 @@ from numpy.typing import NDArray
 from ...prompts.errors import InputError, MissingExtraError, import_optional
 from ..embedded import available_threads
 from ..files import cache_directory, made_whole
+from .consistency import ALONE, CONSISTENCY, consistent_reader
 from .reading_model import BLOCK, Block, KeptBlocks, Reader, as_long, normalised, parted
 
 if TYPE_CHECKING:
     from ...prompts.prompt import Framing
     from ..base import Message
 
+PRECISIONS: dict[str, dict[str, str]] = {
+    "bfloat16": {"INFERENCE_PRECISION_HINT": "bf16", "KV_CACHE_PRECISION": "bf16"},
+    "single precision": {"INFERENCE_PRECISION_HINT": "f32", "KV_CACHE_PRECISION": "f32"},
+    "single precision without 8-bit steps": {
+        "INFERENCE_PRECISION_HINT": "f32",
+        "KV_CACHE_PRECISION": "f32",
+        "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0",
+    },
+}
+"""OpenVINO's settings by the name of the precision, fastest first. Keys and values in 8 bits, its default, would move
+log-odds by .5 and more. Unless told otherwise it rounds what goes into a product with 4-bit weights to 8 bits."""
 AS_LARGE = 1.2
 """Of what is made of a file, at most, as a multiple of the file."""
 
@@ -46,8 +59,16 @@ def load_openvino_reader(name: str, path: Path, sha256: str) -> Reader:
     openvino = import_optional("openvino", "openvino", "openvino")
     genai = import_optional("openvino_genai", "openvino", "openvino-genai")
     folder = made_ready(name, path, sha256)
+    makers = {precision: partial(_OpenVinoReader, openvino, genai, folder, precision) for precision in PRECISIONS}
+    if "BF16" not in openvino.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
+        makers.pop("bfloat16", None)
     with _said_of(name, path, folder):
-        return _OpenVinoReader(openvino, genai, folder)
+        return consistent_reader(name, makers, folder / CONSISTENCY, "openvino")
+
+
+def folder_of(sha256: str) -> Path:
+    """Folder in which a GGUF file is kept in OpenVINO's form."""
+    return cache_directory() / "openvino" / sha256
 
 
 def made_ready(name: str, path: Path, sha256: str) -> Path:
@@ -56,7 +77,7 @@ def made_ready(name: str, path: Path, sha256: str) -> Path:
     Raises:
         MissingExtraError: OpenVINO is not installed. InputError: It cannot read this kind of model.
     """
-    folder = cache_directory() / "openvino" / sha256
+    folder = folder_of(sha256)
     if not folder.is_dir():
         genai = import_optional("openvino_genai", "openvino", "openvino-genai")
         with _said_of(name, path, folder):
@@ -87,23 +108,19 @@ def _convert(genai: Any, path: Path, folder: Path) -> None:
 class _OpenVinoReader:
     """A compiled model with the blocks that it has read."""
 
-    def __init__(self, openvino: Any, genai: Any, folder: Path) -> None:
+    def __init__(self, openvino: Any, genai: Any, folder: Path, precision: str) -> None:
         core = openvino.Core()
         model = core.read_model(folder / "openvino_model.xml")
         head = _split_off_head(openvino, model)
-        settings = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": available_threads()}
-        self._halves = "BF16" in core.get_property("CPU", "OPTIMIZATION_CAPABILITIES")
-        # 8 bits, the default, move log-odds by .5 and more
-        settings["KV_CACHE_PRECISION"] = "bf16" if self._halves else "f32"
+        common = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": available_threads()}
         self._tensor = openvino.Tensor
-        self._request = core.compile_model(model, "CPU", settings).create_infer_request()
+        self._request = core.compile_model(model, "CPU", common | PRECISIONS[precision]).create_infer_request()
         self._head = core.compile_model(
-            head, "CPU", settings | {"INFERENCE_PRECISION_HINT": "f32"}
+            head, "CPU", common | {"INFERENCE_PRECISION_HINT": "f32"}
         ).create_infer_request()
         self._tokenizer = genai.Tokenizer(str(folder))
         self._kept = KeptBlocks()
-        self._alike: dict[int, bool] = {}
-        """Whether one row of a width is computed, and rounded, as it is beside others, which depends on the processor; found with the first."""
+        self.rows = ALONE
 
     def tokens(self, messages: Sequence[Message], framing: Framing | None) -> tuple[list[int], list[int]]:
         history = [{"role": role, "content": content} for role, content in messages]
@@ -117,20 +134,16 @@ class _OpenVinoReader:
         return self._logprobs(held)[0]
 
     def next_tokens(self, prompts: Sequence[Sequence[int]], ends: Sequence[int]) -> list[NDArray[np.float32]]:
-        start = ends[-1]
         known, _ = self._kept.begun(prompts[0], ends)
         if len(known) < len(ends):
             known = self._blocks(prompts[0], ends)
-        if len(prompts) > 1:
-            return self._logprobs(self._held_of(prompts, start, known))
-        width = as_long(len(prompts[0]) - start)
-        if self._alike.get(width):
-            held = self._held_of(prompts, start, known)
-        else:
-            held = self._held_of([prompts[0]] * 2, start, known)[:1]
-            if width not in self._alike:
-                self._alike[width] = np.array_equal(held, self._held_of(prompts, start, known))
-        return self._logprobs(np.repeat(held, 2, axis=0))[:1]
+        if self.rows == ALONE:
+            return [self._logprobs(self._held_of([each], ends[-1], known))[0] for each in prompts]
+        filled = [*prompts, *[prompts[0]] * (-len(prompts) % self.rows)]
+        return self._logprobs(self._held_of(filled, ends[-1], known))[: len(prompts)]
+
+    def forget(self) -> None:
+        self._kept = KeptBlocks()
 
     def _held_of(self, prompts: Sequence[Sequence[int]], start: int, known: Sequence[Block]) -> NDArray[np.float32]:
         """What the model holds of the last token of each prompt, all of which begin with the blocks that are known, up to ``start``."""
@@ -168,6 +181,7 @@ class _OpenVinoReader:
         return known
 
     def _logprobs(self, held: NDArray[np.float32]) -> list[NDArray[np.float32]]:
+        """Log-probabilities of the next token for each row, shape (prompts, 1, width)."""
         logits = np.array(self._head.infer([held])[0], np.float32)
         return [normalised(row) for row in logits.reshape(len(held), -1)]
 
@@ -191,17 +205,24 @@ class _OpenVinoReader:
         return np.array(self._request.infer(given)[0], np.float32)
 
     def _left(self, start: int) -> Block:
-        """What the tokens from ``start`` on left."""
-        layers = [np.ascontiguousarray(each.state.data[:, :, start:]) for each in self._request.query_state()]
-        if self._halves:  # bfloat16 is the upper half of single precision
-            layers = [(each.view(np.uint32) >> 16).astype(np.uint16) for each in layers]
-        return layers
+        """Keys and values that the tokens from ``start`` on left, in 16 bits where these hold them exactly."""
+        return [_halved(np.ascontiguousarray(each.state.data[:, :, start:])) for each in self._request.query_state()]
 
     def _set(self, blocks: Sequence[Block], prompts: int = 1) -> None:
         for place, state in enumerate(self._request.query_state()):
-            values = np.concatenate([block[place] for block in blocks], axis=2)
-            values = (values.astype(np.uint32) << 16).view(np.float32) if self._halves else values
+            values = np.concatenate([_whole(block[place]) for block in blocks], axis=2)
             state.state = self._tensor(np.repeat(values, prompts, axis=0))
+
+
+def _halved(values: NDArray[np.float32]) -> NDArray[Any]:
+    """The upper 16 bits of each number, which are bfloat16, if the lower ones are all 0; else the numbers as they are."""
+    bits = values.view(np.uint32)
+    return values if (bits & 0xFFFF).any() else (bits >> 16).astype(np.uint16)
+
+
+def _whole(values: NDArray[Any]) -> NDArray[np.float32]:
+    """The numbers that :func:`_halved` was given."""
+    return values if values.dtype == np.float32 else (values.astype(np.uint32) << 16).view(np.float32)
 
 
 def _split_off_head(openvino: Any, model: Any) -> Any:

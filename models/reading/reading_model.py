@@ -24,6 +24,7 @@ from ..prices import FREE
 
 if TYPE_CHECKING:
     from ...prompts.prompt import Framing
+    from .consistency import Choice
 
 BLOCK = 512
 """Tokens that are read, and kept, together, at most."""
@@ -56,10 +57,17 @@ class Reader(Protocol):
         """What a token is written as."""
         ...
 
+    def forget(self) -> None:
+        """Drop all blocks that are kept."""
+        ...
+
 
 @runtime_checkable
 class SideBySideReader(Reader, Protocol):
     """One that reads several prompts side by side."""
+
+    rows: int
+    """Prompts are filled up to a multiple of this number by repeating one; 0 reads them one after the other (:mod:`.consistency`)."""
 
     def next_tokens(self, prompts: Sequence[Sequence[int]], ends: Sequence[int]) -> list[NDArray[np.float32]]:
         """The same for prompts that begin alike, up to the last of ``ends``, and of which each is :func:`as_long` as the others.
@@ -98,13 +106,21 @@ class ReadingModel:
     price = FREE
 
     def __init__(
-        self, name: str, identity: str, writer: Model, load: Callable[[], Reader], *, beside: bool = False
+        self,
+        name: str,
+        identity: str,
+        writer: Model,
+        load: Callable[[], Reader],
+        *,
+        beside: bool = False,
+        choice: Callable[[], Choice | None] = lambda: None,
     ) -> None:
         """``writer`` answers what is longer than a token; ``load`` makes the reader, when it is first needed, one that reads side by
-        side where ``beside`` is true."""
+        side where ``beside`` is true. ``choice`` looks up the settings that the reader was found to need on this processor."""
         self.name, self.identity = name, identity
         self.slots = 2 * TOGETHER if beside else 1  # they may be on two outputs, or of two lengths
         self._writer, self._load, self._beside = writer, load, beside
+        self.choice = choice
         self._reader: Reader | None = None
         self._texts: dict[int, str] = {}
         self._thread = ThreadPoolExecutor(1, "askance-reader")
@@ -185,7 +201,7 @@ class ReadingModel:
                 self._texts[each] = self._reader.text(each)
         top = [{"token": self._texts[each], "logprob": float(logprobs[each])} for each in likeliest]
         content = [{"token": top[0]["token"], "top_logprobs": top}]
-        kept = read_logprobs({"content": content}) if wanted.top_logprobs else None
+        kept = read_logprobs({"content": content}, wanted)
         return Answer(str(top[0]["token"]), kept, len(asked.tokens), 1, 0.0, finish="length")
 
 

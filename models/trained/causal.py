@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ...prompts.errors import InputError, import_optional
-from ..probabilities import spelling
+from ..replies.yes_no import spelling
 from .bases import find_base
 from .scored_text import Rationale, after_rationale, asked_why
 from .scorer_file import WEIGHTS_FILES
@@ -38,7 +38,7 @@ class CausalNetwork:
     """A language model with LoRA matrices beside all its projections; see :class:`~.network.Network`.
 
     Its levels are no and yes: all tokens that spell one of them are merged, as a judge's are
-    (:mod:`askance.models.probabilities`). What the model would say beside them is missing from the levels' sum.
+    (:mod:`askance.models.replies.yes_no`). What the model would say beside them is missing from the levels' sum.
     """
 
     kind: Final = "causal"

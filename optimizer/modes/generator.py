@@ -186,6 +186,7 @@ class GeneratorSubject:
         return Checklist(
             task=common.task if common else "",
             questions=tuple(questions),
+            answers=common.answers if common else None,
             section_weights={name: {**weights, **dict.fromkeys(checks, 1.0)} for name, weights in by_section.items()},
         )
 

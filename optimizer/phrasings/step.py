@@ -135,7 +135,8 @@ class WordQuestions:
     async def _observe(
         self, draft: Draft, questions: tuple[Question, ...], examples: Sequence[Example]
     ) -> list[Verdict]:
-        part = Draft(draft.prompt, Checklist(task=draft.questions.task, questions=questions))
+        asked = Checklist(task=draft.questions.task, questions=questions, answers=draft.questions.answers)
+        part = Draft(draft.prompt, asked)
         seen = await self.subject.observe(part, examples, self.events.advance)
         return [each for each in seen.verdicts if each.replicate == 0]
 

@@ -67,7 +67,8 @@ def build_selection(
     method = settings.choice
     why = "it was asked for" if method == "top" else compare_sets(found.curves, k)
     chosen = [bought.candidates.questions[place] for place in found.curves[method].order[:k]]
-    checklist = Checklist(task=inputs.task, questions=tuple(each.model_copy(update={"weight": 1.0}) for each in chosen))
+    questions = tuple(each.model_copy(update={"weight": 1.0}) for each in chosen)
+    checklist = Checklist(task=inputs.task, questions=questions, answers=bought.candidates.answers)
     agreement = _agreement(tables, found.curves[method].order[:k], settings.seed)
     agrees = bool(agreement) and Figure.of(agreement["all"].spearman).side == 1
     shared = _shared_tokens(inputs, bought.candidates)

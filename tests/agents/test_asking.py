@@ -205,11 +205,32 @@ def test_a_batched_answer_of_no_use_is_refused(text: str) -> None:
         batched().read(ask, Answer(text))
 
 
-@pytest.mark.parametrize("mode", [each(explained=True), batched()])
-def test_an_answer_that_was_cut_off_is_refused(mode: Asking) -> None:
+@pytest.mark.parametrize(
+    ("mode", "text"),
+    [
+        (each(explained=True), '{"answer": "ye'),
+        (each(explained=True), '{"answer": "no'),
+        (each(explained=True), '{"explanation": "yes", "ans'),
+        (batched(), '{"a": "no'),
+        (batched(), '{"a": '),
+    ],
+)
+def test_an_answer_that_was_cut_off_within_its_word_is_refused(mode: Asking, text: str) -> None:
     ask = asks(mode, Example(id="e", input="i", output="o"))[0]
     with pytest.raises(ValueError, match="cut off"):
-        mode.read(ask, Answer('{"a": "yes"}', finish="length"))
+        mode.read(ask, Answer(text, finish="length"))
+
+
+def test_answers_that_were_whole_before_a_cut_count_and_the_others_are_missing() -> None:
+    ask = asks(each(explained=True, logprobs=False), Example(id="e", input="i", output="o"))[0]
+    cut = Answer('{"answer": "yes", "explanation": "It is lon', finish="length")
+    assert each(explained=True, logprobs=False).read(ask, cut) == {"a": Reading(True, None)}
+    [ask] = asks(batched(explained=True), Example(id="e", input="i", output="o"))
+    text = '{"a": {"answer": "no", "explanation": "E"}, "b": {"answer": "yes", "expl'
+    assert batched(explained=True).read(ask, Answer(text, finish="length")) == {
+        "a": Reading(False, None, "E"),
+        "b": Reading(True, None),
+    }
 
 
 def test_asking_again_shows_the_answer_the_problem_and_the_form() -> None:

@@ -61,8 +61,8 @@ async def test_a_verdict_with_log_probabilities_is_one_token() -> None:
 
 
 async def test_all_spellings_are_merged() -> None:
-    top = (("The", log(0.5)), ("Yes", log(0.2)), (" yes", log(0.1)), ("NO", log(0.1)))
-    verdicts = await Lab(lambda request: Answer("The", (("The", top),))).judge()
+    top = (("Yes", log(0.2)), ("The", log(0.15)), (" yes", log(0.1)), ("NO", log(0.1)))
+    verdicts = await Lab(lambda request: Answer("Yes", (("Yes", top),))).judge()
     assert verdicts[0].p_yes == pytest.approx(0.75)
     assert verdicts[0].answer is True
 

@@ -64,8 +64,8 @@ async def test_a_token_with_hardly_any_yes_or_no_is_no_answer(answer: Answer) ->
     assert {(each.status, each.p_yes) for each in verdicts} == {("parse_error", None)}
 
 
-async def test_an_explained_answer_that_is_cut_off_is_no_answer() -> None:
-    text = '{"answer": "yes", "explanation": "Becau'
+async def test_an_explained_answer_that_is_cut_off_within_its_answer_is_no_answer() -> None:
+    text = '{"explanation": "Because it is so.", "answer": "no'
     verdicts = await Lab(lambda request: Answer(text, finish="length")).judge(
         Judging(p_yes="hard", explain="always"), EXAMPLES[:1]
     )

@@ -15,7 +15,8 @@ from askance.agents.judging import Judging
 from askance.memory.verdict_store import VerdictStore
 from askance.models.base import Answer, Request, make_request
 from askance.models.gateway import Gateway
-from askance.models.probabilities import p_quoted, worth_keeping
+from askance.models.probabilities import worth_keeping
+from askance.models.replies.yes_no import ROOM, p_quoted
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.examples import Example
 from askance.prompts.prompt import QUOTED_CASES, Prompt
@@ -96,9 +97,7 @@ async def test_p_yes_is_what_is_left_of_none(answer: Answer, p_yes: float) -> No
     assert (verdict.answer, verdict.p_yes_from, verdict.status) == (p_yes >= 0.5, "logprob", "ok")
 
 
-@pytest.mark.parametrize(
-    "answer", [at("June", ("June", 0.95), ("none", 0.05)), at("June"), at("\n", ("\n", 0.9)), at("", ("", 1.0))]
-)
+@pytest.mark.parametrize("answer", [at("June", ("June", 0.95), ("none", 0.05)), at("June")])
 async def test_words_that_are_not_of_the_output_are_no_answer_but_asked_for_once_more(answer: Answer) -> None:
     sent: list[Request] = []
 
@@ -115,6 +114,18 @@ async def test_words_that_are_not_of_the_output_are_no_answer_but_asked_for_once
     assert "yes or no" not in complaint
     [failed] = await judged([answer, answer])
     assert failed.status == "parse_error" and failed.p_yes is None
+
+
+@pytest.mark.parametrize("answer", [at("\n", ("\n", 0.9)), at("", ("", 1.0)), at("**", ("**", 0.8), ("none", 0.2))])
+async def test_what_comes_before_the_first_word_of_a_quote_is_passed_over(answer: Answer) -> None:
+    """Whatever else was likely in its place."""
+    at_the_word = at("on", ("on", 0.7), ("none", 0.3))
+    both = Answer(answer.text + "on", (*(answer.logprobs or ()), *(at_the_word.logprobs or ())))
+    model = ScriptedModel([answer, both])
+    evaluator = Evaluator(Gateway(), model, PROMPT, Checklist(questions=(DATE,)), LOGPROB)
+    [verdict] = await evaluator.judge([EXAMPLE])
+    assert [each.parameters.max_tokens for each in model.requests] == [1, ROOM]
+    assert verdict.p_yes == pytest.approx(0.7, abs=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -187,11 +189,44 @@ def test_of_a_server_that_gives_fewer_alternatives_fewer_are_asked_for(serve: An
     assert all(each["p_yes"] == pytest.approx(0.9, abs=1e-3) for each in judged["verdicts"])
 
 
-def test_a_yes_of_several_tokens_is_not_left_out() -> None:
-    p_yes = as_module(kept())._p_yes
-    assert p_yes("Y", [("Y", -0.2), ("NO", -1.8)]) is None
-    assert p_yes("NO", [("NO", -0.2), ("Y", -1.8)]) is None
-    assert p_yes("NO", [("NO", -0.2), ("Y", -9.0)]) == 0
+@pytest.mark.parametrize(
+    ("said", "status", "wrong"),
+    [
+        ("top_logprobs exceeds the limit of 19", 400, lambda body: body.get("top_logprobs", 0) > 19),
+        ("`temperature` must be strictly positive", 422, lambda body: body.get("temperature") == 0),
+        ("This server requires --enable-logprobs", 501, lambda body: "logprobs" in body),
+        ("'max_tokens' is not supported. Use 'max_completion_tokens'.", 400, lambda body: "max_tokens" in body),
+    ],
+)
+def test_an_exported_judge_learns_what_a_server_refuses_as_askance_does(
+    said: str, status: int, wrong: Any, serve: Any
+) -> None:
+    refused = []
+
+    def script(body: Any) -> Any:
+        if wrong(body):
+            refused.append(body)
+            return status, json.dumps({"error": {"message": said}})
+        return with_logprobs(body)
+
+    serve(script)
+    judged = as_module(kept()).judge(output="x")
+    assert len(judged["verdicts"]) == len(QUESTIONS)
+    assert len(refused) == 1, "once for all questions"
+
+
+def test_an_exported_judge_asks_through_the_proxy_of_the_environment(
+    serve: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serve(with_logprobs)
+    monkeypatch.setenv("ALL_PROXY", os.environ["OPENAI_BASE_URL"].removesuffix("/v1"))
+    for name in ("http_proxy", "HTTP_PROXY", "no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://judge.example.invalid/v1")
+    assert len(as_module(kept()).judge(output="x")["verdicts"]) == len(QUESTIONS)
+    monkeypatch.setenv("OPENAI_BASE_URL", os.environ["ALL_PROXY"] + "/v1")
+    monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
+    assert len(as_module(kept()).judge(output="y")["verdicts"]) == len(QUESTIONS), "this machine itself needs none"
 
 
 @pytest.mark.parametrize("message", [{"content": "<think>"}, {"content": None, "reasoning_content": "Yes"}])
@@ -249,6 +284,17 @@ def test_a_reply_that_breaks_off_is_asked_for_again(monkeypatch: pytest.MonkeyPa
 def test_what_a_file_cannot_do_is_said(more: dict[str, Any], what: str) -> None:
     with pytest.raises(InputError, match=what):
         export_judge(kept(**more), "python")
+
+
+@pytest.mark.parametrize("to", [each for each in TOOLS if each != "openai-grader"])
+def test_no_name_of_a_file_is_used_twice(to: str) -> None:
+    """The file is put together from others, each of which has names of its own."""
+    body = ast.parse(export_judge(kept(threshold=0.5), to).text).body
+    names = [node.name for node in body if isinstance(node, (ast.FunctionDef, ast.ClassDef))]
+    names += [
+        each.id for node in body if isinstance(node, ast.Assign) for each in node.targets if isinstance(each, ast.Name)
+    ]
+    assert len(names) > 40 and [name for name in names if names.count(name) > 1] == []
 
 
 def test_an_unknown_tool_and_a_calibrated_grader_are_refused() -> None:

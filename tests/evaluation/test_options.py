@@ -32,7 +32,7 @@ def test_what_interface_promises_is_the_default() -> None:
         (LoopOptions, {"alpha": 1}, "alpha"),
         (ScoreOptions, {"human_scale": (5, 1)}, "human_scale: the lowest score must be below the highest"),
         (ScoreOptions, {"scale": (1, 1)}, "scale: its two ends must differ"),
-        (ScoreOptions, {"temperature": True}, "temperature: must be a number, not true (YAML reads yes and on so)"),
+        (ScoreOptions, {"temperature": True}, "temperature: must be a number, not true"),
         (ScoreOptions, {"limit": False}, "limit: must be a number, not false"),
         (ScoreOptions, {"p_yes": "sampled"}, "p_yes sampled needs samples of 2 or more"),
         (ScoreOptions, {"mode": "eech"}, "mode: must be 'each' or 'batched'"),

@@ -32,6 +32,7 @@ SURE = (("Yes", (("Yes", -0.01), (" no", -4.6))), ("\n", (("\n", -0.5),)))
 ANSWERS = [
     Answer("Yes", SURE, 120, 1, 0.0001, "stop"),
     Answer("ja – 是\0 zero, half \ud83d of a pair", None, 3, 2, None, "length"),
+    Answer("Yes", None, 3, 131, None, "stop", 130),
     Answer("", (("\ud83d\0", (("\ud83d\0", 0.0),)),)),
 ]
 

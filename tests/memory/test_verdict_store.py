@@ -38,6 +38,8 @@ def path(tmp_path: Path) -> Path:
         WITH_LOGPROBS,
         Answer("是的 — é\n\x00", ((" 是", ((" 是", -0.1), ("否", -9.0))),)),
         Answer("half a pair \ud83d", (("\ud83d", (("\ud83d", -0.1),)),), finish="length"),
+        Answer("Yes", finish="length", completion_tokens=131, reasoning_tokens=130),
+        Answer("Yes", finish="a word of its own thought=no number"),
     ],
 )
 def test_an_answer_comes_back_as_it_was_put_in(path: Path, answer: Answer) -> None:

@@ -169,7 +169,7 @@ async def test_a_call_that_may_succeed_is_tried_again(status: int) -> None:
     assert gateway.budget.calls == 1
 
 
-@pytest.mark.parametrize(("error", "attempts"), [(busy(), 3), (ModelError("HTTP 400"), 1)], ids=["passes", "stays"])
+@pytest.mark.parametrize(("error", "attempts"), [(busy(503), 3), (ModelError("HTTP 400"), 1)], ids=["passes", "stays"])
 async def test_an_error_is_tried_again_to_the_last_attempt_unless_it_stays(error: ModelError, attempts: int) -> None:
     model, gateway = ScriptedModel([error] * 9), Gateway(retry=QUICK)
     with pytest.raises(ModelError, match=str(error)):
@@ -458,3 +458,12 @@ async def test_each_role_has_its_own_ledger() -> None:
         {"judge": (2, 6), "writer": (1, 3)}
     )
     assert gateway.budget.cost_usd == 1.5
+
+
+async def test_a_model_is_known_to_think_from_its_first_reply_with_tokens_of_thinking() -> None:
+    gateway = Gateway()
+    model = ScriptedModel([Answer("Yes"), Answer("Yes", completion_tokens=9, reasoning_tokens=8)])
+    await gateway.ask("judge", model, request("a"))
+    assert not gateway.thinks(model)
+    await gateway.ask("judge", model, request("b"))
+    assert gateway.thinks(model)

@@ -10,7 +10,7 @@ import pytest
 from askance.memory.verdict_store import VerdictStore
 from askance.models.base import Answer
 from askance.models.direct import read_logprobs
-from askance.models.probabilities import p_yes_at, p_yes_of_field, spelling
+from askance.models.replies.yes_no import p_yes_at, p_yes_of_field, spelling
 
 WORDS = [
     "Yes",

@@ -254,8 +254,19 @@ def test_nothing_is_fetched_when_it_is_loaded() -> None:
     assert done.stdout == "silent\n", done.stderr
 
 
+async def test_a_reply_that_cannot_be_read_is_a_model_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Package(StandInPackage):
+        @staticmethod
+        async def acompletion(**_: Any) -> Any:
+            return SimpleNamespace(choices=[SimpleNamespace(message=None, finish_reason="stop")])
+
+    monkeypatch.setattr("askance.models.litellm_model._litellm", Package)
+    with pytest.raises(ModelError, match=r"x/y: the provider's reply cannot be read"):
+        await LiteLLMModel("x/y").answer(make_request("i", [("user", "q")], FULL))
+
+
 @pytest.mark.parametrize("logprob", [0.5, float("nan"), "much"])
-async def test_a_reply_that_cannot_be_read_is_a_model_error(monkeypatch: pytest.MonkeyPatch, logprob: Any) -> None:
+async def test_log_probabilities_that_cannot_be_used_are_none(monkeypatch: pytest.MonkeyPatch, logprob: Any) -> None:
     class Package(StandInPackage):
         @staticmethod
         async def acompletion(**_: Any) -> Any:
@@ -266,8 +277,8 @@ async def test_a_reply_that_cannot_be_read_is_a_model_error(monkeypatch: pytest.
             return SimpleNamespace(choices=[SimpleNamespace(message=message, logprobs=told, finish_reason="stop")])
 
     monkeypatch.setattr("askance.models.litellm_model._litellm", Package)
-    with pytest.raises(ModelError, match=r"x/y: the provider's reply cannot be read"):
-        await LiteLLMModel("x/y").answer(make_request("i", [("user", "q")], FULL))
+    found = await LiteLLMModel("x/y").answer(make_request("i", [("user", "q")], FULL))
+    assert (found.text, found.logprobs) == ("Yes", None)
 
 
 def test_without_litellm_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

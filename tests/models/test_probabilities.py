@@ -14,14 +14,10 @@ from askance.models.probabilities import (
     digit,
     expected_score,
     first_word,
-    p_yes_at,
-    p_yes_of_field,
-    read_yes_no,
     score_masses,
-    spelling,
     worth_keeping,
-    yes_no_mass,
 )
+from askance.models.replies.yes_no import p_yes_at, p_yes_of_field, read_yes_no, spelling, yes_no_mass
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,8 @@ import json
 from typing import Any, Literal
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
 from askance.agents.deduplicator import Relation
@@ -13,7 +15,7 @@ from askance.agents.rules import LenientNote, StricterNoteOnFault
 from askance.agents.updater import Rewritten
 from askance.models.base import Answer, ModelError
 from askance.models.gateway import Gateway
-from askance.models.structured import ParseError, ask_for, json_in, strict_schema
+from askance.models.structured import ParseError, ask_for, json_in, object_in, strict_schema
 from askance.prompts.errors import AskanceError
 from askance.testing import Reply, ScriptedModel
 
@@ -134,6 +136,64 @@ def test_a_strict_schema_requires_every_field_and_allows_no_other() -> None:
     assert not {"default", "description"} & set(json.dumps(schema).replace('"', " ").split())
 
 
-def test_json_is_not_searched_for_in_prose() -> None:
-    with pytest.raises(ValueError, match="Expecting value"):
-        json_in(f"Here: {GOOD}")
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"Here is my answer:\n```json\n{GOOD}\n```\nTell me if you need more.",
+        f"```\n{GOOD}\n```\n",
+        f"```json\n{GOOD}",
+        f"Here: {GOOD}",
+        f"Here it is.\n\n{GOOD}\n\nThat is all.",
+        GOOD.replace("}", ",}"),
+        GOOD.replace("}", ' , "note": "a\nb, }",\n}'),
+        "\ufeff" + GOOD,
+        "\u200b\n" + GOOD + "\n",
+    ],
+)
+def test_json_is_read_with_text_around_it_and_with_the_slips_of_models(text: str) -> None:
+    found = json_in(text)
+    assert {name: found[name] for name in ("kind", "size")} == json.loads(GOOD)
+
+
+@pytest.mark.parametrize("text", [f"[{GOOD}]", f'{{"response": {GOOD}}}', GOOD])
+def test_an_object_may_be_the_only_one_of_a_list_or_of_another(text: str) -> None:
+    assert object_in(text, ["kind"]) == json.loads(GOOD)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"Sure, it is {GOOD} I think",
+        f"{GOOD}\n{GOOD}",
+        f"{GOOD} {GOOD}",
+        f"```\n{GOOD}\n```\nor\n```\n{GOOD}\n```",
+        '{"kind": "a" "size": 2}',
+        "{'kind': 'a'}",
+        '{"kind": a}',
+        "",
+    ],
+)
+@pytest.mark.parametrize("cut", [True, False])
+def test_what_may_mean_several_things_is_not_guessed_at(text: str, cut: bool) -> None:
+    with pytest.raises(ValueError, match=r"Expecting|no JSON|Extra data|delimiter"):
+        object_in(text, ["kind"], cut=cut)
+
+
+MEMBERS = st.dictionaries(st.text(max_size=4), st.one_of(st.text(max_size=6), st.booleans(), st.none(), st.integers()))
+
+
+@given(st.dictionaries(st.text(max_size=4), st.one_of(MEMBERS, st.text(max_size=6)), min_size=1), st.data())
+def test_of_an_object_that_breaks_off_nothing_is_read_that_was_not_said(
+    whole: dict[str, Any], data: st.DataObject
+) -> None:
+    text = json.dumps(whole, ensure_ascii=data.draw(st.booleans()))
+    said = text[: data.draw(st.integers(0, len(text)))]
+    try:
+        found = object_in(said, list(whole), cut=True)
+    except ValueError:
+        return
+    for name, value in found.items():
+        if isinstance(value, dict):
+            assert value.items() <= whole[name].items()
+        else:
+            assert value == whole[name]

@@ -12,7 +12,7 @@ from askance.experiments.measured import overhead
 from askance.experiments.measured.overhead import AIMS, QUESTIONS, STARTED, Size, as_text, run
 from askance.experiments.measured.overhead_processes import answer
 from askance.models.direct import read_logprobs
-from askance.models.probabilities import p_yes_at
+from askance.models.replies.yes_no import p_yes_at
 
 SMALL = Size(calls=30, runs=1, examples=12, starts=1)
 

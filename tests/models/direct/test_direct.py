@@ -43,9 +43,12 @@ async def test_optional_fields_are_not_sent_unasked() -> None:
         ([{"type": "text", "text": "Y"}, {"type": "text", "text": "es"}], "Yes"),
         ([{"type": "reasoning", "text": "hm"}, {"type": "text", "text": "No"}], "No"),
         ([], ""),
+        ({"type": "text", "text": "Yes"}, "Yes"),
+        ([{"type": "output_text", "text": "Yes"}], "Yes"),
+        ({"answer": "no", "explanation": "é"}, '{"answer": "no", "explanation": "é"}'),
     ],
 )
-async def test_content_may_be_null_or_in_parts(content: Any, text: str) -> None:
+async def test_content_may_be_null_in_parts_or_an_object(content: Any, text: str) -> None:
     found, _ = await ask_server(lambda body: reply(content=content))
     assert isinstance(found, Answer)
     assert found.text == text
@@ -58,11 +61,22 @@ async def test_content_may_be_null_or_in_parts(content: Any, text: str) -> None:
         {},
         {"prompt_tokens": None, "completion_tokens": None},
         {"prompt_tokens": -1000, "completion_tokens": 10**30},
+        {"prompt_tokens": "many", "completion_tokens": [3]},
+        {"prompt_tokens": float("inf")},
+        [1],
+        "3 tokens",
     ],
 )
-async def test_usage_may_be_missing(usage: Any) -> None:
+async def test_usage_may_be_missing_or_no_number(usage: Any) -> None:
     found, _ = await ask_server(lambda body: (200, {"choices": [{"message": {"content": "x"}}], "usage": usage}))
     assert found == Answer("x", cost_usd=None)
+
+
+async def test_usage_may_be_a_decimal_in_a_text() -> None:
+    usage = {"prompt_tokens": "12.0", "completion_tokens": "3.0"}
+    found, _ = await ask_server(lambda body: (200, {"choices": [{"message": {"content": "x"}}], "usage": usage}))
+    assert isinstance(found, Answer)
+    assert (found.prompt_tokens, found.completion_tokens) == (12, 3)
 
 
 async def test_an_answer_that_was_cut_off_says_so() -> None:
@@ -71,7 +85,7 @@ async def test_an_answer_that_was_cut_off_says_so() -> None:
     assert found.finish == "length"
 
 
-def test_logprobs_that_are_no_numbers_are_refused_and_null_is_left_out() -> None:
+def test_logprobs_that_cannot_be_used_are_none_and_null_is_left_out() -> None:
     def content(*values: Any) -> dict[str, Any]:
         top = [{"token": f"yes{'.' * place}", "logprob": value} for place, value in enumerate(values)]
         return {"content": [{"token": "yes", "logprob": -0.1, "top_logprobs": top}]}
@@ -80,9 +94,9 @@ def test_logprobs_that_are_no_numbers_are_refused_and_null_is_left_out() -> None
     assert read_logprobs(None) is read_logprobs({}) is read_logprobs({"content": []}) is None
     for said in ({"token": "yes", "logprob": -0.4}, {"token": "yes", "logprob": -0.4, "top_logprobs": []}):
         assert read_logprobs({"content": [said]}) is None, "P(yes) would be 1, whatever the model thinks of no"
-    for bad in (float("nan"), 3.0, float("inf")):
-        with pytest.raises(ValueError, match="log-probability"):
-            read_logprobs(content(-0.1, bad))
+    for bad in (float("nan"), 3.0, float("inf"), 0.0947, "high", [1]):
+        assert read_logprobs(content(-0.1, bad)) is None, "the verdict is then the word"
+    assert read_logprobs(content("-0.5", -2)) == (("yes", (("yes", -0.5), ("yes.", -2.0))),)
 
 
 def refusing(*fields: str, message: str = "Unsupported parameter: '{}'", status: int = 400) -> Script:
@@ -206,5 +220,5 @@ async def test_a_server_that_starts_late_is_started_when_the_first_answer_is_bou
 
 
 def test_the_body_is_json_whatever_is_in_the_texts() -> None:
-    body = make("http://x")._body(make_request("i", [("user", "\ud800\u2028\x00")], PLAIN), ())
+    body = make("http://x")._body(make_request("i", [("user", "\ud800\u2028\x00")], PLAIN))
     assert json.loads(json.dumps(body).encode()) == body

@@ -49,6 +49,24 @@ REPLIES = {
 }
 
 
+@pytest.mark.parametrize(
+    ("usage", "tokens"),
+    [
+        ({"completion_tokens": 120, "completion_tokens_details": {"reasoning_tokens": 100}}, 100),
+        ({"completion_tokens": 120}, 0),
+        ({"completion_tokens": 120, "completion_tokens_details": None}, 0),
+        ({"completion_tokens": 120, "completion_tokens_details": {"reasoning_tokens": None}}, 0),
+        ({"completion_tokens": 120, "completion_tokens_details": [1]}, 0),
+        ({"completion_tokens": 120, "completion_tokens_details": {"reasoning_tokens": -5}}, 0),
+    ],
+)
+async def test_an_answer_says_how_many_tokens_were_thought(usage: Mapping[str, Any], tokens: int) -> None:
+    choices = [{"message": {"content": "Yes"}}]
+    found, _ = await ask_server(lambda body: (200, {"choices": choices, "usage": usage}), FULL)
+    assert isinstance(found, Answer)
+    assert (found.completion_tokens, found.reasoning_tokens) == (120, tokens)
+
+
 @pytest.mark.parametrize("name", REPLIES)
 async def test_an_answer_is_read_after_the_thinking(name: str) -> None:
     texts, message = REPLIES[name]

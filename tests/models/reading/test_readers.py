@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from askance.commands.doctor import check_models
 from askance.models.base import Answer, ModelError, Parameters, Request, make_request
 from askance.models.files import sha256_of_file
-from askance.models.probabilities import p_yes_at
+from askance.models.reading import openvino_reader
 from askance.models.reading.onnx_reader import load_onnx_reader
 from askance.models.reading.openvino_reader import load_openvino_reader
 from askance.models.reading.reading_model import (
@@ -31,6 +32,7 @@ from askance.models.reading.reading_model import (
     ReadingModel,
     blocks,
 )
+from askance.models.replies.yes_no import p_yes_at
 from askance.models.resolve import Models
 from askance.prompts.errors import AskanceError, InputError, MissingExtraError
 from askance.prompts.examples import Example
@@ -73,9 +75,14 @@ class Words:
     def text(self, token: int) -> str:
         return VOCABULARY[token]
 
+    def forget(self) -> None:
+        pass
+
 
 class Abreast(Words):
     """Reads several side by side; the first time it waits, where it is told to."""
+
+    rows = 1
 
     def __init__(self, wait: Event | None = None) -> None:
         self.beside: list[int] = []
@@ -212,7 +219,7 @@ async def test_without_its_packages_the_extra_is_named(provider: str, monkeypatc
     await model.close()
 
 
-@pytest.mark.parametrize(("provider", "identity"), [("openvino", "openvino-2:"), ("onnx", "onnx-2:")])
+@pytest.mark.parametrize(("provider", "identity"), [("openvino", "openvino-3:"), ("onnx", "onnx-2:")])
 async def test_names_are_those_of_local_models(
     provider: str, identity: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -292,38 +299,45 @@ def test_with_a_system_message_too_it_is_known_what_prompts_share(provider: str,
     assert first[: ends[1]] == third[: ends[1]] and ends[0] < ends[1] < ends[-1]
 
 
-async def test_what_is_asked_beside_it_changes_no_verdict(
-    provider: str, file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if provider != "openvino":
-        pytest.skip("ONNX Runtime reads one prompt after the other")
+async def test_what_is_asked_beside_it_changes_no_verdict(provider: str, file: Path) -> None:
     replies = [f"{'Reply: the bicycle will be ready, says Ann. ' * 4}Call number {n}.\n\n" for n in range(3)]
     asked = ["Is a day named?", "Is it rude?", "Does it say who will call, and when, and on which number?"]
+    asked += [
+        f"{'Read it once more. ' * more}Is there a {word} in it?" for more in (3, 6) for word in ("bus", "cat", "dog")
+    ]
     framed = [(each, Framing(None, each, "")) for each in replies]
-    requests = [asking(reply + each, framing=framing) for reply, framing in framed for each in asked * 3]
-    requests = list({each.key: each for each in requests}.values())
+    requests = [asking(reply + each, framing=framing) for reply, framing in framed for each in asked]
     found = []
-    for beside in (1, 2, len(requests)):
+    for beside in (1, 2, 3, len(requests)):
         async with Models() as models:
-            model = models.get(f"openvino/{file}")
+            model = models.get(f"{provider}/{file}")
             several = [requests[start : start + beside] for start in range(0, len(requests), beside)]
             found.append([said for some in several for said in await asyncio.gather(*map(model.answer, some))])
-    for one, two, all_ in zip(*found, strict=True):
-        assert one.logprobs is not None and two.logprobs is not None and all_.logprobs is not None
-        for other in (two, all_):
-            assert dict(other.logprobs[0][1]) == pytest.approx(dict(one.logprobs[0][1]), abs=2e-4)
-    # activations rounded to 8 bits depend on how many tokens are read at once, by how much is the processor's matter
-    exact = {"INFERENCE_PRECISION_HINT": "f32", "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"}
-    core = importlib.import_module("openvino").Core
-    compiled = core.compile_model
-    monkeypatch.setattr(
-        core, "compile_model", lambda self, model, device, how: compiled(self, model, device, how | exact)
-    )
+    assert all(each == found[0] for each in found)
+    assert all(each.logprobs is not None for each in found[0])
+
+
+async def test_a_prompt_that_is_read_in_blocks_gets_the_answer_of_the_whole(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if missing := [each for each in PACKAGES["openvino"] if importlib.util.find_spec(each) is None]:
+        pytest.skip(f"needs {', '.join(missing)}: askance[openvino]")
+    # rounding to 8 bits depends on how many tokens are read at once, so that blocks are told from the whole without it
+    exact = "single precision without 8-bit steps"
+    monkeypatch.setattr(openvino_reader, "PRECISIONS", {exact: openvino_reader.PRECISIONS[exact]})
+    reply = f"{'Reply: the bicycle will be ready, says Ann. ' * 4}\n\n"
+    shared = asking(f"{reply}Is a day named?", framing=Framing(None, reply, ""))
     async with Models() as models:
         model = models.get(f"openvino/{file}")
-        shared, plain = [await model.answer(each) for each in (requests[0], asking(requests[0].messages[-1][1]))]
-    assert plain.logprobs is not None and shared.logprobs is not None
-    assert dict(plain.logprobs[0][1][:3]) == pytest.approx(dict(shared.logprobs[0][1][:3]), abs=0.05)
+        parts, whole = [await model.answer(each) for each in (shared, asking(shared.messages[-1][1]))]
+    assert parts.logprobs is not None and whole.logprobs is not None
+    assert dict(whole.logprobs[0][1][:3]) == pytest.approx(dict(parts.logprobs[0][1][:3]), abs=0.01)
+
+
+def test_the_settings_that_a_reader_needs_here_are_kept_and_told(provider: str, file: Path) -> None:
+    LOADS[provider]("m", file, sha256_of_file(file))
+    [line] = check_models([f"{provider}/{file}"])
+    assert line.state == "ok" and " s a verdict on this processor" in line.said
 
 
 def test_openvino_says_that_there_is_no_room_before_it_makes_anything(

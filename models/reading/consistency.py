@@ -1,0 +1,265 @@
+"""Consistency of a reader: the same prompt gets the same answer, whatever is read beside it, before it, or kept.
+
+The store of answers and every paired test rely on this. It does not follow from the code alone. A processor's matrix
+kernels round one row of a product differently with the number of rows, in a way that depends on the processor, the
+precision and the model's widths. So it is tried: before a model is first used on a processor, a few fixed prompts are
+read alone, side by side and in several orders, and the fastest settings under which every bit agrees are taken. The
+choice is kept beside the model, with what was tried.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import platform
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from hashlib import blake2b
+from importlib import metadata
+from itertools import groupby
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...prompts.errors import InputError
+from ...prompts.prompt import Framing
+from ..embedded import available_threads
+from .reading_model import TOGETHER, Reader, SideBySideReader, as_long, blocks
+
+logger = logging.getLogger(__name__)
+
+CONSISTENCY = "consistency.json"
+"""File in a converted model's folder that holds the choice for each processor."""
+PROCESSOR = Path("/proc/cpuinfo")
+"""File in which Linux describes the processor."""
+ALONE = 0
+"""Value of ``rows`` for a reader that never reads prompts side by side: a prompt's shape then depends on itself alone."""
+ROWS = (1, 2, TOGETHER, ALONE)
+"""Values of ``rows`` to try, fastest first. Kernels work in tiles of 8 to 32 rows and round what is left over differently."""
+TEXTS = (
+    "The new bus timetable starts on Monday. Route 12 will run every ten minutes until seven in the evening, and the night "
+    "line stops at the hospital again. Tickets cost what they cost before.",
+    "Thanks for your order! Your parcel left our warehouse this morning and should be with you by Thursday. If nobody is in, "
+    "the driver leaves it with a neighbour, says Ann.",
+)
+HEAD = "Answer the question about the text with yes or no. Look at nothing but the text.\n\n" * 3
+LENGTHS = (0, 2, 5, 10)
+"""Numbers of sentences before a question, so that the prompts have several widths."""
+LIKELIEST = 20
+"""Tokens over which a difference is reported, as many as a verdict is computed from."""
+WORDS = ("day", "bus", "man", "cat", "car", "dog", "boy", "hat")
+"""One question is asked about each, so that rows side by side differ."""
+
+
+@dataclass(frozen=True)
+class Tried:
+    """Settings that were tried, and the outcome."""
+
+    precision: str
+    """Name of the precision, e.g. ``bfloat16``."""
+    rows: int
+    """Prompts side by side are filled up to a multiple of this number; :data:`ALONE` for never side by side."""
+    seconds: float
+    """Seconds a verdict, where as many prompts as possible are read side by side."""
+    difference: float
+    """Largest difference between log-probabilities of the same prompt at a likely token; 0 where all bits agree."""
+
+    @property
+    def settings(self) -> str:
+        """Precision and rows in words."""
+        if self.rows == 1:
+            return self.precision
+        if self.rows == ALONE:
+            return f"{self.precision}, one prompt at a time"
+        return f"{self.precision}, prompts side by side in multiples of {self.rows}"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Settings that a reader uses on this processor, after the faster ones that do not give the same answer every time."""
+
+    chosen: Tried
+    rejected: tuple[Tried, ...] = ()
+
+    def __str__(self) -> str:
+        """One sentence without a full stop: settings, seconds a verdict, and what the faster ones lacked."""
+        said = f"reads in {self.chosen.settings}: {self.chosen.seconds:.2g} s a verdict on this processor"
+        if not self.rejected:
+            return said
+        first = self.rejected[0]
+        return (
+            f"{said}. {first.settings[:1].upper()}{first.settings[1:]} ({first.seconds:.2g} s) changes a log-probability by "
+            f"up to {first.difference:.2g} with what is asked beside it"
+        )
+
+
+def processor() -> str:
+    """Name of this processor with a hash of all that decides which kernels run: its instructions and the threads in use."""
+    lines = PROCESSOR.read_text(encoding="utf-8").split("\n\n")[0].splitlines() if PROCESSOR.exists() else []
+    fields = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    name = fields.get("model name") or platform.processor() or platform.machine()
+    kind = [fields.get(each, "") for each in ("vendor_id", "cpu family", "model", "flags", "Features")]
+    kind += [platform.machine(), str(available_threads())]
+    return f"{name} {blake2b(json.dumps(kind).encode(), digest_size=4).hexdigest()}"
+
+
+def _here(library: str) -> str:
+    """Key of a choice: the processor, and the version of the library, as another one may round differently."""
+    return f"{processor()} {library} {metadata.version(library)}"
+
+
+def known_choice(memo: Path, library: str) -> Choice | None:
+    """Read the choice that was made before for this processor and version of the library; None where there is none.
+
+    Args:
+        memo: JSON file with one choice a processor.
+        library: Package that reads.
+    """
+    try:
+        kept = json.loads(memo.read_text(encoding="utf-8"))[_here(library)]
+        chosen, *rejected = (Tried(**each) for each in (kept["chosen"], *kept["rejected"]))
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        metadata.PackageNotFoundError,
+    ):  # never written, cut short, or of another processor
+        return None
+    return Choice(chosen, tuple(rejected))
+
+
+def consistent_reader(name: str, makers: Mapping[str, Callable[[], Reader]], memo: Path, library: str) -> Reader:
+    """Make a reader with the fastest settings that give the same prompt the same answer on this processor.
+
+    Args:
+        name: The model's name, for messages.
+        makers: By precision, fastest first, what makes the reader.
+        memo: JSON file in which the choice is kept.
+        library: Package that reads.
+
+    Raises:
+        InputError: No settings give the same answer every time.
+    """
+    known = known_choice(memo, library)
+    if known is not None and known.chosen.precision in makers:
+        reader = makers[known.chosen.precision]()
+        if isinstance(reader, SideBySideReader):
+            reader.rows = known.chosen.rows
+        return reader
+    logger.info("%s: trying which precision gives the same answer every time on this processor, once", name)
+    rejected: list[Tried] = []
+    for precision, make in makers.items():
+        reader = make()
+        for tried in _attempts(reader, precision):
+            if not tried.difference:
+                choice = Choice(tried, tuple(rejected))
+                _keep(memo, library, choice)
+                logger.info("%s %s", name, choice)
+                return reader
+            rejected.append(tried)
+    raise InputError(
+        f"{name}: on this processor the same prompt does not get the same answer every time (log-probabilities differ by "
+        f"{rejected[-1].difference:.2g}), which stored answers rely on. Write local/ in place of {name.partition('/')[0]}/."
+    )
+
+
+def _attempts(reader: Reader, precision: str) -> Iterator[Tried]:
+    """Try the reader with each number of rows that it can have; a reader of single prompts has one."""
+    prompts = fixed_prompts(reader)
+    for rows in ROWS if isinstance(reader, SideBySideReader) else (ALONE,):
+        if isinstance(reader, SideBySideReader):
+            reader.rows = rows
+        seconds, difference = _difference(reader, prompts)
+        yield Tried(precision, rows, round(seconds, 4), difference)
+
+
+Group = tuple[list[list[int]], list[int]]
+"""Token ids of prompts that can be read side by side, and the ends of their blocks."""
+
+
+def fixed_prompts(reader: Reader) -> list[Group]:
+    """The fixed prompts in groups that can be read side by side: two texts, questions of four lengths, eight questions each.
+
+    The second text has the shortest questions alone, which is enough to see whether blocks of another text matter.
+    """
+    groups: list[Group] = []
+    for text, lengths in zip(TEXTS, (LENGTHS, LENGTHS[:1]), strict=True):
+        before = f"{HEAD}Text: {text}\n\n"
+        framing = Framing(None, before, "", (len(HEAD),))
+        asked = [f"{'Read it once more. ' * each}Is there a {word} in it?" for each in lengths for word in WORDS]
+        read = [reader.tokens([("user", before + each)], framing) for each in asked]
+        several = [(tokens, blocks(ends)) for tokens, ends in read]
+        for _, alike in groupby(several, key=lambda each: (each[1], as_long(len(each[0]) - each[1][-1]))):
+            some = list(alike)
+            groups.append(([tokens for tokens, _ in some], some[0][1]))
+    return groups
+
+
+def _difference(reader: Reader, groups: Sequence[Group]) -> tuple[float, float]:
+    """Seconds a verdict, and the largest difference between log-probabilities of the same prompt, over several ways to read it.
+
+    It ends with the first group that shows a difference: the settings are of no use then.
+    """
+    reader.forget()
+    found: list[list[NDArray[np.float32]]] = []
+    seconds, read = 0.0, 0
+    for prompts, ends in groups:
+        began = perf_counter()
+        found.append(_read(reader, prompts, ends))
+        seconds += perf_counter() - began
+        read += len(prompts)
+        for some in _selections(len(prompts)) if isinstance(reader, SideBySideReader) else ():
+            again = _read(reader, [prompts[each] for each in some], ends)
+            if (worst := _worst([found[-1][each] for each in some], again)) > 0:
+                return seconds / read, worst
+    reader.forget()  # the blocks of the last text are now read before those of the first
+    for (prompts, ends), before in reversed(list(zip(groups, found, strict=True))):
+        if (worst := _worst(before[-1:], _read(reader, prompts[-1:], ends))) > 0:
+            return seconds / read, worst
+    return seconds / read, 0.0
+
+
+def _selections(count: int) -> list[list[int]]:
+    """Places of the prompts to read side by side out of ``count``: one, three and five, each in another row than at first."""
+    order = list(range(count))[::-1]
+    return [order[-1:], order[-3:], order[:5]]
+
+
+def _read(reader: Reader, prompts: Sequence[Sequence[int]], ends: Sequence[int]) -> list[NDArray[np.float32]]:
+    if isinstance(reader, SideBySideReader):
+        return reader.next_tokens(prompts, ends)
+    return [reader.next_token(each, ends) for each in prompts]
+
+
+def _worst(one: Sequence[NDArray[np.float32]], other: Sequence[NDArray[np.float32]]) -> float:
+    """Largest difference between two readings of the same prompts, at one of the likeliest tokens; 0 where all bits agree.
+
+    It is infinite where a log-probability is no number.
+    """
+    worst = 0.0
+    for a, b in zip(one, other, strict=True):
+        if not np.array_equal(a, b):
+            likeliest = np.argsort(-a)[:LIKELIEST]
+            differs = float(np.abs(a - b)[likeliest].max())
+            worst = max(worst, differs or float(np.abs(a - b).max()))
+            worst = worst if np.isfinite(worst) and worst > 0 else float("inf")
+    return worst
+
+
+def _keep(memo: Path, library: str, choice: Choice) -> None:
+    """Keep the choice beside those for other processors; where that cannot be written, the next command tries again."""
+    try:
+        try:
+            kept = json.loads(memo.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            kept = {}
+        kept = {**(kept if isinstance(kept, dict) else {}), _here(library): asdict(choice)}
+        part = memo.with_name(f"{memo.name}.{os.getpid()}")
+        part.write_text(json.dumps(kept, indent=1), encoding="utf-8")
+        part.replace(memo)
+    except OSError as error:
+        logger.info("%s could not be written (%s)", memo, error)

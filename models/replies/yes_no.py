@@ -1,0 +1,382 @@
+"""Yes or no in a reply, read from its text, or from its tokens with their log-probabilities.
+
+An exported judge has this file in it, so that it reads as askance does: it imports nothing but the standard library.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import exp
+from typing import Generic, NamedTuple, TypeVar
+
+Value = TypeVar("Value")
+Alternatives = Sequence[tuple[str, float]]
+"""What might have stood in a token's place, with log-probabilities."""
+Tokens = Sequence[tuple[str, Alternatives]]
+
+ENGLISH: dict[str, bool] = {"yes": True, "true": True, "是": True, "no": False, "false": False, "否": False}
+ROOM = 16
+"""Tokens that are asked for where a reply begins with something else than its answer: a mark, a blank, a label, JSON."""
+LEAST_MASS = 0.1
+"""A one-token reply whose answers together are less likely than this is no answer."""
+UNTOLD = 0.01
+"""Share of the mass of all numbers that may be one of two, a hundredth of the scale at most; and by how much P(yes) may be higher."""
+_UNSEEN = "▁ĠĊĉ\u00a0\u00ad\u200b\u200c\u200d\u200e\u200f\u2028\u2029\u202f\u2060\u3000\ufeff"
+"""Blanks, and characters that cannot be seen, some of which are a tokenizer's way to write a blank."""
+_STRIP = " \t\r\n\"'`*_.,:;!?()[]{}<>#-“”‘’„«»‹›「」『』（）【】《》。，、！；：…—–•·¿¡\\$" + _UNSEEN
+_OPENING = frozenset("\"'“‘«")
+_BEGUN = frozenset({"y", "ye"})
+"""How a yes of several tokens begins: there are vocabularies with NO and without YES."""
+_SPECIAL = re.compile(
+    r"<[|｜][^<>]{1,40}[|｜]>|</?s>|<0x[0-9a-f]{2}>|<(?:bos|eos|pad|unk|eot|(?:start|end)_of_(?:turn|text|sentence))>|"
+    r"\[/?(?:INST|BOS|EOS)\]",
+    re.IGNORECASE,
+)
+"""Tokens of chat templates that a server lets through."""
+_FIELDS = ("answer", "verdict", "response", "result", "decision", "judgement", "judgment")
+_LABELS = (
+    *(*_FIELDS, "conclusion", "reply", "output", "assistant", "a", "antwort", "respuesta", "réponse", "resposta"),
+    *("risposta", "antwoord", "svar", "vastaus", "odpowiedź", "odpověď", "ответ", "відповідь", "отговор", "απάντηση"),
+    *(
+        "cevap",
+        "yanıt",
+        "válasz",
+        "răspuns",
+        "jawaban",
+        "回答",
+        "答案",
+        "答え",
+        "答",
+        "답변",
+        "답",
+        "उत्तर",
+        "الجواب",
+        "תשובה",
+    ),
+)
+_MARK = f"[\\s{re.escape(_STRIP)}]"
+_BEFORE = re.compile(
+    rf"(?:```\w*|\\\w+(?={{)|{_MARK}|(?:(?:the|my|your|final|overall|short)\s+)*(?:{'|'.join(_LABELS)})(?:\s+is)?(?={_MARK}*?[:：=>\n—–-]))*",
+    re.IGNORECASE,
+)
+"""What may stand before the answer: marks, blanks, and a label such as "Answer:", "**Verdict** -", "<answer>" or '{"answer":'."""
+_ENDS = re.escape(_STRIP.replace("-", "") + "/|،۔।؟") + r"\s"
+_WORD = re.compile(f"[^{_ENDS}]+")
+_STUCK = re.compile(r"[\"'`*_)\]}”’»]*[/|\w]|[\"'`*_)\]}”’»]+\w")
+"""What goes on from a word: "yes/no", "no_answer"."""
+_ALONE = re.compile(r"[\"'`*_)\]}”’»」』 \t]*(?:$|[.,;:!。，、！；：…—–\n،۔।<-])")
+"""What follows a word that is a sentence, or a clause, by itself."""
+_GOES_ON = re.compile(
+    r"[ \t]+(?!(?:it|its|the|this|that|these|those|there|they|he|she|we|you|i|because|since|as|but|not)\b)[^\W\d_]",
+    re.IGNORECASE,
+)
+""""No errors were found" is no answer to whether it is right."""
+_OR = re.compile(
+    r"\W*?(?:\b(?:and|or|und|oder|y|o|e|et|ou|en|of|och|eller|og|и|или|lub|veya|ve|yoki)\b|[/&|\\]|或|和|と|か)\W*"
+    rf"([^{_ENDS}]+)",
+    re.IGNORECASE,
+)
+_JSON_PART = re.compile(r'(?P<key>"(?:[^"\\]|\\.)*")\s*:|"(?:[^"\\]|\\.)*"|[{}\[\]]|[^\s{}\[\],:"]+')
+
+
+class AnswerWords(NamedTuple):
+    """The words, in lower case, that are read as yes (True) and no (False)."""
+
+    sure: Mapping[str, bool] = ENGLISH
+    """Words that are an answer where one token of them has come: those that were asked for."""
+    known: Mapping[str, bool] = ENGLISH
+    """These, and those of the prompt's language."""
+    others: Mapping[str, bool] = {}
+    """Words of other languages."""
+    plain: Mapping[str, bool] = ENGLISH
+    """Words that may have more words behind them; all others are a clause by themselves, or no answer: "Da der Text …" is none."""
+
+    def beside(self, word: str) -> Mapping[str, bool]:
+        """The words that count for P(yes) where one was said: those of other languages only where it is theirs."""
+        return self.known if word in self.known else {**self.known, **self.others}
+
+
+PLAIN = AnswerWords()
+
+
+class Memo(dict[str, Value], Generic[Value]):
+    """What each token says, worked out when it is first met; a dictionary, because every alternative is looked up."""
+
+    def __init__(self, work: Callable[[str], Value]) -> None:
+        super().__init__()
+        self._work = work
+
+    def __missing__(self, token: str) -> Value:
+        value = self._work(token)
+        if len(self) < 100_000:
+            self[token] = value
+        return value
+
+
+def _bare(token: str) -> str:
+    return unicodedata.normalize("NFC", _SPECIAL.sub("", token)).strip(_STRIP).lower()
+
+
+BARE = Memo(_bare)
+"""A token without marks, blanks and tokens of the template, in lower case."""
+
+
+def spelling(token: str) -> bool | None:
+    """True for a spelling of yes, False for a spelling of no, None for anything else."""
+    return ENGLISH.get(BARE[token])
+
+
+def yes_no_mass(alternatives: Iterable[tuple[str, float]], words: Mapping[str, bool] = ENGLISH) -> tuple[float, float]:
+    """Summed probability of the spellings of yes and of no among a token's alternatives."""
+    yes = no = 0.0
+    for token, logprob in alternatives:
+        kind = words.get(BARE[token])
+        if kind is None:
+            continue
+        if kind:
+            yes += exp(logprob)
+        else:
+            no += exp(logprob)
+    return yes, no
+
+
+def p_quoted(token: str, alternatives: Alternatives, text: str) -> float | None:
+    """1 - P(none) at the first token of an answer that is none, or words of a text; None where it is neither.
+
+    Args:
+        token: The token that was written.
+        alternatives: What might have been written there, with log-probabilities, as far as it is worth keeping.
+        text: What is quoted.
+    """
+    none = usable = 0.0
+    for word, logprob in alternatives or ((token, 0.0),):
+        if says_nothing_to_quote(word):
+            none += exp(logprob)
+            usable += exp(logprob)
+        elif usable < LEAST_MASS and (spelling(word) or stands_in(word, text)):  # more is not asked of it
+            usable += exp(logprob)
+    return None if usable < LEAST_MASS else 1.0 - min(none, 1.0)
+
+
+def says_nothing_to_quote(words: str) -> bool:
+    """Whether an answer is no, or "none"."""
+    return spelling(words) is False or BARE[words] == "none"
+
+
+def stands_in(words: str, text: str) -> bool:
+    """Whether words, or the beginning of a word, are in a text, but for marks around them, blanks and case.
+
+    A mark that opens a quotation is the beginning of one; blanks and other marks alone are nothing.
+    """
+    bare = " ".join(words.strip(_STRIP).lower().split())
+    return bare in " ".join(text.lower().split()) if bare else not _OPENING.isdisjoint(words)
+
+
+def first_of_quote(tokens: Tokens) -> tuple[str, Alternatives]:
+    """The first token that is a word, or that opens a quotation."""
+    return next((each for each in tokens if BARE[each[0]] or not _OPENING.isdisjoint(each[0])), ("", ()))
+
+
+def p_yes_at(alternatives: Iterable[tuple[str, float]]) -> float | None:
+    """P(yes) / (P(yes) + P(no)); None where neither has any, or where what may yet become yes would make more than :data:`UNTOLD` of a difference."""
+    alternatives = list(alternatives)
+    return p_yes_of(*yes_no_mass(alternatives), alternatives)
+
+
+def p_yes_of(yes: float, no: float, alternatives: Iterable[tuple[str, float]]) -> float | None:
+    """The same where the masses of yes and no among the alternatives are known."""
+    if not yes + no:
+        return None
+    begun = sum(exp(logprob) for token, logprob in alternatives if BARE[token] in _BEGUN)
+    p_yes = yes / (yes + no)
+    return p_yes if (yes + begun) / (yes + no + begun) - p_yes <= UNTOLD else None
+
+
+def p_yes_where(token: str, alternatives: Alternatives, said: bool, words: Mapping[str, bool]) -> float | None:
+    """P(yes) at the token with which an answer begins; None as of :func:`p_yes_at`.
+
+    Args:
+        token: The token that was written.
+        alternatives: What might have been written there.
+        said: The answer that began with it.
+        words: The words for yes and no. One of several tokens counts by its first, where that begins words of one side alone.
+    """
+    if words is ENGLISH and BARE[token] in ENGLISH:
+        return p_yes_at(alternatives)
+    of = {BARE[each]: _side(BARE[each], words) for each, _ in alternatives} | {BARE[token]: said}
+    yes, no = (sum(exp(logprob) for each, logprob in alternatives if of[BARE[each]] is side) for side in (True, False))
+    left = [each for each in alternatives if "yes" in words and of[BARE[each[0]]] is None]
+    return p_yes_of(yes, no, left)
+
+
+def _side(bare: str, words: Mapping[str, bool]) -> bool | None:
+    if bare in words or len(bare) < 2 - (not bare.isascii()):
+        return words.get(bare)
+    sides = {side for word, side in words.items() if word not in ENGLISH and word.startswith(bare)}
+    return sides.pop() if len(sides) == 1 else None
+
+
+def read_tokens(tokens: Tokens, words: AnswerWords = PLAIN, *, ended: bool = True) -> tuple[bool, float | None] | None:
+    """The answer that a reply gives, and P(yes) where it gives it; None where it says neither yes nor no.
+
+    A word that was said and is neither is no answer, however likely yes and no were beside it.
+
+    Args:
+        tokens: All of the reply's, with their alternatives.
+        words: The words for yes and no.
+        ended: Whether the reply came to its end: a word at the end of one that was cut off may be the beginning of another.
+    """
+    if not tokens:
+        return None
+    token, alternatives = tokens[0]
+    if len(tokens) == 1 and (said := words.sure.get(BARE[token])) is not None:
+        return said, p_yes_where(token, alternatives, said, words.known)
+    pieces = [unicodedata.normalize("NFC", each) for each, _ in tokens]
+    found = _said(_with_blanks("".join(pieces)), words, ended)
+    if found is None:
+        return (True, None) if len(tokens) == 1 and BARE[token] in _BEGUN and "yes" in words.known else None
+    place, word, said = found
+    number = 0
+    while place >= len(pieces[number]):
+        place, number = place - len(pieces[number]), number + 1
+    token, alternatives = tokens[number]
+    return said, p_yes_where(token, alternatives, said, words.beside(word))
+
+
+def read_yes_no(text: str, words: AnswerWords = PLAIN, *, ended: bool = True) -> bool | None:
+    """The answer that a short reply begins with; None where it begins with neither yes nor no, or with both.
+
+    A label, marks and a template's tokens may stand before it. Arguments as of :func:`read_tokens`.
+    """
+    found = _said(_with_blanks(unicodedata.normalize("NFC", text)), words, ended)
+    return None if found is None else found[2]
+
+
+def _with_blanks(text: str) -> str:
+    """A text as long, with blanks for what is not seen and for tokens of the template."""
+    text = text.translate(dict.fromkeys(map(ord, _UNSEEN), " "))
+    return _SPECIAL.sub(lambda special: " " * len(special[0]), text)
+
+
+def _said(text: str, words: AnswerWords, ended: bool) -> tuple[int, str, bool] | None:
+    """Place of the answer's first letter, the word in lower case, and whether it is yes."""
+    before = _BEFORE.match(text)
+    begins = before.end() if before else 0
+    in_json = "{" in text[:begins]
+    if in_json:
+        places = (_value_place(text, field) for field in _FIELDS)
+        begins = next((place for place in places if place is not None), begins)
+    match = _WORD.match(text, begins)
+    if match is None:
+        return None
+    word, after = match[0].rstrip("-").lower(), text[begins + len(match[0].rstrip("-")) :]
+    said = words.known.get(word, words.others.get(word))
+    if said is None or _STUCK.match(after):
+        return None
+    other = _OR.match(after)
+    if other and (other[1].lower() in words.known or other[1].lower() in words.others):
+        return None
+    quoted = text[:begins].endswith('"') and (in_json or ":" in text[:begins])
+    if quoted and not after.startswith('"'):  # "no that may yet become "not sure"
+        return None
+    if word in words.plain:
+        return None if word == "no" and _GOES_ON.match(after) else (begins, word, said)
+    if not _ALONE.match(after) or not (ended or after.strip(" \t")):
+        return None
+    return begins, word, said
+
+
+def wants_room(text: str, tokens: Tokens, words: AnswerWords, *, most: int, ended: bool, quotes: bool = False) -> bool:
+    """Whether a mark, a blank, a label or the beginning of a word took the few tokens that were asked for.
+
+    Args:
+        text: The reply.
+        tokens: Its tokens, where the endpoint gives log-probabilities.
+        words: The words for yes and no.
+        most: Tokens that were asked for.
+        ended: Whether the reply came to its end, as far as the endpoint says.
+        quotes: Whether words of a text are an answer too.
+    """
+    if most >= ROOM or (ended and len(tokens) < most):
+        return False
+    if quotes:
+        return not (first_of_quote(tokens)[0] if tokens else BARE[text])
+    if tokens:
+        text, read = "".join(token for token, _ in tokens), read_tokens(tokens, words, ended=False)
+        is_read = read not in (None, (True, None))  # a yes of which the beginning came
+    else:
+        is_read = read_yes_no(text, words, ended=False) is not None
+    return not is_read and is_opening(text, words)
+
+
+def is_opening(text: str, words: AnswerWords = PLAIN) -> bool:
+    """Whether a reply that was cut off may go on to its answer: only marks, blanks and labels came, or the beginning of a word for
+    yes or no, or of a label."""
+    text = _with_blanks(unicodedata.normalize("NFC", text))
+    before = _BEFORE.match(text)
+    rest = text[before.end() if before else 0 :].strip().lower()
+    more = () if len(rest) == 1 and rest.isascii() else (*words.others, *_LABELS, "final answer")
+    return not rest or any(each.startswith(rest) for each in (*words.known, *more))
+
+
+def p_yes_of_field(
+    logprobs: Tokens, field: str, said: bool | None = None, words: Mapping[str, bool] = ENGLISH
+) -> float | None:
+    """P(yes) at the value of ``"field": "yes"`` in a JSON answer; None where it cannot be found.
+
+    The value may also be an object that has the answer as its field "answer". ``said`` is the answer that stands there, where it
+    is known.
+    """
+    token, alternatives = token_of_field(logprobs, field)
+    return p_yes_at(alternatives) if said is None else p_yes_where(token, alternatives, said, words)
+
+
+def token_of_field(logprobs: Tokens, field: str) -> tuple[str, Alternatives]:
+    """The token with which the value of a field of a JSON answer begins; an empty one where it cannot be found.
+
+    The generated tokens are joined to find where the value begins; the token that covers its first letter is read.
+    """
+    place = _value_place("".join(token for token, _ in logprobs), field)
+    end = 0
+    for token, alternatives in logprobs:
+        end += len(token)
+        if place is not None and place < end:
+            return token, alternatives
+    return "", ()
+
+
+def _value_place(text: str, field: str) -> int | None:
+    """Where the first letter of a field's value stands in a JSON object, that of its last occurrence as in a parser.
+
+    The object may be the only one of a list, or the value of the only field of another.
+    """
+    path: list[str | None] = []
+    key: str | None = None
+    place, inner = None, None
+    for match in _JSON_PART.finditer(text):
+        part = match[0]
+        if part in "{[":
+            path.append(key)
+            key = None
+        elif part in "}]":
+            path[-1:] = []
+        elif match["key"]:
+            key = _unquoted(match["key"])
+        elif path:
+            begins = match.start() + len(part) - len(part.lstrip(_STRIP))
+            if [*path[1:], key] in ([field], [field, "answer"]):
+                place = begins
+            elif [*path[2:], key] in ([field], [field, "answer"]) and len(path) > 1:
+                inner = begins
+            key = None
+    return inner if place is None else place
+
+
+def _unquoted(string: str) -> str | None:
+    try:
+        return str(json.loads(string))
+    except ValueError:
+        return None

@@ -1,0 +1,1 @@
+"""What lies between a request and an endpoint: fields that it refuses, limits that it keeps, proxies and certificates."""

@@ -1,0 +1,154 @@
+"""Facts of an endpoint: the form of a request that it takes, learned from the words of its refusals.
+
+Exported judges hold this file as it is, so it imports the standard library alone.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+OPTIONAL = {
+    "response_format": ("response_format",),
+    "top_logprobs": ("top_logprobs", "logprobs"),
+    "logprobs": ("logprobs", "top_logprobs"),
+    "max_tokens": ("max_tokens",),
+    "temperature": ("temperature",),
+    "seed": ("seed",),
+}
+"""Fields that an endpoint may refuse by name, each with the fields that make no sense without it."""
+SMALL_TEMPERATURE = 0.01
+"""Sent for 0 where an endpoint wants a temperature above 0: the likeliest word is all but certain to be said."""
+
+_STATUSES = frozenset({400, 403, 404, 405, 422, 500, 501})  # 403 is OpenAI's where a model gives no log-probabilities
+_BAD_REQUEST = frozenset({400, 403, 422, 501})
+_WORDS = re.compile(
+    r"support|unknown|unrecogni[sz]ed|unexpected|not (?:allowed|enabled|implemented)|permitted|extra|deprecated"
+    r"|(?:un|not )available"
+)
+_IN_ANY_WORDS = {
+    "response_format": re.compile(r"schema|grammar|response_?format|guided|structured.output"),
+    "logprobs": re.compile(r"log_?probs?\b|log.?probabilit"),
+    "temperature": re.compile(
+        r"temperature\W.*(?:\bonly\b|must be (?:set to |equal to )?1(?:\.0)?\b|default)", re.DOTALL
+    ),
+    "seed": re.compile(r"\bseed\b"),
+}
+"""Fields whose refusal is understood in any words that speak of them: an answer without them is better than none."""
+_ABOVE_ZERO = re.compile(
+    r"temperature\W.*(?:positive|(?:greater|larger|higher|more|bigger) than (?:0|zero)|above (?:0|zero)|> ?0|non-?zero"
+    r"|(?:cannot|can't|must not|may not|should not) be (?:0|zero)|\(0)",
+    re.DOTALL,
+)
+_BELOW = re.compile(
+    r"(?:less|smaller|lower|fewer) than (?:the )?(?:\w+ )?(\d+)(?! ?or)|(?:below|under|< ?)(\d+)|\[\d+, ?(\d+)\)"
+)
+_AT_MOST = re.compile(
+    r"(?:less than or equal to|at most|up to|no more than|between \d+ and|limit (?:of|is)|exceeds?(?: the)?(?: \w+)?"
+    r"(?: of)?|\[\d+,|max(?:imum)?(?: \w+){0,3}?|<=)\W{0,4}(\d+)"
+)
+_NUMBER = re.compile(r"(?<![\w.-])\d+(?![\w-]|\.\d)")
+_AT_LEAST = re.compile(r"(?:>=|at least|minimum(?: value)?(?: is| of)?|greater than or equal to)\W{0,4}(\d+)")
+
+
+class Facts(NamedTuple):
+    """What is known of an endpoint."""
+
+    without: frozenset[str] = frozenset()
+    """Fields that are left out; ``max_tokens`` is sent as ``max_completion_tokens`` instead."""
+    most_alternatives: int | None = None
+    """Alternatives to a token that it gives at most."""
+    fewest_tokens: int = 0
+    """Tokens of an answer for which it takes a request at least."""
+    least_temperature: float = 0.0
+
+    def fit(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields of a request as the endpoint takes them."""
+        sent = {name: value for name, value in fields.items() if name not in self.without}
+        if "max_tokens" in fields and "max_tokens" in self.without:
+            sent["max_completion_tokens"] = fields["max_tokens"]
+        for name in ("max_tokens", "max_completion_tokens"):
+            if name in sent:
+                sent[name] = max(sent[name], self.fewest_tokens)
+        if "temperature" in sent:
+            sent["temperature"] = max(sent["temperature"], self.least_temperature)
+        if self.most_alternatives is not None and "top_logprobs" in sent:
+            sent["top_logprobs"] = min(sent["top_logprobs"], self.most_alternatives)
+        return sent
+
+    def learn(self, status: int, said: str, sent: Mapping[str, Any]) -> Facts | None:
+        """The facts after a refusal; None where it has another cause than a field."""
+        text = said.lower()
+        if status in (400, 422):
+            if (most := _fewer_alternatives(text, sent)) is not None:
+                return self._replace(most_alternatives=most)
+            if (least := _more_tokens(text, sent)) is not None:
+                return self._replace(fewest_tokens=least)
+            if sent.get("temperature") == 0 and _ABOVE_ZERO.search(text):
+                return self._replace(least_temperature=SMALL_TEMPERATURE)
+        refused = _refused(status, text, sent)
+        if refused is not None:
+            return self._replace(without=self.without.union(OPTIONAL[refused]))
+        if status in (400, 422) and sent.get("temperature") == 0 and re.search(r"\btemperature\b", text):
+            return self._replace(least_temperature=SMALL_TEMPERATURE)
+        return None
+
+    def and_also(self, other: Facts) -> Facts:
+        """Both together, as calls under way at the same time each learn."""
+        most = [each for each in (self.most_alternatives, other.most_alternatives) if each is not None]
+        return Facts(
+            self.without | other.without,
+            min(most, default=None),
+            max(self.fewest_tokens, other.fewest_tokens),
+            max(self.least_temperature, other.least_temperature),
+        )
+
+
+def _refused(status: int, text: str, sent: Mapping[str, Any]) -> str | None:
+    """The field that an endpoint says it does not take; None where it says something else."""
+    if status not in _STATUSES:
+        return None
+    there = [field for field in OPTIONAL if field in sent]
+    named = [field for field in there if re.search(rf"\b{field}\b", text)] if _WORDS.search(text) else []
+    if (param := _param(text)) in named:
+        return param
+    if "max_completion_tokens" in text and "max_tokens" in there:
+        return "max_tokens"
+    if named:
+        return named[0]
+    in_any_words = there if status in _BAD_REQUEST else []
+    return next((field for field in in_any_words if field in _IN_ANY_WORDS and _IN_ANY_WORDS[field].search(text)), None)
+
+
+def _param(text: str) -> str | None:
+    """The field that OpenAI's form of an error names as its cause."""
+    try:
+        found = json.loads(text)["error"]["param"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return found if isinstance(found, str) else None
+
+
+def _fewer_alternatives(text: str, sent: Mapping[str, Any]) -> int | None:
+    """How many alternatives to a token an endpoint gives at most, where it says that these are too many."""
+    asked = sent.get("top_logprobs", 0)
+    if not asked or "logprob" not in text:
+        return None
+    below = [int(next(filter(None, found.groups()))) - 1 for found in _BELOW.finditer(text)]
+    limits = [*below, *(int(found[1]) for found in _AT_MOST.finditer(text))]
+    # in other words, the largest of its numbers that is less: if it is none, the next refusal leaves a smaller one
+    for numbers in (limits, [int(each) for each in _NUMBER.findall(text)]):
+        if fewer := [number for number in numbers if 0 < number < asked]:
+            return max(fewer)
+    return None
+
+
+def _more_tokens(text: str, sent: Mapping[str, Any]) -> int | None:
+    """For how many tokens an endpoint wants to be asked at least, where it says that these are too few."""
+    asked = sent.get("max_tokens", sent.get("max_completion_tokens"))
+    if asked is None or "budget" in text or not re.search(r"max_\w*tokens", text):
+        return None
+    found = _AT_LEAST.search(text)
+    return int(found[1]) if found and asked < int(found[1]) <= 1024 else None
