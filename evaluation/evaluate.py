@@ -20,7 +20,7 @@ from ..prompts.errors import InputError
 from ..prompts.examples import Example, ExampleTable, documents, human_dimensions, load_examples
 from ..prompts.prompt import Prompt, load_prompt
 from ..prompts.rows import column
-from ..prompts.verdicts import Verdict, VerdictColumns, fields_of
+from ..prompts.verdicts import Provenance, Verdict, VerdictColumns, fields_of
 from ..stats.correlation import between_systems, correlate, per_group
 from ..stats.resampling import Resampling
 from ..stats.threshold import HALF
@@ -122,6 +122,8 @@ class EvaluationJob:
     """Another store, whose answers are reused too."""
     threshold: PassThreshold | None = None
     """From which score on an output passes, unless the settings say otherwise."""
+    p_yes_from: Provenance | None = None
+    """Where P(yes) of a judge that thinks came from when it was measured."""
 
     @cached_property
     def read_with(self) -> Calibration | None:
@@ -178,7 +180,11 @@ class EvaluationJob:
         return bool(rated) and fits
 
     def _asking(self, models: Models, gateway: Gateway) -> Evaluator:
-        return self.evaluator(gateway, models.get(self.model), self.prompt, self.checklist, self.settings.judging)
+        model = models.get(self.model)
+        if self.p_yes_from is not None and self.settings.p_yes == "auto":
+            gateway.thinkers[model.identity] = True
+            gateway.provenance[model.identity] = self.p_yes_from
+        return self.evaluator(gateway, model, self.prompt, self.checklist, self.settings.judging)
 
     async def _write(
         self, models: Models, gateway: Gateway, failed: dict[str, str], watcher: Watcher | None = None

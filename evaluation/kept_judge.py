@@ -26,6 +26,7 @@ from ..prompts.checklist import Checklist, GoodAnswer, Sees, dump_checklist, dum
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.prompt import Prompt
 from ..prompts.rows import write_whole
+from ..prompts.verdicts import Provenance
 from ..prompts.yaml_files import read_texts
 from ..stats.resampling import Statistic
 from .calibration import Calibration
@@ -138,6 +139,8 @@ class MadeBy(_Part):
     """Whether the run accepted another judge than it began with; None where nobody wrote it down."""
     unfitted: str | None = None
     """Why it fitted no threshold, which is then 0.5; None where it did, or there is none."""
+    p_yes_from: Provenance | None = None
+    """Where P(yes) came from, where the judge thinks and its settings leave that open: its verdicts are read so again."""
 
 
 @dataclass(frozen=True)
@@ -246,8 +249,22 @@ class KeptJudge:
                 f"out, or take pass_mark {threshold.value:g}."
             )
         return EvaluationJob(
-            examples, questions, text, asked, settings, evaluator, calibration, self.answers, threshold
+            examples,
+            questions,
+            text,
+            asked,
+            settings,
+            evaluator,
+            calibration,
+            self.answers,
+            threshold,
+            self.p_yes_from(model),
         )
+
+    def p_yes_from(self, model: str | Model | None = None) -> Provenance | None:
+        """Where P(yes) came from when it was measured, of a judge that thinks; None of others, and of another model."""
+        own = self.made_by is not None and _name(model, self.model) == self.model
+        return self.made_by.p_yes_from if self.made_by is not None and own else None
 
     def pass_threshold(self, model: str | Model | None, options: Mapping[str, Any]) -> PassThreshold | None:
         """From which score on an output passes; None where nobody said, or it does not fit: another model, or another calibration.

@@ -71,13 +71,19 @@ LEAST_COVERAGE = 0.95
 class JudgeOptions(ModelOptions):
     """How judges are asked and how their answers become scores."""
 
-    mode: Literal["each", "batched"] = Field("each", description="One call a question, or one call an example.")
+    mode: Literal["auto", "each", "batched"] = Field(
+        "auto",
+        description="One call a question, or one call an output; auto: one call an output where the model thinks (20 questions at most), "
+        "in align also where the judge answers questions together as it answers them alone (never an embedded one, whose calls "
+        "cost nothing).",
+    )
     explain: Literal["always", "needed", "never"] = Field(
         "needed", description="Buy explanations with every verdict, where they are read, or never."
     )
-    p_yes: Literal["auto", "logprob", "sampled", "hard"] = Field(
+    p_yes: Literal["auto", "logprob", "stated", "sampled", "hard"] = Field(
         "auto",
-        description="Where the probability of yes comes from; auto: log-probabilities, else samples, else the answer itself.",
+        description="Where the probability of yes comes from; stated: each answer comes with a number from 0 to 100; auto: "
+        "log-probabilities, else of a model that thinks the number, else samples, else the answer itself.",
     )
     samples: int = Field(1, ge=1, description="Answers per question where the probability is counted from samples.")
     temperature: float = Field(
@@ -118,7 +124,11 @@ class JudgeOptions(ModelOptions):
 
     idle: ClassVar[tuple[Idle, ...]] = (
         Idle(("p_yes", "samples"), where(scores="expected"), "expected scores are read from log-probabilities"),
-        Idle(("samples",), where(p_yes=("logprob", "hard")), "answers are sampled with p_yes auto or sampled alone"),
+        Idle(
+            ("samples",),
+            where(p_yes=("logprob", "stated", "hard")),
+            "answers are sampled with p_yes auto or sampled alone",
+        ),
         Idle(("answer_words",), where(scores="expected"), "expected scores are read from numbers"),
     )
     """Settings without use beside others."""
@@ -250,7 +260,7 @@ class EvaluateOptions(PassOptions):
             name = "stop_within" if self.stop_within is not None else "pass_mark"
             if self.own_questions:
                 raise ValueError(f"{name}: an example's own questions are all asked; leave out own_questions, or that")
-            if self.mode != "each":
+            if self.mode == "batched":
                 raise ValueError(f"{name}: questions are then asked one after another (mode each)")
             if self.pass_threshold is not None:
                 raise ValueError(

@@ -179,6 +179,9 @@ def _build_result(
             row["examples"] = version.prompt.shown.record.model_dump(mode="json", exclude_defaults=True)
         if version.draft.mode is not None:
             row["mode"] = version.draft.mode
+        judge = getattr(set_up.subject, "model", None)
+        if judge is not None and bench.gateway.thinkers.get(judge.identity):
+            row["p_yes_from"] = bench.gateway.provenance.get(judge.identity)
         if version.draft.origins:
             row["origins"] = {
                 name: each.model_dump(mode="json", by_alias=True) for name, each in version.draft.origins.items()

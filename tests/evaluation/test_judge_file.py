@@ -169,7 +169,7 @@ def test_a_judge_by_hand_needs_a_model_a_prompt_and_a_checklist_only() -> None:
             "      dimenson: tone\n",
             "field 'dimenson' is not known (Did you mean 'dimension'?)",
         ),
-        ("  mode: each\n", "  mode: twice\n", "field 'settings': mode: must be 'each' or 'batched'"),
+        ("  mode: each\n", "  mode: twice\n", "field 'settings': mode: must be 'auto', 'each' or 'batched'"),
         ("  mode: each\n", "  modus: each\n", "there is no setting 'modus'. Did you mean 'mode'?"),
         ("  mode: each\n", "  api_base: http://here\n", "there is no setting 'api_base'"),
         ("  repeat: 2\n", "  repeat: two\n", "field 'settings': repeat"),
@@ -295,7 +295,7 @@ def test_a_run_that_an_older_askance_finished_has_a_judge_too(released: Path) ->
     ("old", "new", "said"),
     [
         ("  model: openai/target\n", "", "config.yaml has no 'model', the model that judges"),
-        ("  mode: each\n", "  mode: twice\n", "config.yaml: mode: must be 'each' or 'batched'"),
+        ("  mode: each\n", "  mode: twice\n", "config.yaml: mode: must be 'auto', 'each' or 'batched'"),
     ],
 )
 def test_an_older_run_whose_settings_are_damaged_is_refused(released: Path, old: str, new: str, said: str) -> None:
