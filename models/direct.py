@@ -164,11 +164,9 @@ class DirectModel:
     def _read(self, payload: bytes, request: Request) -> Answer:
         may_pass = False
         try:
-            if is_stream := payload.lstrip().startswith(_STREAM):
-                data, may_pass = whole_reply(payload), True
-            else:
-                may_pass = payload.strip()[:1] in (b"", b"{")
-                data = json.loads(payload)
+            is_stream = payload.lstrip().startswith(_STREAM)
+            may_pass = is_stream or payload.strip()[:1] in (b"", b"{")
+            data = whole_reply(payload) if is_stream else json.loads(payload)
             may_pass = is_stream or (isinstance(data, dict) and data.get("choices") == [])
             if isinstance(data, dict) and (status := _error_in(data)) is not None:
                 raise self._error(status, {}, payload)
