@@ -55,8 +55,8 @@ class LiteLLMModel:
         self._supported = frozenset(self._litellm.get_supported_openai_params(model=name) or ())
         self.price = self._find_price()
         """None where LiteLLM does not know it."""
-        if self.price is not None and not self._litellm.supports_response_schema(model=name):
-            self._supported -= {"response_format"}
+        if "top_logprobs" not in self._supported:
+            self._supported -= {"logprobs"}  # P(yes) needs alternatives
 
     async def answer(self, request: Request) -> Answer:
         """Ask once; a refused optional field is left out from then on (:mod:`askance.models.wire.refusals`)."""
@@ -135,7 +135,8 @@ class LiteLLMModel:
 
 
 def _litellm() -> Any:
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    for table in ("LITELLM_LOCAL_MODEL_COST_MAP", "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS"):
+        os.environ.setdefault(table, "True")  # nothing is fetched
     _name_the_network()
     litellm = import_optional("litellm", "providers", "litellm")
     litellm.telemetry = False

@@ -20,6 +20,11 @@ Reply = TypeVar("Reply", bound=BaseModel)
 class ParseError(CallError, ValueError):
     """A reply does not follow its schema, twice."""
 
+    def __init__(self, message: str, keys: Sequence[bytes] = ()) -> None:
+        super().__init__(message)
+        self.keys = keys
+        """Of the requests whose replies cannot be used."""
+
 
 def strict_schema(record: type[BaseModel]) -> dict[str, Any]:
     """JSON schema of a record as structured-output endpoints want it: every field required, no others allowed."""
@@ -210,7 +215,7 @@ async def ask_for(
             if last:
                 await gateway.forget(keys if forget else ())
                 wanted = record.model_config.get("title") or record.__name__
-                raise ParseError(f"{model.name} gave no usable {wanted}, twice: {error}") from None
+                raise ParseError(f"{model.name} gave no usable {wanted}, twice: {error}", keys) from None
             conversation += [("assistant", answer.text or "(nothing)"), ("user", _complaint(error, record))]
     raise AssertionError("the second round returns or raises")
 
