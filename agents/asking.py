@@ -280,7 +280,7 @@ class EachAsking(OneByOne):
     temperature: float
     seed: int | None
     answers: Answers | None = None
-    """The words for yes and no that are asked for; None: yes and no, and those of the prompt's language are read too."""
+    """The words that are asked for; None: yes and no are, and those of the prompt's language are read too."""
     stated: bool = False
     """Whether a probability is asked for with the answer."""
     by_number: bool = False

@@ -109,9 +109,18 @@ class Evaluator:
         asked = self.judging.p_yes
         assumed: Provenance = self.gateway.provenance.get(self.model.identity, "logprob")
         provenance = assumed if asked == "auto" else asked
-        asks = self._all_asks(self._asking(provenance), examples, self.judging.draws(provenance))
+        asking = self._asking(provenance)
+        self._recall_room(asking, examples)
+        asks = self._all_asks(asking, examples, self.judging.draws(provenance))
         verdicts = len(examples) * len(self.checklist.questions) * self.judging.repeat
         return estimate_asks(asks, verdicts, self.model, self.gateway)
+
+    def _recall_room(self, asking: Asking, examples: Sequence[Example]) -> None:
+        """Learn from the first stored answer whether the others were asked for with more room."""
+        store, first = self.gateway.store, next(self._all_asks(asking, examples[:1], 1), None)
+        answer = store.get_many([first.key]).get(first.key) if store is not None and first is not None else None
+        if answer is not None and first is not None and asking.wants_room(first, answer):
+            self.gateway.need_room.add(self.model.identity)
 
     async def settle(self, examples: Sequence[Example]) -> Provenance:
         """Where p_yes comes from; settled by the first answers of this model, with whether it thinks, and never changed after."""
@@ -251,7 +260,10 @@ class Evaluator:
         position = 0
         for example in examples:
             for replicate in range(self.judging.repeat * draws):
-                yield from asking.asks(self.model.identity, example, position, replicate)
+                asks = asking.asks(self.model.identity, example, position, replicate)
+                if self.model.identity in self.gateway.need_room:
+                    asks = (ask.with_room(self.model.identity) if ask.is_short else ask for ask in asks)
+                yield from asks
                 position += questions
 
     async def _collect(

@@ -324,7 +324,7 @@ def _ask(
     words: AnswerWords | None = None,
     schema: dict[str, Any] | None = None,
 ) -> tuple[str, list[Any] | None, bool]:
-    """The text of an answer, for each of its tokens the alternatives with their log-probabilities, and whether it came to its end.
+    """The text of an answer, the alternatives to each token with log-probabilities, and whether it came to its end.
 
     A model that thinks first is asked with more tokens until it comes to an answer; ``words`` where its words are an answer,
     ``schema`` where a JSON object is.

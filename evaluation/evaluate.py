@@ -29,7 +29,7 @@ from .evaluation import Agreement, Evaluation
 from .options import EvaluateOptions, JudgeOptions
 from .pass_fail import PassThreshold, judge_passes, pass_labels
 from .progress import watching
-from .scoring import ExampleScore, coverage, human_targets, score_examples
+from .scoring import ExampleScore, coverage, human_targets, nothing_in_common, score_examples
 from .slices import slice_rows, slice_values
 from .weights_file import weighted_by
 
@@ -168,12 +168,15 @@ class EvaluationJob:
     def _is_rated(self, *, say: bool = False) -> bool:
         """Whether people's scores are there to be compared with; examples' own questions are about the whole alone."""
         rated = human_dimensions(self.examples, self.checklist)
-        fits = not self.settings.own_questions or bool({DIMENSION, "overall"}.intersection(rated))
+        own = self.settings.own_questions
+        # one that weighs nothing is asked about, which :func:`human_targets` refuses
+        asked = [DIMENSION] if own else self.checklist.dimensions
+        fits = bool({"overall", *asked}.intersection(rated))
         if rated and not fits and say:
-            names = ", ".join(rated)
-            logger.warning(
-                "People rated %s, which examples' own questions are not about: no agreement is given.", names
+            mine = (
+                f"People rated {', '.join(rated)}, which examples' own questions are not about: no agreement is given."
             )
+            logger.warning("%s", mine if own else nothing_in_common(asked, rated))
         return bool(rated) and fits
 
     def _asking(self, models: Models, gateway: Gateway) -> Evaluator:

@@ -64,6 +64,10 @@ class GatewayOptions(ModelOptions, Where):
     """How models are reached, what may be spent, and where answers are kept."""
 
 
+LEAST_COVERAGE = 0.95
+"""Share of the verdicts that has to be there where nobody says another."""
+
+
 class JudgeOptions(ModelOptions):
     """How judges are asked and how their answers become scores."""
 
@@ -87,8 +91,8 @@ class JudgeOptions(ModelOptions):
     )
     answer_words: AnswerPair | None = Field(
         None,
-        description="Words for yes and no that judges answer with, e.g. ja,nein; default: the checklist's answers, else yes and no, "
-        "read in the language of the prompt too.",
+        description="Words for yes and no that judges answer with, e.g. ja,nein; default: the checklist's answers, else "
+        "yes and no, read in the language of the prompt too.",
     )
     repeat: int = Field(1, ge=1, description="Replicates of every verdict.")
     scores: Literal["soft", "hard", "expected"] = Field(
@@ -106,7 +110,10 @@ class JudgeOptions(ModelOptions):
         default_factory=dict, description="Further words that people's labels are in, e.g. good=fine,bad=poor."
     )
     min_coverage: float = Field(
-        0.0, ge=0, le=1, description="Smallest share of verdicts that must be there; below it the exit code is 4."
+        LEAST_COVERAGE,
+        ge=0,
+        le=1,
+        description="Smallest share of verdicts that must be there; below it the exit code is 4, and all that came is written.",
     )
     field: dict[str, str | tuple[str, ...]] = Field(
         default_factory=dict,

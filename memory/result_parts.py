@@ -327,6 +327,15 @@ class WordingRecord(ResultPart):
         return marked(self.text, self.good, self.sees)
 
 
+class ChangedQuestionRecord(ResultPart):
+    """A question of the start that the accepted judge asks otherwise, or no more; with its polarity and what is seen, where these matter."""
+
+    id: str
+    old: str
+    new: str | None
+    """None where it is asked no more."""
+
+
 class QuestionWordingsRecord(ResultPart):
     """A question of which other wordings were tried."""
 

@@ -183,11 +183,9 @@ class DirectModel:
     def _read(self, payload: bytes, request: Request) -> Answer:
         may_pass = False
         try:
-            if is_stream := payload.lstrip().startswith(_STREAM):
-                data, may_pass = whole_reply(payload), True
-            else:
-                may_pass = payload.strip()[:1] in (b"", b"{")
-                data = json.loads(payload)
+            is_stream = payload.lstrip().startswith(_STREAM)
+            may_pass = is_stream or payload.strip()[:1] in (b"", b"{")
+            data = whole_reply(payload) if is_stream else json.loads(payload)
             may_pass = is_stream or (isinstance(data, dict) and data.get("choices") == [])
             if isinstance(data, dict) and (status := _error_in(data)) is not None:
                 raise self._error(status, {}, payload)
@@ -406,7 +404,7 @@ def check_address(url: str) -> str:
 
 
 def read_logprobs(data: Any, wanted: Parameters = _EXPLAINED) -> tuple[TokenProbabilities, ...] | None:
-    """Log-probabilities of a chat completion that are worth keeping, rounded to 4 decimals; None where there are none, or none are wanted.
+    """Log-probabilities of a chat completion that are worth keeping, rounded to 4 decimals; None where there are none.
 
     Those of the tokens that were said, without any alternative, are none: a yes by itself would have P(yes) = 1. They
     are cut down here, before the first verdict is read, so that a stored answer gives the same one.

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from ..evaluation.options import JudgeOptions, Where
+from ..evaluation.options import LEAST_COVERAGE, JudgeOptions, Where
 from ..models.settings import KEPT, FileName, Idle, ModelName, where, without
 from ..prompts.errors import like_named
 
@@ -21,7 +21,7 @@ class LoopOptions(JudgeOptions, Where):
     """Settings of the improvement loop, whatever is improved."""
 
     min_coverage: float = Field(
-        0.95,
+        LEAST_COVERAGE,
         ge=0,
         le=1,
         description="Smallest share of verdicts that must be there: on less nothing is accepted, and the exit code is 4.",
