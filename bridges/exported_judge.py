@@ -24,6 +24,7 @@ import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from ..models.replies.thoughts import after_thinking, thinks_apart
 from ..models.replies.yes_no import (
     ROOM,
     AnswerWords,
@@ -35,7 +36,6 @@ from ..models.replies.yes_no import (
     stands_in,
     wants_room,
 )
-from ..models.thoughts import after_thinking, thinks_apart
 from ..models.wire.facts import Facts
 
 JUDGE: dict[str, Any] = {}
