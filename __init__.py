@@ -22,7 +22,7 @@ _HOMES = {
     "Verdict": ".prompts.verdicts",
     "diagnose": ".evaluation.diagnose",
     "align": ".runs",
-    "check_model": ".evaluation.model_check",
+    "check_model": ".commands.models",
     "compare": ".evaluation.compare.compare",
     "evaluate": ".evaluation.evaluate",
     "export_judge": ".bridges.exports",
@@ -50,6 +50,7 @@ __all__ = ["__version__", *sorted(_HOMES)]
 if TYPE_CHECKING:
     from .bridges.exports import export_judge
     from .bridges.traces.import_traces import import_traces
+    from .commands.models import check_model
     from .evaluation.adaptive import evaluate_adaptively
     from .evaluation.compare.compare import compare
     from .evaluation.compare.run_difference import run_difference
@@ -59,7 +60,6 @@ if TYPE_CHECKING:
     from .evaluation.evaluation import Evaluation
     from .evaluation.judge_file import load_judge
     from .evaluation.kept_judge import KeptJudge
-    from .evaluation.model_check import check_model
     from .evaluation.write_questions import write_questions
     from .labelling.label import label
     from .memory.memory_directory import load_memory

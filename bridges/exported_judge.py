@@ -25,6 +25,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from ..agents.stated import stated_p_yes
+from ..models.replies.thoughts import after_thinking, thinks_apart
 from ..models.replies.yes_no import (
     ROOM,
     AnswerWords,
@@ -36,7 +37,6 @@ from ..models.replies.yes_no import (
     stands_in,
     wants_room,
 )
-from ..models.thoughts import after_thinking, thinks_apart
 from ..models.wire.facts import Facts
 
 JUDGE: dict[str, Any] = {}

@@ -21,13 +21,12 @@ from ..agents.asking import ENGLISH, BatchedAsking, EachAsking, batched_schema, 
 from ..agents.judging import MOST_TOGETHER
 from ..evaluation.judge_file import check_calibration, load_judge
 from ..evaluation.kept_judge import KeptJudge, judge_settings
-from ..models import thoughts
 from ..models.direct import default_base_url
 from ..models.embedded_models import EMBEDDED
-from ..models.replies import yes_no
-from ..models.thinking import ROOM, direct_forms
+from ..models.replies import thoughts, yes_no
 from ..models.trained.scorer_file import is_scorer
 from ..models.wire import facts
+from ..models.wire.thinking import ROOM, direct_forms
 from ..prompts import messages
 from ..prompts.checklist import Question, Sees
 from ..prompts.errors import InputError, did_you_mean

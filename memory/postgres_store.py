@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 from ..models.base import Answer
 from ..models.gateway import StoreAwayError
-from ..models.thinking import Facts
+from ..models.wire.thinking import ThinkingFacts
 from ..prompts.errors import AskanceError, InputError, import_optional
 from .answer_rows import COLUMNS, UNKNOWN, KeptAnswers, Row, is_empty, left_of, row_of, storable
 from .claims import LEASE, Claimant
@@ -104,7 +104,7 @@ class ReadableStore(Protocol):
         """Those of the answers that are there, as they are written down."""
         ...
 
-    def learned(self, identity: str) -> Facts | None:
+    def learned(self, identity: str) -> ThinkingFacts | None:
         """What is known of a model that thinks."""
         ...
 
@@ -243,7 +243,7 @@ class PostgresStore:
             while self._recent[0][0] < now - _RECENT:
                 self._recent.popleft()
 
-    def learned(self, identity: str) -> Facts | None:
+    def learned(self, identity: str) -> ThinkingFacts | None:
         """What is known of a model that thinks: here, or in the store beside."""
 
         def look(db: Any) -> Any:
@@ -253,10 +253,10 @@ class PostgresStore:
             return db.execute(said, (identity,)).fetchone()
 
         if found := self._do(look) if self._is_there else None:
-            return Facts(*found)
+            return ThinkingFacts(*found)
         return None if self._beside is None else self._beside.learned(identity)
 
-    def learn(self, identity: str, facts: Facts) -> None:
+    def learn(self, identity: str, facts: ThinkingFacts) -> None:
         """Keep what was learned of a model."""
 
         def write(db: Any) -> None:

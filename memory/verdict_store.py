@@ -13,7 +13,7 @@ from typing import Protocol, Self
 from ..models.base import Answer
 from ..models.files import cache_directory
 from ..models.gateway import AnswerStore
-from ..models.thinking import Facts
+from ..models.wire.thinking import ThinkingFacts
 from ..prompts.errors import AskanceError, InputError
 from . import claims
 from .answer_rows import COLUMNS, KeptAnswers, Row, is_empty, left_of, row_of
@@ -255,7 +255,7 @@ class VerdictStore:
         finally:
             other.close()
 
-    def learned(self, identity: str) -> Facts | None:
+    def learned(self, identity: str) -> ThinkingFacts | None:
         """What is known of a model that thinks: here, in the shared store, or in the one beside."""
         with _explained(self.path):
             found = _facts(self._db, identity)
@@ -263,7 +263,7 @@ class VerdictStore:
             found = found or (None if other is None else other.learned(identity))
         return found
 
-    def learn(self, identity: str, facts: Facts) -> None:
+    def learn(self, identity: str, facts: ThinkingFacts) -> None:
         """Keep what was learned of a model, also in the shared store."""
         with _explained(self.path):
             self._db.execute(_LEARN, (identity, *facts))
@@ -333,7 +333,7 @@ class _ReadOnly:
         with _explained(self._path):
             return _select(self._db, keys)
 
-    def learned(self, identity: str) -> Facts | None:
+    def learned(self, identity: str) -> ThinkingFacts | None:
         with suppress(sqlite3.OperationalError):  # a store of an earlier version has no such table
             return _facts(self._db, identity)
         return None
@@ -358,9 +358,9 @@ def _open_shared(place: Place) -> SharedStore:
         ) from None
 
 
-def _facts(db: sqlite3.Connection, identity: str) -> Facts | None:
+def _facts(db: sqlite3.Connection, identity: str) -> ThinkingFacts | None:
     found = db.execute("SELECT room, answers, tokens FROM models WHERE identity = ?", (identity,)).fetchone()
-    return None if found is None else Facts(*found)
+    return None if found is None else ThinkingFacts(*found)
 
 
 def _select(db: sqlite3.Connection, keys: Sequence[bytes]) -> list[Row]:

@@ -13,12 +13,12 @@ from ..prompts.errors import InputError
 from .base import Answer, ModelError, Parameters, Request, TokenProbabilities
 from .prices import Price
 from .probabilities import worth_keeping
+from .replies.thoughts import after_thinking, thinks_apart
 from .replies.yes_no import ROOM
-from .thinking import ThinkingFields, tokens_of, tokens_thought
-from .thoughts import after_thinking, thinks_apart
 from .wire.limits import quota_used_up, wait_asked_for
 from .wire.networks import certificate_problem, proxy_for, tls_context
 from .wire.refusals import Learner, Refusal
+from .wire.thinking import ThinkingFields, tokens_of, tokens_thought
 
 if TYPE_CHECKING:
     import aiohttp

@@ -18,8 +18,8 @@ from ..prompts.words import sentence
 from .base import A_WORD, Answer, EmptyAnswerError, LeftOutError, Model, ModelError, Request
 from .budget import Budget, highest_cost, reserved_tokens
 from .budget import count as counted
-from .thinking import ROOM, Facts, needs_room
 from .wire.limits import LONGEST_WAIT, PerMinute, per_minute
+from .wire.thinking import ROOM, ThinkingFacts, needs_room
 
 if TYPE_CHECKING:
     from ..prompts.verdicts import Provenance
@@ -66,11 +66,11 @@ class AnswerStore(Protocol):
         """Drop answers that turned out to be of no use."""
         ...
 
-    def learned(self, identity: str) -> Facts | None:
+    def learned(self, identity: str) -> ThinkingFacts | None:
         """What is known of the model with this identity that thinks; None where nothing is."""
         ...
 
-    def learn(self, identity: str, facts: Facts) -> None:
+    def learn(self, identity: str, facts: ThinkingFacts) -> None:
         """Keep what was learned of a model: the most room, and answers and tokens beside those that are known."""
         ...
 
@@ -178,7 +178,7 @@ class Gateway:
         self._found: set[bytes] = set()
         self._probed: set[bytes] = set()
         """Answers that a model was tried by, until they are asked for: they are the same ones, and not reused."""
-        self._facts: dict[str, Facts | None] = {}
+        self._facts: dict[str, ThinkingFacts | None] = {}
         """What is known of models that think, by identity; None of one of which the store knows nothing."""
         self._tried: set[str] = set()
         """Identities of models of which it was tried whether they answer with more room."""
@@ -208,7 +208,7 @@ class Gateway:
             return None if _steps(model) and getattr(model, "template_may_think", True) else 0
         return facts.average
 
-    def facts(self, model: Model) -> Facts | None:
+    def facts(self, model: Model) -> ThinkingFacts | None:
         """What was learned of the thinking of a model, with a room of 0 where it does not think; None where it was never asked."""
         if model.identity not in self._facts:
             self._facts[model.identity] = None
@@ -493,7 +493,7 @@ class Gateway:
                     break
                 lost = whole
                 if answer.reasoning_tokens and room:
-                    self._learn(model, Facts(room))
+                    self._learn(model, ThinkingFacts(room))
                 larger = [step for step in (self._room(model), *steps) if step > room]
                 if not larger:
                     raise self._out_of_room(role, model, lost, f"that is the last step of its room, {room:,}")
@@ -512,9 +512,9 @@ class Gateway:
             self.on_notice(notice)
         if steps and not thinks:
             if self.facts(model) is None:
-                self._learn(model, Facts(0))
+                self._learn(model, ThinkingFacts(0))
         elif steps:
-            self._learn(model, Facts(room or steps[0], 1, answer.reasoning_tokens))
+            self._learn(model, ThinkingFacts(room or steps[0], 1, answer.reasoning_tokens))
             self._tell(model)
         return whole
 
@@ -570,7 +570,7 @@ class Gateway:
                 if not again.reasoning_tokens:
                     return _together(again, answer)._replace(reasoning_tokens=0)
                 is_whole = not needs_room(again, request.parameters.max_tokens)
-                self._learn(model, Facts(room, int(is_whole), again.reasoning_tokens if is_whole else 0))
+                self._learn(model, ThinkingFacts(room, int(is_whole), again.reasoning_tokens if is_whole else 0))
                 if is_whole:
                     self._tell(model)
                     return _together(answer, again)
@@ -589,7 +589,7 @@ class Gateway:
             return 0
         return max(0 if facts is None else min(facts.room, steps[-1]), int(getattr(model, "first_room", 0)))
 
-    def _learn(self, model: Model, new: Facts) -> None:
+    def _learn(self, model: Model, new: ThinkingFacts) -> None:
         known = self.facts(model)
         self._facts[model.identity] = new if known is None else known.and_these(new)
         if self.store is not None:

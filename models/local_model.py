@@ -18,7 +18,7 @@ from .direct import DirectModel
 from .embedded import EmbeddedServerPool, available_processors
 from .files import cache_directory
 from .prices import FREE
-from .thinking import ThinkingFields
+from .wire.thinking import ThinkingFields
 
 TURN_SECONDS = 60.0
 """How long others may compute before one goes on beside them: a stopped process (Ctrl-Z) keeps its turn."""

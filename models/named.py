@@ -15,7 +15,7 @@ from ..prompts.rows import plain_message
 from ..prompts.yaml_files import read_yaml
 from .direct import check_address
 from .prices import Price
-from .thinking import ROOM, Thinking, first_room
+from .wire.thinking import ROOM, Thinking, first_room
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _SECRET_NAME = re.compile(r"auth|key|token|secret|password|cookie|credential", re.IGNORECASE)

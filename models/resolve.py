@@ -21,8 +21,8 @@ from .litellm_model import LiteLLMModel
 from .local_model import EmbeddedModel
 from .named import NamedModel, identity_of
 from .prices import list_price
-from .thinking import ThinkingFields, direct_forms, litellm_forms
 from .trained.scorer_file import is_scorer
+from .wire.thinking import ThinkingFields, direct_forms, litellm_forms
 
 if TYPE_CHECKING:
     from .batches.batch_model import BatchModel

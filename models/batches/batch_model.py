@@ -25,7 +25,7 @@ from ..base import Answer, ModelError, Request
 from ..direct import DirectModel
 from ..gateway import RetryPolicy
 from ..prices import BATCH_SHARE, Price
-from ..thinking import ThinkingFields, needs_room
+from ..wire.thinking import ThinkingFields, needs_room
 from .endpoint import ASKED, BatchEndpoint
 from .open_batches import AwaitedRequest, OpenBatch, OpenBatches, Pace, ReplyReader
 from .records import BatchJournal, BatchRecord

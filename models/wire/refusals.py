@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..base import Answer, ModelError
-from ..thinking import ThinkingFields, is_out_of_room
 from .facts import Facts
+from .thinking import ThinkingFields, is_out_of_room
 
 AGAIN = 2
 """How often a request is repeated at once whose answer the endpoint itself could not use."""

@@ -12,7 +12,7 @@ from askance.memory.verdict_store import VerdictStore
 from askance.models.base import Answer, EmptyAnswerError, ModelError, Parameters, Request, make_request
 from askance.models.budget import Budget
 from askance.models.gateway import HOPELESS, Gateway, RetryPolicy
-from askance.models.thinking import Facts
+from askance.models.wire.thinking import ThinkingFacts
 from askance.prompts.errors import AskanceError, BudgetExceededError
 from askance.prompts.prompt import Framing
 from askance.testing import Reply, ScriptedModel
@@ -25,7 +25,7 @@ class Store:
 
     def __init__(self) -> None:
         self.answers: dict[bytes, Answer] = {}
-        self.facts: dict[str, Facts] = {}
+        self.facts: dict[str, ThinkingFacts] = {}
 
     def get_many(self, keys: Sequence[bytes]) -> dict[bytes, Answer]:
         return {key: self.answers[key] for key in keys if key in self.answers}
@@ -43,10 +43,10 @@ class Store:
     def let_go(self, keys: Sequence[bytes]) -> None:
         pass
 
-    def learned(self, identity: str) -> Facts | None:
+    def learned(self, identity: str) -> ThinkingFacts | None:
         return self.facts.get(identity)
 
-    def learn(self, identity: str, facts: Facts) -> None:
+    def learn(self, identity: str, facts: ThinkingFacts) -> None:
         known = self.facts.get(identity)
         self.facts[identity] = facts if known is None else known.and_these(facts)
 

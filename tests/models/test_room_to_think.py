@@ -17,7 +17,7 @@ from askance.memory.verdict_store import VerdictStore
 from askance.models.base import Answer, ModelError, Parameters, Request, make_request
 from askance.models.direct import DirectModel
 from askance.models.gateway import Gateway
-from askance.models.thinking import Facts
+from askance.models.wire.thinking import ThinkingFacts
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import BudgetExceededError
 from askance.prompts.prompt import Prompt
@@ -224,7 +224,7 @@ async def test_the_next_command_asks_with_room_at_once(tmp_path: Path) -> None:
                 await asked(gateway, model, request(text=text))
             await model.close()
         with VerdictStore(tmp_path / "other run.db", shared=tmp_path / "all.db") as store:
-            assert store.learned("openai:m") == Facts(2_000, 2, 600)
+            assert store.learned("openai:m") == ThinkingFacts(2_000, 2, 600)
     assert [body["max_tokens"] for body in server.bodies] == [1, 2001, 2001]
     assert "by 2 answers so far" in said[0]
 
@@ -235,9 +235,9 @@ def test_a_store_of_an_earlier_version_learns_too(tmp_path: Path) -> None:
         store._db.execute("DROP TABLE models")
     with VerdictStore(tmp_path / "new.db", tmp_path / "old.db") as store:
         assert store.learned("m") is None
-        store.learn("m", Facts(8_000, 1, 5))
-        store.learn("m", Facts(2_000, 2, 10))
-        assert store.learned("m") == Facts(8_000, 3, 15)
+        store.learn("m", ThinkingFacts(8_000, 1, 5))
+        store.learn("m", ThinkingFacts(2_000, 2, 10))
+        assert store.learned("m") == ThinkingFacts(8_000, 3, 15)
     with VerdictStore(tmp_path / "old.db") as store:
         assert store.learned("m") is None
         assert store.get(b"1" * 32) == Answer("Yes")

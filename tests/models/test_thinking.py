@@ -10,14 +10,14 @@ import pytest
 from askance.models.base import Parameters, make_request
 from askance.models.direct import DirectModel
 from askance.models.gateway import Gateway
-from askance.models.thinking import (
+from askance.models.replies.thoughts import after_thinking, thinks_apart
+from askance.models.wire.thinking import (
     ThinkingFields,
     direct_forms,
     first_room,
     litellm_forms,
     tokens_thought,
 )
-from askance.models.thoughts import after_thinking, thinks_apart
 from askance.prompts.errors import InputError
 from askance.testing import StandInServer, completion
 

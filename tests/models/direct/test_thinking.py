@@ -10,7 +10,7 @@ import pytest
 
 import askance
 from askance.models.base import Answer, ModelError
-from askance.models.thoughts import after_thinking
+from askance.models.replies.thoughts import after_thinking
 from askance.prompts.checklist import Checklist, Question
 from askance.testing import StandInServer
 

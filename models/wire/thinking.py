@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 from pydantic import Field
 
-from ..prompts.errors import InputError
-from .base import Answer
+from ...prompts.errors import InputError
+from ..base import Answer
 
 Effort = Literal["minimal", "low", "medium", "high"]
 Thinking = Literal["auto", "off"] | Effort | Annotated[int, Field(ge=1, le=10**6, strict=True)]
@@ -68,7 +68,7 @@ def tokens_thought(usage: Any, raw: str, answer: str, *, apart: bool) -> int:
 # --- room -------------------------------------------------------------------------------------------------------------
 
 
-class Facts(NamedTuple):
+class ThinkingFacts(NamedTuple):
     """What was learned of the thinking of a model, by its identity; a store keeps it beside the answers."""
 
     room: int
@@ -83,9 +83,9 @@ class Facts(NamedTuple):
         """Tokens of thinking an answer; all of the room where it has given none."""
         return round(self.tokens / self.answers) if self.answers else self.room
 
-    def and_these(self, others: Facts) -> Facts:
+    def and_these(self, others: ThinkingFacts) -> ThinkingFacts:
         """Both together."""
-        return Facts(max(self.room, others.room), self.answers + others.answers, self.tokens + others.tokens)
+        return ThinkingFacts(max(self.room, others.room), self.answers + others.answers, self.tokens + others.tokens)
 
 
 def needs_room(answer: Answer, cap: int) -> bool:
