@@ -22,7 +22,7 @@ from ..agents.judging import MOST_TOGETHER
 from ..evaluation.judge_file import check_calibration, load_judge
 from ..evaluation.kept_judge import KeptJudge, judge_settings
 from ..models.embedded_models import EMBEDDED
-from ..models.replies import yes_no
+from ..models.replies import json_object, yes_no
 from ..models.trained.scorer_file import is_scorer
 from ..models.wire import facts
 from ..prompts import messages
@@ -72,7 +72,7 @@ def export_judge(judge: str | Path | KeptJudge, to: str) -> ExportedJudge:
     if kept.threshold is None and to in THRESHOLDS:
         notices.append(f"This judge has no threshold from which an output passes; give it one: {THRESHOLDS[to]}.")
     source = inspect.getsource(exported_judge)
-    for module in (yes_no, facts, stated):
+    for module in (yes_no, json_object, facts, stated):
         source = _inlined(source, module)
     before, main = source.split("\n\nif __name__")
     written = f"JUDGE: dict[str, Any] = {pformat(_parts(kept), width=110, sort_dicts=False)}"
