@@ -15,12 +15,14 @@ _HOMES = {
     "Evaluation": ".evaluation.evaluation",
     "Example": ".prompts.examples",
     "KeptJudge": ".evaluation.kept_judge",
+    "NamedModel": ".models.named",
     "Prompt": ".prompts.prompt",
     "Question": ".prompts.checklist",
     "RunResult": ".optimizer.run_result",
     "Verdict": ".prompts.verdicts",
     "diagnose": ".evaluation.diagnose",
     "align": ".runs",
+    "check_model": ".commands.models",
     "compare": ".evaluation.compare.compare",
     "evaluate": ".evaluation.evaluate",
     "export_judge": ".bridges.exports",
@@ -48,6 +50,7 @@ __all__ = ["__version__", *sorted(_HOMES)]
 if TYPE_CHECKING:
     from .bridges.exports import export_judge
     from .bridges.traces.import_traces import import_traces
+    from .commands.models import check_model
     from .evaluation.adaptive import evaluate_adaptively
     from .evaluation.compare.compare import compare
     from .evaluation.compare.run_difference import run_difference
@@ -60,6 +63,7 @@ if TYPE_CHECKING:
     from .evaluation.write_questions import write_questions
     from .labelling.label import label
     from .memory.memory_directory import load_memory
+    from .models.named import NamedModel
     from .optimizer.modes.checker import Check
     from .optimizer.run_result import RunResult
     from .optimizer.selection.select import select

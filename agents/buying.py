@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from ..models.base import Answer, Model, ModelError, Request
-from ..models.gateway import AnswerStore, Gateway
-from ..models.prices import Price
+from ..models.gateway import Gateway
 from ..models.replies.yes_no import ROOM
 from ..prompts.errors import BudgetExceededError
 from ..prompts.text import letters
@@ -73,6 +72,11 @@ class VerdictBuyer:
                 answer = await self.gateway.ask(self.role, self.model, ask.request())
                 answer = await self._with_logprobs(ask.request(), answer)
             readings, problem = self._readings(ask, answer)
+            if problem is not None:  # it may be the beginning of a thought
+                whole = await self.gateway.with_room(self.role, self.model, ask.request(), answer)
+                if whole is not answer:
+                    answer = await self._with_logprobs(ask.request(), whole)
+                    readings, problem = self._readings(ask, answer)
             if problem is not None:
                 again = ask.again(self.model.identity, answer, problem, self.asking.form)
                 keys.append(again.key)
@@ -149,12 +153,19 @@ class Estimate:
     """Prompt and completion tokens of those calls: as :func:`~askance.models.budget.estimate_tokens` counts a text, plus the longest answers."""
     cost_usd: float | None = None
     """US dollars for these tokens; None where a price is not known."""
+    without_thinking: tuple[str, ...] = ()
+    """Models that were never asked, so that what they may think before they answer is not counted."""
 
     @classmethod
-    def priced(cls, verdicts: int, calls: int, stored: int, sent: int, written: int, price: Price | None) -> Estimate:
-        """With the cost of so many tokens sent and written at a price; nothing where no call is to be bought."""
+    def priced(
+        cls, verdicts: int, calls: int, stored: int, sent: int, written: int, model: Model, gateway: Gateway
+    ) -> Estimate:
+        """With what a model thinks on average, and the cost of so many tokens sent and written; nothing where no call is bought."""
+        thought, price = gateway.thought(model), getattr(model, "price", None)
+        written += calls * (thought or 0)
         cost = 0.0 if not calls else None if price is None else price.of(sent, written)
-        return cls(verdicts, calls, stored, sent + written, cost)
+        unknown = (model.name,) if calls and thought is None else ()
+        return cls(verdicts, calls, stored, sent + written, cost, unknown)
 
     def __add__(self, other: Estimate) -> Estimate:
         return Estimate(
@@ -163,6 +174,7 @@ class Estimate:
             self.stored + other.stored,
             self.tokens + other.tokens,
             None if self.cost_usd is None or other.cost_usd is None else self.cost_usd + other.cost_usd,
+            tuple(dict.fromkeys((*self.without_thinking, *other.without_thinking))),
         )
 
     @property
@@ -171,17 +183,18 @@ class Estimate:
         if not self.calls:
             return "no tokens"
         price = "price unknown" if self.cost_usd is None else f"at most {money(self.cost_usd)}"
-        return f"about {self.tokens:,} tokens, {price}"
+        names = " and ".join(self.without_thinking)
+        unknown = f", without what {names} may think first, as that was never asked" if names else ""
+        return f"about {self.tokens:,} tokens, {price}{unknown}"
 
 
 NOTHING = Estimate(0, 0, 0, 0, 0.0)
 """Where nothing is to be bought."""
 
 
-def estimate_asks(
-    asks: Iterator[Ask], verdicts: int, store: AnswerStore | None, price: Price | None = None
-) -> Estimate:
+def estimate_asks(asks: Iterator[Ask], verdicts: int, model: Model, gateway: Gateway) -> Estimate:
     """What asks for so many verdicts would buy now, if every answer can be read and is kept."""
+    store = gateway.store
     stored = calls = sent = written = 0
     counted: set[bytes] = set()
     for block in in_blocks(asks):
@@ -194,7 +207,7 @@ def estimate_asks(
                 counted.add(ask.key)
                 sent += (ask.framing.length + letters(ask.rest)) // 4
                 written += ask.parameters.max_tokens
-    return Estimate.priced(verdicts, calls, stored, sent, written, price)
+    return Estimate.priced(verdicts, calls, stored, sent, written, model, gateway)
 
 
 Item = TypeVar("Item")

@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from ..models.base import Answer, Model, ModelError, make_request
 from ..models.gateway import Gateway
+from ..models.replies.stated import FIRST, tell_apart
 from ..prompts.checklist import Checklist, Question
 from ..prompts.examples import Example
 from ..prompts.prompt import Prompt
@@ -32,7 +33,6 @@ from .asking import (
 from .buying import Estimate, VerdictBuyer, all_together, estimate_asks, work_together
 from .expected_score import ExpectedScoreAsking
 from .judging import DEFAULT, Judging
-from .stated import FIRST, tell_apart
 
 REASON_TOKENS = 80
 """Most tokens of the reason that is asked for after an answer."""
@@ -113,7 +113,7 @@ class Evaluator:
         self._recall_room(asking, examples)
         asks = self._all_asks(asking, examples, self.judging.draws(provenance))
         verdicts = len(examples) * len(self.checklist.questions) * self.judging.repeat
-        return estimate_asks(asks, verdicts, self.gateway.store, getattr(self.model, "price", None))
+        return estimate_asks(asks, verdicts, self.model, self.gateway)
 
     def _recall_room(self, asking: Asking, examples: Sequence[Example]) -> None:
         """Learn from the first stored answer whether the others were asked for with more room."""
@@ -159,14 +159,14 @@ class Evaluator:
             return None
         known, gathers = gateway.thinks(self.model), getattr(self.model, "gathers", 0)
         answer: Answer | None = None
-        asking = self._asking_as("logprob" if judging.p_yes == "auto" else judging.p_yes, thinks=False)
+        asking = self._plain("logprob" if judging.p_yes == "auto" else judging.p_yes)
         probe = next(self._all_asks(asking, examples, 1))
         tried = await gateway.has(probe.key)
         if judging.p_yes == "auto" and (tried or not known):
             answer = await self._first_answer(asking, examples)
         elif tried or not (known or gathers):  # no batch is waited for to find this out alone
             with suppress(ModelError):  # it is asked again, and told, with the others
-                answer = await gateway.probe(self.role, self.model, probe.request())
+                answer = await self._first_answer(asking, examples[:1])
         gateway.thinkers[identity] = known if answer is None else answer.reasoning_tokens > 0
         return answer
 
@@ -207,6 +207,13 @@ class Evaluator:
                 answer = await self.gateway.probe(self.role, self.model, probe.request())
                 if answer.logprobs and asking.wants_room(probe, answer):
                     self.gateway.need_room.add(self.model.identity)
+                    return answer
+                try:
+                    (asking if answer.logprobs or not probe.parameters.top_logprobs else self._plain("hard")).read(
+                        probe, answer
+                    )
+                except ValueError:  # it may be the beginning of a thought
+                    return await self.gateway.with_room(self.role, self.model, probe.request(), answer)
                 return answer
             except ModelError as error:
                 if error.fatal or place == len(examples):
@@ -220,6 +227,10 @@ class Evaluator:
 
     def _asking(self, provenance: Provenance) -> Asking:
         return self._asking_as(provenance, thinks=self._is_thinking)
+
+    def _plain(self, provenance: Provenance) -> Asking:
+        """The way to ask a model that does not think."""
+        return self._asking_as(provenance, thinks=False) if self.states else self._asking(provenance)
 
     def _asking_as(self, provenance: Provenance, *, thinks: bool) -> Asking:
         judging = self.judging

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from ..models.base import Answer, Model, ModelError, Parameters, Request, make_request
 from ..models.budget import reserved_tokens
 from ..models.gateway import Gateway
-from ..models.prices import Price
 from ..prompts.examples import Example
 from ..prompts.prompt import Prompt, generator_messages
 from .buying import Estimate, all_together
@@ -61,9 +60,10 @@ class Generator:
         found = store.get_many(keys) if store is not None else {}
         to_buy = {request.key: request for request in requests if request.key not in found}
         tokens = sum(reserved_tokens(request) for request in to_buy.values())
-        price: Price | None = getattr(self.model, "price", None)
         written = self.max_tokens * len(to_buy)
-        return Estimate.priced(0, len(to_buy), len(requests) - len(to_buy), tokens - written, written, price)
+        return Estimate.priced(
+            0, len(to_buy), len(requests) - len(to_buy), tokens - written, written, self.model, self.gateway
+        )
 
     def foreseen(self, examples: Sequence[Example]) -> list[Example]:
         """The examples with the outputs that are in the store already, which :meth:`generate` would give; where one is still to

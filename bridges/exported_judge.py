@@ -24,8 +24,9 @@ import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from ..agents.stated import stated_p_yes
 from ..models.replies.json_object import object_in
+from ..models.replies.stated import stated_p_yes
+from ..models.replies.thoughts import after_thinking, thinks_apart
 from ..models.replies.yes_no import (
     ROOM,
     AnswerWords,
@@ -48,6 +49,8 @@ _facts = [Facts()]  # of the server
 _FEW = {"logprob": 1, "sampled": 8, "hard": 8}
 _room: list[int] = []  # tokens that are asked for, where answers begin with something else
 _source: list[str] = []
+_thinks: list[int] = [0]  # tokens for thinking that a call gets, the last one now
+_plain: list[bool] = []  # whether the model is known not to think
 
 
 class JudgeError(RuntimeError):
@@ -77,7 +80,7 @@ def judge(*, output: str, input: str = "", context: str = "", reference: str = "
     with ThreadPoolExecutor(max_workers=8) as pool:
         answers = [] if stated else list(pool.map(ask, asked))
         parts = [(part, replicate) for replicate in repeats for part in stated]
-        told = list(pool.map(lambda each: _told(each[0], frames, each[1]), parts))
+        told = list(pool.map(lambda each: _numbers(each[0], frames, each[1]), parts))
     said: dict[str, list[tuple[bool, float]]] = {}
     for name, read in (each for part in told for each in part.items()):
         said.setdefault(name, []).append(read)
@@ -255,13 +258,13 @@ def _verdict(messages: list[dict[str, str]], source: str, replicate: int, output
     raise JudgeError(f"The model's answer {problem}.")
 
 
-def _told(part: dict[str, Any], frames: dict[str, Any], replicate: int) -> dict[str, tuple[bool, float]]:
+def _numbers(part: dict[str, Any], frames: dict[str, Any], replicate: int) -> dict[str, tuple[bool, float]]:
     """Answers with the probabilities that are stated with them, by question; what a reply leaves out is asked alone."""
     opening, before, after = frames[part["sees"]]
     messages = _messages(opening, before + part["block"] + after)
     found: dict[str, tuple[bool, float]] = {}
     for again in (True, False):
-        text, _, _ = _ask(messages, "stated", replicate, 0, part["schema"])
+        text, _, _ = _ask(messages, "stated", replicate, part["most"], schema=part["schema"])
         problem = f"{_shown(text)} is no JSON object with the answers"
         try:
             wanted = ["answer"] if part["alone"] is None else [*part["alone"]]
@@ -282,7 +285,7 @@ def _told(part: dict[str, Any], frames: dict[str, Any], replicate: int) -> dict[
         if found:
             missing = [each for name, each in (part["alone"] or {}).items() if name not in found]
             for each in missing:
-                found |= _told(each, frames, replicate)
+                found |= _numbers(each, frames, replicate)
             return found
         if again:
             complaint = f"That is not an answer that can be used: {problem}. Answer again: {part['form']}"
@@ -308,59 +311,71 @@ def _ask_with_room(
 ) -> tuple[str, list[Any] | None, bool]:
     """An answer as of :func:`_ask`, asked for with more tokens where a mark, a blank or a label took the first ones."""
     most = _room[0] if _room else _FEW[source]
-    text, logprobs, ended = _ask(messages, source, replicate, most)
+    text, logprobs, ended = _ask(messages, source, replicate, most, None if quotes else words)
     if wants_room(text, logprobs or (), words, most=most, ended=ended, quotes=quotes):
         _room.append(ROOM)
-        return _ask(messages, source, replicate, ROOM)
+        return _ask(messages, source, replicate, ROOM, None if quotes else words)
     return text, logprobs, ended
 
 
 def _ask(
-    messages: list[dict[str, str]], source: str, replicate: int, most: int, schema: dict[str, Any] | None = None
+    messages: list[dict[str, str]],
+    source: str,
+    replicate: int,
+    most: int,
+    words: AnswerWords | None = None,
+    schema: dict[str, Any] | None = None,
 ) -> tuple[str, list[Any] | None, bool]:
     """The text of an answer, the alternatives to each token with log-probabilities, and whether it came to its end.
 
-    ``most``: its tokens at most; 0 leaves that to the server, as thinking takes what it takes.
+    A model that thinks first is asked with more tokens until it comes to an answer; ``words`` where its words are an answer,
+    ``schema`` where a JSON object is.
     """
     body: dict[str, Any] = {"model": os.environ.get("JUDGE_MODEL") or JUDGE["model"], "messages": messages}
-    body |= {"max_tokens": most} if most else {}
     if schema is not None:
-        body["response_format"] = {
-            "type": "json_schema",
-            "json_schema": {"name": "answer", "strict": True, "schema": schema},
-        }
+        answer = {"name": "answer", "strict": True, "schema": schema}
+        body["response_format"] = {"type": "json_schema", "json_schema": answer}
     body |= {"temperature": JUDGE["temperature"] or float(source == "sampled"), "seed": JUDGE["seed"] + replicate}
     if source == "logprob":
         body |= {"logprobs": True, "top_logprobs": 20}
-    choice = _post(body)["choices"][0]
-    content = (choice.get("logprobs") or {}).get("content") or []
-    logprobs = None
-    if any(each.get("top_logprobs") for each in content):
-        logprobs = [(each["token"], _alternatives(each)) for each in content]
-    ended = choice.get("finish_reason") != "length"
-    text, logprobs = _after_thinking(choice["message"], logprobs)
+    body |= JUDGE["fields"]
+    for room in (_thinks[-1], *(step for step in JUDGE["thinking_room"] if step > _thinks[-1])):
+        choice = _post(body | {"max_tokens": most + room})["choices"][0]
+        text, logprobs, thought = _told(choice)
+        ended = choice.get("finish_reason") != "length"
+        if ended or _has_begun(text, logprobs, most, words):
+            if thought:
+                _thinks.append(max(room, JUDGE["thinking_room"][0]))
+            break
+        if room and text.strip() and not thought:  # with room it says as little: it does not think
+            _plain.append(True)
+            break
     if not text.strip() and not logprobs and (ended or not text or most > 1):
         raise JudgeError("The model's reply is empty, or was cut off in what it thinks before it answers.")
     return text, logprobs, ended
 
 
-def _after_thinking(message: dict[str, Any], logprobs: list[Any] | None) -> tuple[str, list[Any] | None]:
-    """What the model answered, without what it thought before, in the text or beside it."""
-    text, begins = message.get("content") or "", 0
-    end = re.search(r"^[ \t]*</think>", text, re.MULTILINE)
-    if text.lstrip().startswith("<think>"):
-        begins = len("".join(text.partition("</think>")[:2]))
-    elif end is not None and "<think>" not in text[: end.start()]:
-        begins = end.end()
-    if not begins and not message.get("reasoning_content") and not message.get("reasoning"):
-        return text, logprobs
-    answer = text[begins:].lstrip()
-    place = "".join(token for token, _ in logprobs or []).rfind(answer.strip()) if answer.strip() else -1
-    for number, (token, _) in enumerate(logprobs or []):
-        if 0 <= place < len(token):
-            return answer, (logprobs or [])[number:]
-        place -= len(token)
-    return answer, None
+def _told(choice: dict[str, Any]) -> tuple[str, list[Any] | None, bool]:
+    """The text of a reply after what was thought, its log-probabilities, and whether the model thought."""
+    content = (choice.get("logprobs") or {}).get("content") or []
+    logprobs = None
+    if any(each.get("top_logprobs") for each in content):
+        logprobs = [(each["token"], _alternatives(each)) for each in content]
+    whole, apart = choice["message"].get("content") or "", thinks_apart(choice["message"])
+    if isinstance(whole, list):
+        whole = "".join(part["text"] for part in whole if part.get("type", "text") == "text")
+    text, logprobs = after_thinking(whole, logprobs, apart=apart)
+    return text, logprobs, apart or text != whole
+
+
+def _has_begun(text: str, logprobs: list[Any] | None, most: int, words: AnswerWords | None) -> bool:
+    """Whether a reply that was cut off is an answer or the beginning of one, and no thought."""
+    if not text.strip():
+        return bool(logprobs) or (bool(text) and most == 1)
+    if _plain or words is None:
+        return True
+    said = read_tokens(logprobs, words, ended=False) if logprobs else read_yes_no(text, words, ended=False)
+    return said is not None or wants_room(text, logprobs or (), words, most=most, ended=False)
 
 
 def _alternatives(token: dict[str, Any]) -> list[tuple[str, float]]:
@@ -388,9 +403,15 @@ def _post(body: dict[str, Any]) -> dict[str, Any]:
                 problem = "a reply without an answer"
         except urllib.error.HTTPError as error:
             said = error.read().decode("utf-8", "replace")
+            if error.code == 400 and ("model output limit" in said or "thinking.budget_tokens" in said):
+                return {
+                    "choices": [{"message": {"content": ""}, "finish_reason": "length"}]
+                }  # it has thought all along
             learned = facts.learn(error.code, said, sent)
             if learned is not None:
                 facts = learned
+                continue
+            if error.code in (400, 422) and "chat_template" in said and body.pop("chat_template_kwargs", None):
                 continue
             if error.code not in (408, 409, 425, 429, 500, 502, 503, 504, *range(520, 526), 529):
                 raise JudgeError(f"The server refused (HTTP {error.code}): {said[:300]}") from None

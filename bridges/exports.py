@@ -16,15 +16,16 @@ from pprint import pformat
 from types import ModuleType
 from typing import Any, Literal, get_args
 
-from ..agents import stated
 from ..agents.asking import ENGLISH, BatchedAsking, EachAsking, batched_schema, opening, quote_format
 from ..agents.judging import MOST_TOGETHER
 from ..evaluation.judge_file import check_calibration, load_judge
 from ..evaluation.kept_judge import KeptJudge, judge_settings
+from ..models.direct import default_base_url
 from ..models.embedded_models import EMBEDDED
-from ..models.replies import json_object, yes_no
+from ..models.replies import json_object, stated, thoughts, yes_no
 from ..models.trained.scorer_file import is_scorer
 from ..models.wire import facts
+from ..models.wire.thinking import ROOM, direct_forms
 from ..prompts import messages
 from ..prompts.checklist import Question, Sees
 from ..prompts.errors import InputError, did_you_mean
@@ -66,13 +67,13 @@ def export_judge(judge: str | Path | KeptJudge, to: str) -> ExportedJudge:
         raise InputError(f"--to {to}: there is no such tool (known: {', '.join(TOOLS)}).{did_you_mean(to, TOOLS)}")
     kept = load_judge(judge)
     _check(kept)
-    notices = [] if kept.model.startswith("openai/") else [_served(kept)]
+    notices = [] if kept.asked.startswith("openai/") else [_served(kept)]
     if to == "openai-grader":
         return _grader(kept, notices)
     if kept.threshold is None and to in THRESHOLDS:
         notices.append(f"This judge has no threshold from which an output passes; give it one: {THRESHOLDS[to]}.")
     source = inspect.getsource(exported_judge)
-    for module in (yes_no, json_object, facts, stated):
+    for module in (yes_no, json_object, thoughts, facts, stated):
         source = _inlined(source, module)
     before, main = source.split("\n\nif __name__")
     written = f"JUDGE: dict[str, Any] = {pformat(_parts(kept), width=110, sort_dicts=False)}"
@@ -100,7 +101,7 @@ def _of_values() -> str:
 def _check(kept: KeptJudge) -> None:
     """See that the file can ask as the judge is asked, and read its answers."""
     check_calibration(kept, "This judge")
-    if is_scorer(kept.model):
+    if is_scorer(kept.asked):
         raise InputError(f"{kept.model} is a trained scorer, which no other tool can ask; use it in askance (--judge).")
     settings = judge_settings(kept.settings, "settings")
     cannot = {
@@ -136,6 +137,7 @@ def _stated(kept: KeptJudge) -> list[dict[str, Any]]:
             "sees": question.sees,
             "block": block,
             "schema": alone._parameters.schema,
+            "most": alone._parameters.max_tokens,
             "form": alone.form,
             "alone": None,
         }
@@ -152,6 +154,7 @@ def _stated(kept: KeptJudge) -> list[dict[str, Any]]:
             "sees": part[0].sees,
             "block": together.block(part),
             "schema": batched_schema(part, explained=False, answers=together.answers or ENGLISH, stated=True),
+            "most": together.tokens(part),
             "form": together.form,
             "alone": {question.id: each[question.id] for question in part},
         }
@@ -161,13 +164,13 @@ def _stated(kept: KeptJudge) -> list[dict[str, Any]]:
 
 def _served(kept: KeptJudge) -> str:
     return (
-        f"The judge's model is {kept.model}: the file asks an OpenAI-compatible server for '{_model_name(kept)}'. Set "
+        f"The judge's model is {kept.asked}: the file asks an OpenAI-compatible server for '{_model_name(kept)}'. Set "
         "OPENAI_BASE_URL to one that serves it, and JUDGE_MODEL where it has another name there."
     )
 
 
 def _model_name(kept: KeptJudge) -> str:
-    provider, _, name = kept.model.partition("/")
+    provider, _, name = kept.asked.partition("/")
     return Path(name).stem if provider in EMBEDDED and name.endswith(".gguf") else name
 
 
@@ -204,8 +207,15 @@ def _parts(kept: KeptJudge) -> dict[str, Any]:
             name: each.model_dump(include={"threshold", "slope", "shift", "lean"}, exclude_none=True)
             for name, each in kept.calibration.questions.items()
         }
+    fields: dict[str, Any] = {}
+    if kept.named is not None:
+        forms = direct_forms(kept.named.thinking, kept.named.api_base or default_base_url())
+        plain = {name: each for name, each in kept.named.extra_body.items() if "${" not in str(each)}
+        fields = {**(forms[0] if forms else {}), **plain}
     return {
         "model": _model_name(kept),
+        "fields": fields,
+        "thinking_room": list((kept.named and kept.named.thinking_room) or ROOM),
         "prompts": {sees: prompt.text for sees, prompt in _prompts(kept).items()},
         "stated": _stated(kept),
         "form": _asking(kept).form,

@@ -26,10 +26,11 @@ from ..models.direct import REDIRECTS, default_base_url, shown_address
 from ..models.embedded_models import EMBEDDED, MODELS, RegisteredModel
 from ..models.event_loops import run_sync
 from ..models.files import cache_directory, known_identity
+from ..models.named import NamedModel, read_named
 from ..models.resolve import Models
 from ..models.settings import MODEL, load_config
 from ..models.wire.networks import certificate_problem, proxy_for, tls_context
-from ..prompts.errors import AskanceError, did_you_mean
+from ..prompts.errors import AskanceError, InputError, did_you_mean
 from .options import load_dotenv, names_of, naming
 from .output import echo_json
 from .terminal import echo
@@ -70,9 +71,9 @@ class Checked:
         return asdict(self)
 
 
-def check_up(models: Sequence[str] = (), *, api_base: str | None = None, connect: bool = True) -> list[Checked]:
+def check_up(models: Sequence[str] = (), **how: Any) -> list[Checked]:
     """Look at everything; the arguments are those of :func:`check_models`."""
-    return [*check_packages(), *check_models(models, api_base=api_base, connect=connect), *check_files()]
+    return [*check_packages(), *check_models(models, **how), *check_files()]
 
 
 def check_packages() -> list[Checked]:
@@ -168,44 +169,60 @@ def models_of_config(values: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys(each.strip() for each in named if isinstance(each, str) and each.strip()))
 
 
-def check_models(names: Sequence[str], *, api_base: str | None = None, connect: bool = True) -> list[Checked]:
-    """Each model, and the server of ``openai/`` names.
+def check_models(
+    names: Sequence[str],
+    *,
+    api_base: str | None = None,
+    connect: bool = True,
+    named: Mapping[str, NamedModel] | None = None,
+) -> list[Checked]:
+    """Each model, and the servers of ``openai/`` names.
 
     Args:
-        names: ``provider/model``, each once.
+        names: ``provider/model``, each once, or names of ``named``.
         api_base: Address of the server of ``openai/`` names.
-        connect: Whether to ask that server for its list of models.
+        connect: Whether to ask the servers for their list of models.
+        named: Models by a name of the user's own.
     """
-    return run_sync(_check(list(dict.fromkeys(names)), api_base, connect))
+    return run_sync(_check(list(dict.fromkeys(names)), api_base, connect, named or {}))
 
 
-async def _check(names: Sequence[str], api_base: str | None, connect: bool) -> list[Checked]:
-    lines, direct = [], []
-    async with Models(api_base=api_base) as models:
+async def _check(
+    names: Sequence[str], api_base: str | None, connect: bool, named: Mapping[str, NamedModel]
+) -> list[Checked]:
+    lines: list[Checked] = []
+    direct: dict[tuple[str, str], list[str]] = {}
+    async with Models(api_base=api_base, named=named) as models:
         for name in names:
             try:
                 model = models.get(name)
             except AskanceError as error:
                 lines.append(Checked("models", name, "broken", str(error).rstrip(".")))
                 continue
-            lines.append(_resolved(name, model))
-            direct += [name.removeprefix("openai/")] if name.startswith("openai/") else []
-    if direct and connect:
-        lines += await _server(api_base or default_base_url(), direct)
+            known = named.get(name) or NamedModel.model_construct(model=name)
+            variable = known.api_key_env or "OPENAI_API_KEY"
+            lines.append(_resolved(name, model, known.model, variable))
+            if known.model.startswith("openai/"):
+                base = known.api_base or api_base or default_base_url()
+                direct.setdefault((base, variable), []).append(known.model.removeprefix("openai/"))
+    for (base, variable), wanted in direct.items() if connect else ():
+        lines += await _server(base, wanted, variable)
     return lines
 
 
-def _resolved(name: str, model: Model) -> Checked:
-    """A model whose name is known: can it be reached as well?"""
-    provider, found = name.partition("/")[0], partial(Checked, "models", name)
+def _resolved(name: str, model: Model, what: str, variable: str) -> Checked:
+    """A model whose name is known: can it be reached as well? ``variable`` holds its key."""
+    provider, found = what.partition("/")[0], partial(Checked, "models", name)
     if provider in EMBEDDED:
         if problem := extra_problem(provider):
             return found("broken", "its file is here, its runtime is not", problem)
         return found("ok", f"its file is here and its hash is right{_reads(model)}")
     if provider == "openai":
-        key = "is set" if os.environ.get("OPENAI_API_KEY", "").strip() else "is not set, which many servers allow"
-        return found("ok", f"OPENAI_API_KEY {key}")
-    if missing := import_module("litellm").validate_environment(model=name).get("missing_keys"):
+        key = "is set" if os.environ.get(variable, "").strip() else "is not set, which many servers allow"
+        return found("ok", f"{variable} {key}")
+    if variable != "OPENAI_API_KEY":
+        return found("ok", f"the provider is known and {variable} is set")
+    if missing := import_module("litellm").validate_environment(model=what).get("missing_keys"):
         said = f"LiteLLM looks for {', '.join(missing)}: not set"
         return found("missing", said, "set it, or write it to .env")
     return found("ok", "the provider is known and its key is set")
@@ -221,11 +238,11 @@ def _reads(model: Model) -> str:
     )
 
 
-async def _server(base: str, wanted: Sequence[str]) -> list[Checked]:
-    """Whether the server is there, takes the key, and lists the models."""
+async def _server(base: str, wanted: Sequence[str], variable: str = "OPENAI_API_KEY") -> list[Checked]:
+    """Whether the server is there, takes the key that a variable holds, and lists the models."""
     import aiohttp
 
-    key = os.environ.get("OPENAI_API_KEY", "").strip()
+    key = os.environ.get(variable, "").strip()
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     shown = shown_address(base)
     url = f"{base.rstrip('/')}/models"
@@ -246,7 +263,7 @@ async def _server(base: str, wanted: Sequence[str]) -> list[Checked]:
         said = f"does not answer ({type(error).__name__})"
         return [Checked("models", shown, "broken", said, "start it, or correct --api-base or OPENAI_BASE_URL")]
     if status in (401, 403):
-        return [Checked("models", shown, "broken", f"refuses the key (HTTP {status})", "correct OPENAI_API_KEY")]
+        return [Checked("models", shown, "broken", f"refuses the key (HTTP {status})", f"correct {variable}")]
     if status in REDIRECTS:
         there = "redirects to another address, where no text is sent"
         return [Checked("models", shown, "broken", f"{there} (HTTP {status})", "correct --api-base or OPENAI_BASE_URL")]
@@ -367,7 +384,11 @@ def command(models: tuple[str, ...], config: Path | None, api_base: str | None, 
     load_dotenv()
     values = load_config(config) if config else {}
     wanted = list(models) or models_of_config(values)
-    lines = check_up(wanted, api_base=api_base or values.get("api_base"), connect=not offline)
+    try:
+        named = read_named(values.get("models") or {})
+    except ValueError as error:
+        raise InputError(f"{config}: models: {error}") from None
+    lines = check_up(wanted, api_base=api_base or values.get("api_base"), connect=not offline, named=named)
     failed = [each for each in lines if each.fails]
     if as_json:
         echo_json({"ok": not failed, "checked": [each.to_dict() for each in lines]})
@@ -375,6 +396,8 @@ def command(models: tuple[str, ...], config: Path | None, api_base: str | None, 
     _print(lines)
     if not wanted:
         echo("\nNo model was named. To check yours: askance doctor --model provider/model, or --config FILE")
+    else:
+        echo(f"\nWhat a model can do, for a handful of calls: askance models check {wanted[0]}")
     if failed:
         echo(f"\nNeeded and not working: {', '.join(each.name for each in failed)}.")
     return int(bool(failed))

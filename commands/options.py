@@ -21,6 +21,7 @@ from ..evaluation.options import (
     WriterOptions,
 )
 from ..labelling.options import LabelOptions
+from ..models.named import with_settings
 from ..models.settings import (
     ALSO,
     FILE,
@@ -82,7 +83,7 @@ HEADINGS = {
     "Disagreements and lessons": "disagreement_threshold margin max_notes notes note_samples contrast critique memory",
     "Who takes which role": "roles note_taker note_taker_program deduplicator updater writer judge_model embedder",
     "Data and people's scores": "dataset field labels human_scale rated_by rating_levels rating_dimension limit split min_coverage",
-    "Models and budget": "api_base engine workers timeout retries max_concurrency call_budget token_budget cost_budget store no_cache seed",
+    "Models and budget": "api_base model_settings engine workers timeout retries max_concurrency call_budget token_budget cost_budget store no_cache seed",
     "Output": "yes quiet as_json help",
 }
 """What else there is, by what it is about; ``--help`` has those headings under which a command has something."""
@@ -132,7 +133,9 @@ def settings_options(
 
     def decorate(function: Function) -> Function:
         for name, info in reversed(record.model_fields.items()):
-            if (not only or name in only) and name not in without and not info.exclude:
+            if name == "models" and not only and name not in without:
+                function = model_setting_option(function)
+            elif (not only or name in only) and name not in without and not info.exclude:
                 function = _option(name, info)(function)
         return function
 
@@ -146,6 +149,13 @@ def common_options(function: Function) -> Function:
     return click.option("--json", "as_json", is_flag=True, help="Machine-readable result on standard output.")(function)
 
 
+model_setting_option = click.option(
+    "--model-setting",
+    "model_settings",
+    multiple=True,
+    metavar="NAME.SETTING=VALUE",
+    help="One setting of a model, e.g. new.thinking=low; may be given several times.",
+)
 config_option = click.option(
     "--config", type=click.Path(path_type=Path), help="YAML file with settings; the command line wins."
 )
@@ -239,7 +249,11 @@ def settings(
             values[name] = _TRUTHS.get(values[name].lower(), values[name])
     merged = {name: values[name] for name in record.model_fields if name in values}
     rest = {}
+    if given.get("model_settings"):
+        merged["models"] = with_settings(merged.get("models"), given["model_settings"])
     for name, value in given.items():
+        if name == "model_settings":
+            continue
         missing = value is None or value == ()
         if name not in record.model_fields:
             rest[name] = values.get(name) if missing else value

@@ -15,12 +15,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from ..memory.decision import decide
 from ..memory.nearest import shown_by
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
+from ..models.named import NamedModel, read_named
 from ..prompts.checklist import AnswerPair, Checklist, asking, load_checklist, parse_checklist
 from ..prompts.errors import InputError, did_you_mean, like_named
 from ..prompts.prompt import Prompt
 from ..prompts.rows import read_text, validate_row
 from ..prompts.shown import ShownExamples
-from ..prompts.yaml_files import read_texts
+from ..prompts.yaml_files import read_texts, read_yaml
 from .calibration import Calibration
 from .kept_judge import (
     SCHEMA,
@@ -55,6 +56,7 @@ class _File(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     model: str = Field(min_length=1)
+    models: dict[str, Any] | None = None
     prompt: str = Field(min_length=1)
     checklist: dict[str, Any]
     answers: AnswerPair | None = None
@@ -177,8 +179,14 @@ def parse_judge(text: str, name: str) -> KeptJudge:
         raise InputError(
             f"{name}, field 'threshold_of': the checklist has no dimension '{other}'.{did_you_mean(other, known)}"
         )
+    named = _named(text, name) if read.models else {}
+    if read.models and read.model not in named:
+        raise InputError(
+            f"{name}, field 'models': the judge's model is '{read.model}', which is none of them.{did_you_mean(read.model, named)}"
+        )
     judge = KeptJudge(
         model=read.model,
+        named=named.get(read.model),
         prompt=prompt,
         checklist=checklist,
         settings={each: settings[each] for each in SETTINGS if each in read.settings},
@@ -193,6 +201,14 @@ def parse_judge(text: str, name: str) -> KeptJudge:
     check_calibration(judge, name)
     measured = None if judge.figures is None else judge.figures.of
     return replace(judge, edited=measured not in (None, judge.hash))
+
+
+def _named(text: str, name: str) -> dict[str, NamedModel]:
+    """The named models of the file, whose numbers and switches are read as such."""
+    try:
+        return read_named(read_yaml(text, name, "judge")["models"])
+    except ValueError as error:
+        raise InputError(f"{name}, field 'models': {error}") from None
 
 
 def judge_of_run(result: RunRecord, config: Mapping[str, Any], start: Checklist, where: str = "the run") -> KeptJudge:
@@ -223,8 +239,13 @@ def judge_of_run(result: RunRecord, config: Mapping[str, Any], start: Checklist,
     if given.get("mode") == "auto" or best.mode is not None:
         given["mode"] = best.mode or "each"
     settings = judge_settings(given, f"{where}: config.yaml")
+    try:
+        named = read_named(config.get("models") or {}).get(model)
+    except ValueError as error:
+        raise InputError(f"{where}: config.yaml, models: {error}") from None
     judge = KeptJudge(
         model=model,
+        named=named,
         prompt=Prompt(best.prompt, _shown(best.examples, f"{where}: result.json")),
         checklist=checklist,
         settings={

@@ -17,10 +17,12 @@ from pathlib import Path
 from textwrap import indent
 from typing import TYPE_CHECKING, Any, Literal
 
+import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..agents.evaluator import Evaluator
 from ..memory.run_directory import JUDGE_FILE
+from ..models.named import NamedModel
 from ..models.settings import idle_settings, parse_options
 from ..prompts.checklist import Checklist, GoodAnswer, Sees, dump_checklist, dump_texts
 from ..prompts.errors import InputError, did_you_mean
@@ -148,11 +150,13 @@ class KeptJudge:
     """A judge with everything that its scores depend on; :func:`load_judge` reads one."""
 
     model: str
-    """As ``provider/model``; the address of a server is not part of it."""
+    """As ``provider/model``, or the name of :attr:`named`, which alone may hold the address of a server."""
     prompt: Prompt
     checklist: Checklist
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Those of :data:`SETTINGS` that it is used with."""
+    named: NamedModel | None = None
+    """What ``model`` stands for, where that is a name of somebody's own."""
     calibration: Calibration | None = None
     """Applied to its verdicts."""
     threshold: float | None = None
@@ -176,7 +180,13 @@ class KeptJudge:
         calibration = None if self.calibration is None else self.calibration.model_dump(mode="json")
         asked = self.checklist.model_dump(mode="json", exclude={"task"})
         read = [calibration, self.threshold, list(self.threshold_of), judge_settings(self.settings, "settings")]
-        return sha256(json.dumps([self.model, self.prompt.hash, asked, *read]).encode()).hexdigest()[:16]
+        named = [] if self.named is None else [self.named.where, self.named.answers_depend_on]
+        return sha256(json.dumps([self.model, self.prompt.hash, asked, *read, *named]).encode()).hexdigest()[:16]
+
+    @property
+    def asked(self) -> str:
+        """Its model as ``provider/model``."""
+        return self.model if self.named is None else self.named.model
 
     @property
     def not_adopted(self) -> str | None:
@@ -296,6 +306,8 @@ class KeptJudge:
     def with_options(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """The judge's settings with those that are given; these win, and what they leave without use of the judge's is left out."""
         merged = {**self.settings, **options}
+        if self.named is not None:
+            merged["models"] = {self.model: self.named, **(options.get("models") or {})}
         idle = idle_settings(EvaluateOptions, merged).keys() - idle_settings(EvaluateOptions, self.settings).keys()
         if merged.get("scores") != "expected":
             idle.add("score_scale")
@@ -357,6 +369,7 @@ class KeptJudge:
         """The content of ``judge.yaml``."""
         parts = [
             HEADER + f"schema: {SCHEMA}\n" + dump_texts({"model": self.model}),
+            *([] if self.named is None else ["# What this name stands for.\n" + _named(self.model, self.named)]),
             _block("prompt", self.prompt.text),
             "checklist:\n"
             + indent(dump_checklist(self.checklist).rstrip("\n") + "\n", "  ", lambda line: line != "\n"),
@@ -401,6 +414,10 @@ def judge_settings(given: Mapping[str, Any], where: str) -> dict[str, Any]:
             raise InputError(f"{where}: there is no setting '{name}'.{did_you_mean(name, SETTINGS)}")
     parsed = parse_options(EvaluateOptions, given, where, kept=True)
     return {name: getattr(parsed, name) for name in SETTINGS}
+
+
+def _named(name: str, named: NamedModel) -> str:
+    return yaml.safe_dump({"models": {name: named.kept}}, sort_keys=False, allow_unicode=True)
 
 
 def _block(key: str, text: str) -> str:

@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 from ..models.base import Answer
 from ..models.gateway import StoreAwayError
+from ..models.wire.thinking import ThinkingFacts
 from ..prompts.errors import AskanceError, InputError, import_optional
 from .answer_rows import COLUMNS, UNKNOWN, KeptAnswers, Row, is_empty, left_of, row_of, storable
 from .claims import LEASE, Claimant
@@ -60,6 +61,17 @@ UPDATE askance_claims SET until = clock_timestamp() + interval '{LEASE} s' WHERE
 _LET_GO = """
 DELETE FROM askance_claims USING set_config('synchronous_commit', 'off', true) WHERE key = ANY(%b) AND owner = %s
 """
+_MODELS = """
+CREATE TABLE IF NOT EXISTS askance_models (
+    identity text PRIMARY KEY, room bigint NOT NULL, answers bigint NOT NULL, tokens bigint NOT NULL
+)
+"""
+"""Made when something is learned, as databases of earlier versions do not have it."""
+_LEARN = """
+INSERT INTO askance_models AS known VALUES (%s, %s, %s, %s) ON CONFLICT (identity) DO UPDATE SET
+    room = greatest(known.room, excluded.room), answers = known.answers + excluded.answers,
+    tokens = known.tokens + excluded.tokens
+"""
 _SESSION = {
     "connect_timeout": "5",
     "tcp_user_timeout": "15000",
@@ -90,6 +102,10 @@ class ReadableStore(Protocol):
 
     def rows(self, keys: Sequence[bytes]) -> list[Row]:
         """Those of the answers that are there, as they are written down."""
+        ...
+
+    def learned(self, identity: str) -> ThinkingFacts | None:
+        """What is known of a model that thinks."""
         ...
 
     def close(self) -> None:
@@ -170,6 +186,7 @@ class PostgresStore:
         self._not_before = 0.0
         """When to connect again at the soonest, of the monotonic clock: a server that is away holds nobody up."""
         self._is_there = self._open()
+        self._has_models = False
 
     def claim(self, key: bytes) -> bool:
         """Whether an answer may be bought now; another process that shares the store is buying it where not."""
@@ -225,6 +242,30 @@ class PostgresStore:
             self._recent.append((now, values))
             while self._recent[0][0] < now - _RECENT:
                 self._recent.popleft()
+
+    def learned(self, identity: str) -> ThinkingFacts | None:
+        """What is known of a model that thinks: here, or in the store beside."""
+
+        def look(db: Any) -> Any:
+            if db.execute("SELECT to_regclass('askance_models')").fetchone()[0] is None:
+                return None
+            said = "SELECT room, answers, tokens FROM askance_models WHERE identity = %s"
+            return db.execute(said, (identity,)).fetchone()
+
+        if found := self._do(look) if self._is_there else None:
+            return ThinkingFacts(*found)
+        return None if self._beside is None else self._beside.learned(identity)
+
+    def learn(self, identity: str, facts: ThinkingFacts) -> None:
+        """Keep what was learned of a model."""
+
+        def write(db: Any) -> None:
+            if not self._has_models:
+                db.execute(_MODELS)
+            db.execute(_LEARN, (identity, *facts))
+
+        self._write(write)
+        self._has_models = True
 
     def forget(self, keys: Sequence[bytes]) -> None:
         """Drop answers that turned out to be of no use, so that they are asked again."""

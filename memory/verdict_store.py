@@ -13,6 +13,7 @@ from typing import Protocol, Self
 from ..models.base import Answer
 from ..models.files import cache_directory
 from ..models.gateway import AnswerStore
+from ..models.wire.thinking import ThinkingFacts
 from ..prompts.errors import AskanceError, InputError
 from . import claims
 from .answer_rows import COLUMNS, KeptAnswers, Row, is_empty, left_of, row_of
@@ -34,8 +35,15 @@ CREATE TABLE IF NOT EXISTS answers (
     finish TEXT NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS brought (key BLOB PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS models (
+    identity TEXT PRIMARY KEY, room INTEGER NOT NULL, answers INTEGER NOT NULL, tokens INTEGER NOT NULL
+) WITHOUT ROWID;
 """
-"""``brought`` has the keys of answers that were copied from another store."""
+"""``brought`` has the keys of answers that were copied from another store; ``models`` what was learned of those that think."""
+_LEARN = """
+INSERT INTO models VALUES (?,?,?,?) ON CONFLICT (identity) DO UPDATE SET
+    room = max(room, excluded.room), answers = answers + excluded.answers, tokens = tokens + excluded.tokens
+"""
 _INSERT = f"INSERT OR IGNORE INTO answers ({COLUMNS}) VALUES (?,?,?,?,?,?,?)"
 _REPLACE = _INSERT.replace("IGNORE", "REPLACE")
 """In the place of a row that :func:`_select` passes over."""
@@ -247,6 +255,21 @@ class VerdictStore:
         finally:
             other.close()
 
+    def learned(self, identity: str) -> ThinkingFacts | None:
+        """What is known of a model that thinks: here, in the shared store, or in the one beside."""
+        with _explained(self.path):
+            found = _facts(self._db, identity)
+        for other in (self._shared, self._beside):
+            found = found or (None if other is None else other.learned(identity))
+        return found
+
+    def learn(self, identity: str, facts: ThinkingFacts) -> None:
+        """Keep what was learned of a model, also in the shared store."""
+        with _explained(self.path):
+            self._db.execute(_LEARN, (identity, *facts))
+        if self._shared is not None:
+            self._shared.learn(identity, facts)
+
     def rows(self, keys: Sequence[bytes]) -> list[Row]:
         """Those of the answers that are there, as they are written down."""
         with _explained(self.path):
@@ -310,6 +333,11 @@ class _ReadOnly:
         with _explained(self._path):
             return _select(self._db, keys)
 
+    def learned(self, identity: str) -> ThinkingFacts | None:
+        with suppress(sqlite3.OperationalError):  # a store of an earlier version has no such table
+            return _facts(self._db, identity)
+        return None
+
     def all_rows(self) -> Iterator[Row]:
         with _explained(self._path):
             yield from self._db.execute(f"SELECT {COLUMNS} FROM answers")
@@ -328,6 +356,11 @@ def _open_shared(place: Place) -> SharedStore:
             f"{error} It holds the answers of all commands; ASKANCE_CACHE names another folder for it, and --no-cache goes "
             "without."
         ) from None
+
+
+def _facts(db: sqlite3.Connection, identity: str) -> ThinkingFacts | None:
+    found = db.execute("SELECT room, answers, tokens FROM models WHERE identity = ?", (identity,)).fetchone()
+    return None if found is None else ThinkingFacts(*found)
 
 
 def _select(db: sqlite3.Connection, keys: Sequence[bytes]) -> list[Row]:

@@ -23,6 +23,10 @@ TokenProbabilities = tuple[str, tuple[tuple[str, float], ...]]
 """A generated token with the (token, log-probability) pairs that were likely in its place."""
 
 
+A_WORD = 16
+"""Tokens up to which an answer is a word, such as yes or no, with what may stand before it."""
+
+
 @dataclass(frozen=True)
 class Parameters:
     """How to answer. Every field is part of the request and so of its key."""
@@ -56,6 +60,18 @@ class Request:
     about: tuple[Question, Example] | None = field(default=None, compare=False)
     """The question and the example, where one word, yes or no, is asked for: what a trained encoder reads in place of the
     messages."""
+    room: int = field(default=0, compare=False)
+    """Tokens that the model may think beside those of its answer; no part of the key, as the answer is the same question's."""
+
+    @property
+    def most_tokens(self) -> int:
+        """Tokens that thinking and answer may take together."""
+        return self.parameters.max_tokens + self.room
+
+    @property
+    def is_free(self) -> bool:
+        """Whether the answer is a free text, which may itself quote a tag of thinking: no record, and longer than a word or a quote."""
+        return self.parameters.schema is None and self.parameters.max_tokens > A_WORD
 
     @property
     def prefix(self) -> str:

@@ -41,8 +41,8 @@ def estimate_tokens(text: str) -> int:
 
 
 def reserved_tokens(request: Request) -> int:
-    """Tokens to set aside while a call is under way: its estimated prompt and its longest answer."""
-    return sum(estimate_tokens(content) for _, content in request.messages) + request.parameters.max_tokens
+    """Tokens to set aside while a call is under way: its estimated prompt, the room to think and the longest answer."""
+    return sum(estimate_tokens(content) for _, content in request.messages) + request.most_tokens
 
 
 def highest_cost(model: Model, request: Request) -> float:
@@ -204,10 +204,10 @@ class Budget:
         self._came_back.set()
         self._came_back = asyncio.Event()
 
-    def paid(self, role: str, answer: Answer) -> None:
-        """Book an answer that was paid for."""
+    def paid(self, role: str, answer: Answer, *, calls: int = 1) -> None:
+        """Book an answer that was paid for; ``calls`` is 0 where it belongs to one that is booked."""
         ledger = self.role(role)
-        ledger.calls += 1
+        ledger.calls += calls
         ledger.prompt_tokens += answer.prompt_tokens
         ledger.completion_tokens += answer.completion_tokens
         if answer.cost_usd is None:

@@ -6,7 +6,6 @@ import json
 import os
 import re
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from math import isfinite
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -14,10 +13,12 @@ from ..prompts.errors import InputError
 from .base import Answer, ModelError, Parameters, Request, TokenProbabilities
 from .prices import Price
 from .probabilities import worth_keeping
+from .replies.thoughts import after_thinking, thinks_apart
 from .replies.yes_no import ROOM
 from .wire.limits import quota_used_up, wait_asked_for
 from .wire.networks import certificate_problem, proxy_for, tls_context
 from .wire.refusals import Learner, Refusal
+from .wire.thinking import ThinkingFields, tokens_of, tokens_thought
 
 if TYPE_CHECKING:
     import aiohttp
@@ -28,11 +29,8 @@ SHORT_KEY = 7
 """Up to so many characters a key is taken for a word such as ``x``, for a server that wants none, and looked for as a word."""
 RETRY_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, *range(520, 526), 529})
 """From 520 on those of Cloudflare, which OpenAI and others stand behind, where it does not reach them for the moment."""
-MOST_TOKENS = 10**9
-"""More than any call takes; a number from there on is none of tokens."""
 _EXPLAINED = Parameters(200, top_logprobs=5)
 """What is asked for where an answer has an explanation."""
-_END_OF_THINKING = re.compile(r"^[ \t]*</think>", re.MULTILINE)
 _KINDS = {429: "rate.?limit|too.?many|quota", 503: "overloaded|unavailable|server_error|internal|timeout"}
 """Statuses that an error inside HTTP 200 means whose code or type is a word."""
 
@@ -54,20 +52,30 @@ class DirectModel:
         api_key: str | None = None,
         timeout: float = 120.0,
         price: Price | None = None,
+        thinking: ThinkingFields | None = None,
+        extra_body: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        query: Mapping[str, str] | None = None,
     ) -> None:
-        """``base_url`` may be a function that starts a server when the first call is bought; ``price`` is None if unknown."""
+        """``base_url`` may be a function that starts a server when the first call is bought; ``price`` is None if unknown.
+
+        ``extra_body``, ``headers`` and ``query`` are sent with every request.
+        """
         self.name = name
         self.identity = identity
         self._model = model
         self._base_url = base_url
-        self._headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        self._headers = ({"Authorization": f"Bearer {api_key}"} if api_key else {}) | dict(headers or {})
+        self._query = dict(query or {})
+        self._extra_body = dict(extra_body or {})
         self._api_key = api_key
         self._timeout = timeout
         self.price = price
         """None where it is not known."""
-        self._learner = Learner()
+        self._learner = Learner(thinking)
         self._has_answered = False
         self._session: aiohttp.ClientSession | None = None
+        self._proxy: str | None = None
 
     async def answer(self, request: Request) -> Answer:
         """Ask once; a refused optional field is left out from then on.
@@ -88,6 +96,16 @@ class DirectModel:
 
         return await self._learner.ask(self._body(request), send)
 
+    @property
+    def notice(self) -> str | None:
+        """What to tell where its endpoint does not take how it is to think."""
+        return self._learner.thinking.notice
+
+    @property
+    def left_out(self) -> list[str]:
+        """Fields that its endpoint has refused, so that they are not sent."""
+        return sorted(self._learner.facts.without)
+
     def highest_cost(self, request: Request) -> float:
         """US dollars that an answer may cost; 0 where the price is not known."""
         return 0.0 if self.price is None else self.price.highest(request)
@@ -99,7 +117,7 @@ class DirectModel:
             self._session = None
 
     def _body(self, request: Request) -> dict[str, Any]:
-        return {"model": self._model, **chat_fields(request)}
+        return {"model": self._model, **chat_fields(request), **self._extra_body}
 
     async def _call(
         self, method: str, path: str, data: Any = None, *, seconds: float | None = None
@@ -109,6 +127,7 @@ class DirectModel:
 
         base = self._base_url if isinstance(self._base_url, str) else await self._base_url()
         if self._session is None:
+            self._proxy = proxy_for(base)
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0, ssl=tls_context() if base.startswith("https:") else True),
                 timeout=aiohttp.ClientTimeout(total=self._timeout, sock_connect=min(self._timeout, 10)),
@@ -116,12 +135,13 @@ class DirectModel:
             )
         url = f"{base.rstrip('/')}/{path}"
         how: dict[str, Any] = {"headers": {"Content-Type": "application/json"}} if isinstance(data, str) else {}
+        if self._query:
+            how["params"] = self._query
         if seconds is not None:
             how["timeout"] = aiohttp.ClientTimeout(total=seconds, sock_connect=10)
-        proxy = proxy_for(url)
         try:
             async with self._session.request(
-                method, url, data=data, allow_redirects=False, proxy=proxy, **how
+                method, url, data=data, allow_redirects=False, proxy=self._proxy, **how
             ) as response:
                 if response.status not in REDIRECTS:
                     return response.status, response.headers, await response.read()
@@ -140,14 +160,14 @@ class DirectModel:
         except aiohttp.InvalidURL:
             failure = ModelError(f"{self.name}: '{shown_address(base)}' is no usable address (--api-base).", fatal=True)
         except aiohttp.ClientError as error:
-            failure = self._no_connection(base, proxy, error)
+            failure = self._no_connection(base, error)
         raise failure  # here and not above, so that nothing hangs on to aiohttp's own error and the headers in it
 
-    def _no_connection(self, base: str, proxy: str | None, error: Exception) -> ModelError:
+    def _no_connection(self, base: str, error: Exception) -> ModelError:
         """The error to raise where a call did not get through."""
         import aiohttp
 
-        said, place = self._clean(str(error)), shown_address(base)
+        said, place, proxy = self._clean(str(error)), shown_address(base), self._proxy
         if proxy is not None:
             said = said.replace(proxy, shown_address(proxy))
             place += f" through the proxy {shown_address(proxy)}"
@@ -164,11 +184,9 @@ class DirectModel:
     def _read(self, payload: bytes, request: Request) -> Answer:
         may_pass = False
         try:
-            if is_stream := payload.lstrip().startswith(_STREAM):
-                data, may_pass = whole_reply(payload), True
-            else:
-                may_pass = payload.strip()[:1] in (b"", b"{")
-                data = json.loads(payload)
+            is_stream = payload.lstrip().startswith(_STREAM)
+            may_pass = is_stream or payload.strip()[:1] in (b"", b"{")
+            data = whole_reply(payload) if is_stream else json.loads(payload)
             may_pass = is_stream or (isinstance(data, dict) and data.get("choices") == [])
             if isinstance(data, dict) and (status := _error_in(data)) is not None:
                 raise self._error(status, {}, payload)
@@ -180,13 +198,16 @@ class DirectModel:
             usage = said_usage if isinstance(said_usage := data.get("usage"), dict) else {}
             sent, written = (tokens_of(usage.get(name)) for name in ("prompt_tokens", "completion_tokens"))
             logprobs = read_logprobs(choice.get("logprobs"), request.parameters)
+            apart = thinks_apart(message)
+            said, logprobs = after_thinking(text, logprobs, apart=apart, free=request.is_free)
             return Answer(
-                *after_thinking(text, logprobs, apart=thinks_apart(message)),
+                said,
+                logprobs,
                 sent,
                 written,
                 None if self.price is None else self.price.of(sent, written),
                 finish=str(choice.get("finish_reason") or "stop"),
-                reasoning_tokens=tokens_thought(usage),
+                reasoning_tokens=tokens_thought(usage, text, said, apart=apart),
             )
         except (ValueError, KeyError, IndexError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             kind = type(error).__name__
@@ -250,7 +271,7 @@ def chat_fields(request: Request) -> dict[str, Any]:
     parameters = request.parameters
     fields: dict[str, Any] = {
         "messages": [{"role": role, "content": content} for role, content in request.messages],
-        "max_tokens": parameters.max_tokens,
+        "max_tokens": parameters.max_tokens + request.room,
         "temperature": parameters.temperature,
     }
     if parameters.seed is not None:
@@ -347,66 +368,6 @@ def text_of(content: Any) -> str:
     if content is not None and not isinstance(content, str):
         raise TypeError(f"content is {type(content).__name__}")
     return content or ""
-
-
-def tokens_of(said: Any) -> int:
-    """How many tokens an endpoint says it took; 0 where that is no number of them."""
-    try:
-        tokens = int(float(said or 0))
-    except (ValueError, TypeError, OverflowError):
-        return 0
-    return tokens if 0 <= tokens < MOST_TOKENS else 0
-
-
-def tokens_thought(usage: Any) -> int:
-    """How many tokens an endpoint says its model thought, part of those of the answer; 0 where it says nothing."""
-
-    def part(of: Any, name: str) -> Any:
-        return of.get(name) if isinstance(of, Mapping) else getattr(of, name, None)
-
-    said = part(part(usage, "completion_tokens_details"), "reasoning_tokens")
-    return tokens_of(said) if isinstance(said, (int, float)) and isfinite(said) else 0
-
-
-def thinks_apart(message: Any) -> bool:
-    """Whether what a model thought before it answered stands beside its answer, as servers with a parser for it send it."""
-    return any(message.get(field) for field in ("reasoning_content", "reasoning"))
-
-
-def after_thinking(
-    text: str, logprobs: tuple[TokenProbabilities, ...] | None, *, apart: bool
-) -> tuple[str, tuple[TokenProbabilities, ...] | None]:
-    """What a model answered, without what it thought before: nothing read from that is a verdict.
-
-    Args:
-        text: The reply, which may hold the thinking, up to ``</think>``.
-        logprobs: Of all tokens of the reply.
-        apart: Whether the model thought beside the text, so that the tokens may be more than the text.
-
-    Returns:
-        The text, and the log-probabilities from its first token on; None where they are not found, or nothing was answered.
-    """
-    begins = _answer_begins(text)
-    if not begins and not apart:
-        return text, logprobs
-    answer = text[begins:].lstrip()
-    place = "".join(token for token, _ in logprobs or ()).rfind(answer.strip()) if answer.strip() else -1
-    for number, (token, _) in enumerate(logprobs or ()):
-        if 0 <= place < len(token):
-            return answer, (logprobs or ())[number:]
-        place -= len(token)
-    return answer, None
-
-
-def _answer_begins(text: str) -> int:
-    """Where the thinking in a reply ends: at its end if it was cut off, at 0 if there is none.
-
-    Where the server's own template began it, only its end is in the reply, on a line of its own.
-    """
-    if text.lstrip().startswith("<think>"):
-        return len("".join(text.partition("</think>")[:2]))
-    end = _END_OF_THINKING.search(text) if "</think>" in text else None
-    return end.end() if end is not None and "<think>" not in text[: end.start()] else 0
 
 
 def shown_address(url: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 from urllib.request import getproxies
@@ -13,19 +14,17 @@ from ..prompts.errors import InputError, import_optional
 from .base import Answer, ModelError, Request
 from .direct import (
     RETRY_STATUSES,
-    after_thinking,
     chat_fields,
     no_money_left,
     read_logprobs,
     text_of,
-    thinks_apart,
-    tokens_of,
-    tokens_thought,
 )
 from .prices import Price
+from .replies.thoughts import after_thinking, thinks_apart
 from .wire.limits import quota_used_up, wait_asked_for
 from .wire.networks import BUNDLES, certificate_problem
 from .wire.refusals import Learner, Refusal
+from .wire.thinking import ThinkingFields, tokens_of, tokens_thought
 
 _NO_KEY = re.compile(r"missing .{0,30}(?:api.?key|credentials)|(?:api.?key|credentials).{0,30} not (?:set|found)", re.I)
 
@@ -33,28 +32,51 @@ _NO_KEY = re.compile(r"missing .{0,30}(?:api.?key|credentials)|(?:api.?key|crede
 class LiteLLMModel:
     """``provider/model`` as LiteLLM spells it. LiteLLM's own retries and caches stay off: ours hold everywhere."""
 
-    def __init__(self, name: str, *, timeout: float = 120.0) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        model: str | None = None,
+        identity: str | None = None,
+        timeout: float = 120.0,
+        price: Price | None = None,
+        thinking: ThinkingFields | None = None,
+        more: Mapping[str, Any] | None = None,
+    ) -> None:
         """Check that LiteLLM knows the provider.
+
+        Args:
+            name: As the user wrote it.
+            model: ``provider/model`` where that is another one.
+            identity: What its answers depend on; by default ``provider/model``.
+            timeout: Seconds of one call.
+            price: Where it is another than LiteLLM's.
+            thinking: How it is told to think.
+            more: Further arguments of each call, e.g. ``api_base``; a key among them is in no file of ours.
 
         Raises:
             MissingExtraError: LiteLLM is not installed.
             InputError: The provider is not one LiteLLM knows.
         """
         self.name = name
-        self.identity = f"litellm:{name}"
+        self._model = model or name
+        self.identity = identity or f"litellm:{self._model}"
+        self._more = dict(more or {})
+        self._learner = Learner(thinking)
         self._timeout = timeout
-        self._learner = Learner()
         self._litellm = _litellm()
         try:
-            self._litellm.get_llm_provider(model=name)
+            self._litellm.get_llm_provider(model=self._model)
         except self._litellm.BadRequestError:
             raise InputError(
-                f"'{name}' is no model that LiteLLM knows how to reach. Write provider/model, "
+                f"'{self._model}' is no model that LiteLLM knows how to reach. Write provider/model, "
                 "e.g. anthropic/claude-sonnet-4-5, openai/NAME with --api-base, or local/NAME."
             ) from None
-        self._supported = frozenset(self._litellm.get_supported_openai_params(model=name) or ())
-        self.price = self._find_price()
+        self._supported = frozenset(self._litellm.get_supported_openai_params(model=self._model) or ())
+        listed = self._find_price()
+        self.price = listed if price is None else price
         """None where LiteLLM does not know it."""
+        self._is_listed = price is None
         if "top_logprobs" not in self._supported:
             self._supported -= {"logprobs"}  # P(yes) needs alternatives
 
@@ -62,9 +84,8 @@ class LiteLLMModel:
         """Ask once; a refused optional field is left out from then on (:mod:`askance.models.wire.refusals`)."""
 
         async def send(sent: dict[str, Any]) -> Answer | Refusal:
-            own = {"timeout": self._timeout, "num_retries": 0, "caching": False, "drop_params": True}
             try:
-                response = await self._litellm.acompletion(model=self.name, **sent, **own)
+                response = await self._litellm.acompletion(**self._arguments(sent))
             except Exception as error:  # LiteLLM's errors share no base class; what is not one of them is raised again
                 if getattr(error, "status_code", None) is None:
                     raise
@@ -78,6 +99,18 @@ class LiteLLMModel:
         taken = {name: value for name, value in asked.items() if name == "messages" or name in self._supported}
         return await self._learner.ask(taken, send)
 
+    @property
+    def notice(self) -> str | None:
+        """What to tell where its provider does not take how it is to think."""
+        return self._learner.thinking.notice
+
+    @property
+    def left_out(self) -> list[str]:
+        """Fields that its provider does not take, so that they are not sent."""
+        return sorted(
+            {"response_format", "temperature", "seed", "logprobs"} - self._supported | self._learner.facts.without
+        )
+
     def highest_cost(self, request: Request) -> float:
         """US dollars that an answer may cost, from LiteLLM's prices; 0 where it has none for this model."""
         return 0.0 if self.price is None else self.price.highest(request)
@@ -85,7 +118,7 @@ class LiteLLMModel:
     def _find_price(self) -> Price | None:
         """What LiteLLM's table says; None where it does not know the model."""
         try:
-            prompt, answer = self._litellm.cost_per_token(model=self.name, prompt_tokens=1000, completion_tokens=1000)
+            prompt, answer = self._litellm.cost_per_token(model=self._model, prompt_tokens=1000, completion_tokens=1000)
         except Exception:  # LiteLLM raises several kinds for a model without a price
             return None
         return Price(float(prompt) / 1000, float(answer) / 1000)
@@ -112,6 +145,16 @@ class LiteLLMModel:
             status=status,
         )
 
+    def _arguments(self, sent: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments of LiteLLM for the fields of a request."""
+        own = {"timeout": self._timeout, "num_retries": 0, "caching": False, "drop_params": True}
+        thinking = self._learner.thinking.fields
+        # also to a deployment that LiteLLM does not know by its name: what it refuses is then said
+        passed = [name for name in thinking if name not in (*self._supported, "extra_body")]
+        body = {**self._more.get("extra_body", {}), **sent.get("extra_body", {})}
+        more = {**self._more, **sent} | ({"extra_body": body} if body else {})
+        return {"model": self._model, **more, **own, "allowed_openai_params": passed}
+
     def _read(self, response: Any, request: Request) -> Answer:
         if not response.choices:
             raise ModelError(f"{self.name}: the provider's reply holds no answer.", retry=True)
@@ -119,18 +162,24 @@ class LiteLLMModel:
         usage = getattr(response, "usage", None)
         raw = choice.logprobs.model_dump() if getattr(choice, "logprobs", None) else None
         cost: float | None = None
-        if self.price is not None:
+        prompt, written = (tokens_of(getattr(usage, each, 0)) for each in ("prompt_tokens", "completion_tokens"))
+        if self.price is not None and not self._is_listed:
+            cost = self.price.of(prompt, written)
+        elif self.price is not None:
             # LiteLLM raises a bare Exception where it cannot tell: the cost is then not known
             with suppress(Exception):
                 cost = float(self._litellm.completion_cost(completion_response=response))
         logprobs = read_logprobs(raw, request.parameters)
+        text, apart = text_of(choice.message.content), thinks_apart(choice.message)
+        said, logprobs = after_thinking(text, logprobs, apart=apart, free=request.is_free)
         return Answer(
-            *after_thinking(text_of(choice.message.content), logprobs, apart=thinks_apart(choice.message)),
-            tokens_of(getattr(usage, "prompt_tokens", 0)),
-            tokens_of(getattr(usage, "completion_tokens", 0)),
+            said,
+            logprobs,
+            prompt,
+            written,
             cost,
             str(choice.finish_reason or "stop"),
-            tokens_thought(usage),
+            tokens_thought(usage, text, said, apart=apart),
         )
 
 
@@ -161,6 +210,8 @@ def _said(error: BaseException, *, whole: bool = False) -> str:
     """What went wrong, in one line, as Google writes many, and without the keys that some providers put into it; its
     beginning, or the ``whole`` of it."""
     text = str(getattr(error, "message", error))
+    if whole and (body := getattr(error, "body", None)):
+        text += f" {body}"  # the code of an error, which is not always in its message
     for name, value in os.environ.items():
         if len(value) > 7 and re.search("KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS", name.upper()):
             text = text.replace(value, "[key]")

@@ -18,6 +18,7 @@ from .direct import DirectModel
 from .embedded import EmbeddedServerPool, available_processors
 from .files import cache_directory
 from .prices import FREE
+from .wire.thinking import ThinkingFields
 
 TURN_SECONDS = 60.0
 """How long others may compute before one goes on beside them: a stopped process (Ctrl-Z) keeps its turn."""
@@ -32,7 +33,18 @@ class EmbeddedModel(DirectModel):
     """At temperature 0 the same request gets the same answer."""
     slots = 1
 
-    def __init__(self, name: str, path: Path, sha256: str, servers: EmbeddedServerPool, timeout: float) -> None:
+    template_may_think = True
+    """Whether the template in the file may begin a thought, so that a reply shows only its end."""
+
+    def __init__(
+        self,
+        name: str,
+        path: Path,
+        sha256: str,
+        servers: EmbeddedServerPool,
+        timeout: float,
+        thinking: ThinkingFields | None = None,
+    ) -> None:
         """``sha256`` of the weights is what the answers depend on, wherever the file is and the server listens."""
         super().__init__(
             name,
@@ -41,6 +53,7 @@ class EmbeddedModel(DirectModel):
             identity=f"local:{sha256}",
             timeout=max(timeout, 600),
             price=FREE,
+            thinking=thinking,
         )
         self._servers = servers
         self._path = path

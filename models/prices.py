@@ -57,7 +57,7 @@ class Price:
 
     def highest(self, request: Request) -> float:
         """US dollars that an answer to a request may cost."""
-        answer = request.parameters.max_tokens
+        answer = request.most_tokens
         return self.of(reserved_tokens(request) - answer, answer)
 
     def times(self, share: float) -> Price:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
@@ -19,8 +19,10 @@ from .embedded_models import EMBEDDED, RegisteredModel, resolve
 from .files import file_identity
 from .litellm_model import LiteLLMModel
 from .local_model import EmbeddedModel
+from .named import NamedModel, identity_of
 from .prices import list_price
 from .trained.scorer_file import is_scorer
+from .wire.thinking import ThinkingFields, direct_forms, litellm_forms
 
 if TYPE_CHECKING:
     from .batches.batch_model import BatchModel
@@ -40,11 +42,13 @@ class Models:
         *,
         api_base: str | None = None,
         timeout: float = 120.0,
+        named: Mapping[str, NamedModel] | None = None,
         need_prices: bool = False,
         batches: Callable[..., BatchModel] | None = None,
         reach: Callable[[Model], Model] | None = None,
     ) -> None:
-        """``api_base`` is the endpoint of ``openai/`` names; ``timeout`` is in seconds, for one call.
+        """``api_base`` is the endpoint of ``openai/`` names; ``timeout`` is in seconds, for one call; ``named`` are models by a name
+        of the user's own.
 
         ``need_prices`` refuses models whose price is not known, as a cap on money could not be kept for them. ``batches``
         makes ``openai/`` models that are asked in batches, and refuses all others. ``reach`` makes of
@@ -52,6 +56,7 @@ class Models:
         """
         self._batches = batches
         self._reach = reach
+        self._named = dict(named or {})
         self._api_base = api_base
         self._need_prices = need_prices
         self._timeout = timeout
@@ -75,7 +80,7 @@ class Models:
                 raise InputError(f"--engine ray asks models by name; {model.name} is an object of this process alone.")
             return model
         if model not in self._by_name:
-            made = self._make(model)
+            made = self._make(model, self._named.get(model))
             self._by_name[model] = made if self._reach is None else self._reach(made)
         return self._by_name[model]
 
@@ -86,34 +91,47 @@ class Models:
     async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
 
-    def _make(self, name: str) -> Model:
-        if is_scorer(name):
-            return self._scorer(name)
-        if name.strip("/") and os.path.isdir(name):
+    def _make(self, name: str, named: NamedModel | None) -> Model:
+        what = name if named is None else named.model
+        made = self._reached(name, what, named or NamedModel.model_construct(model=name))
+        if named is not None:
+            named.set_up(made)
+        return made
+
+    def _reached(self, name: str, what: str, named: NamedModel) -> Model:
+        """The model ``what``, which the user calls ``name``."""
+        provider, slash, rest = what.partition("/")
+        is_here = is_scorer(what) or provider in EMBEDDED
+        no_use = sorted(named.model_fields_set - {*NamedModel.here})
+        if is_here and no_use:
+            raise InputError(f"models: {name}: {no_use[0]} has no use for {what}, which runs on this machine.")
+        if is_scorer(what):
+            return self._scorer(what)
+        if what.strip("/") and os.path.isdir(what):
             raise InputError(
-                f"{name}: there is no trained scorer in this folder (scorer.json, written by `askance train`)."
+                f"{what}: there is no trained scorer in this folder (scorer.json, written by `askance train`)."
             )
-        provider, slash, rest = name.partition("/")
         if not slash or not provider or not rest:
+            others = did_you_mean(name, self._named) if self._named and not slash else ""
             raise InputError(
-                f"'{name}' is no model name. Write provider/model, e.g. openai/gpt-4o-mini, "
+                f"'{what}' is no model name.{others} Write provider/model, e.g. openai/gpt-4o-mini, "
                 "anthropic/claude-sonnet-4-5 or local/qwen2.5-coder-1.5b-instruct, or the folder of a trained scorer."
             )
         if provider == "dspy":
             raise InputError(
-                f"'{name}' is a DSPy program, which lives in Python: call the same compile again to go on."
+                f"'{what}' is a DSPy program, which lives in Python: call the same compile again to go on."
             )
         if self._batches is not None and provider != "openai":
             raise InputError(
-                f"{name}: --engine batch asks openai/NAME alone, at OpenAI or another endpoint with its batch API (--api-base). "
+                f"{what}: --engine batch asks openai/NAME alone, at OpenAI or another endpoint with its batch API (--api-base). "
                 "Leave out --engine batch, or name such a model for every role."
             )
         if provider in EMBEDDED:
-            return self._embedded(name, provider, rest)
+            return self._embedded(name, provider, rest, named)
         if provider == "openai" and not rest.startswith("responses/"):  # LiteLLM knows OpenAI's other API
-            model: DirectModel | LiteLLMModel = self._direct(name, rest)
+            model: DirectModel | LiteLLMModel = self._direct(name, rest, named)
         else:
-            model = self._through_litellm(name, provider)
+            model = self._through_litellm(name, provider, named)
         if self._need_prices and model.price is None:
             raise InputError(
                 f"{name}: its price is not known, so --cost-budget could not be kept. Cap it with --call-budget or --token-budget."
@@ -129,16 +147,33 @@ class Models:
         self._stack.push_async_callback(scorer.close)
         return scorer
 
-    def _through_litellm(self, name: str, provider: str) -> LiteLLMModel:
+    def _through_litellm(self, name: str, provider: str, named: NamedModel) -> LiteLLMModel:
+        given = {
+            "api_base": named.api_base,
+            "api_key": named.key(name),
+            "api_version": named.api_version,
+            "organization": named.organization,
+            "extra_headers": named.filled_headers(name),
+            "extra_body": named.filled_body(name),
+        }
+        base = f"litellm:{named.model}" + (f":{named.api_base.rstrip('/')}" if named.api_base else "")
         try:
-            return LiteLLMModel(name, timeout=self._timeout)
+            return LiteLLMModel(
+                name,
+                model=named.model,
+                identity=identity_of(base, named),
+                timeout=named.timeout or self._timeout,
+                price=None if named.price is None else named.price.a_token,
+                thinking=ThinkingFields(name, named.thinking, litellm_forms(named.thinking, named.model)),
+                more={argument: value for argument, value in given.items() if value},
+            )
         except MissingExtraError:
             what = f"{name}:{did_you_mean(provider, ('openai', *EMBEDDED))} A provider other than openai, local, onnx and openvino"
             raise MissingExtraError("providers", "litellm", what=what) from None
 
-    def _direct(self, name: str, model: str) -> DirectModel:
-        base = check_address(self._api_base or default_base_url())
-        key = os.environ.get("OPENAI_API_KEY", "").strip()
+    def _direct(self, name: str, model: str, named: NamedModel) -> DirectModel:
+        base = check_address(named.api_base or self._api_base or default_base_url())
+        key = named.key(name) or os.environ.get("OPENAI_API_KEY", "").strip()
         if not key.isprintable():
             raise InputError("OPENAI_API_KEY holds a line break or another character that no key has.")
         if not key and "api.openai.com" in base:
@@ -147,15 +182,19 @@ class Models:
             name,
             model,
             base,
-            identity=f"openai:{base.rstrip('/')}:{model}",
+            identity=identity_of(f"openai:{base.rstrip('/')}:{model}", named),
             api_key=key,
-            timeout=self._timeout,
-            price=list_price(model, base),
+            timeout=named.timeout or self._timeout,
+            price=list_price(model, base) if named.price is None else named.price.a_token,
+            thinking=ThinkingFields(name, named.thinking, direct_forms(named.thinking, base)),
+            extra_body=named.filled_body(name),
+            headers=named.filled_headers(name),
+            query={"api-version": named.api_version} if named.api_version else None,
         )
         self._stack.push_async_callback(direct.close)
         return direct
 
-    def _embedded(self, name: str, provider: str, rest: str) -> Model:
+    def _embedded(self, name: str, provider: str, rest: str, named: NamedModel) -> Model:
         found = resolve(rest)
         if isinstance(found, RegisteredModel):
             path = pulled(found)
@@ -167,7 +206,14 @@ class Models:
             identity = found.sha256
         else:
             path, identity = found, _identity(found)
-        model = EmbeddedModel(name, path, identity, self._servers, self._timeout)
+        if provider != "local" and named.thinking != "auto":
+            raise InputError(
+                f"models: {name}: thinking has no use for {provider}/, which reads one token; write local/{rest}."
+            )
+        thinking = ThinkingFields(name, named.thinking, direct_forms(named.thinking, ""))
+        model = EmbeddedModel(name, path, identity, self._servers, named.timeout or self._timeout, thinking)
+        model.identity = identity_of(model.identity, named)
+        model.template_may_think = not isinstance(found, RegisteredModel)  # of those none begins a thought
         self._stack.push_async_callback(model.close)
         if provider == "local":
             return model
@@ -176,9 +222,10 @@ class Models:
 
         stop = Event()
         if provider == "onnx":
-            from .reading.onnx_reader import folder_of, identity_of, load_onnx_reader
+            from .reading.onnx_reader import folder_of, load_onnx_reader
+            from .reading.onnx_reader import identity_of as onnx_identity
 
-            known, load = identity_of(identity), partial(load_onnx_reader, name, path, identity, stop)
+            known, load = onnx_identity(identity), partial(load_onnx_reader, name, path, identity, stop)
             choice = partial(known_choice, folder_of(identity) / CONSISTENCY, "onnxruntime")
         else:
             from .reading.openvino_reader import folder_of, load_openvino_reader

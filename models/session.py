@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Container, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from time import monotonic
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
@@ -20,6 +20,7 @@ from .budget import Budget, count
 from .direct import check_address
 from .event_loops import BackgroundLoop
 from .gateway import AnswerStore, Gateway, RetryPolicy
+from .named import NamedModel, read_named
 from .resolve import Models
 from .settings import KEPT, Idle, idle_settings, where
 
@@ -38,6 +39,9 @@ class ModelOptions(BaseModel):
     workers: int | None = Field(None, ge=1, description="Workers of engine ray; by default one a machine.")
     timeout: float = Field(120.0, gt=0, description="Seconds that one call may take.")
     retries: int = Field(5, ge=0, description="Further attempts after a failed call.")
+    models: dict[str, NamedModel] = Field(
+        {}, description="Models by a name of your own: model, api_base, api_key_env, thinking, price and more."
+    )
     max_concurrency: int = Field(16, ge=1, description="Calls under way at once, per endpoint.")
     call_budget: int | None = Field(None, ge=0, description="Cap on bought calls, over all roles.")
     token_budget: int | None = Field(None, ge=0, description="Cap on tokens, over all roles.")
@@ -57,6 +61,11 @@ class ModelOptions(BaseModel):
         for name, why in idle_settings(type(self), vars(self)).items():
             raise ValueError(f"{name}: {why}")
         return self
+
+    @field_validator("models", mode="before")
+    @classmethod
+    def _named(cls, values: Any) -> dict[str, NamedModel]:
+        return read_named(values or {})
 
     @field_validator("api_base")
     @classmethod
@@ -115,10 +124,11 @@ async def session(
     if options.engine == "ray":
         from .cluster.ray_pool import RayPool
 
-        pool = RayPool(options.api_base, options.timeout, options.workers, say)
+        pool = RayPool(options.api_base, options.timeout, options.workers, say, options.models)
     models = Models(
         api_base=options.api_base,
         timeout=options.timeout,
+        named=options.models,
         need_prices=prices,
         batches=batches,
         reach=None if pool is None else pool.reach,

@@ -135,7 +135,8 @@ def parse_options(
             shows = "must be" in message and field != "api_base"  # which may hold a password
             wrong = f", not {problem['input']}" if shows else ""
             problems.append(f"{field}: {message[:1].lower()}{message[1:]}{wrong}" if field else message)
-        raise InputError(f"{where}: {'; '.join(problems)}.") from None
+        said = "; ".join(problems)
+        raise InputError(f"{where}: {said}{'' if said.endswith(('.', '?')) else '.'}") from None
 
 
 def check_each(kind: type[BaseModel], values: Mapping[str, Any], where: str) -> None:

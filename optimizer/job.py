@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 from ..memory.memory_contents import MemoryContents
 from ..models.base import Model
+from ..models.named import used_models
+from ..models.settings import MODEL, settings_naming
 from ..prompts.checklist import Checklist
 from ..prompts.errors import InputError
 from ..prompts.examples import Example, documents
@@ -100,9 +102,13 @@ class Job:
     @property
     def config(self) -> dict[str, Any]:
         """Settings that the result depends on, as kept in ``config.yaml``."""
-        options = self.options.model_dump(mode="json", exclude={*NOT_IN_FINGERPRINT, *USED_UP})
+        options = self.options.model_dump(mode="json", exclude={*NOT_IN_FINGERPRINT, *USED_UP, "models"})
         models = {role: model_name(model) for role, model in self.models.items()}
-        return {"command": self.command, **models, **self.settings, **options}
+        config = {"command": self.command, **models, **self.settings, **options}
+        roles = (options[name] for name in settings_naming(MODEL, type(self.options)))
+        named = used_models(self.options.models, [*models.values(), *roles])
+        given = {name: each.model_dump(mode="json", exclude_defaults=True) for name, each in named.items()}
+        return config | ({"models": given} if given else {})
 
 
 @dataclass(frozen=True)

@@ -12,19 +12,20 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from time import time
-from typing import IO
+from typing import IO, Any
 
 from ...prompts.errors import AskanceError
 from ..base import Answer, ModelError, Request
 from ..direct import DirectModel
 from ..gateway import RetryPolicy
 from ..prices import BATCH_SHARE, Price
+from ..wire.thinking import ThinkingFields, needs_room
 from .endpoint import ASKED, BatchEndpoint
 from .open_batches import AwaitedRequest, OpenBatch, OpenBatches, Pace, ReplyReader
 from .records import BatchJournal, BatchRecord
@@ -51,6 +52,10 @@ class BatchModel(DirectModel):
         api_key: str | None = None,
         timeout: float = 120.0,
         price: Price | None = None,
+        thinking: ThinkingFields | None = None,
+        extra_body: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        query: Mapping[str, str] | None = None,
         retry: RetryPolicy,
         say: Callable[[str], None] | None = None,
         on_wait: Callable[[str, float], None] | None = None,
@@ -66,13 +71,29 @@ class BatchModel(DirectModel):
             api_key: Of the endpoint.
             timeout: Seconds of a call that is no file.
             price: Without batches; None where it is not known.
+            thinking: As of DirectModel.
+            extra_body: As of DirectModel.
+            headers: As of DirectModel.
+            query: As of DirectModel.
             retry: How calls about batches are made again.
             say: Told what is waited for.
             on_wait: Told of a call that is made again, and in how many seconds.
             pace: How long is waited.
         """
         half = None if price is None else price.times(BATCH_SHARE)
-        super().__init__(name, model, base_url, identity=identity, api_key=api_key, timeout=timeout, price=half)
+        super().__init__(
+            name,
+            model,
+            base_url,
+            identity=identity,
+            api_key=api_key,
+            timeout=timeout,
+            price=half,
+            thinking=thinking,
+            extra_body=extra_body,
+            headers=headers,
+            query=query,
+        )
         self._full_price = price
         self._pace = pace or Pace()
         self._endpoint = BatchEndpoint(name, self._call, self._error, retry, on_wait or (lambda _, __: None))
@@ -82,6 +103,8 @@ class BatchModel(DirectModel):
             self._endpoint, self._journal, reader, self._pace, say or (lambda _: None), self._gather
         )
         self._tried: set[frozenset[str]] = set()
+        self._thinks = False
+        """Whether the last reply to a request that was asked directly was thought about first."""
         self._given: dict[str, OpenBatch] = {}
         """The batches of answers that are given and may not be in the store yet, by key."""
         self._gathered: list[AwaitedRequest] = []
@@ -185,6 +208,11 @@ class BatchModel(DirectModel):
             if each.form not in self._tried:
                 rest.remove(each)
                 await self._endpoint.patiently(partial(self._directly, each, may_raise=True))
+        if self._thinks and (cut := [each for each in rest if not each.request.room]):
+            for each in cut:  # a whole batch would be thought away: they are asked again, with room
+                rest.remove(each)
+                if not each.answer.done():
+                    each.answer.set_result(Answer("", finish="length"))
         for part in self._parts(rest):
             if self._open.most is not None:
                 await self._open.all_over()
@@ -206,6 +234,7 @@ class BatchModel(DirectModel):
                 self._tried.add(waiting.form)
             return
         self._tried.add(waiting.form)
+        self._thinks = bool(answer.reasoning_tokens) or needs_room(answer, waiting.request.parameters.max_tokens)
         if self._full_price is not None:
             answer = answer._replace(cost_usd=self._full_price.of(answer.prompt_tokens, answer.completion_tokens))
         if not waiting.answer.done():
@@ -228,7 +257,7 @@ class BatchModel(DirectModel):
             yield part, file
 
     def _line(self, waiting: AwaitedRequest) -> bytes:
-        body = self._learner.facts.fit(self._body(waiting.request))
+        body = {**self._learner.facts.fit(self._body(waiting.request)), **self._learner.thinking.fields}
         line = {"custom_id": waiting.key, "method": "POST", "url": ASKED, "body": body}
         return json.dumps(line).encode() + b"\n"
 

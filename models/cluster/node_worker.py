@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ... import __version__
 from ...prompts.errors import AskanceError, InputError
 from ..base import Answer, Request
+from ..named import NamedModel
 from ..resolve import Models
 
 logger = logging.getLogger(__name__)
@@ -26,9 +27,9 @@ class NodeWorker:
     another machine costs more than what it holds. Failures are outcomes too, so that they arrive as they are.
     """
 
-    def __init__(self, api_base: str | None, timeout: float) -> None:
+    def __init__(self, api_base: str | None, timeout: float, named: Mapping[str, NamedModel] | None = None) -> None:
         """As of :class:`~askance.models.resolve.Models`."""
-        self._models = Models(api_base=api_base, timeout=timeout)
+        self._models = Models(api_base=api_base, timeout=timeout, named=named)
         self._under_way: dict[int, asyncio.Task[None]] = {}
         self._over: list[Outcome] = []
         self._some_are_over = asyncio.Event()

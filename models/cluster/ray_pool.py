@@ -16,7 +16,7 @@ import itertools
 import logging
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,11 +24,17 @@ from ... import __version__
 from ...prompts.errors import AskanceError, InputError, import_optional
 from ..base import Answer, Model, ModelError, Request
 from ..budget import count, highest_cost
+from ..named import NamedModel
 from .node_worker import Call, NodeWorker
 
 IN_LINE = 256
 """Calls that models on the workers themselves are given at once, over all of them, however many each answers at a time: so
 many that each always has one to go on with."""
+KNOWN_HERE = (
+    *("thinking_room", "first_room", "template_may_think"),
+    *("max_concurrency", "requests_per_minute", "tokens_per_minute"),
+)
+"""What the gateway here is told of a model that is asked there."""
 EXAMPLES = 10_000
 """So many examples are remembered with the worker that had them."""
 REACHED_WITHIN = 10.0
@@ -84,7 +90,12 @@ class RayPool:
     """The workers of one command, started when the first answer is bought."""
 
     def __init__(
-        self, api_base: str | None, timeout: float, workers: int | None, say: Callable[[str], None] | None
+        self,
+        api_base: str | None,
+        timeout: float,
+        workers: int | None,
+        say: Callable[[str], None] | None,
+        named: Mapping[str, NamedModel] | None = None,
     ) -> None:
         """Nothing is started yet.
 
@@ -93,6 +104,7 @@ class RayPool:
             timeout: Seconds of one call.
             workers: How many; None is one for each machine of the cluster.
             say: Told when workers are lost.
+            named: As of Models; the variables of their keys are those of each machine.
 
         Raises:
             MissingExtraError: Ray is not installed.
@@ -100,7 +112,7 @@ class RayPool:
         for name, value in QUIET.items():
             os.environ.setdefault(name, value)
         self._ray = import_optional("ray", "ray", "ray")
-        self._how = (api_base, timeout)
+        self._how = (api_base, timeout, dict(named or {}))
         self._wanted = workers
         self._say = say or (lambda _: None)
         self._workers: list[_Worker] = []
@@ -287,6 +299,9 @@ class RayModel:
         self.price = getattr(model, "price", None)
         self.repeats_itself: bool = getattr(model, "repeats_itself", False)
         self.gathers = IN_LINE if hasattr(model, "slots") else 0
+        for each in KNOWN_HERE:
+            if hasattr(model, each):
+                setattr(self, each, getattr(model, each))
         self._model, self._pool = model, pool
 
     async def answer(self, request: Request) -> Answer:

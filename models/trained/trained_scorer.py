@@ -48,6 +48,7 @@ class TrainedScorer:
 
     repeats_itself = True
     price = FREE
+    thinking_room = ()
     gathers = 4 * AT_ONCE
     """How many callers may await their answers at once."""
 

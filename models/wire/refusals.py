@@ -9,11 +9,10 @@ from typing import Any
 
 from ..base import Answer, ModelError
 from .facts import Facts
+from .thinking import ThinkingFields, is_out_of_room
 
 AGAIN = 2
 """How often a request is repeated at once whose answer the endpoint itself could not use."""
-_CUT_OFF = re.compile(r"max_tokens or model output limit was reached")
-"""OpenAI's status 400 where a model that thinks has used all tokens up: no refusal, but an answer that was cut off."""
 _OWN_JSON = re.compile(r"json_validate_failed|failed_generation")
 """Groq's status 400 where the model wrote other JSON than was asked for."""
 
@@ -32,9 +31,10 @@ class Refusal:
 class Learner:
     """Asks an endpoint in the form that it takes."""
 
-    def __init__(self) -> None:
-        """Nothing is known yet."""
+    def __init__(self, thinking: ThinkingFields | None = None) -> None:
+        """Nothing is known yet; ``thinking`` is how the model is told to think."""
         self.facts = Facts()
+        self.thinking = thinking or ThinkingFields("", "auto", ())
 
     async def ask(
         self, fields: Mapping[str, Any], send: Callable[[dict[str, Any]], Awaitable[Answer | Refusal]]
@@ -43,16 +43,18 @@ class Learner:
 
         Raises:
             ModelError: No usable answer.
+            InputError: How the model is to think is refused.
         """
         facts, repeats = self.facts, 0
         while True:
-            sent = facts.fit(fields)
+            form = self.thinking.place
+            sent = {**facts.fit(fields), **self.thinking.fields}
             if repeats == AGAIN:
                 sent.pop(
                     "response_format", None
                 )  # the model's own JSON may do, where the endpoint's check is in its way
             reply = await send(sent)
-            if isinstance(reply, Refusal) and _CUT_OFF.search(reply.said):
+            if isinstance(reply, Refusal) and is_out_of_room(reply.status, reply.said):
                 reply = Answer("", cost_usd=None, finish="length")
             if isinstance(reply, Answer):
                 self.facts = self.facts.and_also(facts)
@@ -63,6 +65,6 @@ class Learner:
                     raise replace(reply.error, retry=True)
                 continue
             learned = facts.learn(reply.status, reply.said, sent)
-            if learned is None:
+            if learned is None and not self.thinking.is_refused(reply.status, reply.said, str(reply.error), form):
                 raise reply.error
-            facts = learned
+            facts = learned or facts

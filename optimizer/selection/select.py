@@ -230,7 +230,7 @@ def _estimate(inputs: Inputs, judge: Model, writer: Model, gateway: Gateway, set
         asked = settings.shown * min(longest, 5000) + settings.max_candidates * 40 + 500
         calls = settings.max_rounds
         written = calls * 120 * settings.per_round
-        found += Estimate.priced(0, calls, 0, calls * asked, written, getattr(writer, "price", None))
+        found += Estimate.priced(0, calls, 0, calls * asked, written, writer, gateway)
     examples, questions = inputs.examples, candidates.questions
     rater = _rater(inputs, judge, gateway, settings, settings.rating_levels)
     if settings.answer_levels == 2:
@@ -250,4 +250,4 @@ def _rated(rater: Rater, wanted: Sequence[ToRate], verdicts: int = 0) -> Estimat
     """What ratings would take, with their price."""
     calls, stored, tokens = rater.estimate(wanted)
     sent, written = tokens - calls * TOKENS, calls * TOKENS
-    return Estimate.priced(verdicts, calls, stored, sent, written, getattr(rater.model, "price", None))
+    return Estimate.priced(verdicts, calls, stored, sent, written, rater.model, rater.gateway)

@@ -20,10 +20,12 @@ import askance
 from askance.bridges.exports import TOOLS, export_judge
 from askance.commands.exchange.export import command as export_command
 from askance.evaluation.kept_judge import KeptJudge
+from askance.models.named import NamedModel
 from askance.prompts.checklist import Checklist
 from askance.prompts.errors import InputError
 from askance.prompts.prompt import Prompt
 from askance.testing import FaultyServer
+from tests.thinkers import Thinker
 
 from .conftest import (
     ASKED_OF,
@@ -55,7 +57,7 @@ JUDGES = {
     "hard scores": (kept(settings={"scores": "hard"}), with_logprobs),
     "without log-probabilities": (kept(), words),
     "log-probabilities without alternatives": (kept(), without_alternatives),
-    "thinking": (kept(), thinking),
+    "thinking": (kept(settings={"mode": "each", "p_yes": "logprob"}), thinking),
     "sampled": (kept(settings={"samples": 3, "repeat": 2}), words),
     "sampled, at a temperature of its own": (kept(settings={"samples": 3, "temperature": 0.4}), words),
     "repeated": (kept(settings={"repeat": 2, "temperature": 0.7, "seed": 7}), with_logprobs),
@@ -107,7 +109,41 @@ def test_an_exported_judge_sends_the_same_requests_and_comes_to_the_same_scores(
         if judge.threshold is not None:
             values = [score.dimensions.get(each, score.overall) for each in judge.threshold_of]
             assert there["passed"] is (sum(values) / len(values) >= judge.threshold)
-    assert {json.dumps(each, sort_keys=True) for each in server.bodies} == bodies
+    sent = {json.dumps(each, sort_keys=True) for each in server.bodies}
+    if name == "thinking":  # which call was the first to show it, and so had no room yet, is not the same
+        sent, bodies = ({json.dumps({**json.loads(each), "max_tokens": 0}) for each in both} for both in (sent, bodies))
+    assert sent == bodies
+
+
+@pytest.mark.parametrize("logprobs", [True, False])
+@pytest.mark.parametrize("where", ["beside", "tags", "template"])
+def test_an_exported_judge_gives_a_model_that_thinks_room(serve: Any, where: str, logprobs: bool) -> None:
+    server = serve(Thinker(300, where=where, logprobs=logprobs))
+    module = as_module(kept())
+    found = module.judge(**texts(ROWS[0]))
+    assert all(each["answer"] is True for each in found["verdicts"])
+    p_yes = 0.9 if logprobs else 1.0
+    assert [each["p_yes"] for each in found["verdicts"]] == pytest.approx([p_yes] * len(QUESTIONS), abs=1e-3)
+    rooms = [body["max_tokens"] for body in server.bodies]
+    assert max(rooms) < 2_010
+    assert rooms[-1] > 2_000
+
+
+def test_an_exported_judge_sends_what_its_named_model_says(serve: Any) -> None:
+    server = serve(Thinker(10))
+    named = NamedModel(
+        model="openai/gpt-x",
+        api_base=server.url,
+        thinking="low",
+        extra_body={"top_k": 1, "x": "${Y}"},
+        headers={"A": "${B}"},
+    )
+    module = as_module(replace(kept(), model="mine", named=named))
+    module.judge(**texts(ROWS[0]))
+    assert {body["model"] for body in server.bodies} == {"gpt-x"}
+    assert {body["reasoning_effort"] for body in server.bodies} == {"low"}
+    assert {body["top_k"] for body in server.bodies} == {1}
+    assert all("x" not in body for body in server.bodies)
 
 
 def test_what_a_question_leans_on_the_others_changes_its_score(serve: Any) -> None:

@@ -22,6 +22,7 @@ from askance.memory.verdict_store import VerdictStore, open_store
 from askance.models import gateway as gateways
 from askance.models.base import Answer, Parameters, Request, make_request
 from askance.models.gateway import Gateway, StoreAwayError
+from askance.models.wire.thinking import ThinkingFacts
 from askance.prompts.errors import AskanceError, InputError
 from askance.testing import ScriptedModel, StandInServer
 from tests.conftest import judge_at
@@ -400,3 +401,13 @@ def test_what_is_no_address_is_refused_without_saying_it(
         )
         assert ran.code == 2 and "store " in ran.err and "s3cret" not in ran.err + ran.out
     assert not [each for each in sandbox.iterdir() if "sql" in each.name]
+
+
+def test_what_was_learned_of_a_model_is_shared_and_added_up(address: str) -> None:
+    with PostgresStore(PostgresAddress(address)) as one, PostgresStore(PostgresAddress(address)) as other:
+        assert one.learned("m") is None
+        one.learn("m", ThinkingFacts(2_000, 1, 300))
+        other.learn("m", ThinkingFacts(8_000, 2, 600))
+        one.learn("m", ThinkingFacts(2_000, 1, 0))
+        assert one.learned("m") == other.learned("m") == ThinkingFacts(8_000, 4, 900)
+        assert other.learned("another") is None

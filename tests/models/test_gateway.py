@@ -12,6 +12,7 @@ from askance.memory.verdict_store import VerdictStore
 from askance.models.base import Answer, EmptyAnswerError, ModelError, Parameters, Request, make_request
 from askance.models.budget import Budget
 from askance.models.gateway import HOPELESS, Gateway, RetryPolicy
+from askance.models.wire.thinking import ThinkingFacts
 from askance.prompts.errors import AskanceError, BudgetExceededError
 from askance.prompts.prompt import Framing
 from askance.testing import Reply, ScriptedModel
@@ -24,6 +25,7 @@ class Store:
 
     def __init__(self) -> None:
         self.answers: dict[bytes, Answer] = {}
+        self.facts: dict[str, ThinkingFacts] = {}
 
     def get_many(self, keys: Sequence[bytes]) -> dict[bytes, Answer]:
         return {key: self.answers[key] for key in keys if key in self.answers}
@@ -40,6 +42,13 @@ class Store:
 
     def let_go(self, keys: Sequence[bytes]) -> None:
         pass
+
+    def learned(self, identity: str) -> ThinkingFacts | None:
+        return self.facts.get(identity)
+
+    def learn(self, identity: str, facts: ThinkingFacts) -> None:
+        known = self.facts.get(identity)
+        self.facts[identity] = facts if known is None else known.and_these(facts)
 
 
 class FullStore(Store):
@@ -262,7 +271,11 @@ async def test_an_empty_answer_is_paid_not_kept_and_asked_for_again() -> None:
 
 @pytest.mark.parametrize(
     ("finish", "calls", "said"),
-    [("stop", 3, "empty"), ("length", 1, "cut off before its first word"), ("content_filter", 1, "filter")],
+    [
+        ("stop", 3, "empty"),
+        ("length", 4, "cut off before its first word.*last step of its room, 32,000"),
+        ("content_filter", 1, "filter"),
+    ],
 )
 async def test_an_answer_that_stays_empty_is_an_error_that_says_why(finish: str, calls: int, said: str) -> None:
     model, store = ScriptedModel(lambda _: Answer("", finish=finish)), Store()

@@ -17,11 +17,15 @@ import pytest
 
 from askance.models import prices
 from askance.models.base import Answer, ModelError, Parameters, make_request
+from askance.models.gateway import Gateway
 from askance.models.litellm_model import LiteLLMModel
-from askance.prompts.errors import InputError, MissingExtraError
-from askance.testing import StandInServer
+from askance.models.named import read_named
+from askance.models.resolve import Models
+from askance.prompts.errors import AskanceError, InputError, MissingExtraError
+from askance.testing import StandInServer, VendorServer, completion
 
 KEY = "sk-very-secret-0123456789"
+A_FEW = Parameters(8)
 FULL = Parameters(9, 0.0, 7, 5, {"type": "object", "properties": {}, "additionalProperties": False})
 REQUEST = make_request("i", [("system", "s"), ("user", "q" * 4000)], Parameters(10))
 needs_litellm = pytest.mark.skipif(
@@ -222,6 +226,43 @@ async def test_refused_log_probabilities_are_left_out_from_then_on(
 
 
 @needs_litellm
+async def test_an_azure_deployment_that_runs_a_gpt_5_is_learned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """LiteLLM cannot know from a deployment's name what is behind it."""
+    with VendorServer() as server:
+        for name, value in server.environment().items():
+            monkeypatch.setenv(name, value)
+        model = LiteLLMModel("azure/prod-judge")
+        request = make_request("i", [("user", "Is it? Answer with one word: yes or no.")], Parameters(4000, 0.0, 7, 20))
+        found = [await model.answer(request) for _ in range(2)]
+    assert {answer.text for answer in found} <= {"Yes", "No"}
+    assert len(server.bodies) == 5, "three refusals, and two answers"
+    assert {"max_completion_tokens", "seed"} <= set(server.bodies[-1])
+
+
+@needs_litellm
+async def test_the_proxy_of_the_environment_is_used_and_not_for_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy"):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    with StandInServer(lambda body: "through the proxy") as proxy, StandInServer(lambda body: "directly") as here:
+        monkeypatch.setenv("HTTP_PROXY", proxy.url.removesuffix("/v1"))
+        monkeypatch.setenv("HOSTED_VLLM_API_KEY", KEY)
+        for url, said in (("http://judge.example.invalid/v1", "through the proxy"), (here.url, "directly")):
+            monkeypatch.setenv("HOSTED_VLLM_API_BASE", url)
+            answer = await LiteLLMModel("hosted_vllm/m").answer(make_request("i", [("user", "q")], Parameters(9)))
+            assert answer.text == said
+
+
+@needs_litellm
+async def test_a_quota_that_is_used_up_ends_the_run_and_a_limit_is_waited_for(serve: Ask) -> None:
+    used_up = {"error": {"message": "You exceeded your current quota", "code": "insufficient_quota"}}
+    error, _ = await serve(lambda body: (429, used_up))
+    assert (error.fatal, error.retry) == (True, False)
+    error, _ = await serve(lambda body: (429, {"error": {"message": "Please try again in 1m2s."}}))
+    assert (error.fatal, error.retry, error.retry_after) == (False, True, 62)
+
+
+@needs_litellm
 async def test_a_missing_key_ends_the_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("GEMINI_API_KEY", "GOOGLE_API_KEY", "ANTHROPIC_API_KEY"):
         monkeypatch.delenv(name, raising=False)
@@ -302,3 +343,127 @@ def test_the_listed_prices_of_openai_are_those_of_litellm() -> None:
         theirs = litellm.model_cost[name]
         assert theirs["input_cost_per_token"] == pytest.approx(prompt / 1e6), name
         assert theirs["output_cost_per_token"] == pytest.approx(answer / 1e6), name
+
+
+# --- thinking and named models -------------------------------------------------------------------------------------------
+
+
+class AnyPath(StandInServer):
+    """Answers under every path, as vendors' own endpoints have them."""
+
+    def __init__(self, script: Script) -> None:
+        super().__init__(script)
+        self.paths: list[str] = []
+
+    def _routes(self, router: Any) -> None:
+        router.add_post("/{path:.*}", self._complete)
+
+    async def _complete(self, http: Any) -> Any:
+        self.paths.append(http.path_qs)
+        return await super()._complete(http)
+
+    @property
+    def root(self) -> str:
+        return self.url.removesuffix("/v1")
+
+
+async def asked(named: Mapping[str, Any], parameters: Parameters = A_FEW) -> dict[str, Any]:
+    """The first answers of named models, or the errors."""
+    found: dict[str, Any] = {}
+    async with Models(named=read_named(named)) as models:
+        for name in named:
+            model = models.get(name)
+            try:
+                found[name] = await Gateway().ask("j", model, make_request(model.identity, [("user", "q")], parameters))
+            except AskanceError as error:
+                found[name] = error
+    return found
+
+
+def claude(body: Mapping[str, Any]) -> Any:
+    """Anthropic's messages, with its rules of thinking."""
+    budget = (body.get("thinking") or {}).get("budget_tokens", 0)
+    unknown = body.keys() - {"model", "messages", "max_tokens", "temperature", "thinking", "system"}
+    said = f"{min(unknown)}: Extra inputs are not permitted" if unknown else ""
+    if budget and body["max_tokens"] <= budget:
+        said = "`max_tokens` must be greater than `thinking.budget_tokens`. Please consult our documentation"
+    if said:
+        return 400, {"type": "error", "error": {"type": "invalid_request_error", "message": said}}
+    content = [{"type": "thinking", "thinking": "No", "signature": "s"}] if budget else []
+    content.append({"type": "text", "text": "Yes"})
+    usage = {"input_tokens": 10, "output_tokens": 300 if budget else 2}
+    return 200, {
+        "id": "1",
+        "type": "message",
+        "role": "assistant",
+        "model": body["model"],
+        "content": content,
+        "usage": usage,
+    } | {"stop_reason": "end_turn"}
+
+
+@needs_litellm
+async def test_two_azure_resources_are_asked_in_one_run_each_with_its_own_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OLD_KEY", "old-secret")
+    monkeypatch.setenv("NEW_KEY", "new-secret")
+    body = {"id": "1", "object": "chat.completion", "model": "gpt-4o"}
+    body["choices"] = [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "Yes"}}]  # type: ignore[assignment]
+    body["usage"] = {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7}  # type: ignore[assignment]
+    with AnyPath(lambda _: (200, body)) as old, AnyPath(lambda _: (200, body)) as new:
+        named = {
+            "old": {
+                "model": "azure/gpt-4o",
+                "api_base": old.root,
+                "api_version": "2025-04-01-preview",
+                "api_key_env": "OLD_KEY",
+            },
+            "new": {
+                "model": "azure/prod-judge",
+                "api_base": new.root,
+                "api_version": "2024-10-21",
+                "api_key_env": "NEW_KEY",
+            }
+            | {"thinking": "low", "headers": {"X-Team": "eval"}, "extra_body": {"service_tier": "flex"}}
+            | {"price": {"input": 1, "output": 2}},
+        }
+        found = await asked(named)
+    assert old.paths == ["/openai/deployments/gpt-4o/chat/completions?api-version=2025-04-01-preview"]
+    assert new.paths == ["/openai/deployments/prod-judge/chat/completions?api-version=2024-10-21"]
+    headers = [{name.lower(): value for name, value in each.headers[0].items()} for each in (old, new)]
+    assert [each["api-key"] for each in headers] == ["old-secret", "new-secret"]
+    assert headers[1]["x-team"] == "eval"
+    assert (new.bodies[0]["reasoning_effort"], new.bodies[0]["service_tier"]) == ("low", "flex")
+    assert found["new"].cost_usd == pytest.approx(5e-6 + 4e-6)
+
+
+@needs_litellm
+async def test_claude_is_told_to_think_as_litellm_maps_it_and_has_room_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("A_KEY", "secret")
+    with AnyPath(claude) as server:
+        base = {"model": "anthropic/claude-sonnet-4-5", "api_base": server.root, "api_key_env": "A_KEY"}
+        settings: dict[str, Any] = {"auto": "auto", "off": "off", "low": "low", "high": "high", "some": 3_000}
+        parameters = Parameters(8, 1.0)
+        found = await asked({name: base | {"thinking": each} for name, each in settings.items()}, parameters)
+    assert [each.text for each in found.values()] == ["Yes"] * 5
+    sent = [(body["max_tokens"], (body.get("thinking") or {}).get("budget_tokens")) for body in server.bodies]
+    assert sent == [(8, None), (8, None), (2_008, 1_024), (8_008, 4_096), (8_008, 3_000)]
+    assert [each.reasoning_tokens > 0 for each in found.values()] == [False, False, True, True, True]
+
+
+@needs_litellm
+async def test_an_effort_that_a_provider_refuses_ends_with_exit_2_through_litellm_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("A_KEY", "secret")
+
+    def script(body: Mapping[str, Any]) -> Any:
+        if "reasoning_effort" in body:
+            return 400, {"error": {"message": "Unrecognized request argument supplied: reasoning_effort", "code": None}}
+        return 200, completion(body, "Yes") | {"id": "1", "model": "m"}
+
+    with AnyPath(script) as server:
+        base = {"model": "hosted_vllm/m", "api_base": server.url, "api_key_env": "A_KEY"}
+        found = await asked({"low": base | {"thinking": "low"}, "off": base | {"thinking": "off"}})
+    assert isinstance(found["low"], InputError)
+    assert "thinking low is refused by its endpoint" in str(found["low"])
+    assert found["off"].text == "Yes"

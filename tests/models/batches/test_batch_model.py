@@ -16,6 +16,7 @@ from askance.models.resolve import Models
 from askance.models.session import ModelOptions, session
 from askance.prompts.errors import BudgetExceededError, InputError
 from askance.testing import BatchServer, ServerReply
+from tests.thinkers import Thinker
 
 from .conftest import JUDGED, PRICE, answers, asking, direct, records, requests, script
 
@@ -140,3 +141,17 @@ async def test_a_session_with_batches_has_them_for_the_same_identity(monkeypatch
         assert gateway.concurrency(model) == 2 * batch_model.MOST_REQUESTS
     async with Models() as one_by_one:
         assert one_by_one.get("openai/gpt-4o-mini").identity == model.identity
+
+
+async def test_of_a_model_that_thinks_no_batch_is_thought_away_as_its_first_call_shows_it() -> None:
+    with BatchServer(Thinker(300)) as server:
+        async with asking(server) as asked:
+            found = answers(await asked.all(requests(20)))
+            later = answers(await asked.all(requests(20, 20)))
+    assert {each.text for each in found + later} == {"Yes"}
+    sent = [line["body"]["max_tokens"] for batch in server.batches for line in batch.requests]
+    assert set(sent) == {2_005}
+    assert len(sent) >= 38
+    assert [body["max_tokens"] for body in server.bodies if body["max_tokens"] < 2_000] == [5]
+    assert asked.gateway.budget.calls == 40
+    assert asked.gateway.budget.role("evaluator").failures == 0

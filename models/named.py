@@ -1,0 +1,269 @@
+"""Named models: a model with the server, the key, the limits and the price that belong to it, under a name of one's own."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from ..prompts.errors import InputError, did_you_mean
+from ..prompts.rows import plain_message
+from ..prompts.yaml_files import read_yaml
+from .direct import check_address
+from .prices import Price
+from .wire.thinking import ROOM, Thinking, first_room
+
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_SECRET_NAME = re.compile(r"auth|key|token|secret|password|cookie|credential", re.IGNORECASE)
+_SECRET = re.compile(r"(?i:\b(?:sk|pk|ghp|gsk|xai|hf)[-_]\w{6})|bearer\s|\b(?=\w*\d)(?=\w*[A-Za-z])\w{24,}", re.ASCII)
+"""Values that may be a key: a known beginning, or a long word of letters and digits."""
+
+
+class ModelPrice(BaseModel):
+    """US dollars for a million tokens of prompts and of answers, thinking included."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    input: float = Field(ge=0)
+    output: float = Field(ge=0)
+
+    @property
+    def a_token(self) -> Price:
+        """The same for one token."""
+        return Price(self.input / 1e6, self.output / 1e6)
+
+
+class NamedModel(BaseModel):
+    """A model with what belongs to it; under ``models`` of the settings its name stands wherever a model does.
+
+    Example:
+        >>> NamedModel(model="openai/gpt-5-mini", thinking="low", price={"input": 0.25, "output": 2.0}).thinking
+        'low'
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    model: str = Field(min_length=1, description="As provider/model.")
+    api_base: str | None = Field(None, description="Address of its server.")
+    api_key_env: str | None = Field(None, description="Environment variable that holds its key; no key is in a file.")
+    api_version: str | None = Field(None, description="Version of the API, e.g. of Azure.")
+    organization: str | None = Field(None, description="Organization that is billed, with OpenAI.")
+    headers: dict[str, str] = Field({}, description="Sent with each call; ${NAME} is a variable's value.")
+    extra_body: dict[str, Any] = Field({}, description="Further fields of each request.")
+    thinking: Annotated[Thinking, BeforeValidator(lambda value: "off" if value is False else value)] = Field(
+        "auto", description="auto, off, minimal, low, medium, high, or at most so many tokens."
+    )
+    thinking_room: tuple[Annotated[int, Field(ge=1)], ...] | None = Field(
+        None, min_length=1, description="Tokens that a call gets for thinking, in steps. [default: 2000 8000 32000]"
+    )
+    max_concurrency: int | None = Field(None, ge=1, description="Calls under way at once.")
+    requests_per_minute: int | None = Field(None, ge=1, description="Calls a minute, over all roles.")
+    tokens_per_minute: int | None = Field(None, ge=1, description="Tokens a minute, over all roles.")
+    price: ModelPrice | None = Field(None, description="US dollars a million tokens: input, output.")
+    timeout: float | None = Field(None, gt=0, description="Seconds that one call may take.")
+
+    here: ClassVar[tuple[str, ...]] = ("model", "thinking", "thinking_room", "max_concurrency", "timeout")
+    """Settings that a model has which runs on this machine."""
+
+    @field_validator("api_base")
+    @classmethod
+    def _can_be_kept(cls, address: str | None) -> str | None:
+        return check_address(address) if address else address
+
+    @field_validator("api_key_env")
+    @classmethod
+    def _names_a_variable(cls, name: str | None) -> str | None:
+        if name is not None and (not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) or _SECRET.search(name)):
+            raise ValueError("the name of an environment variable is needed, and never a key itself")
+        return name
+
+    @field_validator("headers", "extra_body")
+    @classmethod
+    def _holds_no_key(cls, values: dict[str, Any]) -> dict[str, Any]:
+        for name, value in values.items():
+            for inner, each in value.items() if isinstance(value, dict) else [(name, value)]:
+                if not isinstance(each, str) or _VARIABLE.search(each):
+                    continue
+                if _SECRET_NAME.search(str(inner)) or _SECRET.search(each):
+                    raise ValueError(
+                        f"'{inner}' may hold a key, which stands in no file: write ${{NAME}}, the name of a variable that holds it"
+                    )
+        return values
+
+    @model_validator(mode="after")
+    def _has_room(self) -> NamedModel:
+        steps = self.thinking_room or ROOM
+        if list(steps) != sorted(set(steps)):
+            raise ValueError("thinking_room: the steps must grow")
+        if isinstance(self.thinking, int) and self.thinking >= steps[-1]:
+            raise ValueError(f"thinking: {self.thinking:,} tokens need a larger thinking_room than {steps[-1]:,}")
+        return self
+
+    @property
+    def answers_depend_on(self) -> dict[str, Any]:
+        """What its answers depend on beside model and server, as far as it was given."""
+        asked = {"thinking": self.thinking if self.thinking != "auto" else None, "api_version": self.api_version}
+        return {name: value for name, value in {**asked, "extra_body": self.extra_body}.items() if value}
+
+    @property
+    def kept(self) -> dict[str, Any]:
+        """The settings that were given, for a file: of the headers only those that are variables."""
+        found = self.model_dump(mode="json", exclude_defaults=True)
+        headers = {name: value for name, value in self.headers.items() if _VARIABLE.search(value)}
+        return {name: value for name, value in found.items() if name != "headers"} | (
+            {"headers": headers} if headers else {}
+        )
+
+    @property
+    def where(self) -> tuple[str, str | None, str | None]:
+        """The model and its server: two with the same are one model."""
+        return self.model, self.api_base, self.api_version
+
+    def key(self, name: str) -> str | None:
+        """Its key, from the environment; None where no variable is named.
+
+        Raises:
+            InputError: The variable is not set.
+        """
+        return None if self.api_key_env is None else _value(self.api_key_env, f"the model '{name}'")
+
+    def filled_headers(self, name: str) -> dict[str, str]:
+        """Its headers with the values of their variables.
+
+        Raises:
+            InputError: A variable is not set.
+        """
+        whose = f"the headers of the model '{name}'"
+        sent: dict[str, str] = _filled(self.headers, whose)
+        return sent | ({"OpenAI-Organization": self.organization} if self.organization else {})
+
+    def filled_body(self, name: str) -> dict[str, Any]:
+        """Its further fields with the values of their variables.
+
+        Raises:
+            InputError: A variable is not set.
+        """
+        found: dict[str, Any] = _filled(self.extra_body, f"extra_body of the model '{name}'")
+        return found
+
+    def set_up(self, model: Any) -> None:
+        """Give an object that can be asked the room, the limits and the concurrency of this one."""
+        steps = self.thinking_room or ROOM
+        if getattr(model, "thinking_room", ROOM):
+            model.thinking_room = steps
+            model.first_room = first_room(self.thinking, steps, given=self.thinking_room is not None)
+        model.max_concurrency = self.max_concurrency
+        model.requests_per_minute, model.tokens_per_minute = self.requests_per_minute, self.tokens_per_minute
+
+
+def _filled(value: Any, whose: str) -> Any:
+    """A value with ``${NAME}`` replaced in all its texts."""
+    if isinstance(value, str):
+        return _VARIABLE.sub(lambda match: _value(match[1], whose), value)
+    if isinstance(value, Mapping):
+        return {name: _filled(each, whose) for name, each in value.items()}
+    return [_filled(each, whose) for each in value] if isinstance(value, list) else value
+
+
+def _value(variable: str, whose: str) -> str:
+    value = os.environ.get(variable, "").strip()
+    if not value:
+        raise InputError(f"{whose}: the environment variable {variable} is not set.")
+    if not value.isprintable():
+        raise InputError(f"{whose}: {variable} holds a line break or another character that no key or header has.")
+    return value
+
+
+def read_named(values: Any) -> dict[str, NamedModel]:
+    """Named models from settings.
+
+    Raises:
+        ValueError: Names the model and the setting at fault.
+    """
+    if not isinstance(values, Mapping):
+        raise ValueError("a mapping from name to model is needed, as in {new: {model: openai/gpt-5-mini}}")
+    found: dict[str, NamedModel] = {}
+    for name, value in values.items():
+        found[str(name)] = _read(str(name), value)
+    _check_prices(found)
+    return found
+
+
+def _read(name: str, value: Any) -> NamedModel:
+    if isinstance(value, NamedModel):
+        return value
+    if isinstance(value, str):
+        value = {"model": value}
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{name}: a mapping from setting to value is needed, at least model: provider/model")
+    for setting in value:
+        if setting not in NamedModel.model_fields:
+            raise ValueError(
+                f"{name}: a model has no setting '{setting}'.{did_you_mean(str(setting), NamedModel.model_fields)}"
+            )
+    try:
+        return NamedModel.model_validate(dict(value))
+    except InputError as error:
+        raise ValueError(f"{name}: {str(error).replace('--api-base', 'api_base:', 1)}") from None
+    except ValidationError as error:
+        problem = error.errors(include_url=False)[0]
+        if problem["loc"][:1] == ("thinking",):
+            said = "auto, off, minimal, low, medium, high or a number of tokens is needed"
+        else:
+            said = plain_message(problem).replace("Input should be", "must be")
+        field = ".".join(str(part) for part in problem["loc"] if isinstance(part, (int, str)))
+        place = f"{name}: {'thinking' if field.startswith('thinking.') else field}" if field else name
+        raise ValueError(f"{place}: {said[:1].lower()}{said[1:]}") from None
+
+
+def _check_prices(models: Mapping[str, NamedModel]) -> None:
+    priced: dict[tuple[str, str | None, str | None], tuple[str, ModelPrice]] = {}
+    for name, each in models.items():
+        if each.price is None:
+            continue
+        other, price = priced.setdefault(each.where, (name, each.price))
+        if price != each.price:
+            raise ValueError(f"'{other}' and '{name}' are one model, {each.model}, with two prices")
+
+
+def used_models(models: Mapping[str, NamedModel], names: Iterable[Any]) -> dict[str, NamedModel]:
+    """Those of the named models that are used."""
+    asked = {name for name in names if isinstance(name, str)}
+    return {name: each for name, each in models.items() if name in asked}
+
+
+def with_settings(models: Any, given: Iterable[str]) -> dict[str, Any]:
+    """Named models with single settings from the command line, each as ``NAME.SETTING=VALUE``; NAME may also be provider/model.
+
+    Raises:
+        InputError: One is not of this form.
+    """
+    found: dict[str, Any] = {}
+    for name, value in (models or {}).items():
+        found[name] = (
+            value.model_dump(exclude_unset=True)
+            if isinstance(value, NamedModel)
+            else {"model": value}
+            if isinstance(value, str)
+            else value
+        )
+    for each in given:
+        left, sign, text = each.partition("=")
+        name, dot, setting = left.strip().rpartition(".")
+        if not (sign and dot and name and setting):
+            raise InputError(f"--model-setting {left}: write it as NAME.SETTING=VALUE, e.g. new.thinking=low.")
+        if name not in found and "/" not in name:
+            raise InputError(f"--model-setting {left}: there is no model '{name}'.{did_you_mean(name, found)}")
+        value = read_yaml(text, f"--model-setting {left}", "value")
+        found[name] = {"model": name, **(found.get(name) or {}), setting.replace("-", "_"): value}
+    return found
+
+
+def identity_of(base: str, named: NamedModel) -> str:
+    """What the answers of a model depend on: ``base`` alone for one that is told nothing more."""
+    more = named.answers_depend_on
+    return f"{base}:{json.dumps(more, sort_keys=True, separators=(',', ':'))}" if more else base
