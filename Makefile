@@ -35,16 +35,20 @@ PROMPTFOO := promptfoo@0.123.1
 PROMPTFOO_PLACE := .promptfoo
 NODE_BIN := $(CURDIR)/$(PROMPTFOO_PLACE)/node_modules/.bin
 NPM = PATH=$(NODE_BIN):$$PATH npm install --prefix $(PROMPTFOO_PLACE) --no-audit --no-fund --loglevel=error
+# LiteLLM's proxy wants another version of rich than the bridges do, so it has an environment of its own.
+PROXY := .venv-proxy
+LITELLM_PROXY := litellm[proxy]==1.104.5
 BRIDGE_TESTS := tests/bridges $(wildcard tests/agents/dspy/test_dspy_*.py tests/optimizer/test_dspy_*.py) \
 	tests/experiments/test_hugging_face_examples.py tests/experiments/measured/test_peers_beside.py tests/models/test_litellm_model.py
 
-.PHONY: help demo environments test test-bridges test-promptfoo test-postgres test-ray test-train lint types check docs lock clean
+.PHONY: help demo environments test test-bridges test-promptfoo test-proxy test-postgres test-ray test-train lint types check docs lock clean
 
 help:
 	@echo "make demo    a judge learns from reviewers' comments, on the embedded model (downloads 1.1 GB once)"
 	@echo "make test    run the tests"
 	@echo "make test-bridges  run those of DSPy, MLflow, Inspect, GEPA, DeepEval, LiteLLM and data sets, with the packages"
 	@echo "make test-promptfoo  run an exported judge in promptfoo itself (half a gigabyte from npm)"
+	@echo "make test-proxy  ask models through a LiteLLM proxy that runs (half a gigabyte)"
 	@echo "make test-postgres  run those of the store in PostgreSQL (Debian: apt install postgresql)"
 	@echo "make test-ray  run those of a Ray cluster, on this machine alone"
 	@echo "make test-train  run those of training a scorer, for real on a tiny network (torch for the processor, about 1 GB)"
@@ -110,6 +114,16 @@ $(PROMPTFOO_PLACE)/.ready: Makefile
 test-promptfoo: $(VENV)/.dev $(PROMPTFOO_PLACE)/.ready
 	@PATH=$(NODE_BIN):$$PATH ASKANCE_TEST_PROMPTFOO=$(NODE_BIN)/promptfoo $(BIN)/python -m pytest tests/bridges/test_exports.py tests/bridges/test_exports_in_tools.py -k promptfoo
 
+$(PROXY)/.ready: Makefile
+	@echo "Installing $(LITELLM_PROXY) into $(PROXY) ..."
+	@$(PYTHON) -m venv $(PROXY)
+	@$(PROXY)/bin/python -m pip install $(QUIETLY) '$(LITELLM_PROXY)' || $(FAILED)
+	@touch $@
+
+test-proxy: $(VENV)/.dev $(PROXY)/.ready
+	@echo "Running the tests of models behind a LiteLLM proxy ..."
+	@ASKANCE_TEST_LITELLM_PROXY=$(CURDIR)/$(PROXY)/bin/python $(BIN)/python -m pytest tests/bridges/test_litellm_proxy.py
+
 test-postgres: $(POSTGRES)/.ready
 	@echo "Running the tests of the store in PostgreSQL ..."
 	@$(POSTGRES)/bin/python -m pytest -k "not sqlite" $(POSTGRES_TESTS)
@@ -140,7 +154,7 @@ docs: $(VENV)/.docs
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:
-	rm -rf $(VENV) $(BRIDGES) $(PROMPTFOO_PLACE) $(POSTGRES) $(RAY) $(TRAIN) $(DEMO_RUN)
+	rm -rf $(VENV) $(BRIDGES) $(PROXY) $(PROMPTFOO_PLACE) $(POSTGRES) $(RAY) $(TRAIN) $(DEMO_RUN)
 
 lock: $(VENV)/.python
 	@echo "Resolving the newest versions that pyproject.toml allows ..."

@@ -74,7 +74,7 @@ def askance_check(request: pytest.FixtureRequest) -> Callable[..., Regression]:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Say which baselines were written."""
+    """Say which baselines were written, and which judges are not to be adopted."""
     reports = [each for kind in terminalreporter.stats.values() for each in kind]
     said = [pair for each in reports for pair in getattr(each, "user_properties", ())]
     for line in dict.fromkeys(line for name, line in said if name == WRITTEN):
@@ -82,6 +82,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 
 def _check(item: pytest.Item, arguments: dict[str, Any]) -> Regression:
+    from .evaluation.judge_file import load_judge
     from .evaluation.regression import check_regression
     from .prompts.errors import AskanceError
 
@@ -95,6 +96,10 @@ def _check(item: pytest.Item, arguments: dict[str, Any]) -> Regression:
     given["update"] = bool(given.get("update")) or item.config.getoption("--askance-update")
     found, problem = None, ""
     try:
+        if given.get("judge") is not None:
+            given["judge"] = load_judge(given["judge"])
+            if given["judge"].not_adopted:
+                item.user_properties.append((WRITTEN, given["judge"].not_adopted))
         found = check_regression(**given)
     except AskanceError as error:
         problem = str(error)  # failed below, so that the report shows the sentence and no chain of errors

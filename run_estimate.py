@@ -79,7 +79,7 @@ def estimate_run(job: Job) -> RunEstimate:
             async with session(job.options, store) as (models, gateway):
                 finds_out = (
                     isinstance(job.options, AlignOptions)
-                    and mode_for(job.options, models.get(job.models["model"])) == "auto"
+                    and mode_for(job.options, models.get(job.models["model"]), gateway) == "auto"
                 )
                 return mode.estimate(job, splits, models, gateway), finds_out
 
@@ -135,7 +135,7 @@ def _run_estimate(job: Job, splits: SplitExamples, whole: Estimate, fixed: Estim
 
     looked = a_version  # a version's calls an example, without the source's
     if job.command == "migrate" and job.checklist is not None:
-        looked = options.repeat * (len(job.checklist.questions) if options.mode == "each" else 1)
+        looked = options.repeat * (len(job.checklist.questions) if options.mode != "batched" else 1)
     rounds = 0 if only_words else min(options.max_iterations, options.patience + 1)
     a_note = (options.note_samples + 1 + (options.explain != "never") + options.critique) * notes
     edits_too = EDITS_AFTER if options.update == "auto" else 0.0

@@ -34,22 +34,23 @@ from ..prompts.checklist import Question, Sees
 from ..prompts.examples import Example
 from ..prompts.prompt import Framing, Prompt, frame
 from ..prompts.templates import render, template
+from .stated import NUMBER, PROBABILITY, stated_p_yes
 
 Answers = tuple[str, str]
 """The words for yes and no that a judge is told to answer with."""
 ENGLISH: Answers = ("yes", "no")
 
 
-def _schema(answers: Answers, *, explained: bool) -> dict[str, Any]:
+def _schema(answers: Answers, *, explained: bool, stated: bool = False) -> dict[str, Any]:
     word = {"type": "string", "enum": list(answers)}
-    if not explained:
+    if not (explained or stated):
         return word
-    return {
-        "type": "object",
-        "properties": {"answer": word, "explanation": {"type": "string", "maxLength": 300}},
-        "required": ["answer", "explanation"],
-        "additionalProperties": False,
-    }
+    fields: dict[str, Any] = {"answer": word}
+    if stated:
+        fields[PROBABILITY] = NUMBER  # after the answer, which is decided before it is rated
+    if explained:
+        fields["explanation"] = {"type": "string", "maxLength": 300}
+    return {"type": "object", "properties": fields, "required": [*fields], "additionalProperties": False}
 
 
 def question_block(question: Question) -> str:
@@ -64,9 +65,10 @@ def question_block(question: Question) -> str:
     return "\n".join(lines)
 
 
-def each_format(*, explained: bool, answers: Answers = ENGLISH) -> str:
+def each_format(*, explained: bool, answers: Answers = ENGLISH, stated: bool = False) -> str:
     """The sentence that says how to answer one question."""
-    return render("answer_explained" if explained else "answer_word", good=answers[0], bad=answers[1])
+    name = "answer" + ("_stated" * stated + "_explained" * explained or "_word")
+    return render(name, good=answers[0], bad=answers[1])
 
 
 def quote_format() -> str:
@@ -74,11 +76,14 @@ def quote_format() -> str:
     return template("answer_quote")
 
 
-def batched_schema(questions: Sequence[Question], *, explained: bool, answers: Answers = ENGLISH) -> dict[str, Any]:
+def batched_schema(
+    questions: Sequence[Question], *, explained: bool, answers: Answers = ENGLISH, stated: bool = False
+) -> dict[str, Any]:
     """JSON schema of the answers, keyed by question id in the order asked."""
+    one = _schema(answers, explained=explained, stated=stated)
     return {
         "type": "object",
-        "properties": {question.id: _schema(answers, explained=explained) for question in questions},
+        "properties": {question.id: one for question in questions},
         "required": [question.id for question in questions],
         "additionalProperties": False,
     }
@@ -100,6 +105,8 @@ TURN = 100
 """Stored answers read before others on the event loop have their turn; some 2 ms."""
 QUOTE_TOKENS = 40
 """Most tokens of a quote that is read; longer ones are cut off."""
+STATED_TOKENS = 40
+"""Most tokens of an answer with its probability, in JSON."""
 NOTHING_QUOTED = "No words of the output make the answer yes."
 """What explains that there is nothing to quote."""
 NO_LOGPROBS = "Use --p-yes hard, or --p-yes sampled --samples 5, if the endpoint gives none."
@@ -262,21 +269,27 @@ class OneByOne(ABC):
 
 @dataclass(frozen=True)
 class EachAsking(OneByOne):
-    """One call a question, answered with one word, or in JSON where an explanation is wanted; a quote explains itself."""
+    """One call a question, answered with one word, or in JSON where an explanation or a probability is wanted too; a quote
+    explains itself."""
 
     prompt: Prompt
     questions: tuple[Question, ...]
     explained: bool
     logprobs: bool
+    """Whether log-probabilities are asked for."""
     temperature: float
     seed: int | None
     answers: Answers | None = None
-    """The words for yes and no that are asked for; None: yes and no, and those of the prompt's language are read too."""
+    """The words that are asked for; None: yes and no are, and those of the prompt's language are read too."""
+    stated: bool = False
+    """Whether a probability is asked for with the answer."""
+    by_number: bool = False
+    """Whether P(yes) is that probability."""
 
     @cached_property
     def form(self) -> str:
-        """One word, or JSON where an explanation is wanted."""
-        return each_format(explained=self.explained, answers=self.answers or ENGLISH)
+        """One word, or JSON where more is wanted."""
+        return each_format(explained=self.explained, answers=self.answers or ENGLISH, stated=self.stated)
 
     @cached_property
     def words(self) -> AnswerWords:
@@ -285,8 +298,8 @@ class EachAsking(OneByOne):
 
     @property
     def wants_a_word(self) -> bool:
-        """Unless an explanation is wanted too."""
-        return not self.explained
+        """Unless an explanation or a probability is wanted too."""
+        return not (self.explained or self.stated)
 
     def _view(self, question: Question) -> Sees:
         return question.sees
@@ -296,21 +309,24 @@ class EachAsking(OneByOne):
         if question.sees == "quote":
             return question_block(question)
         prompt = self.prompt if question.sees == "all" else self.prompt.of_output_alone
-        if self.explained or not (prompt.asks_yes_or_no if self.answers is None else prompt.asks_for(*self.answers)):
+        asks = prompt.asks_yes_or_no if self.answers is None else prompt.asks_for(*self.answers)
+        if not (self.wants_a_word and asks):
             return super()._block(question)
         block = question_block(question)
         return question.text if block == f"Question: {question.text}" else block
 
     @cached_property
     def _parameters(self) -> Parameters:
-        if self.explained:
+        if not self.wants_a_word:
             top = 5 if self.logprobs else 0
-            return Parameters(200, self.temperature, self.seed, top, _schema(self.answers or ENGLISH, explained=True))
+            tokens = (200 if self.explained else 0) + (STATED_TOKENS if self.stated else 0)
+            schema = _schema(self.answers or ENGLISH, explained=self.explained, stated=self.stated)
+            return Parameters(tokens, self.temperature, self.seed, top, schema)
         return Parameters(1 if self.logprobs else 8, self.temperature, self.seed, TOP_LOGPROBS if self.logprobs else 0)
 
     def _parameters_of(self, sees: Sees) -> Parameters:
         """A quote that is read is written to its end; the probability is that of its first token as before."""
-        if sees != "quote" or not self.explained:
+        if sees != "quote" or self.wants_a_word:
             return self._parameters
         return Parameters(QUOTE_TOKENS, self.temperature, self.seed, TOP_LOGPROBS if self.logprobs else 0)
 
@@ -319,8 +335,8 @@ class EachAsking(OneByOne):
         question, ended = ask.questions[0].id, answer.finish != "length"
         if ask.wants_a_quote:
             return {question: self._quoted(ask.example.output or "", answer)}
-        if self.explained:
-            return {question: _read_explained(json_object(answer, ["answer"]), "answer", answer, self)}
+        if not self.wants_a_word:
+            return {question: _read_fields(json_object(answer, ["answer"]), "answer", answer, self)}
         if not self.logprobs:
             said = read_yes_no(answer.text, self.words, ended=ended)
             if said is None and not _abstains(answer.text):
@@ -353,7 +369,7 @@ class EachAsking(OneByOne):
         """What an answer says that is words of the output, or no."""
         unusable = ValueError(f"{shown(answer.text)} is neither none nor words of the output")
         explanation = quote_in(answer, output) if self.explained else None
-        if self.logprobs:
+        if self.logprobs and not self.by_number:
             p_yes = p_quoted(*first_of_quote(answer.logprobs or ()), output)
             if p_yes is None:
                 raise unusable
@@ -382,6 +398,10 @@ class BatchedAsking:
     seed: int | None
     order_seed: int
     answers: Answers | None = None
+    stated: bool = False
+    by_number: bool = False
+    most: int | None = None
+    """Questions of one call at most."""
 
     @cached_property
     def words(self) -> AnswerWords:
@@ -391,46 +411,56 @@ class BatchedAsking:
     def alone(self, question_id: str) -> EachAsking:
         """The way to ask one of the questions on its own."""
         questions = tuple(question for question in self.questions if question.id == question_id)
-        how = (self.explained, self.logprobs, self.temperature, self.seed, self.answers)
+        how = (self.explained, self.logprobs, self.temperature, self.seed, self.answers, self.stated, self.by_number)
         return EachAsking(self.prompt, questions, *how)
 
     @cached_property
     def form(self) -> str:
         """A JSON object keyed by question id."""
         yes, no = self.answers or ENGLISH
-        return render("answer_batched_explained" if self.explained else "answer_batched", good=yes, bad=no)
+        return render(f"answer_batched{'_stated' * self.stated}{'_explained' * self.explained}", good=yes, bad=no)
 
     def asks(self, identity: str, example: Example, position: int, replicate: int) -> Iterator[Ask]:
         """One call for all questions that see the same, and for each that is answered with a quote."""
+        for part in self.parts:
+            if part[0].sees == "quote":
+                yield from self.alone(part[0].id).asks(identity, example, position, replicate)
+            else:
+                yield self._together(identity, example, part, position, replicate)
+            position += len(part)
+
+    @cached_property
+    def parts(self) -> list[tuple[Question, ...]]:
+        """The questions of each call: those that see the same and stand next to each other, and each that is answered with a quote."""
+        found = []
         for sees, some in groupby(self.questions, key=lambda question: question.sees):
             questions = tuple(some)
-            if sees == "quote":
-                for place, question in enumerate(questions, position):
-                    yield from self.alone(question.id).asks(identity, example, place, replicate)
-            else:
-                yield self._together(identity, example, sees, questions, position, replicate)
-            position += len(questions)
+            size = 1 if sees == "quote" else self.most or len(questions)
+            found += [questions[place : place + size] for place in range(0, len(questions), size)]
+        return found
+
+    def block(self, questions: Sequence[Question]) -> str:
+        """What is said of several questions, in their order."""
+        return "\n\n".join([*(f"[{each.id}] {question_block(each)}" for each in questions), self.form])
 
     def _together(
         self,
         identity: str,
         example: Example,
-        sees: Sees,
         asked: tuple[Question, ...],
         position: int,
         replicate: int,
     ) -> Ask:
-        framing = frame(self.prompt, example, sees)
+        framing = frame(self.prompt, example, asked[0].sees)
         questions = shuffled(asked, self.order_seed, example.id, replicate)
-        blocks = [f"[{question.id}] {question_block(question)}" for question in questions]
-        rest = "\n\n".join([*blocks, self.form]) + framing.after
+        rest = self.block(questions) + framing.after
         ids = sum(len(question.id) for question in questions)
         whole = Parameters(
-            (100 if self.explained else 20) * len(questions) + ids + 50,
+            ((100 if self.explained else 20) + (STATED_TOKENS if self.stated else 0)) * len(questions) + ids + 50,
             self.temperature,
             self.seed,
             5 if self.logprobs else 0,
-            batched_schema(questions, explained=self.explained, answers=self.answers or ENGLISH),
+            batched_schema(questions, explained=self.explained, answers=self.answers or ENGLISH, stated=self.stated),
         )
         parameters = _for_replicate(whole, replicate)
         key = RequestKey(identity, parameters, replicate, opening(framing, framing.before)).key(rest)
@@ -449,7 +479,7 @@ class BatchedAsking:
             if not isinstance(value, dict):
                 value = {"answer": value}
             try:
-                readings[question.id] = _read_explained(value, question.id, answer, self)
+                readings[question.id] = _read_fields(value, question.id, answer, self)
             except ValueError:
                 continue
         if not readings:
@@ -499,9 +529,7 @@ def json_object(answer: Answer, wanted: Sequence[str]) -> dict[str, Any]:
     return dict(fields)
 
 
-def _read_explained(
-    fields: Mapping[str, Any], field: str, answer: Answer, asking: EachAsking | BatchedAsking
-) -> Reading:
+def _read_fields(fields: Mapping[str, Any], field: str, answer: Answer, asking: EachAsking | BatchedAsking) -> Reading:
     """What the object of an answer to a question says; ``field`` is where it stands in the whole answer."""
     value, words = fields.get("answer"), asking.words
     said = value if isinstance(value, bool) else read_yes_no(value, words) if isinstance(value, str) else None
@@ -510,6 +538,8 @@ def _read_explained(
         if isinstance(value, str) and _abstains(value):
             return Reading(None, None, explanation)
         raise ValueError('"answer" is neither "{}" nor "{}"'.format(*(asking.answers or ENGLISH)))
+    if asking.by_number:
+        return Reading(said, stated_p_yes(fields, said, asking.answers or ENGLISH), explanation)
     if not asking.logprobs:
         return Reading(said, None, explanation)
     p_yes = p_yes_of_field(answer.logprobs or (), field, said, words.beside(BARE[str(value)]))

@@ -134,7 +134,10 @@ class VerdictBuyer:
         answer, p_yes, explanation = reading
         if answer is None:
             return Told(None, explanation=explanation, status="abstained")
-        return Told(answer, float(answer) if p_yes is None else p_yes, self.provenance, explanation)
+        if p_yes is None:  # a quote comes without a number
+            provenance: Provenance = "hard" if self.provenance == "stated" else self.provenance
+            return Told(answer, float(answer), provenance, explanation)
+        return Told(answer, p_yes, self.provenance, explanation)
 
 
 @dataclass(frozen=True)

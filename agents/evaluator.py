@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from ..models.base import Answer, Model, ModelError, make_request
 from ..models.gateway import Gateway
@@ -27,9 +29,10 @@ from .asking import (
     quote_in,
     words_read,
 )
-from .buying import Estimate, VerdictBuyer, estimate_asks, work_together
+from .buying import Estimate, VerdictBuyer, all_together, estimate_asks, work_together
 from .expected_score import ExpectedScoreAsking
 from .judging import DEFAULT, Judging
+from .stated import FIRST, tell_apart
 
 REASON_TOKENS = 80
 """Most tokens of the reason that is asked for after an answer."""
@@ -49,6 +52,8 @@ class Evaluator:
     """The ledger that its calls are booked under."""
     tally: Callable[[Sequence[Verdict]], None] | None = None
     """Shown all verdicts."""
+    states: ClassVar[bool] = True
+    """Whether its answers can come with a probability, and several in one reply."""
 
     def __post_init__(self) -> None:
         """Check the words for yes and no.
@@ -102,23 +107,37 @@ class Evaluator:
         Where p_yes is ``auto`` and no answer has settled it yet, log-probabilities are assumed.
         """
         asked = self.judging.p_yes
-        settled = self.gateway.provenance.get(self.model.identity, "logprob")
-        provenance: Provenance = settled if asked == "auto" else asked
-        asks = self._all_asks(self._asking(provenance), examples, self.judging.draws(provenance))
+        assumed: Provenance = self.gateway.provenance.get(self.model.identity, "logprob")
+        provenance = assumed if asked == "auto" else asked
+        asking = self._asking(provenance)
+        self._recall_room(asking, examples)
+        asks = self._all_asks(asking, examples, self.judging.draws(provenance))
         verdicts = len(examples) * len(self.checklist.questions) * self.judging.repeat
         return estimate_asks(asks, verdicts, self.model, self.gateway)
 
+    def _recall_room(self, asking: Asking, examples: Sequence[Example]) -> None:
+        """Learn from the first stored answer whether the others were asked for with more room."""
+        store, first = self.gateway.store, next(self._all_asks(asking, examples[:1], 1), None)
+        answer = store.get_many([first.key]).get(first.key) if store is not None and first is not None else None
+        if answer is not None and first is not None and asking.wants_room(first, answer):
+            self.gateway.need_room.add(self.model.identity)
+
     async def settle(self, examples: Sequence[Example]) -> Provenance:
-        """Where p_yes comes from: settled by the first answer of this model and never changed after."""
+        """Where p_yes comes from; settled by the first answers of this model, with whether it thinks, and never changed after."""
         asked = self.judging.p_yes
         expected = self.judging.score_scale is not None
         if asked != "auto" and not expected:
+            await self._settle_thinking(examples)
             return asked
         settled = self.gateway.provenance.get(self.model.identity)
         if settled is None:
-            answer = await self._first_answer(examples)
-            found: Provenance = "logprob" if answer.logprobs else self.judging.without_logprobs
-            settled = self.gateway.settle(self.model, found)
+            answer = await self._settle_thinking(examples)
+            if self._is_thinking and not expected:
+                settled = self.gateway.settle(self.model, await self._of_first_answers(examples))
+            else:
+                answer = answer or await self._first_answer(self._asking("logprob"), examples)
+                found: Provenance = "logprob" if answer.logprobs else self.judging.without_logprobs(thinks=False)
+                settled = self.gateway.settle(self.model, found)
         if expected and settled != "logprob":
             raise ModelError(
                 f"{self.model.name}: the endpoint gives no log-probabilities, which expected scores are read from. "
@@ -127,9 +146,61 @@ class Evaluator:
             )
         return settled
 
-    async def _first_answer(self, examples: Sequence[Example]) -> Answer:
+    async def _settle_thinking(self, examples: Sequence[Example]) -> Answer | None:
+        """Find out whether the model thinks, where it is asked otherwise if it does; the answer by which it was tried, if any.
+
+        The first ask in the usual form tells it. It is left out where the store knows that the model thinks, but not where
+        the store holds the answer: a run that goes on then finds what it found at first.
+        """
+        judging, identity, gateway = self.judging, self.model.identity, self.gateway
+        together = judging.mode == "auto" and len(self.checklist.questions) > 1
+        matters = self.states and judging.score_scale is None and (judging.p_yes == "auto" or together)
+        if not matters or identity in gateway.thinkers:
+            return None
+        known, gathers = gateway.thinks(self.model), getattr(self.model, "gathers", 0)
+        answer: Answer | None = None
+        asking = self._asking_as("logprob" if judging.p_yes == "auto" else judging.p_yes, thinks=False)
+        probe = next(self._all_asks(asking, examples, 1))
+        tried = await gateway.has(probe.key)
+        if judging.p_yes == "auto" and (tried or not known):
+            answer = await self._first_answer(asking, examples)
+        elif tried or not (known or gathers):  # no batch is waited for to find this out alone
+            with suppress(ModelError):  # it is asked again, and told, with the others
+                answer = await gateway.probe(self.role, self.model, probe.request())
+        gateway.thinkers[identity] = known if answer is None else answer.reasoning_tokens > 0
+        return answer
+
+    async def _of_first_answers(self, examples: Sequence[Example]) -> Provenance:
+        """Where p_yes of a model that thinks comes from: log-probabilities, unless the first verdicts, in the order of the data,
+        have none that tells anything.
+
+        These answers have both, so all of them are of use whatever is found.
+        """
+        asking, first, due = self._asking("logprob"), list[Ask](), 0
+        for ask in self._all_asks(asking, examples, 1):
+            first.append(ask)
+            due += len(ask.questions)
+            if due >= FIRST:
+                break
+
+        async def read(ask: Ask) -> list[float]:
+            try:
+                answer = await self.gateway.probe(self.role, self.model, ask.request())
+                return [each.p_yes for each in asking.read(ask, answer).values() if each.p_yes is not None]
+            except ValueError:
+                return []
+            except ModelError as error:
+                if error.fatal:
+                    raise
+                return []
+
+        found = await all_together(first, read, self.gateway.concurrency(self.model))
+        if tell_apart([p for some in found for p in some][:FIRST]):
+            return "logprob"
+        return self.judging.without_logprobs(thinks=True)
+
+    async def _first_answer(self, asking: Asking, examples: Sequence[Example]) -> Answer:
         """The first ask of the first example on which the model gives an answer at all."""
-        asking = self._asking("logprob")
         for place, example in enumerate(examples, 1):
             probe = next(self._all_asks(asking, [example], 1))
             try:
@@ -147,16 +218,25 @@ class Evaluator:
                     raise
         raise AssertionError("the last example returns or raises")
 
+    @property
+    def _is_thinking(self) -> bool:
+        """Whether the model is asked as one that thinks."""
+        return self.states and self.gateway.thinkers.get(self.model.identity, self.gateway.thinks(self.model))
+
     def _asking(self, provenance: Provenance) -> Asking:
+        return self._asking_as(provenance, thinks=self._is_thinking)
+
+    def _asking_as(self, provenance: Provenance, *, thinks: bool) -> Asking:
         judging = self.judging
-        explained, logprobs = judging.explain == "always", provenance == "logprob"
         if judging.score_scale is not None:
+            explained = judging.explain == "always"
             return self._asking_for_scores(self.checklist.questions, judging.score_scale, explained=explained)
+        form = judging.form(provenance, len(self.checklist.questions), thinks=thinks)
         temperature = judging.temperature_of(provenance)
-        common = (self.prompt, self.checklist.questions, explained, logprobs, temperature, judging.seed)
-        if judging.mode == "each":
-            return EachAsking(*common, self.answers)
-        return BatchedAsking(*common, judging.seed, self.answers)
+        common = (self.prompt, self.checklist.questions, form.explained, form.logprobs, temperature, judging.seed)
+        if not form.together:
+            return EachAsking(*common, self.answers, form.stated, form.by_number)
+        return BatchedAsking(*common, judging.seed, self.answers, form.stated, form.by_number, form.most)
 
     @property
     def answers(self) -> Answers | None:
@@ -174,7 +254,10 @@ class Evaluator:
         position = 0
         for example in examples:
             for replicate in range(self.judging.repeat * draws):
-                yield from asking.asks(self.model.identity, example, position, replicate)
+                asks = asking.asks(self.model.identity, example, position, replicate)
+                if self.model.identity in self.gateway.need_room:
+                    asks = (ask.with_room(self.model.identity) if ask.is_short else ask for ask in asks)
+                yield from asks
                 position += questions
 
     async def _collect(

@@ -3,19 +3,38 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from ..prompts.errors import InputError
 from ..prompts.verdicts import Provenance
+
+MOST_TOGETHER = 20
+"""Questions of one call at most, to a model that thinks."""
+
+
+class Form(NamedTuple):
+    """What is asked for in one reply."""
+
+    explained: bool
+    logprobs: bool
+    stated: bool
+    """Whether each answer comes with a probability."""
+    by_number: bool
+    """Whether P(yes) is that probability."""
+    together: bool
+    """Whether all questions on an output are one call."""
+    most: int | None
+    """Questions of that call at most."""
 
 
 @dataclass(frozen=True)
 class Judging:
     """How an evaluator judges; the same for every prompt version of a run."""
 
-    mode: Literal["each", "batched"] = "each"
+    mode: Literal["auto", "each", "batched"] = "each"
+    """One call a question, or one call an output; auto: one call an output where the model thinks."""
     explain: Literal["always", "needed", "never"] = "needed"
-    p_yes: Literal["auto", "logprob", "sampled", "hard"] = "auto"
+    p_yes: Literal["auto", "logprob", "stated", "sampled", "hard"] = "auto"
     samples: int = 1
     """Answers per question from which p_yes is counted where log-probabilities are missing; 1 gives hard answers."""
     sample_temperature: float = 1.0
@@ -52,10 +71,30 @@ class Judging:
                 "that out, or choose --scores soft or hard."
             )
 
-    @property
-    def without_logprobs(self) -> Provenance:
-        """Where p_yes comes from where an endpoint gives no log-probabilities."""
-        return "sampled" if self.samples > 1 else "hard"
+    def without_logprobs(self, *, thinks: bool) -> Provenance:
+        """Where p_yes comes from where log-probabilities tell nothing, or are not there.
+
+        Samples were measured to be the best, where somebody pays for them. The number that a model states costs no call
+        (docs/results/asking.md).
+        """
+        return "sampled" if self.samples > 1 else "stated" if thinks else "hard"
+
+    def form(self, provenance: Provenance, questions: int, *, thinks: bool) -> Form:
+        """What is asked for where P(yes) has a provenance.
+
+        A model that thinks, whose P(yes) may come from either, is asked for log-probabilities and for a number: which of the two
+        is read is found out from the first replies, and none of these has to be bought again.
+        """
+        both = thinks and self.p_yes == "auto" and provenance in ("logprob", "stated")
+        stated = provenance == "stated"
+        return Form(
+            explained=self.explain == "always",
+            logprobs=both or provenance == "logprob",
+            stated=both or stated,
+            by_number=stated,
+            together=self.mode == "batched" or (self.mode == "auto" and thinks and questions > 1),
+            most=MOST_TOGETHER if thinks else None,
+        )
 
     def draws(self, provenance: Provenance) -> int:
         """Answers that are asked for to make one verdict."""

@@ -104,12 +104,19 @@ def _said(answer: Answer) -> Reading:
 class PairEvaluator(Evaluator):
     """An evaluator that compares; its examples come from :func:`ordered_examples`."""
 
+    states = False
+
     def _asking(self, provenance: Provenance) -> PairAsking:
         judging = self.judging
-        if judging.mode == "batched" or judging.explain == "always" or judging.score_scale is not None:
+        if (
+            judging.mode == "batched"
+            or provenance == "stated"
+            or judging.explain == "always"
+            or judging.score_scale is not None
+        ):
             raise InputError(
                 "Comparing two outputs takes one call a test, answered with the better one: leave out --mode batched, "
-                "--explain always and --scores expected."
+                "--p-yes stated, --explain always and --scores expected."
             )
         if self.prompt.placeholders:
             raise InputError(

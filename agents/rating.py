@@ -152,7 +152,7 @@ class Rater:
 
     async def _without_logprobs(self, rate: ToRate, request: Request) -> Rating:
         """Ask again in the way that fits an endpoint that gives no log-probabilities."""
-        without = self.judging.without_logprobs
+        without = self.judging.without_logprobs(thinks=False)
         if self.judging.p_yes != "auto" or self.gateway.settle(self.model, without) != without:
             await self.gateway.forget([request.key])
             raise ModelError(

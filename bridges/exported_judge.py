@@ -24,6 +24,7 @@ import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from ..agents.stated import stated_p_yes
 from ..models.replies.thoughts import after_thinking, thinks_apart
 from ..models.replies.yes_no import (
     ROOM,
@@ -64,7 +65,8 @@ def judge(*, output: str, input: str = "", context: str = "", reference: str = "
     texts = {"input": input, "context": context, "output": output, "reference": reference}
     frames = {sees: _frame(prompt, _seen(texts, sees)) for sees, prompt in JUDGE["prompts"].items()}
     frames["quote"] = JUDGE["quoting"], f"Text:\n{_fence(output)}\n\n", ""
-    source, draws = _settle(*frames[JUDGE["questions"][0]["sees"]])
+    stated = JUDGE["stated"]
+    source, draws = ("stated", 1) if stated else _settle(*frames[JUDGE["questions"][0]["sees"]])
     repeats = range(JUDGE["repeat"] * draws)
     asked = [(question, replicate) for question in JUDGE["questions"] for replicate in repeats]
 
@@ -75,9 +77,15 @@ def judge(*, output: str, input: str = "", context: str = "", reference: str = "
         return _verdict(_messages(opening, before + question["block"] + after), source, replicate, quoted)
 
     with ThreadPoolExecutor(max_workers=8) as pool:
-        answers = list(pool.map(ask, asked))
-    said = {}
+        answers = [] if stated else list(pool.map(ask, asked))
+        parts = [(part, replicate) for replicate in repeats for part in stated]
+        told = list(pool.map(lambda each: _told(each[0], frames, each[1]), parts))
+    said: dict[str, list[tuple[bool, float]]] = {}
+    for name, read in (each for part in told for each in part.items()):
+        said.setdefault(name, []).append(read)
     for place, question in enumerate(JUDGE["questions"]):
+        if stated:
+            break
         drawn = answers[place * len(repeats) : (place + 1) * len(repeats)]
         said[question["id"]] = [_merged(drawn[start : start + draws]) for start in range(0, len(drawn), draws)]
     verdicts, worth = [], {}
@@ -219,9 +227,7 @@ def _messages(opening: list[tuple[str, str]], content: str) -> list[dict[str, st
 def _verdict(messages: list[dict[str, str]], source: str, replicate: int, output: str | None) -> tuple[bool, float]:
     """Answer and P(yes), with one more try where the first reply cannot be used; ``output`` where words of it are a yes."""
     form, wanted = (JUDGE["form"], "yes nor no") if output is None else (_QUOTE_FORM, "none nor words of the output")
-    words = AnswerWords(
-        *({word: side == "yes" for side in each for word in each[side].split()} for each in JUDGE["words"])
-    )
+    words = _words()
     for again in (True, False):
         text, logprobs, ended = _ask_with_room(messages, source, replicate, words, quotes=output is not None)
         problem = f"{_shown(text)} is neither {wanted}"
@@ -251,6 +257,48 @@ def _verdict(messages: list[dict[str, str]], source: str, replicate: int, output
     raise JudgeError(f"The model's answer {problem}.")
 
 
+def _told(part: dict[str, Any], frames: dict[str, Any], replicate: int) -> dict[str, tuple[bool, float]]:
+    """Answers with the probabilities that are stated with them, by question; what a reply leaves out is asked alone."""
+    opening, before, after = frames[part["sees"]]
+    messages = _messages(opening, before + part["block"] + after)
+    found: dict[str, tuple[bool, float]] = {}
+    for again in (True, False):
+        text, _, _ = _ask(messages, "stated", replicate, 0, part["schema"])
+        problem = f"{_shown(text)} is no JSON object with the answers"
+        try:
+            fields = json.loads(re.sub(r"^\s*```(?:json)?|```\s*$", "", text))
+        except (ValueError, RecursionError):
+            fields = {}
+        fields = fields if isinstance(fields, dict) else {}
+        for name in part["alone"] or [part["id"]]:
+            value = fields if part["alone"] is None else fields.get(name)
+            try:
+                if isinstance(value, dict) and value:
+                    said = read_yes_no(str(value.get("answer")), _words())
+                    if said is None:
+                        raise ValueError('"answer" is neither yes nor no')
+                    found[name] = said, stated_p_yes(value, said)
+            except ValueError as error:
+                problem = str(error)
+        if found:
+            missing = [each for name, each in (part["alone"] or {}).items() if name not in found]
+            for each in missing:
+                found |= _told(each, frames, replicate)
+            return found
+        if again:
+            complaint = f"That is not an answer that can be used: {problem}. Answer again: {part['form']}"
+            messages = [*messages, {"role": "assistant", "content": text or "(nothing)"}]
+            messages.append({"role": "user", "content": complaint})
+    raise JudgeError(f"The model's answer cannot be used: {problem}.")
+
+
+def _words() -> AnswerWords:
+    """The words for yes and no."""
+    return AnswerWords(
+        *({word: side == "yes" for side in each for word in each[side].split()} for each in JUDGE["words"])
+    )
+
+
 def _shown(text: str) -> str:
     text = " ".join(text.split())
     return f"'{text[:60]}…'" if len(text) > 60 else f"'{text}'"
@@ -269,22 +317,33 @@ def _ask_with_room(
 
 
 def _ask(
-    messages: list[dict[str, str]], source: str, replicate: int, most: int, words: AnswerWords | None = None
+    messages: list[dict[str, str]],
+    source: str,
+    replicate: int,
+    most: int,
+    words: AnswerWords | None = None,
+    schema: dict[str, Any] | None = None,
 ) -> tuple[str, list[Any] | None, bool]:
-    """The text of an answer, for each of its tokens the alternatives with their log-probabilities, and whether it came to its end.
+    """The text of an answer, the alternatives to each token with log-probabilities, and whether it came to its end.
 
-    A model that thinks first is asked with more tokens until it comes to an answer; ``words`` where its words are an answer.
+    A model that thinks first is asked with more tokens until it comes to an answer. ``most``: tokens of the answer at most; 0 leaves
+    them to the server. ``words``: where its words are an answer.
     """
     body: dict[str, Any] = {"model": os.environ.get("JUDGE_MODEL") or JUDGE["model"], "messages": messages}
+    if schema is not None:
+        body["response_format"] = {
+            "type": "json_schema",
+            "json_schema": {"name": "answer", "strict": True, "schema": schema},
+        }
     body |= {"temperature": JUDGE["temperature"] or float(source == "sampled"), "seed": JUDGE["seed"] + replicate}
     if source == "logprob":
         body |= {"logprobs": True, "top_logprobs": 20}
     body |= JUDGE["fields"]
     for room in (_thinks[-1], *(step for step in JUDGE["thinking_room"] if step > _thinks[-1])):
-        choice = _post(body | {"max_tokens": most + room})["choices"][0]
-        text, logprobs, thought = _told(choice)
+        choice = _post(body | ({"max_tokens": most + room} if most else {}))["choices"][0]
+        text, logprobs, thought = _said_in(choice)
         ended = choice.get("finish_reason") != "length"
-        if ended or _has_begun(text, logprobs, most, words):
+        if ended or not most or _has_begun(text, logprobs, most, words):
             if thought:
                 _thinks.append(max(room, JUDGE["thinking_room"][0]))
             break
@@ -296,7 +355,7 @@ def _ask(
     return text, logprobs, ended
 
 
-def _told(choice: dict[str, Any]) -> tuple[str, list[Any] | None, bool]:
+def _said_in(choice: dict[str, Any]) -> tuple[str, list[Any] | None, bool]:
     """The text of a reply after what was thought, its log-probabilities, and whether the model thought."""
     content = (choice.get("logprobs") or {}).get("content") or []
     logprobs = None

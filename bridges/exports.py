@@ -16,7 +16,9 @@ from pprint import pformat
 from types import ModuleType
 from typing import Any, Literal, get_args
 
-from ..agents.asking import ENGLISH, EachAsking, opening, quote_format
+from ..agents import stated
+from ..agents.asking import ENGLISH, BatchedAsking, EachAsking, batched_schema, opening, quote_format
+from ..agents.judging import MOST_TOGETHER
 from ..evaluation.judge_file import check_calibration, load_judge
 from ..evaluation.kept_judge import KeptJudge, judge_settings
 from ..models.direct import default_base_url
@@ -72,7 +74,7 @@ def export_judge(judge: str | Path | KeptJudge, to: str) -> ExportedJudge:
     if kept.threshold is None and to in THRESHOLDS:
         notices.append(f"This judge has no threshold from which an output passes; give it one: {THRESHOLDS[to]}.")
     source = inspect.getsource(exported_judge)
-    for module in (yes_no, thoughts, facts):
+    for module in (yes_no, thoughts, facts, stated):
         source = _inlined(source, module)
     before, main = source.split("\n\nif __name__")
     written = f"JUDGE: dict[str, Any] = {pformat(_parts(kept), width=110, sort_dicts=False)}"
@@ -84,9 +86,9 @@ def export_judge(judge: str | Path | KeptJudge, to: str) -> ExportedJudge:
 
 def _inlined(text: str, module: ModuleType) -> str:
     """The file with a module in place of its import, so that what askance does is done there by the same lines."""
-    name = module.__name__.partition(".models.")[2]
+    name = module.__name__.partition(".")[2]
     source = inspect.getsource(module).partition("from __future__ import annotations\n")[2].strip()
-    imported = rf"^from \.\.models\.{re.escape(name)} import (?:\([^)]*\)|.*)\n"
+    imported = rf"^from \.\.{re.escape(name)} import (?:\([^)]*\)|.*)\n"
     return re.sub(imported, lambda _: f"{source}\n\n", text, flags=re.MULTILINE)
 
 
@@ -104,7 +106,7 @@ def _check(kept: KeptJudge) -> None:
         raise InputError(f"{kept.model} is a trained scorer, which no other tool can ask; use it in askance (--judge).")
     settings = judge_settings(kept.settings, "settings")
     cannot = {
-        "mode": settings["mode"] == "batched",
+        "mode": settings["mode"] == "batched" and not _states(kept, settings),
         "scores": settings["scores"] == "expected",
         "explain": settings["explain"] == "always",
         "examples": kept.examples is not None,
@@ -116,6 +118,47 @@ def _check(kept: KeptJudge) -> None:
             f"This judge has {name}{f' {value}' if value else ''}, which an exported file cannot do: it asks one question a "
             f"call, for a yes or no. Use the judge in askance, or align one without{' (--mode each)' if name == 'mode' else ''}."
         )
+
+
+def _states(kept: KeptJudge, settings: Mapping[str, Any]) -> bool:
+    """Whether each of its answers comes with a probability, which is read; a quote has none."""
+    source = kept.p_yes_from() if settings["p_yes"] == "auto" else settings["p_yes"]
+    return source == "stated" and not _quotes(kept)
+
+
+def _stated(kept: KeptJudge) -> list[dict[str, Any]]:
+    """The calls of a judge whose answers come with a probability: what each asks, and how a question of it is asked alone."""
+    settings, questions = judge_settings(kept.settings, "settings"), kept.checklist.questions
+    if not _states(kept, settings):
+        return []
+    alone = EachAsking(kept.prompt, questions, False, False, 0.0, None, kept.checklist.answers, stated=True)
+    each = {
+        question.id: {
+            "id": question.id,
+            "sees": question.sees,
+            "block": block,
+            "schema": alone._parameters.schema,
+            "form": alone.form,
+            "alone": None,
+        }
+        for question, block in zip(questions, alone._blocks, strict=True)
+    }
+    if settings["mode"] != "batched":
+        return list(each.values())
+    together = BatchedAsking(
+        kept.prompt, questions, False, False, 0.0, None, 0, kept.checklist.answers, stated=True, most=MOST_TOGETHER
+    )
+    return [
+        {
+            "id": None,
+            "sees": part[0].sees,
+            "block": together.block(part),
+            "schema": batched_schema(part, explained=False, answers=together.answers or ENGLISH, stated=True),
+            "form": together.form,
+            "alone": {question.id: each[question.id] for question in part},
+        }
+        for part in together.parts
+    ]
 
 
 def _served(kept: KeptJudge) -> str:
@@ -173,6 +216,7 @@ def _parts(kept: KeptJudge) -> dict[str, Any]:
         "fields": fields,
         "thinking_room": list((kept.named and kept.named.thinking_room) or ROOM),
         "prompts": {sees: prompt.text for sees, prompt in _prompts(kept).items()},
+        "stated": _stated(kept),
         "form": _asking(kept).form,
         "words": [_by_side(each) for each in _asking(kept).words],
         "quoting": opening(quoting(""), "")[:-1] if _quotes(kept) else [],
@@ -323,7 +367,6 @@ def get_assert(output: Any, context: dict[str, Any]) -> dict[str, Any]:
 ''',
     "inspect": '''
 
-from functools import partial
 
 from anyio import to_thread
 from inspect_ai.scorer import Score, mean, scorer, stderr

@@ -88,7 +88,7 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, data
         echo(spending(paid.calls, found.cached_calls, paid.tokens, paid.cost_usd))
         if output and not quiet:
             echo(f"The comparison with every score is in {output}.", err=True)
-    _check_coverage(found, float(options.get("min_coverage", 0.0)))
+    _check_coverage(found, job.options.min_coverage)
 
 
 def _print_estimates(estimates: Mapping[str, Estimate], *, as_json: bool) -> None:

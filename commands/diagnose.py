@@ -9,7 +9,7 @@ import click
 
 from ..agents.buying import NOTHING
 from ..evaluation.diagnose import diagnose, prepare
-from ..evaluation.options import DiagnoseOptions
+from ..evaluation.options import LEAST_COVERAGE, DiagnoseOptions
 from ..evaluation.progress import showing
 from ..prompts.errors import InputError
 from .options import GroupedCommand, buying_options, load_dotenv, need, settings, settings_options
@@ -57,5 +57,5 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **gi
     if dry_run:
         echo_estimate(NOTHING, as_json=as_json)
         return
-    least = float(options.get("min_coverage", 0.0))
+    least = float(options.get("min_coverage", LEAST_COVERAGE))
     tell_judged(found, output, as_json=as_json, quiet=quiet, least=least)

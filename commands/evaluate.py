@@ -64,5 +64,5 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **gi
         return
     with showing(not quiet) as watcher:
         found = job.run(watcher)
-    least = float(options.get("min_coverage", 0.0))
-    tell_judged(found, output, as_json=as_json, quiet=quiet, least=least, fail_under=job.settings.fail_under)
+    least, pass_rate = job.settings.min_coverage, job.settings.fail_under
+    tell_judged(found, output, as_json=as_json, quiet=quiet, least=least, fail_under=pass_rate)

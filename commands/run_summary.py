@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..evaluation.pass_fail import NAMES, confusion_text, form_of
+from ..memory.decision import decide
 from ..memory.result_file import CROSSED
 from ..memory.run_directory import JUDGE_FILE
 from ..models.budget import count
@@ -35,6 +36,7 @@ def run_summary(done: RunResult) -> None:
     out.print(f"\nThe run ended because {result.why_it_ended}.", soft_wrap=True)
     _gains(out, result)
     _what_stays(out, result)
+    out.print(result.decision_reason or decide(result).sentence, style="bold", soft_wrap=True)
     _edits(out, result)
     for split, sides in result.parity.items():
         _parity(out, split, sides)
@@ -94,6 +96,12 @@ def _edits(out: Console, result: RunRecord) -> None:
         out.print(f"\nWorded anew ({worded.question}): {worded.reason}", soft_wrap=True)
         out.print(f"  - {worded.before.criterion}", style="red", soft_wrap=True)
         out.print(f"  + {worded.after.criterion}", style="green", soft_wrap=True)
+    for each in result.changed_questions:
+        if each.id not in {worded.question for worded in result.reworded}:
+            out.print(f"\nAsked {'otherwise' if each.new else 'no more'} ({each.id}):", soft_wrap=True)
+            out.print(f"  - {each.old}", style="red", soft_wrap=True)
+            if each.new:
+                out.print(f"  + {each.new}", style="green", soft_wrap=True)
 
 
 def _parity(out: Console, split: str, sides: Mapping[str, ParityRecord]) -> None:

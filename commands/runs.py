@@ -10,6 +10,7 @@ import click
 from .. import runs
 from ..evaluation.kept_judge import SETTINGS
 from ..evaluation.progress import showing
+from ..memory.journal import read_events
 from ..memory.run_directory import RunDirectory
 from ..models.budget import CAPS
 from ..models.settings import flag
@@ -20,7 +21,7 @@ from ..optimizer.modes import tune as tuning
 from ..optimizer.modes.remembering import memory_for
 from ..optimizer.options import AlignOptions, LoopOptions, MigrateOptions, TuneOptions
 from ..optimizer.runner import cannot_change
-from ..prompts.errors import BudgetExceededError, UnapprovedError, as_typed
+from ..prompts.errors import AskanceError, BudgetExceededError, UnapprovedError, as_typed
 from ..prompts.rows import read_rows
 from ..run_estimate import estimate_run
 from .options import (
@@ -182,12 +183,25 @@ def finish(done: RunResult, *, as_json: bool) -> None:
     if any(done.record.missing.values()):
         tell_errors(_errors_in(done.directory))
     done.require_coverage()
+    if done.finish_reason == "notes_failed":
+        reason = next(_notes_not_had(done.directory), "the note-taker failed")
+        raise AskanceError(
+            f"Of no disagreement a note could be had, so nothing was learned from them and the test was not judged: {reason} To go "
+            f"on: askance resume {as_typed(done.directory)}"
+        )
     if done.finish_reason in CAPS:
         raise BudgetExceededError(
             done.finish_reason,
             f"A budget ended the run; the best prompt so far is kept. To go on: askance resume {as_typed(done.directory)} "
             f"{flag(CAPS[done.finish_reason])} MORE",
         )
+
+
+def _notes_not_had(directory: Path) -> Iterator[str]:
+    """Why notes could not be had, the last reason first."""
+    for event in reversed(read_events(directory / "journal.jsonl")):
+        if event["event"] == "no_note":
+            yield f"{event['reason'].rstrip('.')}."
 
 
 def _errors_in(directory: Path) -> Iterator[str | None]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..agents.buying import NOTHING
-from ..evaluation.options import SelectOptions
+from ..evaluation.options import LEAST_COVERAGE, SelectOptions
 from ..evaluation.progress import showing
 from ..optimizer.selection.select import prepare, select
 from ..prompts.checklist import dump_checklist
@@ -98,7 +98,9 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **gi
     tell_errors(found.problems)
     share = found.coverage.share
     require_share(
-        share, float(options.get("min_coverage", 0.0)), f"Only {coverage_text(share)} of the answers are there"
+        share,
+        float(options.get("min_coverage", LEAST_COVERAGE)),
+        f"Only {coverage_text(share)} of the answers are there",
     )
 
 

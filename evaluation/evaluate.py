@@ -20,7 +20,7 @@ from ..prompts.errors import InputError
 from ..prompts.examples import Example, ExampleTable, documents, human_dimensions, load_examples
 from ..prompts.prompt import Prompt, load_prompt
 from ..prompts.rows import column
-from ..prompts.verdicts import Verdict, VerdictColumns, fields_of
+from ..prompts.verdicts import Provenance, Verdict, VerdictColumns, fields_of
 from ..stats.correlation import between_systems, correlate, per_group
 from ..stats.resampling import Resampling
 from ..stats.threshold import HALF
@@ -29,7 +29,7 @@ from .evaluation import Agreement, Evaluation
 from .options import EvaluateOptions, JudgeOptions
 from .pass_fail import PassThreshold, judge_passes, pass_labels
 from .progress import watching
-from .scoring import ExampleScore, coverage, human_targets, score_examples
+from .scoring import ExampleScore, coverage, human_targets, nothing_in_common, score_examples
 from .slices import slice_rows, slice_values
 from .weights_file import weighted_by
 
@@ -122,6 +122,8 @@ class EvaluationJob:
     """Another store, whose answers are reused too."""
     threshold: PassThreshold | None = None
     """From which score on an output passes, unless the settings say otherwise."""
+    p_yes_from: Provenance | None = None
+    """Where P(yes) of a judge that thinks came from when it was measured."""
 
     @cached_property
     def read_with(self) -> Calibration | None:
@@ -166,16 +168,23 @@ class EvaluationJob:
     def _is_rated(self, *, say: bool = False) -> bool:
         """Whether people's scores are there to be compared with; examples' own questions are about the whole alone."""
         rated = human_dimensions(self.examples, self.checklist)
-        fits = not self.settings.own_questions or bool({DIMENSION, "overall"}.intersection(rated))
+        own = self.settings.own_questions
+        # one that weighs nothing is asked about, which :func:`human_targets` refuses
+        asked = [DIMENSION] if own else self.checklist.dimensions
+        fits = bool({"overall", *asked}.intersection(rated))
         if rated and not fits and say:
-            names = ", ".join(rated)
-            logger.warning(
-                "People rated %s, which examples' own questions are not about: no agreement is given.", names
+            mine = (
+                f"People rated {', '.join(rated)}, which examples' own questions are not about: no agreement is given."
             )
+            logger.warning("%s", mine if own else nothing_in_common(asked, rated))
         return bool(rated) and fits
 
     def _asking(self, models: Models, gateway: Gateway) -> Evaluator:
-        return self.evaluator(gateway, models.get(self.model), self.prompt, self.checklist, self.settings.judging)
+        model = models.get(self.model)
+        if self.p_yes_from is not None and self.settings.p_yes == "auto":
+            gateway.thinkers[model.identity] = True
+            gateway.provenance[model.identity] = self.p_yes_from
+        return self.evaluator(gateway, model, self.prompt, self.checklist, self.settings.judging)
 
     async def _write(
         self, models: Models, gateway: Gateway, failed: dict[str, str], watcher: Watcher | None = None

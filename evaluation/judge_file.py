@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ..memory.decision import decide
 from ..memory.nearest import shown_by
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
 from ..models.named import NamedModel, read_named
@@ -26,6 +28,7 @@ from .kept_judge import (
     SETTINGS,
     THIS_FOLDER,
     AcceptedOn,
+    Decision,
     JudgeFigures,
     KeptJudge,
     MadeBy,
@@ -40,6 +43,8 @@ if TYPE_CHECKING:
     from ..memory.result_parts import MeasureRecord, StatisticRecord
     from ..models.base import Model
     from ..prompts.shown import Shows
+
+logger = logging.getLogger(__name__)
 
 JUDGES = {"align": "model", "migrate": "target"}
 """The commands whose runs improve a judge, with the argument that names its model."""
@@ -63,6 +68,7 @@ class _File(BaseModel):
     threshold: float | None = Field(None, ge=0, le=1)
     threshold_of: tuple[str, ...] = Field(("overall",), min_length=1)
     figures: JudgeFigures | None = None
+    decision: Decision | None = None
     run: MadeBy | None = None
 
 
@@ -92,6 +98,8 @@ def load_judge(path: str | Path | KeptJudge) -> KeptJudge:
         raise InputError(
             f"{path}: there is no such judge; a run's directory or a {JUDGE_FILE} is needed.{like_named(path)}"
         )
+    if judge.not_adopted:
+        logger.warning("%s: %s", path, judge.not_adopted)
     run = RunDirectory(file.parent)
     store = run.path / "verdicts.db"
     return replace(judge, answers=store if run.config_file.is_file() and store.is_file() else None)
@@ -188,6 +196,7 @@ def parse_judge(text: str, name: str) -> KeptJudge:
         figures=read.figures,
         origins=read.origins,
         made_by=read.run,
+        decision=read.decision,
     )
     check_calibration(judge, name)
     measured = None if judge.figures is None else judge.figures.of
@@ -249,8 +258,11 @@ def judge_of_run(result: RunRecord, config: Mapping[str, Any], start: Checklist,
         made_by=MadeBy(
             mode=result.mode,
             finish_reason=result.finish_reason,
+            accepted=result.changed,
+            p_yes_from=best.p_yes_from,
             unfitted=None if best.threshold is None else best.threshold.reason,
         ),
+        decision=result.decision or decide(result).choice,
     )
     return judge.measured(
         JudgeFigures(

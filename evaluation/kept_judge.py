@@ -28,6 +28,7 @@ from ..prompts.checklist import Checklist, GoodAnswer, Sees, dump_checklist, dum
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.prompt import Prompt
 from ..prompts.rows import write_whole
+from ..prompts.verdicts import Provenance
 from ..prompts.yaml_files import read_texts
 from ..stats.resampling import Statistic
 from .calibration import Calibration
@@ -56,6 +57,9 @@ HEADER = """\
 # A judge: its model, its prompt and its checklist, with what was measured of it. It is used with
 #   askance evaluate DATA --judge THIS_FILE
 """
+
+
+Decision = Literal["adopt", "keep", "undecided"]
 
 
 class _Part(BaseModel):
@@ -133,8 +137,12 @@ class MadeBy(_Part):
 
     mode: str
     finish_reason: str
+    accepted: bool | None = None
+    """Whether the run accepted another judge than it began with; None where nobody wrote it down."""
     unfitted: str | None = None
     """Why it fitted no threshold, which is then 0.5; None where it did, or there is none."""
+    p_yes_from: Provenance | None = None
+    """Where P(yes) came from, where the judge thinks and its settings leave that open: its verdicts are read so again."""
 
 
 @dataclass(frozen=True)
@@ -159,6 +167,8 @@ class KeptJudge:
     origins: Mapping[str, QuestionOrigin] = field(default_factory=dict)
     """By question id."""
     made_by: MadeBy | None = None
+    decision: Decision | None = None
+    """Whether the test of its run speaks for it; None where there was none, or nobody wrote it down."""
     answers: Path | None = field(default=None, compare=False)
     """The store of the run that it was read from: what was asked there is not bought again."""
     edited: bool = field(default=False, compare=False)
@@ -177,6 +187,15 @@ class KeptJudge:
     def asked(self) -> str:
         """Its model as ``provider/model``."""
         return self.model if self.named is None else self.named.model
+
+    @property
+    def not_adopted(self) -> str | None:
+        """Why it is not to be taken in place of the judge that its run began with; None where nothing speaks against it."""
+        if self.decision in (None, "adopt") or self.edited or self.made_by is None or self.made_by.accepted is False:
+            return None
+        if self.decision == "keep":
+            return "validation accepted this judge and the test speaks against it (decision: keep): keep the one that the run began with."
+        return "validation accepted this judge and the test does not settle whether it is better than the start (decision: undecided)."
 
     def measured(self, figures: JudgeFigures) -> KeptJudge:
         """The judge with figures that were measured of it as it is."""
@@ -240,8 +259,22 @@ class KeptJudge:
                 f"out, or take pass_mark {threshold.value:g}."
             )
         return EvaluationJob(
-            examples, questions, text, asked, settings, evaluator, calibration, self.answers, threshold
+            examples,
+            questions,
+            text,
+            asked,
+            settings,
+            evaluator,
+            calibration,
+            self.answers,
+            threshold,
+            self.p_yes_from(model),
         )
+
+    def p_yes_from(self, model: str | Model | None = None) -> Provenance | None:
+        """Where P(yes) came from when it was measured, of a judge that thinks; None of others, and of another model."""
+        own = self.made_by is not None and _name(model, self.model) == self.model
+        return self.made_by.p_yes_from if self.made_by is not None and own else None
 
     def pass_threshold(self, model: str | Model | None, options: Mapping[str, Any]) -> PassThreshold | None:
         """From which score on an output passes; None where nobody said, or it does not fit: another model, or another calibration.
@@ -362,6 +395,9 @@ class KeptJudge:
         if self.figures is not None:
             says = "# What it was accepted on: agreement of its scores, with 95% intervals.\n"
             parts.append(says + dump_texts({"figures": _plain(self.figures)}))
+        if self.decision is not None:
+            says = "# Whether the test examples speak for it: adopt, keep (what the run began with) or undecided.\n"
+            parts.append(f"{says}decision: {self.decision}\n")
         if self.made_by is not None:
             parts.append(dump_texts({"run": _plain(self.made_by)}))
         return "\n".join(parts)

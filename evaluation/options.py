@@ -64,16 +64,26 @@ class GatewayOptions(ModelOptions, Where):
     """How models are reached, what may be spent, and where answers are kept."""
 
 
+LEAST_COVERAGE = 0.95
+"""Share of the verdicts that has to be there where nobody says another."""
+
+
 class JudgeOptions(ModelOptions):
     """How judges are asked and how their answers become scores."""
 
-    mode: Literal["each", "batched"] = Field("each", description="One call a question, or one call an example.")
+    mode: Literal["auto", "each", "batched"] = Field(
+        "auto",
+        description="One call a question, or one call an output; auto: one call an output where the model thinks (20 questions at most), "
+        "in align also where the judge answers questions together as it answers them alone (never an embedded one, whose calls "
+        "cost nothing).",
+    )
     explain: Literal["always", "needed", "never"] = Field(
         "needed", description="Buy explanations with every verdict, where they are read, or never."
     )
-    p_yes: Literal["auto", "logprob", "sampled", "hard"] = Field(
+    p_yes: Literal["auto", "logprob", "stated", "sampled", "hard"] = Field(
         "auto",
-        description="Where the probability of yes comes from; auto: log-probabilities, else samples, else the answer itself.",
+        description="Where the probability of yes comes from; stated: each answer comes with a number from 0 to 100; auto: "
+        "log-probabilities, else of a model that thinks the number, else samples, else the answer itself.",
     )
     samples: int = Field(1, ge=1, description="Answers per question where the probability is counted from samples.")
     temperature: float = Field(
@@ -81,8 +91,8 @@ class JudgeOptions(ModelOptions):
     )
     answer_words: AnswerPair | None = Field(
         None,
-        description="Words for yes and no that judges answer with, e.g. ja,nein; default: the checklist's answers, else yes and no, "
-        "read in the language of the prompt too.",
+        description="Words for yes and no that judges answer with, e.g. ja,nein; default: the checklist's answers, else "
+        "yes and no, read in the language of the prompt too.",
     )
     repeat: int = Field(1, ge=1, description="Replicates of every verdict.")
     scores: Literal["soft", "hard", "expected"] = Field(
@@ -100,7 +110,10 @@ class JudgeOptions(ModelOptions):
         default_factory=dict, description="Further words that people's labels are in, e.g. good=fine,bad=poor."
     )
     min_coverage: float = Field(
-        0.0, ge=0, le=1, description="Smallest share of verdicts that must be there; below it the exit code is 4."
+        LEAST_COVERAGE,
+        ge=0,
+        le=1,
+        description="Smallest share of verdicts that must be there; below it the exit code is 4, and all that came is written.",
     )
     field: dict[str, str | tuple[str, ...]] = Field(
         default_factory=dict,
@@ -111,7 +124,11 @@ class JudgeOptions(ModelOptions):
 
     idle: ClassVar[tuple[Idle, ...]] = (
         Idle(("p_yes", "samples"), where(scores="expected"), "expected scores are read from log-probabilities"),
-        Idle(("samples",), where(p_yes=("logprob", "hard")), "answers are sampled with p_yes auto or sampled alone"),
+        Idle(
+            ("samples",),
+            where(p_yes=("logprob", "stated", "hard")),
+            "answers are sampled with p_yes auto or sampled alone",
+        ),
         Idle(("answer_words",), where(scores="expected"), "expected scores are read from numbers"),
     )
     """Settings without use beside others."""
@@ -243,7 +260,7 @@ class EvaluateOptions(PassOptions):
             name = "stop_within" if self.stop_within is not None else "pass_mark"
             if self.own_questions:
                 raise ValueError(f"{name}: an example's own questions are all asked; leave out own_questions, or that")
-            if self.mode != "each":
+            if self.mode == "batched":
                 raise ValueError(f"{name}: questions are then asked one after another (mode each)")
             if self.pass_threshold is not None:
                 raise ValueError(

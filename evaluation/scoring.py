@@ -401,12 +401,7 @@ def human_targets(examples: Sequence[Example], checklist: Checklist, scale: Scal
                 f"Every question on {' and '.join(unweighed)}, which people rated, weighs 0, so there is no score to compare with "
                 f"theirs. Give one a weight, or people's scores on what else is asked about: {have}."
             )
-        guess = next((hint for each in asked if (hint := did_you_mean(each, rated))), "")
-        raise InputError(
-            f"The checklist's dimensions ({have}) and the rated ones ({', '.join(rated)}) have none in "
-            f"common, so there is nothing to correlate with. Say what the questions are about, in the checklist, with one that "
-            f"people rated: dimension: {rated[0]}.{guess}"
-        )
+        raise InputError(nothing_in_common(asked, rated))
     bounds = {dimension: _scale(examples, dimension, scale) for dimension in dimensions}
     wanted: dict[str, Mapping[str, float | None]] = {}
     alike: dict[tuple[float | None, ...], Mapping[str, float | None]] = {}  # a few grades make few different ones
@@ -414,6 +409,16 @@ def human_targets(examples: Sequence[Example], checklist: Checklist, scale: Scal
         scores = tuple([_unit(name, human, dimension, bounds[dimension]) for dimension in dimensions])
         wanted[name] = alike.setdefault(scores, dict(zip(dimensions, scores, strict=True)))
     return Targets("human", dimensions, wanted)
+
+
+def nothing_in_common(asked: Sequence[str], rated: Sequence[str]) -> str:
+    """Say that people rated other dimensions than a checklist asks about, and what would help."""
+    guess = next((hint for each in asked if (hint := did_you_mean(each, rated))), "")
+    return (
+        f"The checklist's dimensions ({', '.join(asked)}) and the rated ones ({', '.join(rated)}) have none in "
+        f"common, so there is nothing to correlate with. Say what the questions are about, in the checklist, with one that "
+        f"people rated: dimension: {rated[0]}.{guess}"
+    )
 
 
 def source_targets(checklist: Checklist, scores: Sequence[ExampleScore]) -> Targets:

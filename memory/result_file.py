@@ -17,6 +17,7 @@ from .result_parts import (
     BiasRecord,
     BothWaysRecord,
     CalibratedRecord,
+    ChangedQuestionRecord,
     GainRecord,
     GainsRecord,
     InstructionRecord,
@@ -43,6 +44,7 @@ FinishReason = Literal[
     "questions_worded",
     "examples_tried",
     "no_disagreements",
+    "notes_failed",
     "no_evidence",
     "no_new_evidence",
     "no_gain",
@@ -63,6 +65,7 @@ FINISH_SENTENCES: dict[str, str] = {
     "questions_worded": "nothing but the questions was to change (--update questions)",
     "examples_tried": "nothing but examples to show was to be tried (--update examples)",
     "no_disagreements": "no disagreement is left to learn from among the verdicts that are there",
+    "notes_failed": "of no disagreement that was to be read a note could be had; what was not read is read when it is resumed",
     "no_evidence": "nothing is left to read that questions could come from",
     "no_new_evidence": "no comment and no disagreement says what the run that it goes on from had not learned or tried",
     "no_gain": "nothing was accepted for as many iterations as --patience allows",
@@ -109,6 +112,10 @@ class RunRecord(ResultPart):
     reference: str | None = None
     """``human`` or ``source``: whose scores a judge's were correlated with."""
     yardstick: str = "Spearman"
+    decision: Literal["adopt", "keep", "undecided"] | None = None
+    """Whether the test speaks for what validation accepted; None in runs before this was written down."""
+    decision_reason: str | None = None
+    """The same in words."""
     baseline: SideRecord
     best: SideRecord
     crossed: bool = False
@@ -124,6 +131,8 @@ class RunRecord(ResultPart):
     """Those that were proposed; those that joined first, then those that the acceptance test refused."""
     revised_questions: tuple[RevisedRecord, ...] = ()
     """Those of the start that the accepted judge asks the other way round, or no more."""
+    changed_questions: tuple[ChangedQuestionRecord, ...] = ()
+    """Every question of the start that the accepted judge asks in other words, or no more."""
     why_no_questions: str | None = None
     """Why none was proposed, where the run was to learn questions."""
     asked_both_ways: BothWaysRecord | None = None

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict
 from ..prompts.checklist import Sees, marked
 from ..prompts.lessons import Edit, Lesson
 from ..prompts.shown import ShownExamples
+from ..prompts.verdicts import Provenance
 
 
 class ResultPart(BaseModel):
@@ -158,6 +159,8 @@ class SideRecord(ResultPart):
     """Where the questions that the run found came from, by id."""
     mode: Literal["each", "batched"] | None = None
     """How several questions are put to it, where the run found that out."""
+    p_yes_from: Provenance | None = None
+    """Where P(yes) comes from, of a judge that thinks and where the run found that out."""
 
 
 class BothWaysRecord(ResultPart):
@@ -322,6 +325,15 @@ class WordingRecord(ResultPart):
     def criterion(self) -> str:
         """The text, and that yes is a fault where it is one, and that it is asked of the output alone where it is."""
         return marked(self.text, self.good, self.sees)
+
+
+class ChangedQuestionRecord(ResultPart):
+    """A question of the start that the accepted judge asks otherwise, or no more; with its polarity and what is seen, where these matter."""
+
+    id: str
+    old: str
+    new: str | None
+    """None where it is asked no more."""
 
 
 class QuestionWordingsRecord(ResultPart):

@@ -406,7 +406,7 @@ def check_address(url: str) -> str:
 
 
 def read_logprobs(data: Any, wanted: Parameters = _EXPLAINED) -> tuple[TokenProbabilities, ...] | None:
-    """Log-probabilities of a chat completion that are worth keeping, rounded to 4 decimals; None where there are none, or none are wanted.
+    """Log-probabilities of a chat completion that are worth keeping, rounded to 4 decimals; None where there are none.
 
     Those of the tokens that were said, without any alternative, are none: a yes by itself would have P(yes) = 1. They
     are cut down here, before the first verdict is read, so that a stored answer gives the same one.

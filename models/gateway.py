@@ -38,6 +38,14 @@ HOPELESS = 10
 """After so many calls in a row without an answer the endpoint is taken to be down; what it refuses of one example counts as one."""
 
 
+_INSTEAD = {
+    "hard": "is the yes or no itself, 1 or 0",
+    "sampled": "is counted from samples",
+    "stated": "is the one that it states with each answer",
+}
+"""What the probability of yes is where it does not come from log-probabilities."""
+
+
 class StoreAwayError(AskanceError):
     """A store does not answer now, e.g. because its server is restarted; what was to be done can be done again."""
 
@@ -146,7 +154,9 @@ class Gateway:
         self.budget = budget or Budget()
         self.max_concurrency = max_concurrency
         self.provenance: dict[str, Provenance] = {}
-        """Where p_yes of each model comes from, by identity; settled once, by its first answer."""
+        """Where p_yes of each model comes from, by identity; settled once, by its first answer or answers."""
+        self.thinkers: dict[str, bool] = {}
+        """Whether a model is asked as one that thinks, by identity; settled once, before its first verdict."""
         self.need_room: set[str] = set()
         """Models, by identity, whose answers begin with a mark, a blank or a label, so that one token is too little room."""
         self.on_wait: Callable[[str, float], None] | None = None
@@ -213,9 +223,14 @@ class Gateway:
         if model.identity not in self.provenance:
             self.provenance[model.identity] = provenance
             if provenance != "logprob" and self.on_notice:
-                instead = "is the yes or no itself, 1 or 0" if provenance == "hard" else "is counted from samples"
-                self.on_notice(f"{model.name} gives no log-probabilities, so the probability of yes {instead}.")
+                apart = " that tell answers apart" * self.thinkers.get(model.identity, False)
+                why = f"gives no log-probabilities{apart}"
+                self.on_notice(f"{model.name} {why}, so the probability of yes {_INSTEAD[provenance]}.")
         return self.provenance[model.identity]
+
+    async def has(self, key: bytes) -> bool:
+        """Whether an answer is in the store; nothing is booked."""
+        return self.store is not None and key in await self._once_there(partial(self.store.get_many, [key]))
 
     async def stored(self, role: str, keys: Sequence[bytes]) -> Mapping[bytes, Answer]:
         """Those answers that need no call; each is booked as reused."""

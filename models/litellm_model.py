@@ -77,8 +77,8 @@ class LiteLLMModel:
         self.price = listed if price is None else price
         """None where LiteLLM does not know it."""
         self._is_listed = price is None
-        if listed is not None and not self._litellm.supports_response_schema(model=self._model):
-            self._supported -= {"response_format"}
+        if "top_logprobs" not in self._supported:
+            self._supported -= {"logprobs"}  # P(yes) needs alternatives
 
     async def answer(self, request: Request) -> Answer:
         """Ask once; a refused optional field is left out from then on (:mod:`askance.models.wire.refusals`)."""
@@ -184,7 +184,8 @@ class LiteLLMModel:
 
 
 def _litellm() -> Any:
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    for table in ("LITELLM_LOCAL_MODEL_COST_MAP", "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS"):
+        os.environ.setdefault(table, "True")  # nothing is fetched
     _name_the_network()
     litellm = import_optional("litellm", "providers", "litellm")
     litellm.telemetry = False

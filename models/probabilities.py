@@ -39,20 +39,23 @@ def worth_keeping(
 ) -> Sequence[tuple[str, float]]:
     """What a verdict is computed from, and what it can be checked against, of a token's alternatives, likeliest first.
 
-    All words for yes and no, none, beginnings of yes, all digits and the five likeliest; nothing where no alternative is any of the former.
+    All words for yes and no, none, beginnings of yes, all digits and the five likeliest. Nothing where no alternative is
+    any of the former.
     P(yes) and scores are exactly the same, from about half of the stored bytes for one token and a tenth for an answer
     with an explanation.
 
     Args:
         alternatives: Tokens with their log-probabilities.
-        short: Whether they belong to a reply of a few tokens, each of which may begin a word for yes or no: then the five likeliest
+        short: Whether they belong to a reply of a few tokens. Each may begin a word for yes or no, so the five likeliest
             are always kept.
         asked: Words for yes and no that are in the request; what begins one of them is kept as well.
     """
-    spelt = [
-        _ANSWERS[token] or (bool(BARE[token]) and any(word.startswith(BARE[token]) for word in asked))
-        for token, _ in alternatives
-    ]
+    spelt = [_ANSWERS[token] for token, _ in alternatives]
+    if asked:
+        begins = [
+            bool(BARE[token]) and any(word.startswith(BARE[token]) for word in asked) for token, _ in alternatives
+        ]
+        spelt = [known or begun for known, begun in zip(spelt, begins, strict=True)]
     if not any(spelt):
         return alternatives[:_LIKELIEST] if short else ()
     return [pair for place, pair in enumerate(alternatives) if spelt[place] or place < _LIKELIEST]

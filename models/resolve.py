@@ -128,7 +128,7 @@ class Models:
             )
         if provider in EMBEDDED:
             return self._embedded(name, provider, rest, named)
-        if provider == "openai":
+        if provider == "openai" and not rest.startswith("responses/"):  # LiteLLM knows OpenAI's other API
             model: DirectModel | LiteLLMModel = self._direct(name, rest, named)
         else:
             model = self._through_litellm(name, provider, named)

@@ -20,6 +20,11 @@ Reply = TypeVar("Reply", bound=BaseModel)
 class ParseError(CallError, ValueError):
     """A reply does not follow its schema, twice."""
 
+    def __init__(self, message: str, keys: Sequence[bytes] = ()) -> None:
+        super().__init__(message)
+        self.keys = keys
+        """Of the requests whose replies cannot be used."""
+
 
 def strict_schema(record: type[BaseModel]) -> dict[str, Any]:
     """JSON schema of a record as structured-output endpoints want it: every field required, no others allowed."""
@@ -43,7 +48,9 @@ def strict_schema(record: type[BaseModel]) -> dict[str, Any]:
 
 
 def json_in(text: str) -> Any:
-    """The JSON value of a reply: the whole text, what stands in its one code block, or the one object that stands on lines of its own.
+    """The JSON value of a reply: its whole text, its one code block, or its one object on lines of its own.
+
+    A comma before a closing bracket and line breaks in strings are let pass.
 
     Raises:
         ValueError: There is none, or more than one.
@@ -52,10 +59,11 @@ def json_in(text: str) -> Any:
 
 
 def object_in(text: str, wanted: Collection[str], *, cut: bool = False) -> Any:
-    """The JSON object of a reply, as of :func:`json_in`, also where it is the only one of a list or the only field of another.
+    """The JSON object of a reply (:func:`json_in`), also if it is the only item of a list or the only field of another.
 
-    A library that repairs JSON closes a string that was cut off ("answer": "no, of "not sure") and guesses at quotes; what it gives was
-    then not said. Nothing is made up here: of an object that breaks off the members before the break are taken, as they are.
+    A library that repairs JSON closes a string that was cut off (``"answer": "no`` of "not sure") and guesses at quotes:
+    it gives answers that were not said. Nothing is made up here. Of an object that breaks off, the members before the
+    break are taken as they are.
 
     Args:
         text: The reply.
@@ -207,7 +215,7 @@ async def ask_for(
             if last:
                 await gateway.forget(keys if forget else ())
                 wanted = record.model_config.get("title") or record.__name__
-                raise ParseError(f"{model.name} gave no usable {wanted}, twice: {error}") from None
+                raise ParseError(f"{model.name} gave no usable {wanted}, twice: {error}", keys) from None
             conversation += [("assistant", answer.text or "(nothing)"), ("user", _complaint(error, record))]
     raise AssertionError("the second round returns or raises")
 

@@ -149,6 +149,8 @@ class NoteFailed(Event):
     kind = "no_note"
     disagreement: str
     reason: str
+    unread: bool = False
+    """Whether the call failed, so that the disagreement is still to be read."""
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,10 @@ from ..agents.asking import question_block
 from ..evaluation.judge_file import JUDGES, judge_of_run
 from ..evaluation.pass_fail import figures_of, fitted_dict, pass_labels, threshold_for
 from ..evaluation.scoring import ExampleScore
+from ..memory.decision import decide
 from ..memory.result_file import FinishReason, RunRecord
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
-from ..prompts.checklist import dump_checklist
+from ..prompts.checklist import Checklist, dump_checklist, marked
 from ..prompts.errors import BudgetExceededError, InputError, UnapprovedError
 from ..prompts.examples import Example
 from ..prompts.text import prompt_diff
@@ -46,13 +47,16 @@ async def finish(
     extras: dict[str, Any] = {}
     why_not = None
     yardstick = set_up.yardstick
-    events.emit(TestOpened([outcome.baseline.number, outcome.best.number]))
     try:
-        if set_up.at_the_test is not None:
-            yardstick = await set_up.at_the_test()
-        tests = await _look_at_test(bench, set_up, outcome)
-        if set_up.extras is not None:
-            extras = await set_up.extras(yardstick, outcome, tests)
+        if outcome.finish_reason == "notes_failed":  # the test is looked at once, and the run is to go on
+            why_not = "the test was not judged, as no disagreement could be read and the run is to go on"
+        else:
+            events.emit(TestOpened([outcome.baseline.number, outcome.best.number]))
+            if set_up.at_the_test is not None:
+                yardstick = await set_up.at_the_test()
+            tests = await _look_at_test(bench, set_up, outcome)
+            if set_up.extras is not None:
+                extras = await set_up.extras(yardstick, outcome, tests)
     except BudgetExceededError as error:
         why_not = f"the test was not judged: {error}"
         outcome = replace(outcome, finish_reason=cast("FinishReason", error.limit))
@@ -106,6 +110,9 @@ def _found_out(
         found["read"] = learner.read
         if revised := revised_rows(bench.job.questions, outcome.best.draft):
             found["revised_questions"] = revised
+    changed = outcome.best.draft.checklist
+    if changed is not None and bench.job.checklist is not None:
+        found["changed_questions"] = _changed_questions(bench.job.checklist, changed)
     both_ways = set_up.both_ways or (learner.both_ways if learner is not None else None)
     if both_ways is not None:
         found["asked_both_ways"] = both_ways.to_dict()
@@ -172,6 +179,9 @@ def _build_result(
             row["examples"] = version.prompt.shown.record.model_dump(mode="json", exclude_defaults=True)
         if version.draft.mode is not None:
             row["mode"] = version.draft.mode
+        judge = getattr(set_up.subject, "model", None)
+        if judge is not None and bench.gateway.thinkers.get(judge.identity):
+            row["p_yes_from"] = bench.gateway.provenance.get(judge.identity)
         if version.draft.origins:
             row["origins"] = {
                 name: each.model_dump(mode="json", by_alias=True) for name, each in version.draft.origins.items()
@@ -207,7 +217,15 @@ def _build_result(
         "test_looked_at": bool(tests),
         **extras,
     }
-    return RunRecord.model_validate(row)
+    record = RunRecord.model_validate(row)
+    advice = decide(record, len(splits.test))
+    return record.model_copy(update={"decision": advice.choice, "decision_reason": advice.sentence})
+
+
+def _changed_questions(start: Checklist, now: Checklist) -> list[dict[str, str | None]]:
+    new = {each.id: marked(each.text, each.good, each.sees) for each in now.questions}
+    old = {each.id: marked(each.text, each.good, each.sees) for each in start.questions}
+    return [{"id": name, "old": said, "new": new.get(name)} for name, said in old.items() if said != new.get(name)]
 
 
 def _pass_fail_sides(

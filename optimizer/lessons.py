@@ -17,7 +17,7 @@ from ..agents.deduplicator import ContradictionFinder, Deduplicator, Relation
 from ..agents.lesson_class import LessonClassifier
 from ..agents.notes import Case, TakesNotes
 from ..memory.lesson_memory import LessonMemory
-from ..models.base import CallError
+from ..models.base import CallError, ModelError
 from ..prompts.examples import Example
 from ..prompts.lessons import Disagreement, Lesson
 from ..prompts.verdicts import Verdict
@@ -86,6 +86,10 @@ class LessonDesk:
     """Tells lessons that order opposite things; None where nobody looks."""
     batches: BatchNoteTaker | None = None
     """Takes the notes instead of ``note_taker`` where they are taken in batches."""
+    failed: dict[str, CallError] = field(default_factory=dict, init=False)
+    """Disagreements that were to be read last, and of which there is no note, by key."""
+    has_notes: bool = field(default=False, init=False)
+    """Whether any note could be had so far."""
     _count: int = field(default=0, init=False)
     """Disagreements that were read so far."""
 
@@ -140,13 +144,16 @@ class LessonDesk:
             if isinstance(each, BaseException) and not isinstance(each, CallError):
                 raise each
         lessons: list[Lesson] = []
+        self.failed = {}
         for work, each in zip(works, found, strict=True):  # events in the order of the work, however they came
-            if isinstance(each, BaseException):
-                if isinstance(each, CallError) and each.fatal:
+            if isinstance(each, CallError):
+                if each.fatal:
                     raise each
                 for case in work.cases:
-                    self.events.emit(NoteFailed(case.disagreement.key, str(each)))
-            else:
+                    self.failed[case.disagreement.key] = each
+                    self.events.emit(NoteFailed(case.disagreement.key, str(each), isinstance(each, ModelError)))
+            elif not isinstance(each, BaseException):
+                self.has_notes = True
                 lessons += each
         return lessons
 

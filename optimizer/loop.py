@@ -14,6 +14,8 @@ from ..agents.deduplicator import ContradictionFinder, Deduplicator
 from ..agents.lesson_class import LessonClassifier
 from ..agents.updater import Rewriter, Updater
 from ..memory.result_file import FinishReason
+from ..models.base import ModelError
+from ..models.budget import count
 from ..prompts.errors import BudgetExceededError
 from ..prompts.lessons import Disagreement, Edit, Lesson
 from .acceptance import PairedAcceptance
@@ -76,7 +78,7 @@ class Loop:
                 await self._iterate(outcome)
             else:
                 outcome.finish_reason = "questions_worded"
-            if self._options.prune and outcome.best is not baseline:
+            if self._options.prune and outcome.best is not baseline and outcome.finish_reason != "notes_failed":
                 outcome.best = await prune(outcome.best, baseline, contest, yardstick, outcome.pruned)
         except BudgetExceededError as error:
             outcome.finish_reason = cast(FinishReason, error.limit)
@@ -152,11 +154,20 @@ class Loop:
             return best, self._nothing_left("no_disagreements", iteration)
         if self._room(best) <= 0:
             return best, "max_lessons"
-        self._looked_at.update((best.number, each.key) for each in chosen)
         events.phase("asking for reasons")
         reasons = await signal.reasons(best.draft, seen, chosen)
         events.emit(ReasonsGiven(reasons.mine, reasons.theirs))
         lessons = await self._desk.learn(best.draft, seen, chosen, reasons)
+        failed = self._desk.failed
+        unread = {key for key, error in failed.items() if isinstance(error, ModelError)}
+        # a reply that cannot be used is read, unless there is nothing else and nothing was gained before
+        if len(failed) == len(chosen) and (unread or not (self._desk.has_notes or best.number)):
+            await self._bench.forget_replies(failed.values())
+            return best, "notes_failed"
+        self._looked_at.update((best.number, each.key) for each in chosen if each.key not in unread)
+        if unread:
+            first = next(failed[each.key] for each in chosen if each.key in unread)
+            events.say(f"{count(len(unread), 'disagreement')} could not be read and will be tried again: {first}")
         waiting = self.contest.waiting
         unsaid = [
             each

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from ..agents.judging import Judging
-from ..evaluation.options import JudgeOptions, Where
+from ..evaluation.options import LEAST_COVERAGE, JudgeOptions, Where
 from ..models.settings import KEPT, FileName, Idle, ModelName, where, without
 from ..prompts.errors import like_named
 
@@ -23,7 +21,7 @@ class LoopOptions(JudgeOptions, Where):
     """Settings of the improvement loop, whatever is improved."""
 
     min_coverage: float = Field(
-        0.95,
+        LEAST_COVERAGE,
         ge=0,
         le=1,
         description="Smallest share of verdicts that must be there: on less nothing is accepted, and the exit code is 4.",
@@ -160,6 +158,7 @@ class MigrateOptions(LoopOptions):
 
     as_in_the_papers: ClassVar[dict[str, object]] = {
         **LoopOptions.as_in_the_papers,
+        "mode": "each",
         "scores": "hard",
         "explain": "always",
     }
@@ -194,11 +193,6 @@ class MigrateOptions(LoopOptions):
 class AlignOptions(LoopOptions):
     """Settings of ``align``."""
 
-    mode: Literal["auto", "each", "batched"] = Field(  # type: ignore[assignment]  # judges know no auto: it becomes one of the others
-        "auto",
-        description="One call a question, or one call an example; auto: one call an example where the judge answers questions together "
-        "as it answers them alone (never an embedded one, whose calls cost nothing).",
-    )
     optimise_for: Literal["spearman", "kendall", "auc", "kappa"] = Field(
         "spearman",
         description="What a new version must be better at on validation; auc (area under the curve) and kappa (at each "
@@ -265,11 +259,6 @@ class AlignOptions(LoopOptions):
             "no question is written anew (regenerate_questions)",
         ),
     )
-
-    @property
-    def judging(self) -> Judging:
-        """The part that an evaluator needs; one call a question until something else is found out."""
-        return replace(super().judging, mode="batched" if self.mode == "batched" else "each")
 
 
 class TuneOptions(LoopOptions):

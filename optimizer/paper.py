@@ -108,6 +108,8 @@ class PaperLoop:
         reasons = await signal.reasons(best.draft, seen, found)
         self._events.emit(ReasonsGiven(reasons.mine, reasons.theirs))
         drawn = await self._notes(seen, found, reasons)  # 15-18
+        if drawn is None:
+            return "notes_failed"
         unique = await self._unique(drawn)  # 19-29
         kept = sorted(unique, key=lambda each: -each.support)[: self._options.max_lessons]  # App. B: up to 10
         for lesson in unique:
@@ -130,8 +132,8 @@ class PaperLoop:
         outcome.best = winner
         return None
 
-    async def _notes(self, seen: Observation, found: Sequence[Disagreement], reasons: Reasons) -> list[Lesson]:
-        """L_all: the lessons of every example with a disagreement, in the order of the examples.
+    async def _notes(self, seen: Observation, found: Sequence[Disagreement], reasons: Reasons) -> list[Lesson] | None:
+        """L_all: the lessons of every example with a disagreement, in the order of the examples; None where every call failed.
 
         One call an example, as in Algorithm 1, or a batch of them, as in App. B.
         """
@@ -163,6 +165,7 @@ class PaperLoop:
             *map(note, batches, firsts), return_exceptions=True
         )  # one under way is paid for
         lessons: list[Lesson] = []
+        failed = [each for each in answered if isinstance(each, CallError) and not each.fatal]
         for batch, answer in zip(batches, answered, strict=True):
             if isinstance(answer, CallError) and not answer.fatal:
                 for case in (case for cases in batch for case in cases):
@@ -171,6 +174,9 @@ class PaperLoop:
                 raise answer
             else:
                 lessons += answer
+        if len(failed) == len(answered):
+            await self._bench.forget_replies(failed)
+            return None
         return lessons
 
     async def _unique(self, drawn: Sequence[Lesson]) -> list[Lesson]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..evaluation.shown import Shown, View
+from ..memory.decision import decide
 from ..memory.result_file import RunRecord
 from ..memory.result_parts import GainRecord, LearnedRecord, MeasureRecord, TriedRecord
 from ..models.budget import count
@@ -85,6 +86,7 @@ class RunResult(Shown):
             *_learning(result),
             *([result.asked_both_ways.sentence] if result.asked_both_ways else []),
             f"It ended because {result.why_it_ended}.",
+            result.decision_reason or decide(result).sentence,
             f"{counted}; {count(len(lessons), 'lesson')}.",
             *gains,
             f"{result.spending}; coverage {coverage_text(result.coverage)}",

@@ -123,7 +123,7 @@ def _may_go_on(directory: RunDirectory) -> None:
     if not directory.finished:
         return
     result = directory.read_result()
-    if result.finish_reason not in ("max_iterations", *CAPS):
+    if result.finish_reason not in ("max_iterations", "notes_failed", *CAPS):
         raise InputError(
             f"{directory.path}: this run ended because {result.why_it_ended}, so more iterations would change nothing. With more "
             f"data or comments a judge is improved by: askance align DATA --from {as_typed(directory.path)} --run NEW_RUN"

@@ -20,7 +20,7 @@ from .errors import InputError, did_you_mean
 from .rows import read_rows, validate_row, whole_file, write_whole
 from .tables import PARQUET_SUFFIXES, is_numbered_by_row, suffix_of, write_parquet
 
-Provenance = Literal["logprob", "sampled", "hard"]
+Provenance = Literal["logprob", "sampled", "hard", "stated"]
 Status = Literal["ok", "abstained", "parse_error", "api_error"]
 
 

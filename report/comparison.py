@@ -11,10 +11,10 @@ from ..evaluation.compare.comparison import comparison_view
 from ..evaluation.compare.conclusion import best_judge, conclude, listed, rated_on
 from ..evaluation.compare.costs import is_costed
 from ..evaluation.scoring import complete_mean
+from ..memory.decision import FEW
 from ..models.budget import count
 from ..prompts.words import Figure, number, p_value, percent
 from .charts import drawing, histogram, tallest_bar
-from .decision import FEW
 from .result_page import (
     FirstScreen,
     Section,

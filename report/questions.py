@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from ..memory.decision import CALIBRATIONS
 from ..stats.phi import phi_matrix, relatedness
 from .charts import histogram, tallest_bar
-from .scores import CALIBRATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..evaluation.pass_fail import NAMES
+from ..memory.decision import decide, finish_sentence, measured_name
 from ..memory.result_file import CROSSED
 from ..models.budget import count
 from ..models.settings import MODEL, flag, settings_naming
@@ -21,7 +22,6 @@ from ..prompts.rows import write_whole
 from ..prompts.words import missing_share
 from .candidates import ShownCandidate, candidates, marked_prompt
 from .charts import course, course_chart, heat_map
-from .decision import decide, finish_sentence
 from .examples import changes, example_data
 from .learned import what_was_learned
 from .lessons import STATUSES, lessons
@@ -29,7 +29,7 @@ from .page import duration, file_name, public_text, render_page
 from .questions import biases, calibrations, parity, same_verdicts, spreads, together, wordings
 from .result_page import UNANSWERED
 from .run_data import read_run
-from .scores import Scale, measured_name, scores
+from .scores import Scale, scores
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

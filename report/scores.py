@@ -9,21 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ..memory.result_file import RunRecord
     from ..memory.result_parts import GainRecord, MeasureRecord
     from .run_data import RunData
-
-
-CALIBRATIONS = {"thresholds": "a threshold for each question", "platt": "Platt scaling"}
-"""Ways to read the same verdicts, in words."""
-
-
-def measured_name(result: RunRecord) -> str:
-    """What a run is measured by, in words, as in "its … is 0.1 higher"."""
-    if result.mode == "tune":
-        return "mean score"
-    what = "Spearman correlation" if result.yardstick == "Spearman" else result.yardstick
-    return f"{what} with {result.whose}'s scores"
 
 
 STEPS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0)

@@ -8,6 +8,7 @@ from .scripted import Reply, ScriptedModel, as_answer
 from .simulated import SimulatedWorld
 from .simulated_judge import SimulatedJudge
 from .stand_in_server import ServerReply, StandInServer, completion
+from .vendors import VendorServer
 
 __all__ = [
     "FAULTS",
@@ -21,6 +22,7 @@ __all__ = [
     "SimulatedJudge",
     "SimulatedWorld",
     "StandInServer",
+    "VendorServer",
     "as_answer",
     "completion",
 ]

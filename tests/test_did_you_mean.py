@@ -35,10 +35,12 @@ def test_an_embedded_model() -> None:
         resolve("gemma")
 
 
-def test_dimensions_of_data_and_checklist() -> None:
+def test_dimensions_of_data_and_checklist(caplog: pytest.LogCaptureFixture) -> None:
     checklist = Checklist(questions=[Question(id="q", text="Is it so?", dimension="fluencies")])
-    with pytest.raises(InputError, match=r"people rated: dimension: fluency\. Did you mean 'fluency'\?"):
-        askance.evaluate(ROWS, checklist=checklist, model=MODEL, no_cache=True)
+    found = askance.evaluate(ROWS, checklist=checklist, model=MODEL, no_cache=True)
+    assert found.agreement == [] and found.coverage.share == 1, "it judges all the same"
+    [said] = [each.getMessage() for each in caplog.records]
+    assert "people rated: dimension: fluency. Did you mean 'fluency'?" in said
     unrated = [{name: row[name] for name in ("id", "input", "output")} for row in ROWS]
     with pytest.raises(InputError, match=r"has no question on 'fluencie'.*Did you mean 'fluencies'\?"):
         askance.compare(

@@ -15,7 +15,7 @@ import pytest
 from askance import pytest_plugin
 from askance.evaluation import regression
 from askance.evaluation.calibration import Calibration
-from askance.evaluation.kept_judge import KeptJudge
+from askance.evaluation.kept_judge import KeptJudge, MadeBy
 from askance.models.base import Request
 from askance.prompts import rows
 from askance.prompts.checklist import Checklist, Question, dump_checklist
@@ -298,6 +298,17 @@ def test_loading_the_plugin_imports_nothing_heavy(tmp_path: Path) -> None:
     environment = {"PATH": "/usr/bin:/bin"} if LOADED else None
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stdout
+
+
+def test_a_judge_that_is_not_to_be_adopted_is_named_at_the_end(project: Project) -> None:
+    made_by = MadeBy(mode="align", finish_reason="no_gain", accepted=True)
+    judge = KeptJudge("openai/judge", Prompt("Judge."), CHECKLIST, made_by=made_by, decision="keep")
+    judge.save(project.path / "judge.yaml")
+    marked = MARKED.replace('checklist="checklist.yaml", model="openai/judge"', 'judge="judge.yaml"')
+    project.pytester.makepyfile(test_it=marked.format(url=project.url, more="", body="pass"))
+    result = project.run("--askance-update")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["*askance: *the test speaks against it (decision: keep)*"])
 
 
 def test_a_kept_judge_takes_the_place_of_checklist_model_and_prompt(project: Project, caplog: Any) -> None:

@@ -57,4 +57,6 @@ def _filled(schema: Mapping[str, Any]) -> Any:
         return {name: _filled(each) for name, each in schema["properties"].items()}
     if schema.get("type") == "array":
         return []
-    return {"boolean": True, "integer": 1, "number": 1.0}.get(str(schema.get("type")), "words")
+    return {"boolean": True, "integer": min(90, schema.get("maximum", 90)), "number": 1.0}.get(
+        str(schema.get("type")), "words"
+    )

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ...evaluation.options import UNUSED, WeighOptions
+from ...evaluation.options import LEAST_COVERAGE, UNUSED, WeighOptions
 from ...evaluation.progress import showing
 from ...models.budget import spending
 from ...optimizer.weights import learners
@@ -71,4 +71,4 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **gi
         use = "" if found.scores == "pairwise" else f"; other commands take them with --weights {as_typed(output)}"
         echo(f"The weights are in {output}{use}.", err=True)
     for judged in found.judged:
-        check_coverage(judged.verdicts, judged.coverage, float(options.get("min_coverage", 0.0)))
+        check_coverage(judged.verdicts, judged.coverage, float(options.get("min_coverage", LEAST_COVERAGE)))

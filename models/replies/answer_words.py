@@ -95,8 +95,8 @@ _ENGLISH_MARKS = frozenset(
 _ELSEWHERE = frozenset(
     ["tak", "так", "já", "jo", "po", "ya", "nu", "nie", "ne", "не", "ei", "oo", "hindi", "bai", "ez", "da", "si", "no"]
 )
-"""Words that mean something else, or the opposite, or begin a sentence, in another language ("так", "ya", "nu", and "ne", which is a yes
-in Greek and Korean letters of ours): read only where the prompt is in theirs."""
+"""Words that mean something else in another language, or begin a sentence there: "так", "ya", "nu". "ne" is a no in
+Serbian, and a yes in Greek and Korean written in Latin letters. They are read only where the prompt is in their language."""
 _OTHER_NO = frozenset(["cs", "pl", "pt", "sk"])
 """"No" is "well, yes" there, or "in the": it is an English no only where nothing follows it."""
 
@@ -121,7 +121,7 @@ ANYWHERE = frozenset(word for code in LANGUAGES for word in _of_language(code)) 
 
 
 def languages_of(text: str) -> list[str]:
-    """Languages that a text is likely in, several where they are as likely; none where it is English or cannot be told."""
+    """Languages that a text is likely in, several if they are as likely; none if it is English or cannot be told."""
     found = Counter(re.findall(r"[^\W\d_]+", text.lower()))
     of = {code: sum(found[mark] for mark in {*marks.split()}) for code, (_, _, marks) in LANGUAGES.items()}
     # Chinese, Japanese, Korean and Thai have no blanks between words
@@ -154,7 +154,7 @@ def answer_words(texts: tuple[str, ...], given: tuple[str, str] | None = None) -
     theirs = [item for code in codes for item in _of_language(code).items()]
     wrong = {word for word, side in theirs if (word, not side) in theirs}
     # English is asked for wherever no words are given, so it is read in every language
-    known = {word: side for word, side in theirs if word not in wrong} | ENGLISH
+    known = {word: side for word, side in theirs if word not in wrong} | ENGLISH if theirs else ENGLISH
     plain = {word: side for word, side in ENGLISH.items() if word != "no" or not _OTHER_NO.intersection(codes)}
     return AnswerWords(ENGLISH, known, {word: side for word, side in _OTHERS.items() if word not in wrong}, plain)
 

@@ -19,11 +19,12 @@ Tokens = Sequence[tuple[str, Alternatives]]
 
 ENGLISH: dict[str, bool] = {"yes": True, "true": True, "是": True, "no": False, "false": False, "否": False}
 ROOM = 16
-"""Tokens that are asked for where a reply begins with something else than its answer: a mark, a blank, a label, JSON."""
+"""Tokens asked for where a reply begins with something else than its answer: a mark, a blank, a label, JSON."""
 LEAST_MASS = 0.1
 """A one-token reply whose answers together are less likely than this is no answer."""
 UNTOLD = 0.01
-"""Share of the mass of all numbers that may be one of two, a hundredth of the scale at most; and by how much P(yes) may be higher."""
+"""Largest share of the mass of all numbers that may belong to one of two numbers, and by how much P(yes) may be higher
+than it is read."""
 _UNSEEN = "▁ĠĊĉ\u00a0\u00ad\u200b\u200c\u200d\u200e\u200f\u2028\u2029\u202f\u2060\u3000\ufeff"
 """Blanks, and characters that cannot be seen, some of which are a tokenizer's way to write a blank."""
 _STRIP = " \t\r\n\"'`*_.,:;!?()[]{}<>#-“”‘’„«»‹›「」『』（）【】《》。，、！；：…—–•·¿¡\\$" + _UNSEEN
@@ -31,43 +32,33 @@ _OPENING = frozenset("\"'“‘«")
 _BEGUN = frozenset({"y", "ye"})
 """How a yes of several tokens begins: there are vocabularies with NO and without YES."""
 _SPECIAL = re.compile(
-    r"<[|｜][^<>]{1,40}[|｜]>|</?s>|<0x[0-9a-f]{2}>|<(?:bos|eos|pad|unk|eot|(?:start|end)_of_(?:turn|text|sentence))>|"
+    r"<[|｜][^<>]{1,40}[|｜]>|</?s>|<0x[0-9a-f]{2}>|<(?:bos|eos|eod|eot|pad|unk|(?:start|end)_of_\w+)>|"
     r"\[/?(?:INST|BOS|EOS)\]",
     re.IGNORECASE,
 )
 """Tokens of chat templates that a server lets through."""
-_FIELDS = ("answer", "verdict", "response", "result", "decision", "judgement", "judgment")
+_FIELDS = "answer|verdict|response|result|decision|judgement|judgment"
+"""Names of the field that holds the answer, where JSON came in place of a word."""
 _LABELS = (
-    *(*_FIELDS, "conclusion", "reply", "output", "assistant", "a", "antwort", "respuesta", "réponse", "resposta"),
-    *("risposta", "antwoord", "svar", "vastaus", "odpowiedź", "odpověď", "ответ", "відповідь", "отговор", "απάντηση"),
-    *(
-        "cevap",
-        "yanıt",
-        "válasz",
-        "răspuns",
-        "jawaban",
-        "回答",
-        "答案",
-        "答え",
-        "答",
-        "답변",
-        "답",
-        "उत्तर",
-        "الجواب",
-        "תשובה",
-    ),
+    f"{_FIELDS}|conclusion|reply|output|assistant|a|antwort|respuesta|réponse|resposta|risposta|antwoord|svar|vastaus|"
+    "odpowiedź|odpověď|ответ|відповідь|отговор|απάντηση|cevap|yanıt|válasz|răspuns|jawaban|"
+    "回答|答案|答え|答|답변|답|उत्तर|الجواب|תשובה"
 )
-_MARK = f"[\\s{re.escape(_STRIP)}]"
+"""Words that an answer may stand behind."""
+_MARK = r"[\W_]"
 _BEFORE = re.compile(
-    rf"(?:```\w*|\\\w+(?={{)|{_MARK}|(?:(?:the|my|your|final|overall|short)\s+)*(?:{'|'.join(_LABELS)})(?:\s+is)?(?={_MARK}*?[:：=>\n—–-]))*",
+    rf"(?:```\w*|\\\w+(?={{)|{_MARK}|"
+    rf"(?:(?:the|my|your|final|overall|short)\s+)*(?:{_LABELS})(?:\s+is)?(?={_MARK}*?[:：=>\]\n—–-]))*",
     re.IGNORECASE,
 )
-"""What may stand before the answer: marks, blanks, and a label such as "Answer:", "**Verdict** -", "<answer>" or '{"answer":'."""
+"""Marks, blanks and labels that may stand before the answer: "Answer:", "**Verdict** -", "<answer>", '{"answer":'."""
 _ENDS = re.escape(_STRIP.replace("-", "") + "/|،۔।؟") + r"\s"
 _WORD = re.compile(f"[^{_ENDS}]+")
-_STUCK = re.compile(r"[\"'`*_)\]}”’»]*[/|\w]|[\"'`*_)\]}”’»]+\w")
+_SIGNS = re.compile(r"[^\w\u0300-\u0eff]+$")
+"""Hyphens and pictures at the end of a word; vowel signs of India's scripts, no letters to Python, are in the range."""
+_STUCK = re.compile(r"[\"'`*_)\]}”’»]*(?:/(?!>)|[|\w])|[\"'`*_)\]}”’»]+\w")
 """What goes on from a word: "yes/no", "no_answer"."""
-_ALONE = re.compile(r"[\"'`*_)\]}”’»」』 \t]*(?:$|[.,;:!。，、！；：…—–\n،۔।<-])")
+_ALONE = re.compile(r"[^\w\n?？؟]*?(?:$|[.,;:!。，、！；：…—–\n،۔।<-])")
 """What follows a word that is a sentence, or a clause, by itself."""
 _GOES_ON = re.compile(
     r"[ \t]+(?!(?:it|its|the|this|that|these|those|there|they|he|she|we|you|i|because|since|as|but|not)\b)[^\W\d_]",
@@ -92,7 +83,8 @@ class AnswerWords(NamedTuple):
     others: Mapping[str, bool] = {}
     """Words of other languages."""
     plain: Mapping[str, bool] = ENGLISH
-    """Words that may have more words behind them; all others are a clause by themselves, or no answer: "Da der Text …" is none."""
+    """Words that may have more words behind them. All others are a clause by themselves, or no answer, as in
+    "Da der Text …"."""
 
     def beside(self, word: str) -> Mapping[str, bool]:
         """The words that count for P(yes) where one was said: those of other languages only where it is theirs."""
@@ -202,10 +194,11 @@ def p_yes_where(token: str, alternatives: Alternatives, said: bool, words: Mappi
         token: The token that was written.
         alternatives: What might have been written there.
         said: The answer that began with it.
-        words: The words for yes and no. One of several tokens counts by its first, where that begins words of one side alone.
+        words: The words for yes and no. A word of several tokens counts by its first, if that begins words of one side
+            alone.
     """
     if words is ENGLISH and BARE[token] in ENGLISH:
-        return p_yes_at(alternatives)
+        return p_yes_of(*yes_no_mass(alternatives), alternatives)
     of = {BARE[each]: _side(BARE[each], words) for each, _ in alternatives} | {BARE[token]: said}
     yes, no = (sum(exp(logprob) for each, logprob in alternatives if of[BARE[each]] is side) for side in (True, False))
     left = [each for each in alternatives if "yes" in words and of[BARE[each[0]]] is None]
@@ -227,7 +220,7 @@ def read_tokens(tokens: Tokens, words: AnswerWords = PLAIN, *, ended: bool = Tru
     Args:
         tokens: All of the reply's, with their alternatives.
         words: The words for yes and no.
-        ended: Whether the reply came to its end: a word at the end of one that was cut off may be the beginning of another.
+        ended: Whether the reply came to its end. The last word of one that was cut off may be half a word.
     """
     if not tokens:
         return None
@@ -267,12 +260,13 @@ def _said(text: str, words: AnswerWords, ended: bool) -> tuple[int, str, bool] |
     begins = before.end() if before else 0
     in_json = "{" in text[:begins]
     if in_json:
-        places = (_value_place(text, field) for field in _FIELDS)
+        places = (_value_place(text, field) for field in _FIELDS.split("|"))
         begins = next((place for place in places if place is not None), begins)
     match = _WORD.match(text, begins)
     if match is None:
         return None
-    word, after = match[0].rstrip("-").lower(), text[begins + len(match[0].rstrip("-")) :]
+    word = _SIGNS.sub("", match[0])
+    word, after = word.lower(), text[begins + len(word) :]
     said = words.known.get(word, words.others.get(word))
     if said is None or _STUCK.match(after):
         return None
@@ -313,12 +307,14 @@ def wants_room(text: str, tokens: Tokens, words: AnswerWords, *, most: int, ende
 
 
 def is_opening(text: str, words: AnswerWords = PLAIN) -> bool:
-    """Whether a reply that was cut off may go on to its answer: only marks, blanks and labels came, or the beginning of a word for
-    yes or no, or of a label."""
+    """Whether a reply that was cut off may go on to its answer.
+
+    Only marks, blanks and labels came, or the beginning of a label or of a word for yes or no.
+    """
     text = _with_blanks(unicodedata.normalize("NFC", text))
     before = _BEFORE.match(text)
     rest = text[before.end() if before else 0 :].strip().lower()
-    more = () if len(rest) == 1 and rest.isascii() else (*words.others, *_LABELS, "final answer")
+    more = () if len(rest) == 1 and rest.isascii() else (*words.others, *_LABELS.split("|"), "final answer")
     return not rest or any(each.startswith(rest) for each in (*words.known, *more))
 
 
@@ -327,8 +323,8 @@ def p_yes_of_field(
 ) -> float | None:
     """P(yes) at the value of ``"field": "yes"`` in a JSON answer; None where it cannot be found.
 
-    The value may also be an object that has the answer as its field "answer". ``said`` is the answer that stands there, where it
-    is known.
+    The value may also be an object that has the answer as its field "answer". ``said`` is the answer that stands there,
+    where it is known.
     """
     token, alternatives = token_of_field(logprobs, field)
     return p_yes_at(alternatives) if said is None else p_yes_where(token, alternatives, said, words)

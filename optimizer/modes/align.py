@@ -33,7 +33,7 @@ from ..signals import HumanSignal
 from ..subject import Draft
 from .bench import Bench
 from .earlier import Earlier, earlier_run
-from .judge import JudgeSubject, judge_set_up, judge_subject, strata_of_people
+from .judge import JudgeSubject, asked_as_it_thinks, judge_set_up, judge_subject, strata_of_people
 from .learning import learner
 from .mode import SetUp
 
@@ -139,7 +139,8 @@ class Align:
         )
         if job.earlier is not None:
             set_up = replace(set_up, start=await _start(bench, job.earlier, subject, targets))
-        if mode_for(options, model) == "auto":
+        set_up = await asked_as_it_thinks(bench, subject, set_up)
+        if mode_for(options, model, bench.gateway) == "auto":
             found = await asked_at_the_start(subject, set_up.start, bench.splits.development, bench.events)
             if found is not None:
                 screening = None if found.mode == "batched" else set_up.screening

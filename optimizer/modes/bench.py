@@ -10,10 +10,11 @@ from ...evaluation.scoring import Coverage, coverage
 from ...memory.embedders import DEFAULT_EMBEDDER, Embedder, embedder
 from ...memory.lesson_memory import LessonMemory
 from ...memory.run_directory import RunDirectory
-from ...models.base import Model
+from ...models.base import CallError, Model
 from ...models.gateway import Gateway
 from ...models.resolve import Models
 from ...models.settings import MODEL, settings_naming
+from ...models.structured import ParseError
 from ...prompts.lessons import Lesson
 from ...prompts.verdicts import Verdict
 from ..events import Teller
@@ -105,6 +106,10 @@ class Bench:
         if self.remembering is None:
             return []
         return self.remembering.to_try(self.memory, best.prompt.text)
+
+    async def forget_replies(self, errors: Iterable[CallError]) -> None:
+        """Drop the replies that could not be used, so that they are asked for again when the run is resumed."""
+        await self.gateway.forget([key for each in errors if isinstance(each, ParseError) for key in each.keys])
 
     def count(self, verdicts: Sequence[Verdict]) -> None:
         """Add to the coverage."""

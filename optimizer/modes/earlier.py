@@ -263,16 +263,18 @@ def _waiting(before: Sequence[WaitingQuestion], result: RunRecord, judge: KeptJu
 def _disputed(events: Sequence[Mapping[str, Any]], before: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
     """The disagreements that were read with the prompt and the questions that the run ended with.
 
-    Without those of a round that a budget ended: not all that they led to was tried.
+    Without those of a round that a budget or a failing note-taker ended: not all that they led to was tried.
     """
-    ended = [each["iteration"] for each in events if each["event"] == "stopped" and each["reason"] in CAPS]
+    cut = ("notes_failed", *CAPS)
+    ended = [each["iteration"] for each in events if each["event"] == "stopped" and each["reason"] in cut]
+    unread = {each["disagreement"] for each in events if each["event"] == "no_note" and each.get("unread")}
     read = dict.fromkeys(before)
     for event in events:
         if (event["event"] == "decision" and event["accepted"]) or (event["event"] == "pruning" and event["removed"]):
             read = {}
         elif event["event"] == "disagreements" and event["iteration"] not in ended:
             read |= {(each["example"], each["question"]): None for each in event["read"]}
-    return tuple(read)
+    return tuple(pair for pair in read if "/".join(pair) not in unread)
 
 
 def _content(example: Example) -> str:

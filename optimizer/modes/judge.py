@@ -76,7 +76,7 @@ class JudgeSubject:
         """Ask single questions about single examples; all questions, where they are asked together."""
         by_id = {example.id: example for example in seen.examples}
         asked: dict[str | None, list[str]] = {}
-        mode = draft.mode or self.judging.mode
+        mode = draft.mode or ("batched" if self.judging.mode == "batched" else "each")
         for example, question in dict.fromkeys(pairs):
             asked.setdefault(None if mode == "batched" else question, []).append(example)
         found: dict[Pair, Verdict] = {}
@@ -190,6 +190,22 @@ def judge_set_up(
         facts={"reference": targets.kind},
         classify=not options.paper,
     )
+
+
+async def asked_as_it_thinks(bench: Bench, subject: JudgeSubject, set_up: SetUp) -> SetUp:
+    """The set-up, with a judge that is asked all questions on an output in one call where its model thinks and the settings leave
+    that open. The first answers tell whether it thinks.
+
+    Raises:
+        BudgetExceededError: A cap was reached.
+        ModelError: The endpoint refuses every call or is down.
+    """
+    if bench.job.options.mode != "auto" or subject.judging.score_scale is not None:
+        return set_up
+    await subject.evaluator(set_up.start).settle(bench.splits.development)
+    if not bench.gateway.thinkers.get(subject.model.identity):
+        return set_up
+    return replace(set_up, start=replace(set_up.start, mode="batched"), screening=None)
 
 
 def _compiled(bench: Bench, model: Model) -> TakesNotes | None:

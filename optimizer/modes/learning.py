@@ -25,7 +25,7 @@ def learner(bench: Bench, subject: JudgeSubject, targets: Targets, helper: Model
     """What learns questions from people's comments."""
     splits, options, events, earlier = bench.splits, bench.job.options, bench.events, bench.job.earlier
     aligning = bench.job.options_as(AlignOptions)
-    mode, crossed = mode_for(aligning, subject.model), aligning.learn_from == "both"
+    mode, crossed = mode_for(aligning, subject.model, bench.gateway), aligning.learn_from == "both"
     finder, mirror = (
         _finder(bench, subject, targets, helper, part, mode) for part in (splits.development, splits.validation)
     )

@@ -33,7 +33,7 @@ from ..signals import CrossModelSignal
 from ..subject import Observation, Outcome, Subject, by_pair
 from ..yardsticks import CorrelationYardstick, Yardstick
 from .bench import Bench
-from .judge import judge_set_up, judge_subject, strata_of_people
+from .judge import asked_as_it_thinks, judge_set_up, judge_subject, strata_of_people
 from .mode import SetUp
 
 
@@ -127,6 +127,7 @@ class Migrate:
             else None,
             edits=options.update != "questions",
         )
+        set_up = await asked_as_it_thinks(bench, subject, set_up)
 
         async def at_the_test() -> CorrelationYardstick:
             events.phase(f"the source judges {len(splits.test)} test examples")
@@ -165,7 +166,7 @@ def _word_questions(bench: Bench, subject: Subject, source: Sequence[Verdict], h
         development,
         bench.events,
         Resampling(documents(development), options.resamples, seed=options.seed),
-        together=options.judging.mode == "each",
+        together=options.judging.mode != "batched",
     )
 
 

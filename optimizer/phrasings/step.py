@@ -8,6 +8,7 @@ development alone, by successive halving; the whole new checklist goes through t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -51,7 +52,9 @@ class WordQuestions:
         old = version.draft.questions
         for number, question in enumerate(old.questions, 1):
             self.events.phase(f"wording question {number} of {len(old.questions)}: {question.text}")
-            outcome = await self._word(version.draft, question)
+            taken = {_words(each.text): each.id for each in old.questions if each.id != question.id}
+            taken |= {_words(each.after.text): each.question for each in found if each.after is not None}
+            outcome = await self._word(version.draft, question, taken)
             found.append(outcome)
             self.events.emit(QuestionWorded(outcome))
         by_id = {each.question: each for each in found}
@@ -62,7 +65,8 @@ class WordQuestions:
         found[:] = [each.decided(accepted=winner is not version) for each in found]
         return winner
 
-    async def _word(self, draft: Draft, question: Question) -> QuestionWordings:
+    async def _word(self, draft: Draft, question: Question, taken: Mapping[str, str]) -> QuestionWordings:
+        """``taken``: the words of the checklist's other questions, with whose they are."""
         source = {name: each for (name, asked), each in self.source.items() if asked == question.id}
         asked = WordingTried.of(question)
         reason = nothing_to_tell(source)
@@ -76,10 +80,18 @@ class WordQuestions:
             return QuestionWordings(question.id, asked, f"no other wordings could be had: {error}")
         wanted = {name: question.p_good(each.p_yes) for name, each in source.items() if each.p_yes is not None}
         order = in_turns([each.id for each in self.examples if each.id in wanted], source)
-        others = [Wording(text, question.sees) for text in texts]
+        others = [Wording(text, question.sees) for text in texts if _words(text) not in taken]
+        refused = [
+            WordingTried(
+                text, question.good, dropped=f"it is what question {taken[_words(text)]} asks", sees=question.sees
+            )
+            for text in texts
+            if _words(text) in taken
+        ]
         if draft.prompt.can_show_less_of(self.examples):
             others.append(Wording(question.text, "all" if question.sees == "output" else "output"))
-        return await self._choose(draft, Trying(question, wanted), others, order)
+        made = await self._choose(draft, Trying(question, wanted), others, order)
+        return replace(made, tried=(*refused, *made.tried))
 
     async def _choose(
         self, draft: Draft, trying: Trying, others: Sequence[Wording], order: Sequence[str]
@@ -127,6 +139,11 @@ class WordQuestions:
         part = Draft(draft.prompt, asked)
         seen = await self.subject.observe(part, examples, self.events.advance)
         return [each for each in seen.verdicts if each.replicate == 0]
+
+
+def _words(text: str) -> str:
+    """A text's words alone, by which two questions are the same."""
+    return " ".join(re.findall(r"\w+", text.casefold()))
 
 
 def most_calls(questions: int, examples: int, views: int) -> int:

@@ -18,6 +18,7 @@ import numpy as np
 from ...evaluation.calibration import sigmoid
 from ...models.base import Model, ModelError
 from ...models.budget import count
+from ...models.gateway import Gateway
 from ...models.prices import FREE
 from ...prompts.examples import Example
 from ..events import Teller
@@ -105,14 +106,17 @@ def _is_same(alone: float, together: float) -> bool:
     return (alone >= 0) == (together >= 0) or bool(abs(one - other) <= NEAR)
 
 
-def mode_for(options: AlignOptions, model: Model) -> Literal["auto", "each", "batched"]:
+def mode_for(options: AlignOptions, model: Model, gateway: Gateway) -> Literal["auto", "each", "batched"]:
     """How learned questions are asked of a model; auto: to be found out.
 
-    Not of a model whose calls cost only time, as one call for several questions takes no less of that; nor of one that is
-    asked for a number, or that is to be calibrated as it is.
+    Together of a model that thinks, as all questions then share its thinking. Not of another one whose calls cost only time, as one
+    call for several questions takes no less of that; nor of one that is asked for a number, or that is to be calibrated as it is.
     """
-    can_be = options.judging.score_scale is None and not options.calibrate and getattr(model, "price", None) != FREE
-    return "auto" if options.mode == "auto" and can_be else options.judging.mode
+    if options.mode != "auto" or options.judging.score_scale is not None:
+        return "batched" if options.mode == "batched" else "each"
+    if gateway.thinkers.get(model.identity, gateway.thinks(model)):
+        return "batched"
+    return "each" if options.calibrate or getattr(model, "price", None) == FREE else "auto"
 
 
 def examples_to_ask_of(questions: int, examples: int) -> int:

@@ -163,7 +163,7 @@ def _prefixes(
 ) -> list[Prefix]:
     order = list(curve.order)
     views = [candidates.questions[place].sees for place in order]
-    alone = settings.mode == "each"  # else those that see the same are one call
+    alone = settings.mode != "batched"  # else those that see the same are one call
     around = [shared[sees] if alone or sees not in views[:place] else 0.0 for place, sees in enumerate(views)]
     cost = np.cumsum(tokens[order] + np.array(around))
     most = np.nanmax(curve.held_out) if not np.isnan(curve.held_out).all() else np.nan

@@ -133,6 +133,8 @@ async def test_the_next_command_buys_none_of_it_again() -> None:
     lab = Lab(bold)
     await lab.judge(LOGPROB)
     again = Lab(bold, store=lab.store)
+    estimate = again.evaluator(LOGPROB).estimate(EXAMPLES)
+    assert (estimate.calls, estimate.stored) == (0, 12)
     assert [each.p_yes for each in await again.judge(LOGPROB)] == pytest.approx([0.9] * 12)
     assert again.calls == 0
 

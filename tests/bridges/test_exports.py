@@ -57,7 +57,7 @@ JUDGES = {
     "hard scores": (kept(settings={"scores": "hard"}), with_logprobs),
     "without log-probabilities": (kept(), words),
     "log-probabilities without alternatives": (kept(), without_alternatives),
-    "thinking": (kept(), thinking),
+    "thinking": (kept(settings={"mode": "each", "p_yes": "logprob"}), thinking),
     "sampled": (kept(settings={"samples": 3, "repeat": 2}), words),
     "sampled, at a temperature of its own": (kept(settings={"samples": 3, "temperature": 0.4}), words),
     "repeated": (kept(settings={"repeat": 2, "temperature": 0.7, "seed": 7}), with_logprobs),

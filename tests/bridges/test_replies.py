@@ -106,6 +106,7 @@ IN_TOKENS = {
     "a fence": behind("```", "\n"),
     "a byte order mark": behind("\ufeff"),
     "a blank of no width": behind("\u200b"),
+    "a picture": behind("✅", " "),
     "a label": behind("Answer", ":", " "),
     "a bold label": behind("**", "Final", " Answer", ":**", " "),
     "a tag": behind("<", "answer", ">"),
@@ -139,7 +140,15 @@ IN_WORDS = {
     ),
     **dict.fromkeys(["Verdict: no", "VERDICT - NO", "Antwort: nein", "答案：否", "Réponse : non"], False),
     **dict.fromkeys(
-        ["<answer>yes</answer>", "<verdict> Yes </verdict>", "<answer>\nyes\n</answer>", "\\boxed{yes}"], True
+        [
+            "<answer>yes</answer>",
+            "<verdict> Yes </verdict>",
+            "<answer>\nyes\n</answer>",
+            "\\boxed{yes}",
+            "[answer] yes [/answer]",
+            "<yes/>",
+        ],
+        True,
     ),
     **dict.fromkeys(
         ['{"answer": "yes"}', '```json\n{"answer": "yes"}\n```', '{"verdict": true}', '{ "answer" : "Yes" }'], True
@@ -149,9 +158,26 @@ IN_WORDS = {
     **dict.fromkeys(
         ["yes<|im_end|>", "yes</s>", "yes<|eot_id|>", "<s> yes", "yes<end_of_turn>\n", "yes<｜end▁of▁sentence｜>"], True
     ),
-    **dict.fromkeys(["\ufeffyes", "\u200byes\u200b", "yes\u00a0", "\u2060Yes.", "\u200eyes", "yes\u200d"], True),
     **dict.fromkeys(
-        ["Sí", "Oui.", "Ja, das stimmt.", "はい。", "Evet", "Sim.", "نعم", "हाँ", "Да.", "Igen!", "Kyllä"], True
+        ["✅ Yes", "Yes ✅", "\ufeffyes", "\u200byes\u200b", "yes\u00a0", "\u2060Yes.", "\u200eyes", "yes\u200d"], True
+    ),
+    **dict.fromkeys(
+        [
+            "Sí",
+            "Oui.",
+            "Ja, das stimmt.",
+            "はい。",
+            "Evet",
+            "Sim.",
+            "نعم",
+            "हाँ",
+            "Да.",
+            "Igen!",
+            "Kyllä",
+            "Sí ✅",
+            "✅ Oui",
+        ],
+        True,
     ),
     **dict.fromkeys(
         ["Nein.", "Não.", "いいえ", "아니요.", "Hayır", "لا", "नहीं।", "Нет", "Όχι", "不是。", "Non."], False

@@ -65,7 +65,7 @@ def run(arguments: list[str]) -> click.testing.Result:
 
 
 def test_the_tables_name_every_judge_the_number_of_examples_and_the_corrected_differences(arguments: list[str]) -> None:
-    shown = run([*arguments, "--judge", "binary,direct", "--quiet"])
+    shown = run([*arguments, "--judge", "binary,direct", "--quiet", "--min-coverage", "0.9"])
     assert shown.exit_code == 0, shown.output
     assert "2 judges on 12 examples" in shown.output
     assert "compared on 11 examples that every judge scored" in shown.output
@@ -123,6 +123,8 @@ def test_models_and_prompts_may_be_given_several_times(arguments: list[str], san
         "kind.md",
         "--judge",
         "binary,direct",
+        "--min-coverage",
+        "0.9",
         "--quiet",
     ]
     planned = json.loads(run([*arguments, *more, "--dry-run", "--json"]).stdout)

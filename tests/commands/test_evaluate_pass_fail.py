@@ -85,11 +85,16 @@ def test_a_mean_score_that_questions_left_out_could_still_put_on_the_other_side_
 
 def test_missing_verdicts_neither_pass_nor_fail_a_build(answers: Answers) -> None:
     answers.write(*[RIGHT] * 8, WRONG, SILENCE)
-    code, _, err = answers.judge("--pass-threshold", "0.5", "--fail-under", "0.85")
+    code, _, err = answers.judge("--pass-threshold", "0.5", "--fail-under", "0.8")
+    assert code == 4 and "Only 90.0% of the verdicts are there, less than --min-coverage 95.0%" in err
+
+    def judge(least: str) -> tuple[int, str, str]:
+        return answers.judge("--pass-threshold", "0.5", "--min-coverage", "0.9", "--fail-under", least)
+
+    code, _, err = judge("0.85")
     assert code == 4 and "1 of 10 have no score: with them it would be between 0.800 and 0.900" in err
-    assert answers.judge("--pass-threshold", "0.5", "--fail-under", "0.8")[0] == 0, "whatever the missing one is"
-    assert answers.judge("--pass-threshold", "0.5", "--fail-under", "0.95")[0] == 1
-    assert answers.judge("--pass-threshold", "0.5", "--fail-under", "0.8", "--min-coverage", "1")[0] == 4
+    assert judge("0.8")[0] == 0, "whatever the missing one is"
+    assert judge("0.95")[0] == 1
 
 
 def test_json_says_what_passes_and_nothing_of_it_without_a_threshold(answers: Answers) -> None:

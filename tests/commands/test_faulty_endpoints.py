@@ -71,11 +71,16 @@ def test_at_30_percent_useless_replies_a_run_comes_to_the_same(place: Place, wor
 
 def test_what_failed_for_good_is_asked_again_on_the_next_run(place: Place, world: Any) -> None:
     place.server._script = faulty(world, 0.6)
-    code, out, _ = place("evaluate", *place.evaluation, "--retries", "0", "--json")
-    assert code == 0
-    assert json.loads(out)["coverage"]["api_errors"] > 0
+    code, out, said = place("evaluate", *place.evaluation, "--retries", "0", "--json", "-o", "verdicts.jsonl")
+    assert code == 4 and "less than --min-coverage 95.0%" in said
+    assert json.loads(out)["coverage"]["api_errors"] > 0, "all that came is said"
+    rows = [json.loads(line) for line in Path("verdicts.jsonl").read_text().splitlines()]
+    assert {each["status"] for each in rows} == {"ok", "api_error"}, "and written"
+    some = place("evaluate", *place.evaluation, "--retries", "0", "--min-coverage", "0")
+    assert some[0] == 0
     place.server._script = world.serve
     code, out, _ = place("evaluate", *place.evaluation, "--json")
+    assert code == 0
     assert json.loads(out)["coverage"]["share"] == 1
 
 

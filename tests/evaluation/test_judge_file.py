@@ -94,6 +94,41 @@ def test_everything_comes_back_as_it_was_and_is_written_the_same_again(tmp_path:
     assert read.to_yaml() == judge.to_yaml()
 
 
+@pytest.mark.parametrize(
+    ("decision", "accepted", "said"),
+    [
+        ("keep", True, "the test speaks against it (decision: keep): keep the one that the run began with"),
+        ("undecided", True, "the test does not settle whether it is better"),
+        ("undecided", None, "the test does not settle whether it is better"),
+        ("adopt", True, None),
+        ("keep", False, None),
+        (None, None, None),
+    ],
+)
+def test_a_judge_that_is_not_to_be_adopted_says_so_once_where_it_is_taken(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, decision: Any, accepted: bool | None, said: str | None
+) -> None:
+    made_by = MadeBy(mode="align", finish_reason="no_gain", accepted=accepted)
+    judge = a_judge(made_by=made_by, decision=decision)
+    judge = judge.measured(judge.figures or pytest.fail("it has figures"))
+    judge.save(tmp_path)
+    read = load_judge(load_judge(tmp_path))
+    assert read == judge and read.decision == decision
+    assert [each.getMessage().startswith(f"{tmp_path}: ") for each in caplog.records] == ([True] if said else [])
+    assert said is None or said in caplog.text
+    file = tmp_path / "judge.yaml"
+    file.write_text(file.read_text().replace("Is it right?", "Is it correct?"))
+    caplog.clear()
+    assert load_judge(file).edited and not caplog.records, "what was decided is of another judge"
+
+
+def test_a_decision_that_is_none_is_refused() -> None:
+    text = a_judge(decision="keep").to_yaml()
+    assert "\ndecision: keep\n" in text
+    with pytest.raises(InputError, match=r"^j: field 'decision'"):
+        parse_judge(text.replace("decision: keep", "decision: maybe"), "j")
+
+
 def test_a_threshold_of_dimensions_in_any_script_comes_back() -> None:
     questions = [Question(id=name, text="Is it?", dimension=name) for name in ("tone 🙂", "ünïcode", "no")]
     judge = a_judge(checklist=Checklist(questions=questions), calibration=None, threshold=0.6)
@@ -134,7 +169,7 @@ def test_a_judge_by_hand_needs_a_model_a_prompt_and_a_checklist_only() -> None:
             "      dimenson: tone\n",
             "field 'dimenson' is not known (Did you mean 'dimension'?)",
         ),
-        ("  mode: each\n", "  mode: twice\n", "field 'settings': mode: must be 'each' or 'batched'"),
+        ("  mode: each\n", "  mode: twice\n", "field 'settings': mode: must be 'auto', 'each' or 'batched'"),
         ("  mode: each\n", "  modus: each\n", "there is no setting 'modus'. Did you mean 'mode'?"),
         ("  mode: each\n", "  api_base: http://here\n", "there is no setting 'api_base'"),
         ("  repeat: 2\n", "  repeat: two\n", "field 'settings': repeat"),
@@ -260,7 +295,7 @@ def test_a_run_that_an_older_askance_finished_has_a_judge_too(released: Path) ->
     ("old", "new", "said"),
     [
         ("  model: openai/target\n", "", "config.yaml has no 'model', the model that judges"),
-        ("  mode: each\n", "  mode: twice\n", "config.yaml: mode: must be 'each' or 'batched'"),
+        ("  mode: each\n", "  mode: twice\n", "config.yaml: mode: must be 'auto', 'each' or 'batched'"),
     ],
 )
 def test_an_older_run_whose_settings_are_damaged_is_refused(released: Path, old: str, new: str, said: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -281,3 +282,72 @@ async def test_idle_questions_stay_where_the_judge_is_worse_without_them_by_more
 ) -> None:
     arena = Arena(tmp_path)
     assert arena.contest.may_go_without(folded(arena, 0.8, lean, others)) is may
+
+
+class Answering(Marked):
+    """Verdicts come with the scores; ``missing`` of them have no answer."""
+
+    missing = 0
+
+    async def observe(
+        self, draft: Draft, examples: Sequence[Example], on_done: Callable[[int, int], None] | None = None
+    ) -> Observation:
+        seen = await super().observe(draft, examples, on_done)
+        return Observation(seen.examples, answered([each.id for each in examples], self.missing), seen.scores)
+
+
+def answered(names: Sequence[str], missing: int) -> list[Verdict]:
+    gone = set(names[:missing])
+    return [
+        Verdict(name, "q", "m", "p", None if name in gone else True, status="api_error" if name in gone else "ok")
+        for name in names
+    ]
+
+
+@pytest.mark.parametrize(("missing", "enough"), [(0, True), (3, True), (4, False)])
+async def test_a_candidate_is_accepted_with_just_the_coverage_that_is_asked_for(
+    tmp_path: Path, missing: int, enough: bool
+) -> None:
+    arena = Arena(tmp_path / "run", racing=False, min_coverage=0.9)
+    arena.subject = arena.contest.subject = Answering()
+    start = await arena.contest.start(START)
+    arena.subject.missing = missing
+    winner = await arena.contest.settle(start, [add("+")], 1)
+    assert (winner is not start) is enough
+    assert ("less than --min-coverage 90.0%" in arena.contest.tried[0].reason) is not enough
+
+
+async def test_no_candidate_is_accepted_where_the_best_version_lacks_verdicts(tmp_path: Path) -> None:
+    arena = Arena(tmp_path / "run", racing=False, min_coverage=0.9)
+    arena.subject = arena.contest.subject = Answering()
+    arena.subject.missing = 4
+    start = await arena.contest.start(START)
+    arena.subject.missing = 0
+    assert await arena.contest.settle(start, [add("+")], 1) is start
+    assert "26 of 30" in arena.contest.tried[0].reason
+
+
+async def test_what_was_decided_beside_one_version_is_decided_anew_beside_another(tmp_path: Path) -> None:
+    arena = Arena(tmp_path / "run", racing=False)
+    start = await arena.contest.start(START)
+    edit = add("~")
+    assert await arena.contest.settle(start, [edit], 1) is start
+    again = len(arena.subject.looked_at)
+    assert await arena.contest.settle(start, [edit], 2) is start
+    assert len(arena.subject.looked_at) == again, "the same is not judged twice"
+    other = replace(start, number=9)
+    await arena.contest.settle(other, [edit], 3)
+    assert len(arena.subject.looked_at) > again
+
+
+async def test_candidates_that_share_a_level_are_each_held_to_their_part_of_it(tmp_path: Path) -> None:
+    arena = Arena(tmp_path / "run", racing=False)
+    start = await arena.contest.start(START)
+    found = {}
+    for lucky in range(1, 8):
+        draft = Draft(Prompt("Judge." + "~" * lucky))
+        alone, shared = [
+            (await arena.contest.race(start, draft, (), (), look=look)).decision.accepted for look in (None, (1, 9))
+        ]
+        found[lucky] = (alone, shared)
+    assert (True, False) in found.values() and (False, True) not in found.values()

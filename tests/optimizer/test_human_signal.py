@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from askance.agents.evaluator import Evaluator
@@ -178,3 +180,11 @@ def test_rejecting_an_output_is_the_answer_to_a_learned_question_only_where_it_c
     found = {name: signal.reference(draft, name, "price") for name in wanted}
     assert found == {"e0": None, "e1": 0.0, "e2": 1.0}
     assert [signal.reference(draft, name, "start") for name in wanted] == [0.0, 0.0, 1.0]
+
+
+def test_what_a_judge_says_when_asked_again_is_no_further_disagreement() -> None:
+    panel = Panel({"q": {"x": 0.9, "y": 0.5}}, {"x": 0.2, "y": 0.5})
+    once = panel.found
+    again = [replace(each, replicate=1, p_yes=0.1, answer=False) for each in panel.seen.verdicts]
+    panel.seen = replace(panel.seen, verdicts=[*panel.seen.verdicts, *again])
+    assert panel.found == once and [each.key for each in once] == ["x/q"]

@@ -13,12 +13,12 @@ import pytest
 from askance.commands.run_summary import run_summary
 from askance.commands.show import tell_why
 from askance.evaluation.scoring import yes_rates
+from askance.memory.decision import decide
 from askance.memory.result_file import RunRecord
 from askance.prompts.errors import InputError
 from askance.prompts.words import percent
 from askance.report.candidates import candidates, marked_prompt
 from askance.report.charts import course, course_chart, heat_map, histogram
-from askance.report.decision import decide
 from askance.report.examples import changes, example_data
 from askance.report.lessons import evidence_by_key, lessons
 from askance.report.questions import biases, calibrations, has_own_questions, parity, spreads, together

@@ -8,11 +8,11 @@ import dataclasses
 import pytest
 
 from askance.evaluation.progress import Silent
+from askance.memory.decision import decide
 from askance.memory.run_directory import RunDirectory
 from askance.optimizer.modes import align
 from askance.optimizer.runner import run_job
 from askance.prompts.verdicts import Verdict
-from askance.report.decision import decide
 from askance.report.run import render_report, write_report
 from askance.report.run_data import Kept, Scored, read_run
 from askance.testing import SimulatedJudge, SimulatedWorld

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 import askance
+from askance.commands.run_summary import run_summary
+from askance.memory.decision import decide
 from askance.memory.journal import read_events
 from askance.models.base import ModelError, Request
 from askance.optimizer.following import DOING, KINDS, sentence_of
@@ -276,6 +278,37 @@ def test_the_report_compares_answers_to_one_and_the_same_question(done: askance.
     assert "worded anew" in html and AVOID in html and "yes = fault" in html
 
 
+def test_every_changed_question_is_told_with_its_old_and_new_words_and_the_decision_as_in_the_report(
+    done: askance.RunResult, capsys: pytest.CaptureFixture[str]
+) -> None:
+    new = f"{GIVES} (yes = fault)"
+    assert done.result["changed_questions"] == [{"id": "refund", "old": AVOID, "new": new}]
+    run_summary(done)
+    shown = capsys.readouterr().out
+    assert f"- {AVOID}" in shown and f"+ {new}" in shown
+    advice = decide(done.record, 40)
+    assert (done.result["decision"], done.result["decision_reason"]) == (advice.choice, advice.sentence)
+    assert advice.choice == "adopt" and advice.headline in shown and advice.headline in done._repr_html_()
+    kept = askance.load_judge(done.directory)
+    assert (kept.decision, kept.not_adopted) == ("adopt", None)
+
+
+def test_a_rewording_that_is_another_question_of_the_checklist_is_refused(
+    hearing: Hearing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(WRITTEN, AVOID, (f"{GIVES}\nis the reply POLITE?", SAYS))
+    monkeypatch.setitem(WRITTEN, POLITE, (KIND, GIVES))
+    result = hearing.migrate(tmp_path / "run").result
+    refund, polite = (question(result, name) for name in ("refund", "polite"))
+    dropped = {each["text"]: each["dropped"] for row in (refund, polite) for each in row["tried"] if not each["n"]}
+    assert dropped == {
+        "is the reply POLITE?": "it is what question polite asks",
+        GIVES: "it is what question refund asks",
+    }, "one that another question has just been given, too"
+    assert not any("is the reply POLITE?" in each for each in hearing.judged("target"))
+    assert refund["after"]["text"] == GIVES and polite["after"] is None
+
+
 def source_says(data: Any) -> list[float]:
     """The source's P(yes) to its own wording, on development."""
     split = next(each for each in data.events if each["event"] == "split")
@@ -301,6 +334,8 @@ def test_the_gate_can_refuse_the_checklist(hearing: Hearing, tmp_path: Path, mon
     assert "checklist" not in result["best"]
     assert result["parity"]["test"]["baseline"]["same"] == result["parity"]["test"]["best"]["same"]
     assert askance.load_judge(tmp_path / "run").origins["refund"].kind == "start"
+    assert result["decision"] == "keep" and result.get("changed_questions", []) == []
+    assert askance.load_judge(tmp_path / "run").not_adopted is None, "it is the judge that the run began with"
 
 
 def test_people_may_be_the_yardstick_and_parity_is_bought_all_the_same(hearing: Hearing, tmp_path: Path) -> None:

@@ -145,7 +145,8 @@ def test_without_anything_new_nothing_is_asked_and_it_says_so(learned: First, tm
     assert done.finish_reason == "no_new_evidence"
     assert done.record.best.test == done.record.baseline.test == learned.done.record.best.test
     first, second = (askance.load_judge(each) for each in (learned.run, tmp_path / "run"))
-    assert second == replace(first, made_by=second.made_by, figures=second.figures)
+    assert second == replace(first, made_by=second.made_by, figures=second.figures, decision="keep")
+    assert second.not_adopted is None, "it is the judge that the run began with"
     assert first.figures is not None and second.figures is not None and first.figures.test == second.figures.test
     assert (tmp_path / "run" / "report.html").is_file()
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from askance.memory.decision import decide
 from askance.memory.result_file import RunRecord
-from askance.report.decision import decide
 
 EDIT = {"edits": [{"old": "a", "new": "b", "lessons": ["L1"]}], "reason": "better", "iteration": 1}
 

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Literal
 
 from ..models.budget import CAPS, count
 from ..prompts.words import interval, missing_share, number, signed
-from .scores import CALIBRATIONS, measured_name
 
 if TYPE_CHECKING:
-    from ..memory.result_file import RunRecord
-    from ..memory.result_parts import LearnedRecord
+    from .result_file import RunRecord
+    from .result_parts import LearnedRecord
 
 Choice = Literal["adopt", "keep", "undecided"]
 """What a page says first of a prompt, judge, scorer or other result; of some pages only the tone."""
@@ -27,6 +26,10 @@ FULL = 0.95
 UNDECIDED_ADVICE = "Until more test examples settle it, the starting {} is the safer choice."
 
 
+CALIBRATIONS = {"thresholds": "a threshold for each question", "platt": "Platt scaling"}
+"""Ways to read the same verdicts, in words."""
+
+
 @dataclass(frozen=True)
 class Advice:
     """What the first lines of a report say."""
@@ -37,6 +40,11 @@ class Advice:
     cautions: tuple[str, ...]
     """What a reader has to know before acting on it."""
 
+    @property
+    def sentence(self) -> str:
+        """Headline and reason in one."""
+        return f"{self.headline}. {self.why}"
+
 
 def decide(result: RunRecord, test_size: int | None = None) -> Advice:
     """Adopt where the 95 % interval of the difference on test lies above zero, keep where it lies below.
@@ -46,6 +54,14 @@ def decide(result: RunRecord, test_size: int | None = None) -> Advice:
     """
     choice, headline, why = _choose(result, test_size)
     return Advice(choice, headline, f"{_what_was_learned(result)}{why}", tuple(_cautions(result, test_size)))
+
+
+def measured_name(result: RunRecord) -> str:
+    """What a run is measured by, in words, as in "its … is 0.1 higher"."""
+    if result.mode == "tune":
+        return "mean score"
+    what = "Spearman correlation" if result.yardstick == "Spearman" else result.yardstick
+    return f"{what} with {result.whose}'s scores"
 
 
 def _what_was_learned(result: RunRecord) -> str:
