@@ -439,6 +439,11 @@ class BatchedAsking:
             found += [questions[place : place + size] for place in range(0, len(questions), size)]
         return found
 
+    def tokens(self, questions: Sequence[Question]) -> int:
+        """Most tokens of the answers to several questions."""
+        one = (100 if self.explained else 20) + (STATED_TOKENS if self.stated else 0)
+        return one * len(questions) + sum(len(each.id) for each in questions) + 50
+
     def block(self, questions: Sequence[Question]) -> str:
         """What is said of several questions, in their order."""
         return "\n\n".join([*(f"[{each.id}] {question_block(each)}" for each in questions), self.form])
@@ -454,9 +459,8 @@ class BatchedAsking:
         framing = frame(self.prompt, example, asked[0].sees)
         questions = shuffled(asked, self.order_seed, example.id, replicate)
         rest = self.block(questions) + framing.after
-        ids = sum(len(question.id) for question in questions)
         whole = Parameters(
-            ((100 if self.explained else 20) + (STATED_TOKENS if self.stated else 0)) * len(questions) + ids + 50,
+            self.tokens(questions),
             self.temperature,
             self.seed,
             5 if self.logprobs else 0,

@@ -159,14 +159,14 @@ class Evaluator:
             return None
         known, gathers = gateway.thinks(self.model), getattr(self.model, "gathers", 0)
         answer: Answer | None = None
-        asking = self._asking_as("logprob" if judging.p_yes == "auto" else judging.p_yes, thinks=False)
+        asking = self._plain("logprob" if judging.p_yes == "auto" else judging.p_yes)
         probe = next(self._all_asks(asking, examples, 1))
         tried = await gateway.has(probe.key)
         if judging.p_yes == "auto" and (tried or not known):
             answer = await self._first_answer(asking, examples)
         elif tried or not (known or gathers):  # no batch is waited for to find this out alone
             with suppress(ModelError):  # it is asked again, and told, with the others
-                answer = await gateway.probe(self.role, self.model, probe.request())
+                answer = await self._first_answer(asking, examples[:1])
         gateway.thinkers[identity] = known if answer is None else answer.reasoning_tokens > 0
         return answer
 
@@ -209,7 +209,9 @@ class Evaluator:
                     self.gateway.need_room.add(self.model.identity)
                     return answer
                 try:
-                    self._asking("logprob" if answer.logprobs else "hard").read(probe, answer)
+                    (asking if answer.logprobs or not probe.parameters.top_logprobs else self._plain("hard")).read(
+                        probe, answer
+                    )
                 except ValueError:  # it may be the beginning of a thought
                     return await self.gateway.with_room(self.role, self.model, probe.request(), answer)
                 return answer
@@ -225,6 +227,10 @@ class Evaluator:
 
     def _asking(self, provenance: Provenance) -> Asking:
         return self._asking_as(provenance, thinks=self._is_thinking)
+
+    def _plain(self, provenance: Provenance) -> Asking:
+        """The way to ask a model that does not think."""
+        return self._asking_as(provenance, thinks=False) if self.states else self._asking(provenance)
 
     def _asking_as(self, provenance: Provenance, *, thinks: bool) -> Asking:
         judging = self.judging

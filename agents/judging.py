@@ -74,8 +74,8 @@ class Judging:
     def without_logprobs(self, *, thinks: bool) -> Provenance:
         """Where p_yes comes from where log-probabilities tell nothing, or are not there.
 
-        Samples were measured to be the best, where somebody pays for them. The number that a model states costs no call
-        (docs/results/asking.md).
+        The number that a model states costs no further call, and lost least in simulated worlds (docs/results/asking.md). Samples
+        are drawn where somebody asks for them, and so pays for them.
         """
         return "sampled" if self.samples > 1 else "stated" if thinks else "hard"
 

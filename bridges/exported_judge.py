@@ -79,7 +79,7 @@ def judge(*, output: str, input: str = "", context: str = "", reference: str = "
     with ThreadPoolExecutor(max_workers=8) as pool:
         answers = [] if stated else list(pool.map(ask, asked))
         parts = [(part, replicate) for replicate in repeats for part in stated]
-        told = list(pool.map(lambda each: _told(each[0], frames, each[1]), parts))
+        told = list(pool.map(lambda each: _numbers(each[0], frames, each[1]), parts))
     said: dict[str, list[tuple[bool, float]]] = {}
     for name, read in (each for part in told for each in part.items()):
         said.setdefault(name, []).append(read)
@@ -257,13 +257,13 @@ def _verdict(messages: list[dict[str, str]], source: str, replicate: int, output
     raise JudgeError(f"The model's answer {problem}.")
 
 
-def _told(part: dict[str, Any], frames: dict[str, Any], replicate: int) -> dict[str, tuple[bool, float]]:
+def _numbers(part: dict[str, Any], frames: dict[str, Any], replicate: int) -> dict[str, tuple[bool, float]]:
     """Answers with the probabilities that are stated with them, by question; what a reply leaves out is asked alone."""
     opening, before, after = frames[part["sees"]]
     messages = _messages(opening, before + part["block"] + after)
     found: dict[str, tuple[bool, float]] = {}
     for again in (True, False):
-        text, _, _ = _ask(messages, "stated", replicate, 0, part["schema"])
+        text, _, _ = _ask(messages, "stated", replicate, part["most"], schema=part["schema"])
         problem = f"{_shown(text)} is no JSON object with the answers"
         try:
             fields = json.loads(re.sub(r"^\s*```(?:json)?|```\s*$", "", text))
@@ -283,7 +283,7 @@ def _told(part: dict[str, Any], frames: dict[str, Any], replicate: int) -> dict[
         if found:
             missing = [each for name, each in (part["alone"] or {}).items() if name not in found]
             for each in missing:
-                found |= _told(each, frames, replicate)
+                found |= _numbers(each, frames, replicate)
             return found
         if again:
             complaint = f"That is not an answer that can be used: {problem}. Answer again: {part['form']}"
@@ -326,24 +326,22 @@ def _ask(
 ) -> tuple[str, list[Any] | None, bool]:
     """The text of an answer, the alternatives to each token with log-probabilities, and whether it came to its end.
 
-    A model that thinks first is asked with more tokens until it comes to an answer. ``most``: tokens of the answer at most; 0 leaves
-    them to the server. ``words``: where its words are an answer.
+    A model that thinks first is asked with more tokens until it comes to an answer; ``words`` where its words are an answer,
+    ``schema`` where a JSON object is.
     """
     body: dict[str, Any] = {"model": os.environ.get("JUDGE_MODEL") or JUDGE["model"], "messages": messages}
     if schema is not None:
-        body["response_format"] = {
-            "type": "json_schema",
-            "json_schema": {"name": "answer", "strict": True, "schema": schema},
-        }
+        answer = {"name": "answer", "strict": True, "schema": schema}
+        body["response_format"] = {"type": "json_schema", "json_schema": answer}
     body |= {"temperature": JUDGE["temperature"] or float(source == "sampled"), "seed": JUDGE["seed"] + replicate}
     if source == "logprob":
         body |= {"logprobs": True, "top_logprobs": 20}
     body |= JUDGE["fields"]
     for room in (_thinks[-1], *(step for step in JUDGE["thinking_room"] if step > _thinks[-1])):
-        choice = _post(body | ({"max_tokens": most + room} if most else {}))["choices"][0]
-        text, logprobs, thought = _said_in(choice)
+        choice = _post(body | {"max_tokens": most + room})["choices"][0]
+        text, logprobs, thought = _told(choice)
         ended = choice.get("finish_reason") != "length"
-        if ended or not most or _has_begun(text, logprobs, most, words):
+        if ended or _has_begun(text, logprobs, most, words):
             if thought:
                 _thinks.append(max(room, JUDGE["thinking_room"][0]))
             break
@@ -355,7 +353,7 @@ def _ask(
     return text, logprobs, ended
 
 
-def _said_in(choice: dict[str, Any]) -> tuple[str, list[Any] | None, bool]:
+def _told(choice: dict[str, Any]) -> tuple[str, list[Any] | None, bool]:
     """The text of a reply after what was thought, its log-probabilities, and whether the model thought."""
     content = (choice.get("logprobs") or {}).get("content") or []
     logprobs = None

@@ -138,6 +138,7 @@ def _stated(kept: KeptJudge) -> list[dict[str, Any]]:
             "sees": question.sees,
             "block": block,
             "schema": alone._parameters.schema,
+            "most": alone._parameters.max_tokens,
             "form": alone.form,
             "alone": None,
         }
@@ -154,6 +155,7 @@ def _stated(kept: KeptJudge) -> list[dict[str, Any]]:
             "sees": part[0].sees,
             "block": together.block(part),
             "schema": batched_schema(part, explained=False, answers=together.answers or ENGLISH, stated=True),
+            "most": together.tokens(part),
             "form": together.form,
             "alone": {question.id: each[question.id] for question in part},
         }

@@ -210,6 +210,8 @@ def _said(error: BaseException, *, whole: bool = False) -> str:
     """What went wrong, in one line, as Google writes many, and without the keys that some providers put into it; its
     beginning, or the ``whole`` of it."""
     text = str(getattr(error, "message", error))
+    if whole and (body := getattr(error, "body", None)):
+        text += f" {body}"  # the code of an error, which is not always in its message
     for name, value in os.environ.items():
         if len(value) > 7 and re.search("KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS", name.upper()):
             text = text.replace(value, "[key]")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from math import log
 from typing import Any
@@ -20,7 +21,9 @@ class Thinker:
         most = body.get("max_completion_tokens") or body["max_tokens"]
         wants = body.get("response_format")
         said = json.dumps(_filled(wants["json_schema"]["schema"])) if wants else self.said
-        answer = [said[start : start + 4] for start in range(0, len(said), 4)]
+        answer = (
+            re.findall(r"\w+|\W+", said) if wants else [said[start : start + 4] for start in range(0, len(said), 4)]
+        )
         whole = ["So "] * (self.where == "template") + ["No "] * (self.tokens - (self.where == "template")) + answer
         cut, is_cut = whole[:most], len(whole) > most
         thought, text = "".join(cut[: self.tokens]), "".join(cut[self.tokens :])
@@ -44,7 +47,7 @@ class Thinker:
 
 
 def _token(text: str) -> dict[str, Any]:
-    share = {"Yes": 0.9, "No": 0.1} if text == "Yes" else {text: 0.9, "other": 0.1}
+    share = {text: 0.9, "No": 0.1} if text.lower() == "yes" else {text: 0.9, "other": 0.1}
     top = [{"token": each, "logprob": log(p)} for each, p in share.items()]
     return {"token": text, "logprob": log(0.9), "top_logprobs": top}
 
@@ -57,6 +60,6 @@ def _filled(schema: Mapping[str, Any]) -> Any:
         return {name: _filled(each) for name, each in schema["properties"].items()}
     if schema.get("type") == "array":
         return []
-    return {"boolean": True, "integer": min(90, schema.get("maximum", 90)), "number": 1.0}.get(
-        str(schema.get("type")), "words"
-    )
+    if "maximum" in schema:  # how probable the first answer is
+        return schema["maximum"]
+    return {"boolean": True, "integer": 1, "number": 1.0}.get(str(schema.get("type")), "words")

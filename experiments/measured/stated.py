@@ -200,10 +200,10 @@ class TellingJudge(SimulatedJudge):
 
 def gains(way: str, worlds: int) -> dict[str, Any]:
     """Start, end and gain of ``align``: mean Spearman with people on each run's own test."""
+    parameters: dict[str, Any] = {**COMMENTED, **UNSEEN}
     rows = []
     for seed in range(FIRST_SEED, FIRST_SEED + worlds):
-        kind: dict[str, Any] = {**COMMENTED, **UNSEEN}
-        world = SimulatedWorld(seed=seed, **kind)
+        world = SimulatedWorld(seed=seed, **parameters)
         settings = {"embedder": "words", "resamples": 400, "seed": seed, "mode": "each", "update": "auto"}
         with tempfile.TemporaryDirectory() as folder:
             job = align.prepare(world.rows, world.checklist, TellingJudge(world, way), world.prompt, settings)

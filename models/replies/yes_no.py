@@ -47,7 +47,7 @@ _LABELS = (
 """Words that an answer may stand behind."""
 _MARK = r"[\W_]"
 _BEFORE = re.compile(
-    rf"(?:```\w*|\\\w+(?={{)|{_MARK}|"
+    rf"(?:(?<=```)(?:json|text|txt|plaintext|xml|markdown|md|yaml)(?=[\s{{])|\d{{1,2}}[.)](?!\d)|\\\w+(?={{)|{_MARK}|"
     rf"(?:(?:the|my|your|final|overall|short)\s+)*(?:{_LABELS})(?:\s+is)?(?={_MARK}*?[:：=>\]\n—–-]))*",
     re.IGNORECASE,
 )

@@ -22,7 +22,7 @@ from askance.models.litellm_model import LiteLLMModel
 from askance.models.named import read_named
 from askance.models.resolve import Models
 from askance.prompts.errors import AskanceError, InputError, MissingExtraError
-from askance.testing import StandInServer, completion
+from askance.testing import StandInServer, VendorServer, completion
 
 KEY = "sk-very-secret-0123456789"
 A_FEW = Parameters(8)
@@ -223,6 +223,43 @@ async def test_refused_log_probabilities_are_left_out_from_then_on(
     found = [await model.answer(make_request("i", [("user", "q")], FULL)) for _ in range(2)]
     assert [(answer.text, answer.logprobs) for answer in found] == [("Yes", None)] * 2
     assert sent == [{"seed", "logprobs", "top_logprobs"}, {"seed"}, {"seed"}]
+
+
+@needs_litellm
+async def test_an_azure_deployment_that_runs_a_gpt_5_is_learned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """LiteLLM cannot know from a deployment's name what is behind it."""
+    with VendorServer() as server:
+        for name, value in server.environment().items():
+            monkeypatch.setenv(name, value)
+        model = LiteLLMModel("azure/prod-judge")
+        request = make_request("i", [("user", "Is it? Answer with one word: yes or no.")], Parameters(4000, 0.0, 7, 20))
+        found = [await model.answer(request) for _ in range(2)]
+    assert {answer.text for answer in found} <= {"Yes", "No"}
+    assert len(server.bodies) == 5, "three refusals, and two answers"
+    assert {"max_completion_tokens", "seed"} <= set(server.bodies[-1])
+
+
+@needs_litellm
+async def test_the_proxy_of_the_environment_is_used_and_not_for_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy"):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    with StandInServer(lambda body: "through the proxy") as proxy, StandInServer(lambda body: "directly") as here:
+        monkeypatch.setenv("HTTP_PROXY", proxy.url.removesuffix("/v1"))
+        monkeypatch.setenv("HOSTED_VLLM_API_KEY", KEY)
+        for url, said in (("http://judge.example.invalid/v1", "through the proxy"), (here.url, "directly")):
+            monkeypatch.setenv("HOSTED_VLLM_API_BASE", url)
+            answer = await LiteLLMModel("hosted_vllm/m").answer(make_request("i", [("user", "q")], Parameters(9)))
+            assert answer.text == said
+
+
+@needs_litellm
+async def test_a_quota_that_is_used_up_ends_the_run_and_a_limit_is_waited_for(serve: Ask) -> None:
+    used_up = {"error": {"message": "You exceeded your current quota", "code": "insufficient_quota"}}
+    error, _ = await serve(lambda body: (429, used_up))
+    assert (error.fatal, error.retry) == (True, False)
+    error, _ = await serve(lambda body: (429, {"error": {"message": "Please try again in 1m2s."}}))
+    assert (error.fatal, error.retry, error.retry_after) == (False, True, 62)
 
 
 @needs_litellm

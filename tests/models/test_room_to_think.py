@@ -220,7 +220,7 @@ def test_left_to_itself_a_model_that_thinks_states_probabilities_and_is_asked_ag
         found = askance.evaluate(SIX, api_base=server.url, **how)
         again = askance.evaluate(SIX, api_base=server.url, **how)
     assert [each.answer for each in found.verdicts] == [True] * 6
-    assert {each.p_yes for each in found.verdicts} == {0.9}
+    assert {(each.p_yes, each.p_yes_from) for each in found.verdicts} == {(1.0, "stated")}
     assert again.budget.calls == 0
 
 

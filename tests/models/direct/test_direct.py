@@ -222,3 +222,84 @@ async def test_a_server_that_starts_late_is_started_when_the_first_answer_is_bou
 def test_the_body_is_json_whatever_is_in_the_texts() -> None:
     body = make("http://x")._body(make_request("i", [("user", "\ud800\u2028\x00")], PLAIN))
     assert json.loads(json.dumps(body).encode()) == body
+
+
+def events(*events: Any, end: str = "data: [DONE]\n\n") -> tuple[int, str]:
+    return 200, "".join(f"data: {json.dumps(each)}\n\n" for each in events) + end
+
+
+def delta(finish: str | None = None, logprobs: Any = None, **said: Any) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": said, "finish_reason": finish, "logprobs": logprobs}]}
+
+
+async def test_a_reply_that_comes_as_a_stream_is_read() -> None:
+    top = [{"token": "Yes", "logprob": -0.1}, {"token": "No", "logprob": -2.4}]
+    spoken = {"content": [{"token": "Yes", "logprob": -0.1, "top_logprobs": top}]}
+    status, body = events(
+        delta(role="assistant", content=""),
+        delta(content="Yes", logprobs=spoken),
+        delta(content=", it is.", finish="stop"),
+        {"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 4}},
+    )
+    found, _ = await ask_server(lambda _: (status, ": PROCESSING\n\n" + body), FULL)
+    assert isinstance(found, Answer)
+    assert (found.text, found.prompt_tokens, found.completion_tokens, found.finish) == ("Yes, it is.", 7, 4, "stop")
+    assert found.logprobs == (("Yes", (("Yes", -0.1), ("No", -2.4))),)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        events(delta(content="yes")),
+        events(delta(content="yes", finish="stop"), end=""),
+        (200, 'event: message\ndata: {"choices": [{"message": {"content": "yes"}, "finish_reason": "stop"}]}\n\n'),
+    ],
+)
+async def test_a_stream_is_whole_where_it_says_that_it_ends(reply: Any) -> None:
+    found, _ = await ask_server(lambda _: reply)
+    assert isinstance(found, Answer)
+    assert found.text == "yes"
+
+
+async def test_what_a_model_thought_in_a_stream_is_no_part_of_its_answer() -> None:
+    found, _ = await ask_server(
+        lambda _: events(delta(reasoning_content="No, no."), delta(content="Yes", finish="stop"))
+    )
+    assert isinstance(found, Answer)
+    assert found.text == "Yes"
+
+
+@pytest.mark.parametrize("reply", [events(delta(content="ye"), end=""), (200, 'data: {"choices": [{"del')])
+async def test_a_stream_that_breaks_off_is_worth_another_try(reply: Any) -> None:
+    error = await error_from(lambda _: reply)
+    assert "breaks off" in str(error) and error.retry
+
+
+async def test_an_error_in_a_stream_is_one() -> None:
+    said = {"error": {"message": "upstream is overloaded", "code": 503}}
+    error = await error_from(lambda _: events(delta(content="Y"), said))
+    assert "upstream is overloaded" in str(error) and error.retry
+
+
+async def test_what_is_refused_inside_200_is_learned() -> None:
+    def script(body: Mapping[str, Any]) -> Any:
+        if "response_format" in body:
+            return 200, {"error": {"message": "Invalid schema for response_format", "code": 400}}
+        return 200, completion(body, "Yes")
+
+    found, server = await ask_server(script, FULL)
+    assert isinstance(found, Answer)
+    assert ["response_format" in body for body in server.bodies] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        ({"message": "slow down", "code": "rate_limit_exceeded"}, 429),
+        ({"message": "slow down", "type": "overloaded_error"}, 503),
+        ({"message": "slow down", "status": 502}, 502),
+    ],
+)
+async def test_an_error_inside_200_may_name_its_kind_in_words(error: Any, status: int) -> None:
+    found = await error_from(lambda _: (200, {"error": error, "choices": None}))
+    assert (found.status, found.retry) == (status, True)
