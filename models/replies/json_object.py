@@ -75,14 +75,14 @@ def _json_text(text: str) -> str:
     found, done = [], 0
     for begins in (match.end() for match in _OBJECT.finditer(text)):
         if begins >= done:
-            done = _end(text, begins)
+            done = _value_end(text, begins)
             found.append(text[begins:done])
             if text[done:].strip(" \t")[:1] not in ("", "\n", "\r"):
                 found.append("")
     return found[0] if len(found) == 1 else text
 
 
-def _end(text: str, begins: int) -> int:
+def _value_end(text: str, begins: int) -> int:
     """Where the value that begins with a bracket ends; the end of the text where it breaks off."""
     depth = 0
     for match in _TOKEN.finditer(text, begins):
