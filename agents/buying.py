@@ -89,7 +89,10 @@ class VerdictBuyer:
             return [Told(None, status="api_error", error=str(error))] * len(ask.questions)
         if problem is not None:
             await self.gateway.forget(keys)
-            return [Told(None, status="parse_error", error=problem)] * len(ask.questions)
+            # several were asked at once because the model thinks, and not because somebody wanted it so: each is asked alone
+            chosen_here = isinstance(self.asking, BatchedAsking) and self.asking.most is not None
+            if not chosen_here or ask.wants_a_quote:
+                return [Told(None, status="parse_error", error=problem)] * len(ask.questions)
         said = []
         for question in ask.questions:
             if question.id in readings:

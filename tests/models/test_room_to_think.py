@@ -386,3 +386,17 @@ def test_a_command_that_was_killed_goes_on_with_what_it_learned(tmp_path: Path, 
     assert all(each > 2_000 for each in after[int(kill_at == 1) :])
     answered = max(0, kill_at - 1)
     assert len(after) == len(RATED) + 1 - answered + int(kill_at == 1)
+
+
+def test_a_model_that_thinks_and_gives_no_record_is_asked_each_question_alone(tmp_path: Path) -> None:
+    thinker = Thinker(60)
+    two = Checklist(questions=(*ONE.questions, Question(id="q2", text="Is it so, too?", dimension="d")))
+
+    def script(body: Mapping[str, Any]) -> Any:
+        return thinker({name: value for name, value in body.items() if name != "response_format"})
+
+    with StandInServer(script) as server:
+        found = askance.evaluate(
+            SIX, checklist=two, model="openai/m", api_base=server.url, store=tmp_path / "s.db", p_yes="hard"
+        )
+    assert [each.answer for each in found.verdicts] == [True] * 12
