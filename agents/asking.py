@@ -16,6 +16,8 @@ from typing import Any, NamedTuple, Protocol
 
 from ..models.base import Answer, Message, Parameters, Request, RequestKey, make_request
 from ..models.replies.answer_words import answer_words
+from ..models.replies.json_object import object_in
+from ..models.replies.stated import NUMBER, PROBABILITY, stated_p_yes
 from ..models.replies.yes_no import (
     BARE,
     ROOM,
@@ -29,12 +31,10 @@ from ..models.replies.yes_no import (
     stands_in,
     wants_room,
 )
-from ..models.structured import object_in
 from ..prompts.checklist import Question, Sees
 from ..prompts.examples import Example
 from ..prompts.prompt import Framing, Prompt, frame
 from ..prompts.templates import render, template
-from .stated import NUMBER, PROBABILITY, stated_p_yes
 
 Answers = tuple[str, str]
 """The words for yes and no that a judge is told to answer with."""

@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from ..models.base import Answer, Model, ModelError, make_request
 from ..models.gateway import Gateway
+from ..models.replies.stated import FIRST, tell_apart
 from ..prompts.checklist import Checklist, Question
 from ..prompts.examples import Example
 from ..prompts.prompt import Prompt
@@ -32,7 +33,6 @@ from .asking import (
 from .buying import Estimate, VerdictBuyer, all_together, estimate_asks, work_together
 from .expected_score import ExpectedScoreAsking
 from .judging import DEFAULT, Judging
-from .stated import FIRST, tell_apart
 
 REASON_TOKENS = 80
 """Most tokens of the reason that is asked for after an answer."""

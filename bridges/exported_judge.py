@@ -24,7 +24,8 @@ import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from ..agents.stated import stated_p_yes
+from ..models.replies.json_object import object_in
+from ..models.replies.stated import stated_p_yes
 from ..models.replies.thoughts import after_thinking, thinks_apart
 from ..models.replies.yes_no import (
     ROOM,
@@ -266,8 +267,9 @@ def _numbers(part: dict[str, Any], frames: dict[str, Any], replicate: int) -> di
         text, _, _ = _ask(messages, "stated", replicate, part["most"], schema=part["schema"])
         problem = f"{_shown(text)} is no JSON object with the answers"
         try:
-            fields = json.loads(re.sub(r"^\s*```(?:json)?|```\s*$", "", text))
-        except (ValueError, RecursionError):
+            wanted = ["answer"] if part["alone"] is None else [*part["alone"]]
+            fields = object_in(text, wanted, cut=True)
+        except ValueError:
             fields = {}
         fields = fields if isinstance(fields, dict) else {}
         for name in part["alone"] or [part["id"]]:

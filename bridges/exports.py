@@ -16,14 +16,13 @@ from pprint import pformat
 from types import ModuleType
 from typing import Any, Literal, get_args
 
-from ..agents import stated
 from ..agents.asking import ENGLISH, BatchedAsking, EachAsking, batched_schema, opening, quote_format
 from ..agents.judging import MOST_TOGETHER
 from ..evaluation.judge_file import check_calibration, load_judge
 from ..evaluation.kept_judge import KeptJudge, judge_settings
 from ..models.direct import default_base_url
 from ..models.embedded_models import EMBEDDED
-from ..models.replies import thoughts, yes_no
+from ..models.replies import json_object, stated, thoughts, yes_no
 from ..models.trained.scorer_file import is_scorer
 from ..models.wire import facts
 from ..models.wire.thinking import ROOM, direct_forms
@@ -74,7 +73,7 @@ def export_judge(judge: str | Path | KeptJudge, to: str) -> ExportedJudge:
     if kept.threshold is None and to in THRESHOLDS:
         notices.append(f"This judge has no threshold from which an output passes; give it one: {THRESHOLDS[to]}.")
     source = inspect.getsource(exported_judge)
-    for module in (yes_no, thoughts, facts, stated):
+    for module in (yes_no, json_object, thoughts, facts, stated):
         source = _inlined(source, module)
     before, main = source.split("\n\nif __name__")
     written = f"JUDGE: dict[str, Any] = {pformat(_parts(kept), width=110, sort_dicts=False)}"

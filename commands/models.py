@@ -178,8 +178,9 @@ class ModelCheck:
     def settings(self) -> dict[str, Any]:
         """How askance will ask it."""
         return {
-            "p_yes": "logprob" if self.logprobs else "hard",
-            "max_tokens": (1 if self.logprobs else 8) + self.room,
+            "p_yes": "logprob" if self.logprobs else "stated" if self.thinks else "hard",
+            "mode": "batched" if self.thinks else "each",
+            **({"thinking_room": self.room} if self.room else {}),
             **({} if self.temperature else {"temperature": None}),
             **({} if self.seed else {"seed": None}),
         }

@@ -75,6 +75,7 @@ class DirectModel:
         self._learner = Learner(thinking)
         self._has_answered = False
         self._session: aiohttp.ClientSession | None = None
+        self._proxy: str | None = None
 
     async def answer(self, request: Request) -> Answer:
         """Ask once; a refused optional field is left out from then on.
@@ -126,6 +127,7 @@ class DirectModel:
 
         base = self._base_url if isinstance(self._base_url, str) else await self._base_url()
         if self._session is None:
+            self._proxy = proxy_for(base)
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0, ssl=tls_context() if base.startswith("https:") else True),
                 timeout=aiohttp.ClientTimeout(total=self._timeout, sock_connect=min(self._timeout, 10)),
@@ -137,10 +139,9 @@ class DirectModel:
             how["params"] = self._query
         if seconds is not None:
             how["timeout"] = aiohttp.ClientTimeout(total=seconds, sock_connect=10)
-        proxy = proxy_for(url)
         try:
             async with self._session.request(
-                method, url, data=data, allow_redirects=False, proxy=proxy, **how
+                method, url, data=data, allow_redirects=False, proxy=self._proxy, **how
             ) as response:
                 if response.status not in REDIRECTS:
                     return response.status, response.headers, await response.read()
@@ -159,14 +160,14 @@ class DirectModel:
         except aiohttp.InvalidURL:
             failure = ModelError(f"{self.name}: '{shown_address(base)}' is no usable address (--api-base).", fatal=True)
         except aiohttp.ClientError as error:
-            failure = self._no_connection(base, proxy, error)
+            failure = self._no_connection(base, error)
         raise failure  # here and not above, so that nothing hangs on to aiohttp's own error and the headers in it
 
-    def _no_connection(self, base: str, proxy: str | None, error: Exception) -> ModelError:
+    def _no_connection(self, base: str, error: Exception) -> ModelError:
         """The error to raise where a call did not get through."""
         import aiohttp
 
-        said, place = self._clean(str(error)), shown_address(base)
+        said, place, proxy = self._clean(str(error)), shown_address(base), self._proxy
         if proxy is not None:
             said = said.replace(proxy, shown_address(proxy))
             place += f" through the proxy {shown_address(proxy)}"

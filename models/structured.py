@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Collection, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -13,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 from ..prompts.rows import explain
 from .base import Answer, CallError, Message, Model, Parameters, make_request
 from .gateway import Gateway
+from .replies.json_object import object_in
 
 Reply = TypeVar("Reply", bound=BaseModel)
 
@@ -45,129 +44,6 @@ def strict_schema(record: type[BaseModel]) -> dict[str, Any]:
 
     schema: dict[str, Any] = tighten(record.model_json_schema())
     return schema
-
-
-def json_in(text: str) -> Any:
-    """The JSON value of a reply: its whole text, its one code block, or its one object on lines of its own.
-
-    A comma before a closing bracket and line breaks in strings are let pass.
-
-    Raises:
-        ValueError: There is none, or more than one.
-    """
-    return _loaded(_json_text(text))
-
-
-def object_in(text: str, wanted: Collection[str], *, cut: bool = False) -> Any:
-    """The JSON object of a reply (:func:`json_in`), also if it is the only item of a list or the only field of another.
-
-    A library that repairs JSON closes a string that was cut off (``"answer": "no`` of "not sure") and guesses at quotes:
-    it gives answers that were not said. Nothing is made up here. Of an object that breaks off, the members before the
-    break are taken as they are.
-
-    Args:
-        text: The reply.
-        wanted: Fields by which the object is known.
-        cut: Whether one that breaks off is taken so far as it came.
-
-    Raises:
-        ValueError: There is none.
-    """
-    try:
-        found = json_in(text)
-    except ValueError:
-        if not cut:
-            raise
-        found = _loaded(_before_the_cut(_json_text(text)))
-    if isinstance(found, list) and len(found) == 1:
-        found = found[0]
-    if isinstance(found, dict) and len(found) == 1 and not found.keys() & set(wanted):
-        (inner,) = found.values()
-        found = inner if isinstance(inner, dict) and inner.keys() & set(wanted) else found
-    return found
-
-
-_FENCE = re.compile(r"```(?:\w+[ \t]*(?=\s))?(.*?)(?:```|\Z)", re.DOTALL)
-_OBJECT = re.compile(r"(?:^|(?<=:))[ \t]*(?=[{\[])", re.MULTILINE)
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*(?:"|(?P<open>\\?\Z))|[{}\[\]:,]|[^\s{}\[\]:,"]+', re.DOTALL)
-_BROKEN = re.compile(
-    r'\s*,?\s*(?:(?:"(?:[^"\\]|\\.)*"\s*:\s*)?[\[{]\s*)*'
-    r'(?:"(?:[^"\\]|\\.)*(?:\\|"\s*(?::\s*(?:"(?:[^"\\]|\\.)*\\?|[\w.+-]*))?)?|[\w.+-]*)?\s*',
-    re.DOTALL,
-)
-"""What may stand behind the last whole member of an object that breaks off: the beginning of another one."""
-
-
-def _json_text(text: str) -> str:
-    """Where the JSON of a reply stands, to its end or where it breaks off.
-
-    Where nothing, or more than one thing, may be meant it is the text as it is.
-    """
-    text = text.strip(" \t\r\n\ufeff\u200b\u200e\u2060")
-    if text[:1] not in ("{", "[") and (blocks := _FENCE.findall(text)):
-        return str(blocks[0]).strip() if len(blocks) == 1 else text
-    # an object within a sentence is talked of, and one on lines of its own is given
-    found, done = [], 0
-    for begins in (match.end() for match in _OBJECT.finditer(text)):
-        if begins >= done:
-            done = _end(text, begins)
-            found.append(text[begins:done])
-            if text[done:].strip(" \t")[:1] not in ("", "\n", "\r"):
-                found.append("")
-    return found[0] if len(found) == 1 else text
-
-
-def _end(text: str, begins: int) -> int:
-    """Where the value that begins with a bracket ends; the end of the text where it breaks off."""
-    depth = 0
-    for match in _TOKEN.finditer(text, begins):
-        depth += (match[0] in "{[") - (match[0] in "}]")
-        if not depth:
-            return match.end()
-    return len(text)
-
-
-def _loaded(text: str) -> Any:
-    """The JSON value that a text is, but for commas before a closing bracket and line breaks in strings.
-
-    Raises:
-        ValueError: It is none.
-    """
-    parts = list(_TOKEN.finditer(text))
-    commas = {each.start() for each, following in pairwise(parts) if each[0] == "," and following[0] in ("}", "]")}
-    mended = "".join(each for place, each in enumerate(text) if place not in commas) if commas else text
-    try:
-        return json.loads(mended, strict=False)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
-
-
-def _before_the_cut(text: str) -> str:
-    """An object that breaks off, ended behind its last whole member.
-
-    Raises:
-        ValueError: It does not break off, but is none.
-    """
-    opened: list[str] = []
-    whole, closing, before = 0, "", ""
-    for match in _TOKEN.finditer(text):
-        part = match[0]
-        if match["open"] is not None:
-            break
-        if part in "{[":
-            opened.append("}" if part == "{" else "]")
-        elif part in "}]":
-            opened[-1:] = []
-        is_key = opened[-1:] == ["}"] and before != ":"
-        is_value = before in ":[," and part not in "{[:," and not is_key
-        # a number may go on where the text ends
-        is_whole = part[0] == '"' or part in ("true", "false", "null") or match.end() < len(text)
-        if part in "}]" or (is_value and is_whole):
-            whole, closing = match.end(), "".join(reversed(opened))
-        before = part
-    if not whole or not opened or not _BROKEN.fullmatch(text, whole):
-        raise ValueError("it is no JSON")
-    return text[:whole] + closing
 
 
 async def ask_for(

@@ -48,6 +48,9 @@ def _answer(model: str, asked: Sequence[str], schema: Mapping[str, Any] | None) 
     last, whole = asked[-1], "\n".join(asked)
     if schema is not None:
         return json.dumps(_filled(schema, schema, model + last, ""))
+    if {'"answer"', '"probability"'} <= set(re.findall(r'"\w+"', whole)):
+        yes = is_yes(model, last)
+        return json.dumps({"answer": "yes" if yes else "no", "probability": 83 if yes else 17, "explanation": "So."})
     if {'"answer"', '"explanation"'} <= set(re.findall(r'"\w+"', whole)):  # where an endpoint takes no schema
         return json.dumps({"answer": "yes" if is_yes(model, last) else "no", "explanation": "It says so."})
     if re.search(r"\byes or no\b", whole, re.IGNORECASE) and "JSON" not in whole:
@@ -70,7 +73,10 @@ def _filled(schema: Any, root: Any, seed: str, name: str) -> Any:
             return values[lower.index("yes" if is_yes(seed, name) else "no")]
         return values[0]
     if "properties" in schema:
-        return {key: _filled(each, root, seed, key) for key, each in schema["properties"].items()}
+        found = {key: _filled(each, root, seed + name, key) for key, each in schema["properties"].items()}
+        if {"answer", "probability"} <= set(found):
+            found["probability"] = 83 if str(found["answer"]).lower() == "yes" else 17  # of yes, in percent
+        return found
     kind = schema.get("type")
     if kind == "array":
         return [_filled(schema["items"], root, seed, f"{name}{n}") for n in range(max(1, schema.get("minItems", 1)))]

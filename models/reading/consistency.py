@@ -78,7 +78,7 @@ class Tried:
 
 
 @dataclass(frozen=True)
-class Choice:
+class ReaderSettings:
     """Settings that a reader uses on this processor, after the faster ones that do not give the same answer every time."""
 
     chosen: Tried
@@ -111,7 +111,7 @@ def _here(library: str) -> str:
     return f"{processor()} {library} {metadata.version(library)}"
 
 
-def known_choice(memo: Path, library: str) -> Choice | None:
+def known_choice(memo: Path, library: str) -> ReaderSettings | None:
     """Read the choice that was made before for this processor and version of the library; None where there is none.
 
     Args:
@@ -129,7 +129,7 @@ def known_choice(memo: Path, library: str) -> Choice | None:
         metadata.PackageNotFoundError,
     ):  # never written, cut short, or of another processor
         return None
-    return Choice(chosen, tuple(rejected))
+    return ReaderSettings(chosen, tuple(rejected))
 
 
 def consistent_reader(name: str, makers: Mapping[str, Callable[[], Reader]], memo: Path, library: str) -> Reader:
@@ -156,7 +156,7 @@ def consistent_reader(name: str, makers: Mapping[str, Callable[[], Reader]], mem
         reader = make()
         for tried in _attempts(reader, precision):
             if not tried.difference:
-                choice = Choice(tried, tuple(rejected))
+                choice = ReaderSettings(tried, tuple(rejected))
                 _keep(memo, library, choice)
                 logger.info("%s %s", name, choice)
                 return reader
@@ -250,7 +250,7 @@ def _worst(one: Sequence[NDArray[np.float32]], other: Sequence[NDArray[np.float3
     return worst
 
 
-def _keep(memo: Path, library: str, choice: Choice) -> None:
+def _keep(memo: Path, library: str, choice: ReaderSettings) -> None:
     """Keep the choice beside those for other processors; where that cannot be written, the next command tries again."""
     try:
         try:

@@ -24,7 +24,6 @@ from ..prices import FREE
 
 if TYPE_CHECKING:
     from ...prompts.prompt import Framing
-    from .consistency import Choice
 
 BLOCK = 512
 """Tokens that are read, and kept, together, at most."""
@@ -115,10 +114,11 @@ class ReadingModel:
         load: Callable[[], Reader],
         *,
         beside: bool = False,
-        choice: Callable[[], Choice | None] = lambda: None,
+        choice: Callable[[], object] = lambda: None,
     ) -> None:
         """``writer`` answers what is longer than a token; ``load`` makes the reader, when it is first needed, one that reads side by
-        side where ``beside`` is true. ``choice`` looks up the settings that the reader was found to need on this processor."""
+        side where ``beside`` is true. ``choice`` looks up the settings that the reader was found to
+        need on this processor (:class:`~.consistency.ReaderSettings`), None where it was not tried."""
         self.name, self.identity = name, identity
         self.slots = 2 * TOGETHER if beside else 1  # they may be on two outputs, or of two lengths
         self._writer, self._load, self._beside = writer, load, beside

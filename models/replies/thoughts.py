@@ -88,7 +88,7 @@ def _one_thought(text: str) -> int | None:
     start = len(lower) - len(lower.lstrip())
     for begin, end_tag in TAGS:
         if lower.startswith(begin, start):
-            found = _end(lower, end_tag, start)
+            found = _tag_end(lower, end_tag, start)
             return len(text) if found is None else found
     return None
 
@@ -99,13 +99,13 @@ def _template_opened(text: str, *, free: bool) -> int:
     if lower.lstrip().startswith(("{", "```")):  # JSON, in whose texts a tag is quoted
         return 0
     for begin, end_tag in TAGS:
-        end = _end(lower, end_tag, 0) if end_tag in lower else None
+        end = _tag_end(lower, end_tag, 0) if end_tag in lower else None
         if end is not None and begin not in lower[:end] and not (free and _is_mentioned(lower, end_tag, end)):
             return end
     return 0
 
 
-def _end(text: str, tag: str, start: int) -> int | None:
+def _tag_end(text: str, tag: str, start: int) -> int | None:
     """Where the first such tag ends that is no quotation."""
     place = text.find(tag, start)
     while place >= 0:

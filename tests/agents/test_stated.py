@@ -15,10 +15,10 @@ import pytest
 
 from askance.agents.evaluator import Evaluator
 from askance.agents.judging import Judging
-from askance.agents.stated import stated_p_yes
 from askance.memory.verdict_store import VerdictStore
 from askance.models.base import Answer, ModelError, Request
 from askance.models.gateway import Gateway
+from askance.models.replies.stated import stated_p_yes
 from askance.prompts.checklist import Checklist, Question
 from askance.testing import Reply, ScriptedModel
 

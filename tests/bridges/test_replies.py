@@ -238,7 +238,7 @@ def ours(case: Case, p_yes: str, **how: Any) -> float | None:
     model = ScriptedModel(script)
     evaluator = Evaluator(Gateway(), model, judge.prompt, judge.checklist, Judging(p_yes=p_yes))  # type: ignore[arg-type]
     [verdict] = asyncio.run(evaluator.judge([Example(id="1", input="in", output="out")]))
-    assert {each.parameters.max_tokens for each in model.requests} <= {1, 8, ROOM}
+    assert {each.parameters.max_tokens for each in model.requests} <= {1, 8, ROOM} or p_yes == "stated"
     assert verdict.p_yes is None or verdict.answer is (verdict.p_yes >= 0.5)
     return verdict.p_yes
 
@@ -246,7 +246,9 @@ def ours(case: Case, p_yes: str, **how: Any) -> float | None:
 def exported(case: Case, p_yes: str, **how: Any) -> float | None:
     """P(yes) as an exported judge reads it."""
     module = as_module(judge_of(case, p_yes))
-    module._post = lambda body: {"choices": [choice(case, body["max_tokens"], logprobs="logprobs" in body, **how)]}
+    module._post = lambda body: {
+        "choices": [choice(case, body.get("max_tokens", 1000), logprobs="logprobs" in body, **how)]
+    }
     try:
         [verdict] = module.judge(output="out", input="in")["verdicts"]
     except module.JudgeError:
@@ -318,3 +320,20 @@ def test_an_exported_judge_asks_again_in_the_given_words() -> None:
     with pytest.raises(module.JudgeError):
         module.judge(output="out")
     assert "Answer with one word: ja or nein." in sent[-1]["messages"][-1]["content"]
+
+
+@pytest.mark.parametrize("read", [ours, exported])
+@pytest.mark.parametrize(
+    ("text", "p_yes"),
+    [
+        ('{"answer": "yes", "probability": 80}', 0.8),
+        ('Here it is:\n```json\n{"answer": "no", "probability": 20,}\n```\nThat is all.', 0.2),
+        ('[{"answer": "yes", "probability": 80}]', 0.8),
+        ('{"response": {"answer": "no", "probability": 20}}', 0.2),
+        ('{"answer": "yes", "probability": 80, "because": "It is lon', 0.8),
+        ('{"probability": 80, "answer": "no', None),
+        ('{"answer": "yes", "probability": 8', None),
+    ],
+)
+def test_a_stated_probability_is_read_from_the_same_json(text: str, p_yes: float | None, read: Any) -> None:
+    assert read(Case(((text, {}),), p_yes), "stated") == (None if p_yes is None else pytest.approx(p_yes))

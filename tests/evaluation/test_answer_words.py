@@ -64,9 +64,10 @@ def test_what_is_no_pair_of_words_is_refused_by_name(written: str, said: str) ->
 
 
 def test_a_judge_keeps_them_and_one_without_is_the_judge_that_it_was() -> None:
-    plain = KeptJudge("openai/m", Prompt("Judge."), Checklist(questions=(QUESTION,)))
-    assert plain.hash == "d7ca3f85a2bf5536"
-    given = KeptJudge("openai/m", Prompt("Judge."), Checklist(questions=(QUESTION,), answers=("ja", "nein")))
+    how = {"mode": "each"}
+    plain = KeptJudge("openai/m", Prompt("Judge."), Checklist(questions=(QUESTION,)), how)
+    assert plain.hash == "d7ca3f85a2bf5536", "else the figures of every judge that is kept would be those of another"
+    given = KeptJudge("openai/m", Prompt("Judge."), Checklist(questions=(QUESTION,), answers=("ja", "nein")), how)
     assert given.hash != plain.hash
     assert parse_judge(given.to_yaml(), "judge.yaml") == given
     beside = plain.to_yaml().replace("checklist:", "answers: [ja, nein]\nchecklist:")

@@ -24,6 +24,7 @@ from askance.prompts.prompt import Prompt
 from askance.testing import StandInServer
 from tests.thinkers import Thinker
 
+SIX = [{"id": str(number), "input": "i", "output": f"text {number}"} for number in range(6)]
 ONE = Checklist(questions=(Question(id="q", text="Is it so?", dimension="d"),))
 
 
@@ -199,14 +200,28 @@ async def test_a_long_reply_of_a_model_that_does_not_think_is_tried_once_and_sta
 @pytest.mark.parametrize("logprobs", [True, False])
 @pytest.mark.parametrize("where", ["beside", "tags", "template"])
 def test_a_model_that_thinks_judges_however_its_server_shows_it(tmp_path: Path, where: str, logprobs: bool) -> None:
-    data = [{"id": str(number), "input": "i", "output": f"text {number}"} for number in range(6)]
+    p_yes = "logprob" if logprobs else "hard"
+    how: dict[str, Any] = {"checklist": ONE, "model": "openai/m", "store": tmp_path / "s.db", "p_yes": p_yes}
     with StandInServer(Thinker(120, where=where, logprobs=logprobs)) as server:
-        found = askance.evaluate(data, checklist=ONE, model="openai/m", api_base=server.url, store=tmp_path / "s.db")
-        again = askance.evaluate(data, checklist=ONE, model="openai/m", api_base=server.url, store=tmp_path / "s.db")
+        found = askance.evaluate(SIX, api_base=server.url, **how)
+        again = askance.evaluate(SIX, api_base=server.url, **how)
     assert [each.answer for each in found.verdicts] == [True] * 6
     assert {round(each.p_yes or 0, 2) for each in found.verdicts} == ({0.9} if logprobs else {1.0})
     assert again.budget.calls == 0
     assert [each.p_yes for each in again.verdicts] == [each.p_yes for each in found.verdicts]
+
+
+@pytest.mark.parametrize("where", ["beside", "tags", "template"])
+def test_left_to_itself_a_model_that_thinks_states_probabilities_and_is_asked_again_for_nothing(
+    tmp_path: Path, where: str
+) -> None:
+    how: dict[str, Any] = {"checklist": ONE, "model": "openai/m", "store": tmp_path / "s.db"}
+    with StandInServer(Thinker(120, where=where)) as server:
+        found = askance.evaluate(SIX, api_base=server.url, **how)
+        again = askance.evaluate(SIX, api_base=server.url, **how)
+    assert [each.answer for each in found.verdicts] == [True] * 6
+    assert {(each.p_yes, each.p_yes_from) for each in found.verdicts} == {(1.0, "stated")}
+    assert again.budget.calls == 0
 
 
 # --- what was learned is kept ------------------------------------------------------------------------------------------

@@ -15,7 +15,8 @@ from askance.agents.rules import LenientNote, StricterNoteOnFault
 from askance.agents.updater import Rewritten
 from askance.models.base import Answer, ModelError
 from askance.models.gateway import Gateway
-from askance.models.structured import ParseError, ask_for, json_in, object_in, strict_schema
+from askance.models.replies.json_object import json_in, object_in
+from askance.models.structured import ParseError, ask_for, strict_schema
 from askance.prompts.errors import AskanceError
 from askance.testing import Reply, ScriptedModel
 

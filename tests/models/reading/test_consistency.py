@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from askance.models.reading import consistency
-from askance.models.reading.consistency import ALONE, ROWS, Choice, Tried, consistent_reader, known_choice
+from askance.models.reading.consistency import ALONE, ROWS, ReaderSettings, Tried, consistent_reader, known_choice
 from askance.models.reading.reading_model import TOGETHER, Reader
 from askance.prompts.errors import InputError
 
@@ -173,8 +173,11 @@ def test_a_damaged_memo_is_made_anew(damage: str, tmp_path: Path) -> None:
 
 def test_a_choice_says_what_it_is_what_it_costs_and_why() -> None:
     half, single = Tried("bfloat16", 1, 0.051, 0.0571), Tried("single precision", 2, 0.0724, 0.0)
-    assert str(Choice(Tried("bfloat16", 1, 0.051, 0.0))) == "reads in bfloat16: 0.051 s a verdict on this processor"
-    assert str(Choice(single, (half,))) == (
+    assert (
+        str(ReaderSettings(Tried("bfloat16", 1, 0.051, 0.0)))
+        == "reads in bfloat16: 0.051 s a verdict on this processor"
+    )
+    assert str(ReaderSettings(single, (half,))) == (
         "reads in single precision, prompts side by side in multiples of 2: 0.072 s a verdict on this processor. Bfloat16 "
         "(0.051 s) changes a log-probability by up to 0.057 with what is asked beside it"
     )
