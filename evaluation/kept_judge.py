@@ -179,7 +179,8 @@ class KeptJudge:
         """A content hash of all that its scores and its passes depend on."""
         calibration = None if self.calibration is None else self.calibration.model_dump(mode="json")
         asked = self.checklist.model_dump(mode="json", exclude={"task"})
-        read = [calibration, self.threshold, list(self.threshold_of), judge_settings(self.settings, "settings")]
+        settings = judge_settings({"mode": "each"} | dict(self.settings), "settings")  # as in files without a mode
+        read = [calibration, self.threshold, list(self.threshold_of), settings]
         named = [] if self.named is None else [self.named.where, self.named.answers_depend_on]
         return sha256(json.dumps([self.model, self.prompt.hash, asked, *read, *named]).encode()).hexdigest()[:16]
 

@@ -80,6 +80,8 @@ def _filled(schema: Any, root: Any, seed: str, name: str) -> Any:
     kind = schema.get("type")
     if kind == "array":
         return [_filled(schema["items"], root, seed, f"{name}{n}") for n in range(max(1, schema.get("minItems", 1)))]
+    if kind == "integer" and schema.get("maximum") == 100:  # how probable yes is as the answer beside it
+        return 90 if is_yes(seed, "answer") else 10
     if kind in ("integer", "number"):
         return max(1, schema.get("minimum", 1))
     if kind == "boolean":

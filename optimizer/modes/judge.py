@@ -202,6 +202,10 @@ async def asked_as_it_thinks(bench: Bench, subject: JudgeSubject, set_up: SetUp)
     """
     if bench.job.options.mode != "auto" or subject.judging.score_scale is not None:
         return set_up
+    if (
+        not bench.splits.validation
+    ):  # the loop is another's (GEPA), and buys when it asks; the evaluator then finds it out
+        return set_up
     await subject.evaluator(set_up.start).settle(bench.splits.development)
     if not bench.gateway.thinkers.get(subject.model.identity):
         return set_up

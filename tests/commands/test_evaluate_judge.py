@@ -91,7 +91,7 @@ def test_a_damaged_file_and_a_missing_one_end_with_2_and_are_named(place: Place)
     asked = len(place.server.bodies)
     code, out, err = place.judge()
     assert code == 2 and not out
-    assert "run/judge.yaml, field 'settings': mode: must be 'each' or 'batched', not never." in err
+    assert "run/judge.yaml, field 'settings': mode: must be 'auto', 'each' or 'batched', not never." in err
     code, _, err = place.judge(judge="nowhere")
     assert code == 2 and "nowhere: there is no such judge" in err
     assert len(place.server.bodies) == asked

@@ -35,7 +35,7 @@ def test_what_interface_promises_is_the_default() -> None:
         (ScoreOptions, {"temperature": True}, "temperature: must be a number, not true"),
         (ScoreOptions, {"limit": False}, "limit: must be a number, not false"),
         (ScoreOptions, {"p_yes": "sampled"}, "p_yes sampled needs samples of 2 or more"),
-        (ScoreOptions, {"mode": "eech"}, "mode: must be 'each' or 'batched'"),
+        (ScoreOptions, {"mode": "eech"}, "mode: must be 'auto', 'each' or 'batched'"),
         (ScoreOptions, {"call_budget": -1}, "call_budget"),
         (ScoreOptions, {"min_coverage": 1.5}, "min_coverage"),
         (ScoreOptions, {"limit": "many"}, "limit: must be a valid integer"),
