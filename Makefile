@@ -96,7 +96,7 @@ $(eval $(call environment,$(POSTGRES),constraints-postgres.txt,-e '.[postgres]',
 $(eval $(call environment,$(RAY),constraints-ray.txt,-e '.[$(RAY_EXTRAS)]',Ray (about 1 GB with what the commands need)))
 $(eval $(call environment,$(TRAIN),constraints-train.txt,-e '.[$(TRAIN_EXTRAS)]' pytest-xdist,torch and transformers (about 1 GB)))
 
-environments: $(BRIDGES)/.ready $(POSTGRES)/.ready $(RAY)/.ready $(TRAIN)/.ready
+environments: $(BRIDGES)/.ready $(PROXY)/.ready $(POSTGRES)/.ready $(RAY)/.ready $(TRAIN)/.ready
 
 test-bridges: $(BRIDGES)/.ready
 	@echo "Running the tests of the bridges to other packages ..."
@@ -114,10 +114,10 @@ $(PROMPTFOO_PLACE)/.ready: Makefile
 test-promptfoo: $(VENV)/.dev $(PROMPTFOO_PLACE)/.ready
 	@PATH=$(NODE_BIN):$$PATH ASKANCE_TEST_PROMPTFOO=$(NODE_BIN)/promptfoo $(BIN)/python -m pytest tests/bridges/test_exports.py tests/bridges/test_exports_in_tools.py -k promptfoo
 
-$(PROXY)/.ready: Makefile
+$(PROXY)/.ready: constraints-proxy.txt
 	@echo "Installing $(LITELLM_PROXY) into $(PROXY) ..."
 	@$(PYTHON) -m venv $(PROXY)
-	@$(PROXY)/bin/python -m pip install $(QUIETLY) '$(LITELLM_PROXY)' || $(FAILED)
+	@$(PROXY)/bin/python -m pip install $(QUIETLY) -c constraints-proxy.txt '$(LITELLM_PROXY)' || $(FAILED)
 	@touch $@
 
 test-proxy: $(VENV)/.dev $(PROXY)/.ready
@@ -163,6 +163,8 @@ lock: $(VENV)/.python
 	@{ echo "# Pinned environment of the bridges to other packages; renew with: make lock"; \
 	  printf '%s\n' $(EXPORT_TOOLS) | $(RESOLVE) - $(patsubst %,--extra %,$(subst $(comma), ,$(BRIDGE_EXTRAS))); } > constraints-bridges.txt
 	@{ echo "# Pinned environment of the store in PostgreSQL; renew with: make lock"; $(RESOLVE) --extra postgres; } > constraints-postgres.txt
+	@{ echo "# Pinned environment of a LiteLLM proxy; renew with: make lock"; echo '$(LITELLM_PROXY)' | \
+	  $(BIN)/uv pip compile --quiet - --no-annotate --no-header --python-version 3.11; } > constraints-proxy.txt
 	@{ echo "# Pinned environment of models asked from a Ray cluster; renew with: make lock"; \
 	  $(RESOLVE) $(patsubst %,--extra %,$(subst $(comma), ,$(RAY_EXTRAS))); } > constraints-ray.txt
 	@{ echo "# Pinned environment of training a scorer; renew with: make lock"; \
