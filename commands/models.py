@@ -161,7 +161,7 @@ class ModelCheck:
     seed: bool
     """Whether its endpoint takes a seed."""
     logprobs: int
-    """Alternatives to a token that it gives with their log-probabilities; 0 where it gives none."""
+    """Alternatives to a token that it takes a request for, with their log-probabilities; 0 where it gives none."""
     thinks: int
     """Tokens that it thinks before a verdict, on average; 0 where it does not."""
     room: int
@@ -173,6 +173,8 @@ class ModelCheck:
     calls: int
     answers: tuple[str, ...]
     """What it said to questions with the answers yes, no and yes."""
+    reads: str | None = None
+    """Precision in which an embedded model is read on this processor, with what it costs; None for all other models."""
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -204,6 +206,7 @@ class ModelCheck:
             ("thinks", room if self.thinks else "no"),
             ("a verdict takes", f"{self.seconds:.2f} s, {price}"),
             ("asked with", sent),
+            *([("this processor", self.reads)] if self.reads else []),
         ]
 
 
@@ -243,7 +246,8 @@ async def _what_it_can(model: Model, gateway: Gateway) -> ModelCheck:
     """Ask a model a handful of questions; the gateway has no store, so that each is a call."""
     word = Parameters(1, 0.0, _SEED, _ALTERNATIVES)
     first = await _ask(model, gateway, _ASKED.format(_QUESTIONS[0]), word)
-    given = max((len(alternatives) for _, alternatives in first.logprobs or ()), default=0)
+    # of what comes only that is kept which tells yes from no, so the number is that which the endpoint takes a request for
+    given = (getattr(model, "most_alternatives", None) or _ALTERNATIVES) if first.logprobs else 0
     verdict = word if given else Parameters(8, 0.0, _SEED)
     second = await _ask(model, gateway, _ASKED.format(_QUESTIONS[1]), verdict)
     written = await _ask(
@@ -256,20 +260,21 @@ async def _what_it_can(model: Model, gateway: Gateway) -> ModelCheck:
     third = await _ask(model, gateway, _ASKED.format(_QUESTIONS[2]), verdict)
     seconds = perf_counter() - began
     refused: Sequence[str] = getattr(model, "left_out", ())
-    facts = gateway.facts(model)
+    facts, choice = gateway.facts(model), getattr(model, "choice", None)
     return ModelCheck(
         name=model.name,
         model=model.identity,
         schema="response_format" not in refused and _follows(written.text),
         temperature="temperature" not in refused,
         seed="seed" not in refused,
-        logprobs=min(given, _ALTERNATIVES),
+        logprobs=given,
         thinks=facts.average if facts is not None else 0,
         room=facts.room if facts is not None else 0,
         seconds=round(seconds, 3),
         cost_usd=third.cost_usd,
         calls=gateway.budget.calls,
         answers=tuple(" ".join(each.text.split())[:20] for each in (first, second, third)),
+        reads=None if choice is None else str(choice()),
     )
 
 

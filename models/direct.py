@@ -106,6 +106,11 @@ class DirectModel:
         """Fields that its endpoint has refused, so that they are not sent."""
         return sorted(self._learner.facts.without)
 
+    @property
+    def most_alternatives(self) -> int | None:
+        """Alternatives to a token that it gives at most, by its own words; None where it takes a request for all that are asked for."""
+        return self._learner.facts.most_alternatives
+
     def highest_cost(self, request: Request) -> float:
         """US dollars that an answer may cost; 0 where the price is not known."""
         return 0.0 if self.price is None else self.price.highest(request)

@@ -111,6 +111,11 @@ class LiteLLMModel:
             {"response_format", "temperature", "seed", "logprobs"} - self._supported | self._learner.facts.without
         )
 
+    @property
+    def most_alternatives(self) -> int | None:
+        """Alternatives to a token that it gives at most, by its own words; None where it takes a request for all that are asked for."""
+        return self._learner.facts.most_alternatives
+
     def highest_cost(self, request: Request) -> float:
         """US dollars that an answer may cost, from LiteLLM's prices; 0 where it has none for this model."""
         return 0.0 if self.price is None else self.price.highest(request)

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from askance.commands.doctor import check_models
+from askance.commands.models import check_model
 from askance.models.base import Answer, ModelError, Parameters, Request, make_request
 from askance.models.files import sha256_of_file
 from askance.models.reading import openvino_reader
@@ -338,6 +339,9 @@ def test_the_settings_that_a_reader_needs_here_are_kept_and_told(provider: str, 
     LOADS[provider]("m", file, sha256_of_file(file))
     [line] = check_models([f"{provider}/{file}"])
     assert line.state == "ok" and " s a verdict on this processor" in line.said
+    found = check_model(f"{provider}/{file}", no_cache=True)
+    assert found.reads and found.reads in line.said
+    assert ("this processor", found.reads) in found.rows
 
 
 def test_openvino_says_that_there_is_no_room_before_it_makes_anything(
