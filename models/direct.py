@@ -18,7 +18,7 @@ from .replies.yes_no import ROOM
 from .wire.limits import quota_used_up, wait_asked_for
 from .wire.networks import certificate_problem, proxy_for, tls_context
 from .wire.refusals import Learner, Refusal
-from .wire.thinking import ThinkingFields, tokens_of, tokens_thought
+from .wire.thinking import ThinkingFields, seconds_for, tokens_of, tokens_thought
 
 if TYPE_CHECKING:
     import aiohttp
@@ -85,7 +85,8 @@ class DirectModel:
         """
 
         async def send(sent: dict[str, Any]) -> Answer | Refusal:
-            status, headers, payload = await self._call("POST", "chat/completions", json.dumps(sent))
+            seconds = seconds_for(request.room, self._timeout) if request.room else None
+            status, headers, payload = await self._call("POST", "chat/completions", json.dumps(sent), seconds=seconds)
             inside = _error_inside(payload) if status == 200 else None
             if inside is None and status == 200:
                 answer = self._read(payload, request)

@@ -24,7 +24,7 @@ from .replies.thoughts import after_thinking, thinks_apart
 from .wire.limits import quota_used_up, wait_asked_for
 from .wire.networks import BUNDLES, certificate_problem
 from .wire.refusals import Learner, Refusal
-from .wire.thinking import ThinkingFields, tokens_of, tokens_thought
+from .wire.thinking import ThinkingFields, seconds_for, tokens_of, tokens_thought
 
 _NO_KEY = re.compile(r"missing .{0,30}(?:api.?key|credentials)|(?:api.?key|credentials).{0,30} not (?:set|found)", re.I)
 
@@ -85,7 +85,7 @@ class LiteLLMModel:
 
         async def send(sent: dict[str, Any]) -> Answer | Refusal:
             try:
-                response = await self._litellm.acompletion(**self._arguments(sent))
+                response = await self._litellm.acompletion(**self._arguments(sent, request.room))
             except Exception as error:  # LiteLLM's errors share no base class; what is not one of them is raised again
                 if getattr(error, "status_code", None) is None:
                     raise
@@ -150,9 +150,9 @@ class LiteLLMModel:
             status=status,
         )
 
-    def _arguments(self, sent: Mapping[str, Any]) -> dict[str, Any]:
+    def _arguments(self, sent: Mapping[str, Any], room: int) -> dict[str, Any]:
         """The arguments of LiteLLM for the fields of a request."""
-        own = {"timeout": self._timeout, "num_retries": 0, "caching": False, "drop_params": True}
+        own = {"timeout": seconds_for(room, self._timeout), "num_retries": 0, "caching": False, "drop_params": True}
         thinking = self._learner.thinking.fields
         # also to a deployment that LiteLLM does not know by its name: what it refuses is then said
         passed = [name for name in thinking if name not in (*self._supported, "extra_body")]

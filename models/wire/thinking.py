@@ -20,6 +20,8 @@ ROOM = (2_000, 8_000, 32_000)
 """Tokens of thinking that a call gets beside those of its answer: the first number, and the next where that was too few."""
 TAKES = {"low": 1_024, "medium": 2_048, "high": 4_096}
 """Tokens that an effort may take with Anthropic and Gemini, by LiteLLM's table; a call needs more room than that."""
+SLOWEST = 20
+"""Tokens a second that a server writes at least: by it a call gets time for its room, beside the usual time for an answer."""
 MOST_TOKENS = 10**9
 """More than any call takes; a number from there on is none of tokens."""
 
@@ -86,6 +88,11 @@ class ThinkingFacts(NamedTuple):
     def and_these(self, others: ThinkingFacts) -> ThinkingFacts:
         """Both together."""
         return ThinkingFacts(max(self.room, others.room), self.answers + others.answers, self.tokens + others.tokens)
+
+
+def seconds_for(room: int, timeout: float) -> float:
+    """Seconds that a call may take: its ``timeout``, and the time in which a slow server fills its room."""
+    return timeout + room / SLOWEST
 
 
 def needs_room(answer: Answer, cap: int) -> bool:

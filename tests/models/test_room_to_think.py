@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import askance
 from askance.memory.verdict_store import VerdictStore
 from askance.models.base import Answer, ModelError, Parameters, Request, make_request
 from askance.models.direct import DirectModel
-from askance.models.gateway import Gateway
+from askance.models.gateway import Gateway, RetryPolicy
 from askance.models.wire.thinking import ThinkingFacts
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import BudgetExceededError
@@ -72,6 +73,21 @@ async def test_the_room_grows_by_its_steps_and_stays_where_it_was_enough() -> No
         await asked(Gateway(), model, request(), request(text="y"))
         await model.close()
     assert [body["max_tokens"] for body in server.bodies] == [1, 2001, 8001, 8001]
+
+
+async def test_a_call_gets_time_for_its_room() -> None:
+    thinker = Thinker(300)
+
+    def slow(body: Mapping[str, Any]) -> Any:
+        if body["max_tokens"] > 1:
+            time.sleep(0.6)
+        return thinker(body)
+
+    with StandInServer(slow) as server:
+        model = DirectModel("openai/m", "m", server.url, identity="openai:m", timeout=0.3)
+        [answer] = await asked(Gateway(retry=RetryPolicy(1)), model, request())
+        await model.close()
+    assert answer.text == "Yes"
 
 
 async def test_usage_that_shows_thinking_gives_room_to_the_next_call_where_the_first_was_long_enough() -> None:
