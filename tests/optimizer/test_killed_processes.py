@@ -184,7 +184,7 @@ def test_a_file_that_cannot_grow_ends_the_run_with_a_sentence_and_loses_nothing(
     one = ("--max-concurrency", "1")
     process = victim.command.start(
         *("migrate", *victim.arguments, "--run", "run", *one),
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (80_000, 80_000)),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (90_000, 90_000)),
     )
     failed = victim.command.finish(process)
     assert failed.returncode == 1
