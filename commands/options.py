@@ -83,7 +83,8 @@ HEADINGS = {
     "Disagreements and lessons": "disagreement_threshold margin max_notes notes note_samples contrast critique memory",
     "Who takes which role": "roles note_taker note_taker_program deduplicator updater writer judge_model embedder",
     "Data and people's scores": "dataset field labels human_scale rated_by rating_levels rating_dimension limit split min_coverage",
-    "Models and budget": "api_base model_settings engine workers timeout retries max_concurrency call_budget token_budget cost_budget store no_cache seed",
+    "Models": "api_base model_settings engine workers timeout retries max_concurrency seed",
+    "Budget and store": "call_budget token_budget cost_budget store no_cache",
     "Output": "yes quiet as_json help",
 }
 """What else there is, by what it is about; ``--help`` has those headings under which a command has something."""

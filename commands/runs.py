@@ -186,8 +186,8 @@ def finish(done: RunResult, *, as_json: bool) -> None:
     if done.finish_reason == "notes_failed":
         reason = next(_notes_not_had(done.directory), "the note-taker failed")
         raise AskanceError(
-            f"Of no disagreement a note could be had, so nothing was learned from them and the test was not judged: {reason} To go "
-            f"on: askance resume {as_typed(done.directory)}"
+            f"No note could be taken on any disagreement, so nothing was learned and the test was not judged: {reason} To go on: "
+            f"askance resume {as_typed(done.directory)}"
         )
     if done.finish_reason in CAPS:
         raise BudgetExceededError(

@@ -65,7 +65,7 @@ FINISH_SENTENCES: dict[str, str] = {
     "questions_worded": "nothing but the questions was to change (--update questions)",
     "examples_tried": "nothing but examples to show was to be tried (--update examples)",
     "no_disagreements": "no disagreement is left to learn from among the verdicts that are there",
-    "notes_failed": "of no disagreement that was to be read a note could be had; what was not read is read when it is resumed",
+    "notes_failed": "no note could be taken on any disagreement; resume the run to read them",
     "no_evidence": "nothing is left to read that questions could come from",
     "no_new_evidence": "no comment and no disagreement says what the run that it goes on from had not learned or tried",
     "no_gain": "nothing was accepted for as many iterations as --patience allows",

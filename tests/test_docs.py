@@ -100,6 +100,11 @@ def snippets(page: Path) -> list[Snippet]:
     ]
 
 
+KINDS = ("name", "date", "colour", "price", "order", "age", "size")
+COLOURS = ("red", "green", "blue", "grey", "white", "black")
+PLACES = ("bridge", "mill", "parcel", "garden", "letter", "train")
+
+
 def filled(schema: Mapping[str, Any], texts: random.Random, name: str = "") -> Any:
     """A value that a JSON schema allows; different requests get different ones."""
     if name in ("part", "of"):
@@ -115,8 +120,10 @@ def filled(schema: Mapping[str, Any], texts: random.Random, name: str = "") -> A
         return texts.random() < 0.5
     if kind in ("integer", "number"):
         return texts.randint(int(schema.get("minimum", 1)), int(schema.get("maximum", 5)))
-    names = {"text": "Is the rule", "instruction": "Mind the rule"}
-    return f"{names.get(name, 'some rule')} number {texts.random():.4f} kept?"
+    if name == "text":
+        return f"Is the rule number {texts.random():.4f} kept?"
+    place = f"{texts.choice(COLOURS)} {texts.choice(PLACES)}"
+    return f"{'Mind whether the' if name == 'instruction' else 'the'} {texts.choice(KINDS)} of the {place} is wrong"
 
 
 def inlined(schema: Any, definitions: Mapping[str, Any]) -> Any:

@@ -29,7 +29,7 @@ def test_commands_are_completed_without_importing_them() -> None:
 
 
 def test_options_models_and_files_are_completed() -> None:
-    assert set(complete("askance evaluate --mod")) == {"plain,--mode", "plain,--model"}
+    assert set(complete("askance evaluate --mod")) == {"plain,--mode", "plain,--model", "plain,--model-setting"}
     assert "plain,local/smollm2-135m-instruct" in complete("askance evaluate --model local/s")
     assert complete("askance evaluate --checklist che") == ["file,che"]
     assert complete("askance evaluate --mode ba") == ["plain,batched"]
