@@ -46,8 +46,8 @@ TEXTS = (
     "the driver leaves it with a neighbour, says Ann.",
 )
 HEAD = "Answer the question about the text with yes or no. Look at nothing but the text.\n\n" * 3
-LENGTHS = (0, 2, 5, 10)
-"""Numbers of sentences before a question, so that the prompts have several widths."""
+LENGTHS = (0, 2, 5, 8, 10)
+"""Numbers of sentences before a question. The widths that come of them leave each remainder that a tile of 32 rows may have."""
 LIKELIEST = 20
 """Tokens over which a difference is reported, as many as a verdict is computed from."""
 WORDS = ("day", "bus", "man", "cat", "car", "dog", "boy", "hat")
@@ -182,7 +182,7 @@ Group = tuple[list[list[int]], list[int]]
 
 
 def fixed_prompts(reader: Reader) -> list[Group]:
-    """The fixed prompts in groups that can be read side by side: two texts, questions of four lengths, eight questions each.
+    """The fixed prompts in groups that can be read side by side: two texts, questions of five lengths, eight questions each.
 
     The second text has the shortest questions alone, which is enough to see whether blocks of another text matter.
     """
