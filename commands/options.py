@@ -267,7 +267,11 @@ def settings(
             del merged[name]
     if given.get("api_base") is not None:
         _check_asked_there({**merged, **rest})
-    check_each(record, {name: merged[name] for name in merged if given.get(name) in (None, ())}, str(config))
+    check_each(
+        record,
+        {name: merged[name] for name in merged if given.get(name) in (None, ())},
+        str(config or "--model-setting"),
+    )
     both = {"config": config, **merged, **rest}
     read = [name for name in ("config", *naming(FILE)) if name != "output"]
     if given.get("output") is None:  # a project's file may name the verdicts that one command writes and another reads
