@@ -158,7 +158,8 @@ def resume(
 ) -> RunResult:
     """Go on with the run in a directory; one that is finished is read, not repeated.
 
-    What it may cost can be changed (``call_budget``, ``token_budget``, ``cost_budget``, ``max_concurrency``, ``timeout``,
+    What it may cost can be changed (``call_budget``, ``token_budget``, ``cost_budget``, ``max_concurrency``,
+    ``timeout``,
     ``retries``, ``engine``, ``workers``), where else its answers are kept (``store``, ``no_cache``), and ``max_iterations`` be
     larger: the run then comes to what one begun with so many comes to.
 

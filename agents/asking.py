@@ -269,7 +269,8 @@ class OneByOne(ABC):
 
 @dataclass(frozen=True)
 class EachAsking(OneByOne):
-    """One call a question, answered with one word, or in JSON where an explanation or a probability is wanted too; a quote
+    """One call a question, answered with one word, or in JSON where an explanation or a probability is wanted too; a
+    quote
     explains itself."""
 
     prompt: Prompt
@@ -359,7 +360,7 @@ class EachAsking(OneByOne):
         return ask.is_short and wants_room(answer.text, tokens, self.words, **how)
 
     def _told_below(self, text: str) -> str | None:
-        """What stands below a first line that is yes or no: the reason, where a judge gives one unasked."""
+        """Text below a first line that is yes or no: the reason, where a judge gives one unasked."""
         if "\n" not in text:
             return None
         first, _, rest = text.strip().partition("\n")
@@ -431,7 +432,8 @@ class BatchedAsking:
 
     @cached_property
     def parts(self) -> list[tuple[Question, ...]]:
-        """The questions of each call: those that see the same and stand next to each other, and each that is answered with a quote."""
+        """The questions of each call: those that see the same and stand next to each other, and each that is answered
+        with a quote."""
         found = []
         for sees, some in groupby(self.questions, key=lambda question: question.sees):
             questions = tuple(some)
@@ -445,7 +447,7 @@ class BatchedAsking:
         return one * len(questions) + sum(len(each.id) for each in questions) + 50
 
     def block(self, questions: Sequence[Question]) -> str:
-        """What is said of several questions, in their order."""
+        """Blocks of several questions, in their order."""
         return "\n\n".join([*(f"[{each.id}] {question_block(each)}" for each in questions), self.form])
 
     def _together(
@@ -534,7 +536,7 @@ def json_object(answer: Answer, wanted: Sequence[str]) -> dict[str, Any]:
 
 
 def _read_fields(fields: Mapping[str, Any], field: str, answer: Answer, asking: EachAsking | BatchedAsking) -> Reading:
-    """What the object of an answer to a question says; ``field`` is where it stands in the whole answer."""
+    """Read the object that answers a question; ``field`` is its place in the whole answer."""
     value, words = fields.get("answer"), asking.words
     said = value if isinstance(value, bool) else read_yes_no(value, words) if isinstance(value, str) else None
     explanation = explanation_in(fields)

@@ -89,7 +89,8 @@ class VerdictBuyer:
             return [Told(None, status="api_error", error=str(error))] * len(ask.questions)
         if problem is not None:
             await self.gateway.forget(keys)
-            # several were asked at once because the model thinks, and not because somebody wanted it so: each is asked alone
+            # several were asked at once because the model thinks, and not because somebody wanted it so: each is asked
+            # alone
             chosen_here = isinstance(self.asking, BatchedAsking) and self.asking.most is not None
             if not chosen_here or ask.wants_a_quote:
                 return [Told(None, status="parse_error", error=problem)] * len(ask.questions)
@@ -163,7 +164,8 @@ class Estimate:
     def priced(
         cls, verdicts: int, calls: int, stored: int, sent: int, written: int, model: Model, gateway: Gateway
     ) -> Estimate:
-        """With what a model thinks on average, and the cost of so many tokens sent and written; nothing where no call is bought."""
+        """With what a model thinks on average, and the cost of so many tokens sent and written; nothing where no call
+        is bought."""
         thought, price = gateway.thought(model), getattr(model, "price", None)
         written += calls * (thought or 0)
         cost = 0.0 if not calls else None if price is None else price.of(sent, written)

@@ -13,7 +13,7 @@ MOST_TOGETHER = 20
 
 
 class Form(NamedTuple):
-    """What is asked for in one reply."""
+    """Contents that one reply is asked for."""
 
     explained: bool
     logprobs: bool
@@ -74,15 +74,17 @@ class Judging:
     def without_logprobs(self, *, thinks: bool) -> Provenance:
         """Where p_yes comes from where log-probabilities tell nothing, or are not there.
 
-        The number that a model states costs no further call, and lost least in simulated worlds (docs/results/asking.md). Samples
+        The number that a model states costs no further call, and lost least in simulated worlds
+        (docs/results/asking.md). Samples
         are drawn where somebody asks for them, and so pays for them.
         """
         return "sampled" if self.samples > 1 else "stated" if thinks else "hard"
 
     def form(self, provenance: Provenance, questions: int, *, thinks: bool) -> Form:
-        """What is asked for where P(yes) has a provenance.
+        """Contents of a reply for a provenance of P(yes).
 
-        A model that thinks, whose P(yes) may come from either, is asked for log-probabilities and for a number: which of the two
+        A model that thinks, whose P(yes) may come from either, is asked for log-probabilities and for a number: which
+        of the two
         is read is found out from the first replies, and none of these has to be bought again.
         """
         both = thinks and self.p_yes == "auto" and provenance in ("logprob", "stated")

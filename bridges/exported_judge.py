@@ -328,7 +328,8 @@ def _ask(
 ) -> tuple[str, list[Any] | None, bool]:
     """The text of an answer, the alternatives to each token with log-probabilities, and whether it came to its end.
 
-    A model that thinks first is asked with more tokens until it comes to an answer; ``words`` where its words are an answer,
+    A model that thinks first is asked with more tokens until it comes to an answer; ``words`` where its words are an
+    answer,
     ``schema`` where a JSON object is.
     """
     body: dict[str, Any] = {"model": os.environ.get("JUDGE_MODEL") or JUDGE["model"], "messages": messages}

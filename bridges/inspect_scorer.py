@@ -45,7 +45,8 @@ def checklist_scorer(
         context: Field of the sample's metadata that the judge is shown as context.
         on_missing: What becomes of a sample without an output, or with a missing verdict: an error, which ``fail_on_error`` and
             ``retry_on_error`` of Inspect decide about, or an unscored sample, which no metric counts. Never a score.
-        options: Settings of :class:`~askance.evaluation.options.JudgeOptions`, e.g. ``api_base`` or ``call_budget``, and
+        options: Settings of :class:`~askance.evaluation.options.JudgeOptions`, e.g. ``api_base`` or ``call_budget``,
+        and
             of :class:`~askance.evaluation.options.Where` (``store``, ``no_cache``).
 
     Raises:

@@ -105,9 +105,11 @@ def pull_command(name: str) -> None:
 @config_option
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable result on standard output.")
 def check_command(name: str, config: Path | None, as_json: bool, **given: object) -> None:
-    """Ask the model NAME a handful of questions and say what it can do: schema, log-probabilities, thinking, time, price.
+    """Ask the model NAME a handful of questions and say what it can do: schema, log-probabilities, thinking, time,
+    price.
 
-    NAME is provider/model, or a name under models: of the --config file. Exit code 1: it cannot be reached or does not answer.
+    NAME is provider/model, or a name under models: of the --config file. Exit code 1: it cannot be reached or does not
+    answer.
     """
     load_dotenv()
     options, _ = settings(GatewayOptions, config, given)
@@ -149,11 +151,11 @@ _ALTERNATIVES, _SEED = 20, 42
 
 @dataclass(frozen=True)
 class ModelCheck:
-    """What a model can do, found by asking it."""
+    """Abilities of a model, found by asking it."""
 
     name: str
     model: str
-    """What it is, as its answers are kept under: endpoint and model, or the hash of its weights."""
+    """Identity under which its answers are kept: endpoint and model, or the hash of its weights."""
     schema: bool
     """Whether its reply followed a JSON schema."""
     temperature: bool
@@ -172,7 +174,7 @@ class ModelCheck:
     """US dollars that a verdict takes, by the last call; None where the price is not known."""
     calls: int
     answers: tuple[str, ...]
-    """What it said to questions with the answers yes, no and yes."""
+    """Its replies to three questions whose answers are yes, no and yes."""
     reads: str | None = None
     """Precision in which an embedded model is read on this processor, with what it costs; None for all other models."""
 
@@ -193,7 +195,7 @@ class ModelCheck:
 
     @property
     def rows(self) -> list[tuple[str, str]]:
-        """What it can do, in words."""
+        """Abilities in words: name and text."""
         price = "price unknown" if self.cost_usd is None else money(self.cost_usd)
         room = f"about {self.thinks:,} tokens a verdict; its calls get room for {self.room:,} more"
         sent = ", ".join(f"{name} {'left out' if value is None else value}" for name, value in self.settings.items())
@@ -211,7 +213,7 @@ class ModelCheck:
 
 
 def check_model(name: str, *, say: Callable[[str], None] | None = None, **options: Any) -> ModelCheck:
-    """What a model can do, found by asking it; what is learned of its thinking is kept in the store.
+    """Ask a model a handful of questions to see what it can do. The store keeps what was learned of its thinking.
 
     Args:
         name: ``provider/model``, or a name in the setting ``models``.
@@ -246,7 +248,8 @@ async def _what_it_can(model: Model, gateway: Gateway) -> ModelCheck:
     """Ask a model a handful of questions; the gateway has no store, so that each is a call."""
     word = Parameters(1, 0.0, _SEED, _ALTERNATIVES)
     first = await _ask(model, gateway, _ASKED.format(_QUESTIONS[0]), word)
-    # of what comes only that is kept which tells yes from no, so the number is that which the endpoint takes a request for
+    # of what comes only that is kept which tells yes from no, so the number is that which the endpoint takes a request
+    # for
     given = (getattr(model, "most_alternatives", None) or _ALTERNATIVES) if first.logprobs else 0
     verdict = word if given else Parameters(8, 0.0, _SEED)
     second = await _ask(model, gateway, _ASKED.format(_QUESTIONS[1]), verdict)

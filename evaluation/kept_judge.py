@@ -142,7 +142,8 @@ class MadeBy(_Part):
     unfitted: str | None = None
     """Why it fitted no threshold, which is then 0.5; None where it did, or there is none."""
     p_yes_from: Provenance | None = None
-    """Where P(yes) came from, where the judge thinks and its settings leave that open: its verdicts are read so again."""
+    """Where P(yes) came from, where the judge thinks and its settings leave that open: its verdicts are read so
+    again."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +157,7 @@ class KeptJudge:
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Those of :data:`SETTINGS` that it is used with."""
     named: NamedModel | None = None
-    """What ``model`` stands for, where that is a name of somebody's own."""
+    """Settings behind ``model``, where it is a named model."""
     calibration: Calibration | None = None
     """Applied to its verdicts."""
     threshold: float | None = None
@@ -191,7 +192,8 @@ class KeptJudge:
 
     @property
     def not_adopted(self) -> str | None:
-        """Why it is not to be taken in place of the judge that its run began with; None where nothing speaks against it."""
+        """Why it is not to be taken in place of the judge that its run began with; None where nothing speaks against
+        it."""
         if self.decision in (None, "adopt") or self.edited or self.made_by is None or self.made_by.accepted is False:
             return None
         if self.decision == "keep":

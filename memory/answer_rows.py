@@ -18,7 +18,8 @@ COLUMNS = "key, text, logprobs, prompt_tokens, completion_tokens, cost_usd, fini
 UNKNOWN = "unknown"
 """In place of a cost that is not known; a sum over the column counts it as 0."""
 _THOUGHT = " thought="
-"""In a row, the finish of an answer of a model that thought ends with this and the number of tokens: no table needs a new column."""
+"""In a row, the finish of an answer of a model that thought ends with this and the number of tokens: no table needs a
+new column."""
 Row = tuple[bytes, str | bytes, str | bytes | None, int, int, float | str, str]
 """An answer under its key. A text that holds half a surrogate pair, which databases take for no text, is bytes."""
 

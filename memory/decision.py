@@ -57,7 +57,7 @@ def decide(result: RunRecord, test_size: int | None = None) -> Advice:
 
 
 def measured_name(result: RunRecord) -> str:
-    """What a run is measured by, in words, as in "its … is 0.1 higher"."""
+    """Name of the metric in words, as in "its … is 0.1 higher"."""
     if result.mode == "tune":
         return "mean score"
     what = "Spearman correlation" if result.yardstick == "Spearman" else result.yardstick

@@ -105,7 +105,7 @@ class ReadableStore(Protocol):
         ...
 
     def learned(self, identity: str) -> ThinkingFacts | None:
-        """What is known of a model that thinks."""
+        """Facts of a model that thinks; None where there are none."""
         ...
 
     def close(self) -> None:
@@ -244,7 +244,7 @@ class PostgresStore:
                 self._recent.popleft()
 
     def learned(self, identity: str) -> ThinkingFacts | None:
-        """What is known of a model that thinks: here, or in the store beside."""
+        """Facts of a model that thinks, from here or from the store beside."""
 
         def look(db: Any) -> Any:
             if db.execute("SELECT to_regclass('askance_models')").fetchone()[0] is None:

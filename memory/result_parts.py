@@ -328,7 +328,8 @@ class WordingRecord(ResultPart):
 
 
 class ChangedQuestionRecord(ResultPart):
-    """A question of the start that the accepted judge asks otherwise, or no more; with its polarity and what is seen, where these matter."""
+    """A question of the start that the accepted judge asks otherwise, or no more; with its polarity and what is seen,
+    where these matter."""
 
     id: str
     old: str

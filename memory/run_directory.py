@@ -121,7 +121,8 @@ class RunDirectory:
         """Refuse a run with other settings or inputs than the one that is here."""
         before = self.read_config()
         known = before["config"]
-        # the fingerprint is of the run as it was begun: without settings that came after that, and by the names of that time
+        # the fingerprint is of the run as it was begun: without settings that came after that, and by the names of
+        # that time
         as_begun = {**config, **before.get("begun_with", {})}
         then = {name: value for name, value in as_begun.items() if name in known}
         is_as_long = config.get("max_iterations") == known.get("max_iterations")

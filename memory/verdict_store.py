@@ -39,7 +39,8 @@ CREATE TABLE IF NOT EXISTS models (
     identity TEXT PRIMARY KEY, room INTEGER NOT NULL, answers INTEGER NOT NULL, tokens INTEGER NOT NULL
 ) WITHOUT ROWID;
 """
-"""``brought`` has the keys of answers that were copied from another store; ``models`` what was learned of those that think."""
+"""``brought`` has the keys of answers that were copied from another store; ``models`` what was learned of those that
+think."""
 _LEARN = """
 INSERT INTO models VALUES (?,?,?,?) ON CONFLICT (identity) DO UPDATE SET
     room = max(room, excluded.room), answers = answers + excluded.answers, tokens = tokens + excluded.tokens
@@ -256,7 +257,7 @@ class VerdictStore:
             other.close()
 
     def learned(self, identity: str) -> ThinkingFacts | None:
-        """What is known of a model that thinks: here, in the shared store, or in the one beside."""
+        """Facts of a model that thinks, from here, the shared store, or the one beside."""
         with _explained(self.path):
             found = _facts(self._db, identity)
         for other in (self._shared, self._beside):

@@ -61,7 +61,8 @@ class Request:
     """The question and the example, where one word, yes or no, is asked for: what a trained encoder reads in place of the
     messages."""
     room: int = field(default=0, compare=False)
-    """Tokens that the model may think beside those of its answer; no part of the key, as the answer is the same question's."""
+    """Tokens that the model may think beside those of its answer; no part of the key, as the answer is the same
+    question's."""
 
     @property
     def most_tokens(self) -> int:
@@ -70,7 +71,8 @@ class Request:
 
     @property
     def is_free(self) -> bool:
-        """Whether the answer is a free text, which may itself quote a tag of thinking: no record, and longer than a word or a quote."""
+        """Whether the answer is a free text, which may itself quote a tag of thinking: no record, and longer than a
+        word or a quote."""
         return self.parameters.schema is None and self.parameters.max_tokens > A_WORD
 
     @property

@@ -30,7 +30,7 @@ SHORT_KEY = 7
 RETRY_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, *range(520, 526), 529})
 """From 520 on those of Cloudflare, which OpenAI and others stand behind, where it does not reach them for the moment."""
 _EXPLAINED = Parameters(200, top_logprobs=5)
-"""What is asked for where an answer has an explanation."""
+"""Parameters of a request for an answer with an explanation."""
 _KINDS = {429: "rate.?limit|too.?many|quota", 503: "overloaded|unavailable|server_error|internal|timeout"}
 """Statuses that an error inside HTTP 200 means whose code or type is a word."""
 
@@ -38,7 +38,8 @@ _KINDS = {429: "rate.?limit|too.?many|quota", 503: "overloaded|unavailable|serve
 class DirectModel:
     """``openai/NAME`` at an OpenAI-compatible endpoint.
 
-    It learns what an endpoint does not take (:mod:`askance.models.wire.refusals`). Log-probabilities that are left out show as
+    It learns what an endpoint does not take (:mod:`askance.models.wire.refusals`). Log-probabilities that are left out
+    show as
     ``logprobs=None`` in the answer; the caller decides what that means.
     """
 
@@ -57,7 +58,8 @@ class DirectModel:
         headers: Mapping[str, str] | None = None,
         query: Mapping[str, str] | None = None,
     ) -> None:
-        """``base_url`` may be a function that starts a server when the first call is bought; ``price`` is None if unknown.
+        """``base_url`` may be a function that starts a server when the first call is bought; ``price`` is None if
+        unknown.
 
         ``extra_body``, ``headers`` and ``query`` are sent with every request.
         """
@@ -99,7 +101,7 @@ class DirectModel:
 
     @property
     def notice(self) -> str | None:
-        """What to tell where its endpoint does not take how it is to think."""
+        """Sentence for the user where the endpoint does not take the setting ``thinking``; None where it does."""
         return self._learner.thinking.notice
 
     @property
@@ -109,7 +111,8 @@ class DirectModel:
 
     @property
     def most_alternatives(self) -> int | None:
-        """Alternatives to a token that it gives at most, by its own words; None where it takes a request for all that are asked for."""
+        """Alternatives to a token that it gives at most, by its own words; None where it takes a request for all that
+        are asked for."""
         return self._learner.facts.most_alternatives
 
     def highest_cost(self, request: Request) -> float:
@@ -302,7 +305,8 @@ def _message(payload: bytes) -> str:
 
 
 def _error_inside(payload: bytes) -> int | None:
-    """The status of an error that came with HTTP 200 and without an answer, as of OpenRouter; None where there is none."""
+    """The status of an error that came with HTTP 200 and without an answer, as of OpenRouter; None where there is
+    none."""
     if b'"error"' not in payload:
         return None
     try:

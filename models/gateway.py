@@ -43,7 +43,7 @@ _INSTEAD = {
     "sampled": "is counted from samples",
     "stated": "is the one that it states with each answer",
 }
-"""What the probability of yes is where it does not come from log-probabilities."""
+"""Words for the provenance of a probability of yes that is not from log-probabilities."""
 
 
 class StoreAwayError(AskanceError):
@@ -67,7 +67,7 @@ class AnswerStore(Protocol):
         ...
 
     def learned(self, identity: str) -> ThinkingFacts | None:
-        """What is known of the model with this identity that thinks; None where nothing is."""
+        """Facts of the model with this identity; None where nothing was learned."""
         ...
 
     def learn(self, identity: str, facts: ThinkingFacts) -> None:
@@ -158,7 +158,8 @@ class Gateway:
         self.thinkers: dict[str, bool] = {}
         """Whether a model is asked as one that thinks, by identity; settled once, before its first verdict."""
         self.need_room: set[str] = set()
-        """Models, by identity, whose answers begin with a mark, a blank or a label, so that one token is too little room."""
+        """Models, by identity, whose answers begin with a mark, a blank or a label, so that one token is too little
+        room."""
         self.on_wait: Callable[[str, float], None] | None = None
         """Called with a message and the seconds when a call has to wait for its next attempt."""
         self.on_notice: Callable[[str], None] | None = None
@@ -179,7 +180,7 @@ class Gateway:
         self._probed: set[bytes] = set()
         """Answers that a model was tried by, until they are asked for: they are the same ones, and not reused."""
         self._facts: dict[str, ThinkingFacts | None] = {}
-        """What is known of models that think, by identity; None of one of which the store knows nothing."""
+        """Facts of models by identity; None for a model that the store knows nothing about."""
         self._tried: set[str] = set()
         """Identities of models of which it was tried whether they answer with more room."""
         self._trials: dict[str, asyncio.Lock] = {}
@@ -209,7 +210,7 @@ class Gateway:
         return facts.average
 
     def facts(self, model: Model) -> ThinkingFacts | None:
-        """What was learned of the thinking of a model, with a room of 0 where it does not think; None where it was never asked."""
+        """Facts of a model's thinking, with a room of 0 where it does not think; None where it was never asked."""
         if model.identity not in self._facts:
             self._facts[model.identity] = None
             if self.store is not None and _steps(model):
@@ -457,7 +458,8 @@ class Gateway:
     def _end_of_patience(self, line: _Line, model: Model, error: ModelError) -> ModelError | None:
         """The error that ends a wait for an endpoint's limits; None where it is waited for.
 
-        That an endpoint asks to wait is no failed attempt. It is waited for as long as an endpoint that is silent, and for an
+        That an endpoint asks to wait is no failed attempt. It is waited for as long as an endpoint that is silent, and
+        for an
         hour where it names a time, or has answered before.
         """
         named, waited = error.retry_after, monotonic() - line.heard
@@ -519,7 +521,8 @@ class Gateway:
         return whole
 
     async def _one_call(self, model: Model, request: Request, lost: Answer) -> Answer:
-        """One call within the budget; what was ``lost`` before for the same answer is not booked yet, so it is set aside, too."""
+        """One call within the budget; what was ``lost`` before for the same answer is not booked yet, so it is set
+        aside, too."""
         tokens = reserved_tokens(request) + lost.prompt_tokens + lost.completion_tokens
         cost = highest_cost(model, request) + (lost.cost_usd or 0.0)
         if getattr(model, "gathers", 0):  # its calls come back when no more are asked
@@ -534,7 +537,8 @@ class Gateway:
     async def with_room(self, role: str, model: Model, request: Request, answer: Answer) -> Answer:
         """An answer that cannot be read, or the one that takes its place where the model turns out to think.
 
-        A server's template may begin the thinking, so that a reply that was cut off shows no sign of it. One such reply of each
+        A server's template may begin the thinking, so that a reply that was cut off shows no sign of it. One such
+        reply of each
         model is asked for again with room; where the thinking then has an end, so are the others.
         """
         if not _may_be_thought(model, answer):

@@ -101,7 +101,7 @@ class LiteLLMModel:
 
     @property
     def notice(self) -> str | None:
-        """What to tell where its provider does not take how it is to think."""
+        """Sentence for the user where the provider does not take the setting ``thinking``; None where it does."""
         return self._learner.thinking.notice
 
     @property
@@ -113,7 +113,8 @@ class LiteLLMModel:
 
     @property
     def most_alternatives(self) -> int | None:
-        """Alternatives to a token that it gives at most, by its own words; None where it takes a request for all that are asked for."""
+        """Alternatives to a token that it gives at most, by its own words; None where it takes a request for all that
+        are asked for."""
         return self._learner.facts.most_alternatives
 
     def highest_cost(self, request: Request) -> float:

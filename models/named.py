@@ -1,4 +1,5 @@
-"""Named models: a model with the server, the key, the limits and the price that belong to it, under a name of one's own."""
+"""Named models: a model with the server, the key, the limits and the price that belong to it, under a name of one's
+own."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ class ModelPrice(BaseModel):
 
     @property
     def a_token(self) -> Price:
-        """The same for one token."""
+        """Prices of one token."""
         return Price(self.input / 1e6, self.output / 1e6)
 
 
@@ -105,7 +106,7 @@ class NamedModel(BaseModel):
 
     @property
     def answers_depend_on(self) -> dict[str, Any]:
-        """What its answers depend on beside model and server, as far as it was given."""
+        """Settings that change its answers, beside model and server, as far as they were given."""
         asked = {"thinking": self.thinking if self.thinking != "auto" else None, "api_version": self.api_version}
         return {name: value for name, value in {**asked, "extra_body": self.extra_body}.items() if value}
 
@@ -231,13 +232,14 @@ def _check_prices(models: Mapping[str, NamedModel]) -> None:
 
 
 def used_models(models: Mapping[str, NamedModel], names: Iterable[Any]) -> dict[str, NamedModel]:
-    """Those of the named models that are used."""
+    """The named models that are used."""
     asked = {name for name in names if isinstance(name, str)}
     return {name: each for name, each in models.items() if name in asked}
 
 
 def with_settings(models: Any, given: Iterable[str]) -> dict[str, Any]:
-    """Named models with single settings from the command line, each as ``NAME.SETTING=VALUE``; NAME may also be provider/model.
+    """Named models with single settings from the command line, each as ``NAME.SETTING=VALUE``; NAME may also be
+    provider/model.
 
     Raises:
         InputError: One is not of this form.
@@ -264,6 +266,6 @@ def with_settings(models: Any, given: Iterable[str]) -> dict[str, Any]:
 
 
 def identity_of(base: str, named: NamedModel) -> str:
-    """What the answers of a model depend on: ``base`` alone for one that is told nothing more."""
+    """Identity of a model: ``base``, with the settings that change its answers."""
     more = named.answers_depend_on
     return f"{base}:{json.dumps(more, sort_keys=True, separators=(',', ':'))}" if more else base

@@ -22,7 +22,7 @@ class ParseError(CallError, ValueError):
     def __init__(self, message: str, keys: Sequence[bytes] = ()) -> None:
         super().__init__(message)
         self.keys = keys
-        """Of the requests whose replies cannot be used."""
+        """Keys of the requests whose replies cannot be used."""
 
 
 def strict_schema(record: type[BaseModel]) -> dict[str, Any]:

@@ -133,7 +133,8 @@ class PaperLoop:
         return None
 
     async def _notes(self, seen: Observation, found: Sequence[Disagreement], reasons: Reasons) -> list[Lesson] | None:
-        """L_all: the lessons of every example with a disagreement, in the order of the examples; None where every call failed.
+        """L_all: the lessons of every example with a disagreement, in the order of the examples; None where every call
+        failed.
 
         One call an example, as in Algorithm 1, or a batch of them, as in App. B.
         """

@@ -60,7 +60,8 @@ class Signal(Protocol):
         ...
 
     def is_like(self, verdict: Verdict) -> bool:
-        """Whether the distance of a verdict's P(yes) from the reference says something; else only the answers are compared."""
+        """Whether the distance of a verdict's P(yes) from the reference says something; else only the answers are
+        compared."""
         ...
 
     async def reasons(self, draft: Draft, seen: Observation, disagreements: Sequence[Disagreement]) -> Reasons:
@@ -109,8 +110,10 @@ class CrossModelSignal:
     Judges disagree where their answers differ. Beyond the paper they also disagree where both say the same but their
     P(yes) are ``margin`` or more apart: a judge that says yes to everything otherwise hides what it doubts. And they
     are read in the order of what their leniency does not explain: where the source says no to nearly everything, its
-    no is a reason to look only on examples that it likes less than most. Where the P(yes) of the two come from different
-    things (log-probabilities, the answer alone, …), only their answers are compared: a hard yes is 1, a sure one perhaps .7.
+    no is a reason to look only on examples that it likes less than most. Where the P(yes) of the two come from
+    different
+    things (log-probabilities, the answer alone, …), only their answers are compared: a hard yes is 1, a sure one
+    perhaps .7.
 
     A draft may ask a question the other way round (the same id, another ``good``). The source's verdicts belong to its
     own checklist; they are turned to the draft's question before the two are compared.
@@ -132,7 +135,7 @@ class CrossModelSignal:
     say: Callable[[str], None] | None = None
     """Told once if answers alone are compared."""
     _unlike: set[str] = field(default_factory=set, init=False, compare=False)
-    """What was told so far."""
+    """Sentences that were told so far."""
 
     @cached_property
     def _known(self) -> dict[Pair, Verdict]:
@@ -156,7 +159,8 @@ class CrossModelSignal:
     def agrees(self, seen: Observation) -> bool:
         """Whether on every question the answers differ on few enough examples.
 
-        In the papers' loop: |S_d target - S_d source| below the tolerance on every dimension (Algorithm 1, lines 6-10). The
+        In the papers' loop: |S_d target - S_d source| below the tolerance on every dimension (Algorithm 1, lines
+        6-10). The
         means are those of the scores that were chosen; the paper's other condition, a target that scores at least as
         high as the source, is left out: a judge that says yes to everything would meet it at once.
         """

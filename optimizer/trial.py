@@ -143,7 +143,8 @@ def evidence_keys(lessons: Sequence[Lesson]) -> list[str]:
 
 
 def agreed(verdict: Verdict, wanted: float, question: Polar, *, is_like: bool) -> bool:
-    """Whether a verdict is on its reference's side, and near it where ``is_like`` says that distances can be compared."""
+    """Whether a verdict is on its reference's side, and near it where ``is_like`` says that distances can be
+    compared."""
     is_near = not is_like or abs(question.p_good(verdict.p_yes or 0.0) - wanted) <= AGREED
     return is_near and question.is_good(verdict.answer) == (wanted >= 0.5)
 

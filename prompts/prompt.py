@@ -83,7 +83,8 @@ class Prompt:
         return any(_YES_OR_NO.search(sentence) for sentence in _answer_format(parts[0]))
 
     def asks_for(self, yes: str, no: str) -> bool:
-        """Whether the text before ``{question}`` says already to answer with these words, and none to answer in JSON."""
+        """Whether the text before ``{question}`` says already to answer with these words, and none to answer in
+        JSON."""
         parts, either = self.around_question, rf"(?:{re.escape(yes)}|{re.escape(no)})"
         asked = rf"(?<!\w){either}\W+(?:\w+\W+)?{either}(?!\w)"
         return bool(parts and re.search(asked, parts[0], re.IGNORECASE) and not re.search(r"\bJSON\b", self.text))

@@ -1,4 +1,5 @@
-"""What a stand-in for a model says: yes or no by a hash of its name and of what it is asked, or what follows a schema."""
+"""Replies of a stand-in for a model: yes or no by a hash of its name and of what it is asked, or what follows a
+schema."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Saying:
-    """What a model says."""
+    """Reply of a model."""
 
     text: str
     thought: int

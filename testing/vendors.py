@@ -1,6 +1,7 @@
 """Stand-ins for the wire formats of vendors: their fields, their rules, and their words for what breaks a rule.
 
-Bodies are those that the vendors document or that users report. A model that thinks takes its thinking out of the same cap as
+Bodies are those that the vendors document or that users report. A model that thinks takes its thinking out of the same
+cap as
 its answer.
 """
 
@@ -84,7 +85,8 @@ def _openai_error(message: str, param: str | None = None, code: str | None = Non
 
 
 def openai_gpt_5(body: Body) -> Whole:
-    """Chat completions of GPT-5: no ``max_tokens``, no temperature but 1, no log-probabilities; thinking is in the cap."""
+    """Chat completions of GPT-5: no ``max_tokens``, no temperature but 1, no log-probabilities; thinking is in the
+    cap."""
     if name := _unknown(body, CHAT_FIELDS):
         return _openai_error(f"Unrecognized request argument supplied: {name}")
     if "max_tokens" in body:
@@ -332,7 +334,8 @@ def _message(body: Body, content: list[Any], stop_reason: str, said: Saying) -> 
 
 
 def gemini(body: Body, path: str) -> Whole:
-    """``generateContent`` of Gemini 2.5 Pro: thinks always, takes no ``additionalProperties``, gives no log-probabilities."""
+    """``generateContent`` of Gemini 2.5 Pro: thinks always, takes no ``additionalProperties``, gives no
+    log-probabilities."""
 
     def wrong(message: str) -> Whole:
         return 400, {"error": {"code": 400, "message": message, "status": "INVALID_ARGUMENT"}}
@@ -407,7 +410,8 @@ def ollama(body: Body, path: str) -> Whole:
 
 
 def openrouter(body: Body, number: int) -> Whole:
-    """OpenRouter before a GPT-5: every fourth reply is an error inside HTTP 200; what the model cannot take is dropped."""
+    """OpenRouter before a GPT-5: every fourth reply is an error inside HTTP 200; what the model cannot take is
+    dropped."""
     cap = body.get("max_completion_tokens") or body.get("max_tokens")
     if cap is not None and cap < 16:
         inner = {
@@ -435,7 +439,8 @@ def openrouter(body: Body, number: int) -> Whole:
 class VendorServer(StandInServer):
     """All these vendors on loopback, each under its own paths, so that one server stands in for any of them.
 
-    ``OPENAI_BASE_URL`` is ``url`` (GPT-5); vLLM is at ``root/vllm/v1``, OpenRouter at ``root/openrouter/api/v1``; Azure,
+    ``OPENAI_BASE_URL`` is ``url`` (GPT-5); vLLM is at ``root/vllm/v1``, OpenRouter at ``root/openrouter/api/v1``;
+    Azure,
     Anthropic, Gemini and Ollama are at ``root`` itself.
 
     Example::

@@ -1,14 +1,17 @@
-"""What a stated, a sampled and a hard probability of yes cost against log-probabilities.
+"""Price of a stated, a sampled and a hard probability of yes, held against log-probabilities.
 
 Run ``python -m askance.experiments.measured.stated`` (the embedded 1.5B model; ten minutes on two quiet cores).
-Questions written by hand ask for faults that the made-up news summaries are known to have or not, of the summary alone. The model is asked
+Questions written by hand ask for faults that the made-up news summaries are known to have or not, of the summary
+alone. The model is asked
 in two ways, and each reply is read in every way that it allows, so that the ways are compared on the same replies:
 
 - ``alone, a word``: log-probabilities; the answer (hard); five samples, drawn from the log-probabilities 200 times.
 - ``together, with a number``: log-probabilities at the answer's token; the number that is stated; the answer.
 
-The model does not think before it answers. With ``--worlds N`` alone ``align`` is run in simulated worlds (house rules that comments tell,
-``simulated_world.py``), where the judge's probability is told in each way: as it is, stated in tens, stated as 0, 50 or 100, counted from five
+The model does not think before it answers. With ``--worlds N`` alone ``align`` is run in simulated worlds (house rules
+that comments tell,
+``simulated_world.py``), where the judge's probability is told in each way: as it is, stated in tens, stated as 0, 50
+or 100, counted from five
 samples, and as yes or no. Figures are of each run's own untouched test.
 """
 
@@ -67,7 +70,7 @@ QUESTIONS = tuple(
 )
 SAMPLES, DRAWINGS = 5, 200
 Said = dict[tuple[str, str], Reading]
-"""What was said by example and question; a reply that cannot be read is not there."""
+"""Readings by example and question; a reply that cannot be read is not there."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,8 @@ class Way:
 
 
 def chosen(examples: Sequence[Example], limit: int) -> list[Example]:
-    """As many examples with each fault as there are clean ones, or nearly: the first of each in the order of the data."""
+    """As many examples with each fault as there are clean ones, or nearly: the first of each in the order of the
+    data."""
     kinds: dict[str, list[Example]] = {}
     for each in examples:
         kinds.setdefault(" ".join(each.metadata["faults"]), []).append(each)
@@ -99,7 +103,7 @@ def ways() -> dict[str, Way]:
 
 
 async def said(gateway: Gateway, model: Model, way: Way, examples: Sequence[Example]) -> tuple[dict[str, Said], float]:
-    """What is read of the replies in each way, and tokens that one verdict took to write."""
+    """Read the replies in each way; also the tokens that one verdict took to write."""
     found: dict[str, Said] = {name: {} for name in way.reads}
     written = 0
     for example in examples:
@@ -116,7 +120,8 @@ async def said(gateway: Gateway, model: Model, way: Way, examples: Sequence[Exam
 
 
 def figures(p_yes: Mapping[tuple[str, str], float], examples: Sequence[Example]) -> dict[str, Any]:
-    """Mean area under the curve of the questions, each against its own fault, and Spearman of the mean P(good) with people."""
+    """Mean area under the curve of the questions, each against its own fault, and Spearman of the mean P(good) with
+    people."""
     areas = {}
     for name, (fault, good, _) in FAULTS.items():
         rows = [each for each in examples if (each.id, name) in p_yes]
@@ -177,7 +182,7 @@ TOLD: dict[str, Callable[[float, random.Random], float]] = {
     "sampled": lambda p, chance: sum(chance.random() < p for _ in range(SAMPLES)) / SAMPLES,
     "hard": lambda p, chance: float(p >= 0.5),
 }
-"""What a judge tells of its probability of yes."""
+"""Maps a judge's probability of yes to the number that it tells."""
 
 
 class TellingJudge(SimulatedJudge):

@@ -34,7 +34,7 @@ KNOWN_HERE = (
     *("thinking_room", "first_room", "template_may_think"),
     *("max_concurrency", "requests_per_minute", "tokens_per_minute"),
 )
-"""What the gateway here is told of a model that is asked there."""
+"""Attributes of a model on the cluster that the gateway here needs."""
 EXAMPLES = 10_000
 """So many examples are remembered with the worker that had them."""
 REACHED_WITHIN = 10.0

@@ -215,7 +215,8 @@ class _OpenVinoReader:
 
 
 def _halved(values: NDArray[np.float32]) -> NDArray[Any]:
-    """The upper 16 bits of each number, which are bfloat16, if the lower ones are all 0; else the numbers as they are."""
+    """The upper 16 bits of each number, which are bfloat16, if the lower ones are all 0; else the numbers as they
+    are."""
     bits = values.view(np.uint32)
     return values if (bits & 0xFFFF).any() else (bits >> 16).astype(np.uint16)
 

@@ -66,7 +66,8 @@ class SideBySideReader(Reader, Protocol):
     """One that reads several prompts side by side."""
 
     rows: int
-    """Prompts are filled up to a multiple of this number by repeating one; 0 reads them one after the other (:mod:`.consistency`)."""
+    """Prompts are filled up to a multiple of this number by repeating one; 0 reads them one after the other
+    (:mod:`.consistency`)."""
 
     def next_tokens(self, prompts: Sequence[Sequence[int]], ends: Sequence[int]) -> list[NDArray[np.float32]]:
         """The same for prompts that begin alike, up to the last of ``ends``, and of which each is :func:`as_long` as the others.

@@ -96,7 +96,8 @@ _ELSEWHERE = frozenset(
     ["tak", "так", "já", "jo", "po", "ya", "nu", "nie", "ne", "не", "ei", "oo", "hindi", "bai", "ez", "da", "si", "no"]
 )
 """Words that mean something else in another language, or begin a sentence there: "так", "ya", "nu". "ne" is a no in
-Serbian, and a yes in Greek and Korean written in Latin letters. They are read only where the prompt is in their language."""
+Serbian, and a yes in Greek and Korean written in Latin letters. They are read only where the prompt is in their
+language."""
 _OTHER_NO = frozenset(["cs", "pl", "pt", "sk"])
 """"No" is "well, yes" there, or "in the": it is an English no only where nothing follows it."""
 

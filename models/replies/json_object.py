@@ -26,7 +26,8 @@ def json_in(text: str) -> Any:
 def object_in(text: str, wanted: Collection[str], *, cut: bool = False) -> Any:
     """The JSON object of a reply (:func:`json_in`), also if it is the only item of a list or the only field of another.
 
-    A library that repairs JSON closes a string that was cut off (``"answer": "no`` of "not sure") and guesses at quotes:
+    A library that repairs JSON closes a string that was cut off (``"answer": "no`` of "not sure") and guesses at
+    quotes:
     it gives answers that were not said. Nothing is made up here. Of an object that breaks off, the members before the
     break are taken as they are.
 
@@ -60,7 +61,7 @@ _BROKEN = re.compile(
     r'(?:"(?:[^"\\]|\\.)*(?:\\|"\s*(?::\s*(?:"(?:[^"\\]|\\.)*\\?|[\w.+-]*))?)?|[\w.+-]*)?\s*',
     re.DOTALL,
 )
-"""What may stand behind the last whole member of an object that breaks off: the beginning of another one."""
+"""Beginning of another member, behind the last whole one of an object that breaks off."""
 
 
 def _json_text(text: str) -> str:

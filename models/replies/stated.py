@@ -1,6 +1,7 @@
 """Stated probabilities: each answer comes with a number from 0 to 100, the probability that the right answer is yes.
 
-A model that thinks before it answers often gives no log-probabilities, or some that are always near 0 or 1. The number is
+A model that thinks before it answers often gives no log-probabilities, or some that are always near 0 or 1. The number
+is
 asked for in the same reply as the answer, so it costs no further call. A reply such as
 ``{"answer": "yes", "probability": 85}`` gives P(yes) = .85.
 """
@@ -16,12 +17,14 @@ PROBABILITY = "probability"
 NUMBER = {"type": "integer", "minimum": 0, "maximum": 100}
 """JSON schema of the number."""
 FIRST, NEAR = 20, 0.01
-"""Verdicts by whose log-probabilities a model that thinks is tried; and how near 0 or 1 all of them are where they tell nothing."""
+"""Verdicts by whose log-probabilities a model that thinks is tried; and how near 0 or 1 all of them are where they
+tell nothing."""
 _WRITTEN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%?\s*")
 
 
 def stated_p_yes(fields: Mapping[str, Any], answer: bool, words: tuple[str, str] = ("yes", "no")) -> float:
-    """P(yes) in [0, 1], as a reply with an answer states it; 50 goes with either answer. ``words`` are those for yes and no.
+    """P(yes) in [0, 1], as a reply with an answer states it; 50 goes with either answer. ``words`` are those for yes
+    and no.
 
     Raises:
         ValueError: There is no number from 0 to 100, or it contradicts the answer. The message is the problem.

@@ -1,4 +1,4 @@
-"""What marks thinking in a reply: one closed list, and the answer that is left without it.
+"""Marks of thinking in a reply, in one closed list, and the answer that is left without it.
 
 An exported judge holds a copy of this file, so that it needs the standard library alone.
 """
@@ -20,7 +20,8 @@ TAGS = (
     ("◁think▷", "◁/think▷"),
     ("<|start_thinking|>", "<|end_thinking|>"),
 )
-"""Tags around what was thought, in lower case: Qwen, DeepSeek and others; Claude; Magistral; Seed-OSS; Kimi; Command A."""
+"""Tags around what was thought, in lower case: Qwen, DeepSeek and others; Claude; Magistral; Seed-OSS; Kimi; Command
+A."""
 _HARMONY = re.compile(r"\s*(?:<\|start\|>assistant)?<\|channel\|>(?!final)\w+")
 _FINAL = re.compile(r"<\|channel\|>final[^<]*<\|message\|>")
 _BARE_HARMONY = re.compile(r"\s*analysis(?=[A-Z\"'“(])")
@@ -51,7 +52,8 @@ def after_thinking(text: str, logprobs: Any, *, apart: bool, free: bool = False)
         free: Whether the reply is a free text, e.g. of a generator, which may itself speak of tags.
 
     Returns:
-        The text, and the log-probabilities from its first token on; None where they are not found, or nothing was answered.
+        The text, and the log-probabilities from its first token on; None where they are not found, or nothing was
+        answered.
     """
     begins = _answer_begins(text, free=free)
     if not begins and not apart:
@@ -94,7 +96,8 @@ def _one_thought(text: str) -> int | None:
 
 
 def _template_opened(text: str, *, free: bool) -> int:
-    """Where a thought ends that the server's own template has begun, so that only its end is in the reply; 0 where there is none."""
+    """Where a thought ends that the server's own template has begun, so that only its end is in the reply; 0 where
+    there is none."""
     lower = text.translate(_LOWER)
     if lower.lstrip().startswith(("{", "```")):  # JSON, in whose texts a tag is quoted
         return 0

@@ -14,7 +14,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 Value = TypeVar("Value")
 Alternatives = Sequence[tuple[str, float]]
-"""What might have stood in a token's place, with log-probabilities."""
+"""Alternatives in a token's place, with log-probabilities."""
 Tokens = Sequence[tuple[str, Alternatives]]
 
 ENGLISH: dict[str, bool] = {"yes": True, "true": True, "是": True, "no": False, "false": False, "否": False}
@@ -57,9 +57,9 @@ _WORD = re.compile(f"[^{_ENDS}]+")
 _SIGNS = re.compile(r"[^\w\u0300-\u0eff]+$")
 """Hyphens and pictures at the end of a word; vowel signs of India's scripts, no letters to Python, are in the range."""
 _STUCK = re.compile(r"[\"'`*_)\]}”’»]*(?:/(?!>)|[|\w])|[\"'`*_)\]}”’»]+\w")
-"""What goes on from a word: "yes/no", "no_answer"."""
+"""Signs by which a word goes on: "yes/no", "no_answer"."""
 _ALONE = re.compile(r"[^\w\n?？؟]*?(?:$|[.,;:!。，、！；：…—–\n،۔।<-])")
-"""What follows a word that is a sentence, or a clause, by itself."""
+"""Signs behind a word that is a sentence, or a clause, by itself."""
 _GOES_ON = re.compile(
     r"[ \t]+(?!(?:it|its|the|this|that|these|those|there|they|he|she|we|you|i|because|since|as|but|not)\b)[^\W\d_]",
     re.IGNORECASE,
@@ -95,7 +95,7 @@ PLAIN = AnswerWords()
 
 
 class Memo(dict[str, Value], Generic[Value]):
-    """What each token says, worked out when it is first met; a dictionary, because every alternative is looked up."""
+    """Meanings of tokens, each worked out when it is first met. A dictionary, because every alternative is looked up."""
 
     def __init__(self, work: Callable[[str], Value]) -> None:
         super().__init__()
@@ -173,13 +173,14 @@ def first_of_quote(tokens: Tokens) -> tuple[str, Alternatives]:
 
 
 def p_yes_at(alternatives: Iterable[tuple[str, float]]) -> float | None:
-    """P(yes) / (P(yes) + P(no)); None where neither has any, or where what may yet become yes would make more than :data:`UNTOLD` of a difference."""
+    """P(yes) / (P(yes) + P(no)); None where neither has any, or where what may yet become yes would make more than
+    :data:`UNTOLD` of a difference."""
     alternatives = list(alternatives)
     return p_yes_of(*yes_no_mass(alternatives), alternatives)
 
 
 def p_yes_of(yes: float, no: float, alternatives: Iterable[tuple[str, float]]) -> float | None:
-    """The same where the masses of yes and no among the alternatives are known."""
+    """P(yes) from the masses of yes and no among the alternatives; None as of :func:`p_yes_at`."""
     if not yes + no:
         return None
     begun = sum(exp(logprob) for token, logprob in alternatives if BARE[token] in _BEGUN)

@@ -1,1 +1,2 @@
-"""What lies between a request and an endpoint: fields that it refuses, limits that it keeps, proxies and certificates."""
+"""Between a request and an endpoint: fields that it refuses, limits that it keeps, proxies and
+certificates."""

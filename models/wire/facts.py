@@ -54,7 +54,7 @@ _AT_LEAST = re.compile(r"(?:>=|at least|minimum(?: value)?(?: is| of)?|greater t
 
 
 class Facts(NamedTuple):
-    """What is known of an endpoint."""
+    """Facts of an endpoint."""
 
     without: frozenset[str] = frozenset()
     """Fields that are left out; ``max_tokens`` is sent as ``max_completion_tokens`` instead."""

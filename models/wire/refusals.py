@@ -1,4 +1,4 @@
-"""What an endpoint does not take of a request is learned, in one way for every path to a model."""
+"""Learn from refusals what an endpoint does not take, in one way for every path to a model."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ class Learner:
     async def ask(
         self, fields: Mapping[str, Any], send: Callable[[dict[str, Any]], Awaitable[Answer | Refusal]]
     ) -> Answer:
-        """An answer to a request with these fields. A refusal is learned from once the request is taken without its cause.
+        """An answer to a request with these fields. A refusal is learned from once the request is taken without its
+        cause.
 
         Raises:
             ModelError: No usable answer.

@@ -17,18 +17,21 @@ Effort = Literal["minimal", "low", "medium", "high"]
 Thinking = Literal["auto", "off"] | Effort | Annotated[int, Field(ge=1, le=10**6, strict=True)]
 """How much a model thinks: as its server has it (``auto``), not at all, an effort, or at most so many tokens."""
 ROOM = (2_000, 8_000, 32_000)
-"""Tokens of thinking that a call gets beside those of its answer: the first number, and the next where that was too few."""
+"""Tokens of thinking that a call gets beside those of its answer: the first number, and the next where that was too
+few."""
 TAKES = {"low": 1_024, "medium": 2_048, "high": 4_096}
 """Tokens that an effort may take with Anthropic and Gemini, by LiteLLM's table; a call needs more room than that."""
 SLOWEST = 20
-"""Tokens a second that a server writes at least: by it a call gets time for its room, beside the usual time for an answer."""
+"""Tokens a second that a server writes at least: by it a call gets time for its room, beside the usual time for an
+answer."""
 MOST_TOKENS = 10**9
 """More than any call takes; a number from there on is none of tokens."""
 
 _OUT_OF_ROOM = re.compile(
     r"max_tokens or model output limit was reached|max_tokens\W{1,3}must be greater than\W{1,3}thinking", re.IGNORECASE
 )
-"""Status 400 of OpenAI and Anthropic where a call left no room for an answer: no refusal, but an answer that was cut off."""
+"""Status 400 of OpenAI and Anthropic where a call left no room for an answer: no refusal, but an answer that was cut
+off."""
 
 
 def tokens_of(said: Any) -> int:
@@ -71,7 +74,7 @@ def tokens_thought(usage: Any, raw: str, answer: str, *, apart: bool) -> int:
 
 
 class ThinkingFacts(NamedTuple):
-    """What was learned of the thinking of a model, by its identity; a store keeps it beside the answers."""
+    """Facts of a model's thinking, which a store keeps beside the answers."""
 
     room: int
     """Tokens that its calls get for thinking; 0 where it has answered without."""
@@ -96,7 +99,8 @@ def seconds_for(room: int, timeout: float) -> float:
 
 
 def needs_room(answer: Answer, cap: int) -> bool:
-    """Whether a reply was cut off by what was thought: before the answer, or in it though it is shorter than its cap."""
+    """Whether a reply was cut off by what was thought: before the answer, or in it though it is shorter than its
+    cap."""
     if answer.finish != "length":
         return False
     thought, is_blank = answer.reasoning_tokens, bool(answer.text) and cap == 1
@@ -110,7 +114,8 @@ def is_out_of_room(status: int | None, said: str) -> bool:
 
 
 def first_room(thinking: Thinking, steps: Sequence[int], *, given: bool) -> int:
-    """Room of the first call: none where nobody said that the model thinks, else the first step with more than it may take."""
+    """Room of the first call: none where nobody said that the model thinks, else the first step with more than it may
+    take."""
     if thinking in ("auto", "off") and not given:
         return 0
     takes = thinking if isinstance(thinking, int) else TAKES.get(thinking, 0)
@@ -127,7 +132,8 @@ _ABOUT_OTHERS = re.compile(r"\b(?:temperature|top_p|response_format|(?:top_)?log
 class ThinkingFields:
     """The fields of a request by which thinking is set, for one model; learns which of them its endpoint takes.
 
-    There are several forms, as servers differ; where one is refused the next is sent. The last one of ``off`` sends nothing.
+    There are several forms, as servers differ; where one is refused the next is sent. The last one of ``off`` sends
+    nothing.
     """
 
     def __init__(self, name: str, thinking: Thinking, forms: Sequence[Mapping[str, Any]]) -> None:
@@ -136,7 +142,7 @@ class ThinkingFields:
         self._thinking = thinking
         self._forms = [dict(form) for form in forms] or [{}]
         self.place = 0
-        """Which form is sent now."""
+        """Place of the form that is sent now."""
 
     @property
     def fields(self) -> Mapping[str, Any]:
@@ -145,7 +151,7 @@ class ThinkingFields:
 
     @property
     def notice(self) -> str | None:
-        """What to tell where it could not be switched off."""
+        """Sentence for the user where thinking could not be switched off; None otherwise."""
         if self._thinking != "off" or self.place == 0 or _switches_off(self.fields):
             return None
         effort = _inner(self.fields).get("reasoning_effort", _inner(self.fields).get("reasoning"))
@@ -153,7 +159,8 @@ class ThinkingFields:
         return f"{self._name}: its endpoint does not take that thinking is off, so it is asked {how}."
 
     def is_refused(self, status: int, said: str, shown: str, place: int) -> bool:
-        """Whether an error refuses the form with this number; the next one is then sent. ``shown`` is what of it may be shown.
+        """Whether an error refuses the form with this number; the next one is then sent. ``shown`` is what of it may
+        be shown.
 
         Raises:
             InputError: No form of what was asked for is taken.

@@ -193,7 +193,8 @@ def judge_set_up(
 
 
 async def asked_as_it_thinks(bench: Bench, subject: JudgeSubject, set_up: SetUp) -> SetUp:
-    """The set-up, with a judge that is asked all questions on an output in one call where its model thinks and the settings leave
+    """The set-up, with a judge that is asked all questions on an output in one call where its model thinks and the
+    settings leave
     that open. The first answers tell whether it thinks.
 
     Raises:

@@ -109,8 +109,10 @@ def _is_same(alone: float, together: float) -> bool:
 def mode_for(options: AlignOptions, model: Model, gateway: Gateway) -> Literal["auto", "each", "batched"]:
     """How learned questions are asked of a model; auto: to be found out.
 
-    Together of a model that thinks, as all questions then share its thinking. Not of another one whose calls cost only time, as one
-    call for several questions takes no less of that; nor of one that is asked for a number, or that is to be calibrated as it is.
+    Together of a model that thinks, as all questions then share its thinking. Not of another one whose calls cost only
+    time, as one
+    call for several questions takes no less of that; nor of one that is asked for a number, or that is to be
+    calibrated as it is.
     """
     if options.mode != "auto" or options.judging.score_scale is not None:
         return "batched" if options.mode == "batched" else "each"
