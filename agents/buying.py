@@ -66,7 +66,7 @@ class VerdictBuyer:
                 answer = await self.gateway.buy(self.role, self.model, ask.request())
             answer = await self._with_logprobs(ask.request(), answer)
             if self.asking.wants_room(ask, answer):
-                self.gateway.need_room.add(name)
+                self.gateway.give_room(self.model)
                 ask = ask.with_room(name)
                 keys.append(ask.key)
                 answer = await self.gateway.ask(self.role, self.model, ask.request())

@@ -120,7 +120,7 @@ class Evaluator:
         store, first = self.gateway.store, next(self._all_asks(asking, examples[:1], 1), None)
         answer = store.get_many([first.key]).get(first.key) if store is not None and first is not None else None
         if answer is not None and first is not None and asking.wants_room(first, answer):
-            self.gateway.need_room.add(self.model.identity)
+            self.gateway.give_room(self.model)
 
     async def settle(self, examples: Sequence[Example]) -> Provenance:
         """Where p_yes comes from; settled by the first answers of this model, with whether it thinks, and never
@@ -210,7 +210,7 @@ class Evaluator:
             try:
                 answer = await self.gateway.probe(self.role, self.model, probe.request())
                 if answer.logprobs and asking.wants_room(probe, answer):
-                    self.gateway.need_room.add(self.model.identity)
+                    self.gateway.give_room(self.model)
                     return answer
                 try:
                     (asking if answer.logprobs or not probe.parameters.top_logprobs else self._plain("hard")).read(

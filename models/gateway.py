@@ -209,6 +209,15 @@ class Gateway:
             return None if _steps(model) and getattr(model, "template_may_think", True) else 0
         return facts.average
 
+    def give_room(self, model: Model) -> None:
+        """Ask a model for more than one token from now on, as its answers begin with a mark, a blank or a label.
+
+        A model whose first token is read in this process is asked for one token all the same. More would be written by
+        another program, with other probabilities, so only the answer that needs more gets it.
+        """
+        if not getattr(model, "reads_one_token", False):
+            self.need_room.add(model.identity)
+
     def facts(self, model: Model) -> ThinkingFacts | None:
         """Facts of a model's thinking, with a room of 0 where it does not think; None where it was never asked."""
         if model.identity not in self._facts:

@@ -103,6 +103,8 @@ class ReadingModel:
     """
 
     repeats_itself = True
+    reads_one_token = True
+    """Answers of one token are read here, and longer ones are written by another program."""
     price = FREE
     thinking_room = ()
     """It reads one token, so that there is no room to think."""

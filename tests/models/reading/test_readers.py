@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from askance.agents.evaluator import Evaluator
 from askance.commands.doctor import check_models
 from askance.commands.models import check_model
 from askance.models.base import Answer, ModelError, Parameters, Request, make_request
 from askance.models.files import sha256_of_file
+from askance.models.gateway import Gateway
 from askance.models.reading import openvino_reader
 from askance.models.reading.onnx_reader import load_onnx_reader
 from askance.models.reading.openvino_reader import load_openvino_reader
@@ -35,6 +37,7 @@ from askance.models.reading.reading_model import (
 )
 from askance.models.replies.yes_no import p_yes_at
 from askance.models.resolve import Models
+from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import AskanceError, InputError, MissingExtraError
 from askance.prompts.examples import Example
 from askance.prompts.prompt import Framing, Prompt, frame
@@ -195,6 +198,37 @@ async def test_what_cannot_be_read_fails_alone_and_what_cannot_be_loaded_fails_f
     model = ReadingModel("openvino/m", "0", Writer(), load, beside=True)
     found = await asyncio.gather(*(model.answer(asking(each)) for each in texts), return_exceptions=True)
     assert [str(each) for each in found] == ["no such model"] * 2
+    await model.close()
+
+
+class Marks(Words):
+    """Begins its answer to one prompt with a mark, and all others with yes."""
+
+    def tokens(self, messages: Sequence[Message], framing: Framing | None) -> tuple[list[int], list[int]]:
+        return [int("text 0" in messages[-1][1])], []
+
+    def next_token(self, tokens: Sequence[int], ends: Sequence[int]) -> NDArray[np.float32]:
+        return np.log(np.array([0.1, 0.1, 0.8] if tokens[0] else [0.8, 0.1, 0.1], np.float32))
+
+    def text(self, token: int) -> str:
+        return ("Yes", "No", "**")[token]
+
+
+async def test_an_answer_that_needs_more_tokens_leaves_the_others_to_the_reader() -> None:
+    class Bold(Writer):
+        async def answer(self, request: Request) -> Answer:
+            self.asked.append(request)
+            said = (("**", (("**", -0.1),)), ("No", (("No", -0.1), ("Yes", -2.4))), ("**", (("**", -0.1),)))
+            return Answer("**No**", said)
+
+    writer = Bold()
+    model = model_with(Marks(), writer)
+    checklist = Checklist(questions=(Question(id="q", text="Is it so?"),))
+    evaluator = Evaluator(Gateway(max_concurrency=1), model, Prompt("{output} {question}"), checklist)
+    examples = [Example(id=str(number), input="i", output=f"text {number}") for number in range(4)]
+    verdicts = await evaluator.judge(examples)
+    assert [verdict.answer for verdict in verdicts] == [False, True, True, True]
+    assert len(writer.asked) == 1
     await model.close()
 
 
