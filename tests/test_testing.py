@@ -128,7 +128,23 @@ def test_two_servers_do_not_disturb_each_other() -> None:
     assert texts == ["one", "two"]
 
 
-@pytest.mark.parametrize("kind", [*FAULTS, *FINAL])
+NAMES_A_TIME = ("429, Retry-After in seconds", "429, Retry-After as a date")
+
+
+@pytest.mark.parametrize("kind", NAMES_A_TIME)
+async def test_an_endpoint_that_names_a_time_to_wait_is_waited_for_whatever_the_retries(kind: str) -> None:
+    with FaultyServer(lambda body: 0.9, share=1.0, kinds=[kind]) as server:
+        model = DirectModel("openai/m", "m", server.url, identity="m", timeout=0.3)
+        asked = asyncio.create_task(Gateway(retry=RetryPolicy(attempts=1)).ask("judge", model, REQUEST))
+        while not server.made:
+            await asyncio.sleep(0.01)
+        server.share = 0.0
+        answer = await asyncio.wait_for(asked, 10)
+        await model.close()
+    assert answer.text == "Yes" and server.made == {kind: 1} and len(server.answered) == 1
+
+
+@pytest.mark.parametrize("kind", [each for each in (*FAULTS, *FINAL) if each not in NAMES_A_TIME])
 async def test_an_endpoint_fails_as_it_is_told_and_is_well_again(kind: str) -> None:
     with FaultyServer(lambda body: 0.9, share=1.0, kinds=[kind]) as server:
         model = DirectModel("openai/m", "m", server.url, identity="m", timeout=0.3)
