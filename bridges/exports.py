@@ -369,6 +369,7 @@ def get_assert(output: Any, context: dict[str, Any]) -> dict[str, Any]:
 ''',
     "inspect": '''
 
+from functools import partial
 
 from anyio import to_thread
 from inspect_ai.scorer import Score, mean, scorer, stderr
