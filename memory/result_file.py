@@ -115,7 +115,7 @@ class RunRecord(ResultPart):
     decision: Literal["adopt", "keep", "undecided"] | None = None
     """Whether the test speaks for what validation accepted; None in runs before this was written down."""
     decision_reason: str | None = None
-    """The same in words."""
+    """Reason of the decision, in words; None where there is no decision."""
     baseline: SideRecord
     best: SideRecord
     crossed: bool = False

@@ -213,8 +213,10 @@ def _name_the_network() -> None:
 
 
 def _said(error: BaseException, *, whole: bool = False) -> str:
-    """What went wrong, in one line, as Google writes many, and without the keys that some providers put into it; its
-    beginning, or the ``whole`` of it."""
+    """Text of a provider's error in one line, without the keys that some providers put into it.
+
+    Google writes many lines. The first 300 characters are returned, or the ``whole`` text.
+    """
     text = str(getattr(error, "message", error))
     if whole and (body := getattr(error, "body", None)):
         text += f" {body}"  # the code of an error, which is not always in its message
