@@ -317,6 +317,19 @@ def test_a_correlation_of_resamples_is_scipys_and_undefined_where_a_side_is_cons
     assert undefined >= 10
 
 
+@pytest.mark.parametrize("method", REFERENCES)
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_side_of_which_one_value_alone_is_drawn_has_no_correlation_whatever_that_value_is(
+    method: Any, turned: bool
+) -> None:
+    rng = np.random.default_rng(7)
+    drawn = np.vstack([rng.integers(1, 5, size=(5, 40)), np.zeros((2, 40))]).astype(float)
+    for value in rng.random(40):
+        alike, varied = np.array([value] * 5 + [0.05, 0.95]), np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.9])
+        pair = (varied, alike) if turned else (alike, varied)
+        assert np.isnan(correlation_kernel(method, *pair)(drawn)).all()
+
+
 def test_a_small_variance_is_no_rounding() -> None:
     """Two scores a hundred-thousandth apart, beside one that is far away and not drawn, still order items."""
     a = np.array([1.0, 1.00001, 1.0, 1.00001, 1.00001, 2.0])
