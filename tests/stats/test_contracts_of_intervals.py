@@ -69,6 +69,7 @@ FIGURES: dict[str, Figures] = {
     "self-consistency": lambda c, r: kappa_self([points(each) for each in c[:3]], r),
     "ceiling of people": lambda c, r: leave_one_out(c[:3], "pearson", r),
     "rate": lambda c, r: rate(c[4], r),
+    "rate where all are alike": lambda c, r: rate(np.ones(len(c[0])), r),
     "pass or fail": lambda c, r: pass_fail_figures(c[0], c[4], 0.5, r),
     "area under the curve": lambda c, r: area_under_curve(c[0], c[4], r),
     "kappa at the best threshold": lambda c, r: label_agreement("kappa", c[0], c[4], r),
@@ -127,6 +128,17 @@ def test_documents_of_five_alike_make_no_figure_as_sure_as_five_times_the_exampl
     together = FIGURES[name](columns, Resampling(np.repeat(range(N), 5).tolist(), 120))
     alone = FIGURES[name](columns, Resampling(list(range(5 * N)), 120))
     assert numbers(alone) != pytest.approx(numbers(together), rel=0.01)
+
+
+@pytest.mark.parametrize(
+    "name", sorted(FIGURES.keys() - {"dimensions kept", "prediction-powered rate", "rate where all are alike"})
+)
+def test_examples_of_which_nothing_is_known_change_nothing_whichever_documents_they_are_of(name: str) -> None:
+    columns, groups = world(), [place // 2 for place in range(N)]
+    once = FIGURES[name](columns, Resampling(groups, resamples=120))
+    holes = [np.insert(each, range(0, N, 7), np.nan) for each in columns]
+    others = np.insert(np.array(groups), range(0, N, 7), [5, 900, 901, 5, 902, 2, 903, 904, 5]).tolist()
+    assert numbers(FIGURES[name](holes, Resampling(others, resamples=120))) == pytest.approx(numbers(once), abs=1e-9)
 
 
 @pytest.mark.parametrize("level", [0.5, 0.8, 0.9, 0.95, 0.99])
@@ -451,6 +463,19 @@ def test_a_corrected_rate_is_that_of_the_papers(
     wanted = lang_reiczigel(p, own[1], sensitivity, tpr[1], specificity, tnr[1], level)
     assert [found.low, found.high] == pytest.approx(wanted)
     assert (found.n, found.labelled) == (own[1], tpr[1] + tnr[1])
+
+
+def test_a_corrected_rate_lies_in_its_interval_and_both_between_none_and_all() -> None:
+    """Every number of passes of twenty outputs, by judges that err little or hardly."""
+    rates = [of(hits, n) for hits, n in ((10, 10), (95, 100), (40, 50), (30, 30), (9, 10), (199, 200))]
+    told = 0
+    for passed, tpr, tnr in itertools.product(range(21), rates, rates):
+        found = rogan_gladen(of(passed, 20), tpr, tnr)
+        if found.value is not None:
+            told += 1
+            assert found.low is not None and found.high is not None
+            assert 0 <= found.low <= found.value <= found.high <= 1, (passed, tpr, tnr)
+    assert told > 200
 
 
 def test_the_weakest_judge_that_is_corrected_is_a_tenth_above_chance_at_the_lower_ends() -> None:
