@@ -130,6 +130,26 @@ def test_documents_of_five_alike_make_no_figure_as_sure_as_five_times_the_exampl
     assert numbers(alone) != pytest.approx(numbers(together), rel=0.01)
 
 
+DRAWN = FIGURES.keys() - {"rate", "rate where all are alike", "pass or fail", "prediction-powered rate"}
+
+
+@pytest.mark.parametrize("name", sorted(DRAWN))
+@pytest.mark.parametrize("documents", [2, 3])
+def test_two_documents_of_many_examples_make_no_interval(name: str, documents: int) -> None:
+    found = FIGURES[name](world(), Resampling([place % documents for place in range(N)], resamples=200))
+    ends = _ends(found)
+    assert ends and all(each is None for each in ends) == (documents == 2 or name == "spearman without resampling")
+
+
+def _ends(found: Any) -> list[Any]:
+    if isinstance(found, list | tuple):
+        return [each for one in found for each in _ends(one)]
+    if not is_dataclass(found):
+        return []
+    own = [getattr(found, name) for name in ("low", "high") if hasattr(found, name)]
+    return own + [each for one in _parts(found) for each in _ends(one)]
+
+
 @pytest.mark.parametrize(
     "name", sorted(FIGURES.keys() - {"dimensions kept", "prediction-powered rate", "rate where all are alike"})
 )
