@@ -32,6 +32,7 @@ from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError
 from askance.prompts.verdicts import Verdict
 from askance.stats.correlation import spearman
+from tests.said import naming
 
 from .conftest import ONE, TWO, answers, lenient, names, verdict, wanted
 
@@ -318,12 +319,12 @@ def test_an_answer_without_p_yes_counts_as_its_answer() -> None:
 @pytest.mark.parametrize("fit", [fit_thresholds, fit_platt])
 def test_verdicts_of_several_judges_or_none_or_on_other_questions_are_refused(fit: Any) -> None:
     target = wanted(one=[0.5] * 10)
-    with pytest.raises(InputError, match="There are no verdicts"):
+    with pytest.raises(InputError, match=naming("no verdicts")):
         fit([], names(10), ONE, target)
     mixed = [verdict("e0", "a", 0.5), Verdict("e1", "a", "other", "p", True, 0.5)]
     with pytest.raises(InputError, match=r"by 2 judges \(m with prompt p, other with prompt p\)"):
         fit(mixed, names(10), ONE, target)
-    with pytest.raises(InputError, match="answers 'z', which the checklist does not ask"):
+    with pytest.raises(InputError, match=naming("'e0'", "'z'", "checklist")):
         fit([verdict("e0", "z", 0.5)], names(10), ONE, target)
 
 
@@ -420,6 +421,20 @@ def test_scores_of_two_values_are_as_likely_as_exact_counting_says() -> None:
     exact = float(stats.hypergeom.sf(2, 12, 4, 5))  # ties with what was found count as well
     assert chance_of_cut(p_yes, truth, cut) == pytest.approx(exact, abs=0.06)
     assert float(stats.hypergeom.sf(3, 12, 4, 5)) < exact - 0.1
+
+
+def test_a_question_moves_where_a_tenth_of_shuffled_scores_or_fewer_are_parted_as_well() -> None:
+    rng = np.random.default_rng(10)
+    chances = {True: [], False: []}  # type: ignore[var-annotated]
+    for _ in range(60):
+        truth = rng.random(20)
+        p_yes = np.clip(0.5 + 0.3 * (truth - 0.5) + 0.15 * rng.normal(size=20), 0, 1)
+        cut = best_cut(p_yes, truth)
+        assert cut is not None
+        fit = fit_thresholds(answers(a=p_yes), names(20), ONE, wanted(one=truth)).questions["a"]
+        chances[fit.reason is None].append(chance_of_cut(p_yes, truth, cut))
+        assert fit.threshold == (pytest.approx(cut.threshold) if fit.reason is None else 0.5)
+    assert max(chances[True]) <= 0.1 < min(chances[False]) < 0.2 < max(chances[False])
 
 
 @pytest.mark.parametrize("method", FITS)
