@@ -381,6 +381,23 @@ def test_an_output_counts_as_half_bad_two_and_a_half_deviations_below_the_accept
         assert read.p_yes == pytest.approx(wanted_good if good == "yes" else 1 - wanted_good)
 
 
+@pytest.mark.parametrize("n", [12, 40])
+def test_centre_and_spread_are_of_what_is_left_beside_the_other_questions(n: int) -> None:
+    rng = np.random.default_rng(3)
+    shared = 1.5 * rng.normal(size=2 * n)
+    odds = {name: 1 + shared + 0.5 * rng.normal(size=2 * n) for name in "ab"}
+    truth = np.repeat([0.9, 0.1], n)
+    said = {name: sigmoid(each) for name, each in odds.items()}
+    found = fit_accepted(answers(**said), names(2 * n), SAME, wanted(one=truth)).questions
+    for mine, other in ("ab", "ba"):
+        values, others = odds[mine][:n], odds[other][:n]
+        lean = leaning(values, others)
+        centre, spread = centre_and_spread(values - lean * others)
+        fit = found[mine]
+        assert lean > 0.3 and fit.lean == pytest.approx(lean) and fit.slope == pytest.approx(2 / spread)
+        assert fit.shift == pytest.approx(2 / spread * (2.5 * spread - centre))
+
+
 @pytest.mark.parametrize("accepted", [3, 4])
 def test_outputs_are_accepted_by_the_mean_of_all_that_people_rated_and_four_are_needed(accepted: int) -> None:
     """Half of the outputs have no verdict; they say all the same what is usual."""
