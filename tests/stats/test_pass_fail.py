@@ -350,6 +350,23 @@ def test_verdicts_and_labels_are_compared_on_the_threshold_that_is_held() -> Non
     assert mine is not None and threshold_for(scores, targets, mine).n == 20
 
 
+@pytest.mark.parametrize("value", [0.2, 0.45, 0.8])
+def test_figures_are_at_the_threshold_that_verdicts_are_made_with(value: float) -> None:
+    rng = np.random.default_rng(5)
+    people = rng.random(50) < 0.6
+    tone = np.clip(0.5 + 0.4 * (people - 0.5) + 0.2 * rng.normal(size=50), 0, 1).tolist()
+    examples = labelled(*({"tone": bool(each)} for each in people))
+    targets = human_targets(examples, TWO)
+    mine, sampling = pass_labels(examples, targets), Resampling(resamples=100)
+    found = judge_passes(scored(tone), examples, PassThreshold(value, "given", dimensions=("tone",)), mine, sampling)
+    assert found.figures == pass_fail_figures(tone, people.astype(float), value, sampling)
+    assert list(found.passed.values()) == [each >= value for each in tone]
+    assert sum(found.figures.confusion[:2]) == sum(each >= value for each in tone) > 0
+    assert mine is not None
+    row = figures_of(scored(tone), examples, targets, mine, value, resamples=100, seed=42)
+    assert row["accuracy"]["value"] == found.figures.accuracy.value
+
+
 def test_what_is_known_of_a_judge_corrects_each_kind_of_error_where_nobody_labelled() -> None:
     scores, examples = scored([0.9] * 30 + [0.1] * 70), labelled(*[{}] * 100)
     tpr, tnr = of(80, 100), of(48, 50)
