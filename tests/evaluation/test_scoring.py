@@ -218,3 +218,14 @@ def test_a_fault_that_is_found_lowers_the_score_and_only_answers_count() -> None
     assert x.dimensions["one"] == pytest.approx((0.1 + 0.9) / 2)
     hard, _ = score_examples(EXAMPLES, checklist, full("x", 0.9, 0.9, 0.9), soft=False)
     assert hard.dimensions["one"] == 0.5 and hard.overall == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize("soft", [True, False])
+def test_a_verdict_without_an_answer_is_missing_whether_probabilities_or_answers_count(soft: bool) -> None:
+    left_open = Verdict("x", "c", "m", "p", None, 0.8, status="abstained")
+    for lost in (left_open, verdict("x", "c", None, status="api_error")):
+        verdicts = [verdict("x", "a", 0.8), verdict("x", "b", 0.4), lost, *full("y", 0.9, 0.9, 0.9)]
+        x, y = score_examples(EXAMPLES, CHECKLIST, verdicts, soft=soft)
+        assert x.overall is None and x.dimensions["two"] is None
+        assert x.dimensions["one"] == pytest.approx(0.7 if soft else 0.75)
+        assert y.overall == pytest.approx(0.9 if soft else 1.0)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from askance.labelling.opinions import load_opinions
+from askance.labelling.opinions import JudgeOpinion, Opinions, load_opinions
 from askance.labelling.order import Queue
 from askance.prompts.errors import InputError
 from askance.prompts.examples import Example
@@ -178,3 +178,57 @@ def test_a_judge_that_does_not_fit_is_refused(
     (place / "other.jsonl").write_text(json.dumps(row | {"example": "elsewhere"}))
     with pytest.raises(InputError, match=said):
         load_opinions([place / judge], place / "checklist.json" if checklist else None, MANY, dimension)
+
+
+def opinion_of(scores: list[float], threshold: float, p_good: list[list[float]]) -> JudgeOpinion:
+    cells = np.array(p_good)
+    return JudgeOpinion("m", np.array(scores), threshold, np.where(np.isnan(cells), np.nan, cells >= 0.5), cells)
+
+
+def test_a_judge_is_unsure_by_half_of_its_threshold_and_by_half_of_its_questions() -> None:
+    """Each part runs from 0, far away and certain, to 1, at the threshold and at one half; what is missing tells nothing."""
+    nan = float("nan")
+    one = opinion_of([0.8, 0.0, 0.8, 0.5, nan], 0.8, [[0.5, 0.5], [1.0, 0.0], [1.0, nan], [0.9, 0.5], [0.5, 0.5]])
+    wanted = [1.0, 0.0, 0.5, ((1 - 0.3 / 0.8) + (0.36 + 1) / 2) / 2, 0.0]
+    assert Opinions(CHECKLIST, (one,)).doubt.tolist() == pytest.approx(wanted)
+    low = opinion_of([1.0, 0.1], 0.2, [[1.0, 1.0], [1.0, 1.0]])
+    assert Opinions(CHECKLIST, (low,)).doubt.tolist() == pytest.approx([0.0, (1 - 0.1 / 0.8) / 2])
+
+
+def test_judges_are_apart_by_half_of_their_verdicts_and_by_half_of_their_scores() -> None:
+    nan = float("nan")
+    sides = [[0.5, 0.5]] * 5
+    first = opinion_of([0.9, 0.4, 0.7, nan, nan], 0.5, sides)
+    second = opinion_of([0.1, 0.4, 0.6, 0.9, nan], 0.65, sides)
+    third = opinion_of([0.3, 0.4, nan, 0.9, 0.2], 0.3, sides)
+    assert first.passed[:3].tolist() == [1, 0, 1] and np.isnan(first.passed[3:]).all()
+    assert third.passed.tolist()[:2] == [1, 1], "a score at the threshold passes"
+    wanted = [(1 + 0.8) / 2, (1 + 0.0) / 2, (1 + 0.1) / 2, 0.0, 0.0]
+    found = Opinions(CHECKLIST, (first, second, third)).disagreement
+    assert found is not None and found.tolist() == pytest.approx(wanted)
+    assert Opinions(CHECKLIST, (first,)).disagreement is None
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_every_third_output_is_drawn_at_random_whatever_the_judge_says_of_it(seed: int) -> None:
+    """So the drawn ones stand for all: their mean score is that of all but for chance, though the others are chosen by it."""
+    rng = np.random.default_rng(seed)
+    scores = rng.random(600)
+    judge = opinion_of(scores.tolist(), 0.5, [[each, each] for each in scores])
+    data = examples(600)
+    queue = Queue("uncertain", data, Opinions(CHECKLIST, (judge,)), seed)
+    labelled, asked, order = np.zeros(600, dtype=bool), Counter(), []
+    for _ in range(240):
+        place, why = queue.pick(np.flatnonzero(~labelled), labelled, asked)
+        assert not labelled[place]
+        labelled[place] = True
+        asked[why] += 1
+        order.append((place, why))
+    drawn = [place for place, why in order if why == "random"]
+    chosen = [place for place, why in order if why == "uncertain"]
+    assert len(drawn) == 80 and len(chosen) == 160
+    assert abs(np.mean(scores[drawn]) - scores.mean()) < 3 * scores.std() / np.sqrt(80)
+    far = np.abs(scores - 0.5)
+    assert far[drawn].mean() > 2 * far[chosen].mean() and far[chosen[:20]].mean() < 0.05
+    again = Queue("uncertain", data, Opinions(CHECKLIST, (judge,)), seed)
+    assert again.pick(np.arange(600), np.zeros(600, dtype=bool), Counter()) == order[0]
