@@ -8,7 +8,7 @@ from typing import Any
 
 from .evaluation.progress import Watcher, watching
 from .memory.run_directory import RunDirectory
-from .models.base import Model
+from .models.named import ModelLike, ModelRecords
 from .optimizer.events import Callback
 from .optimizer.job import Job
 from .optimizer.modes import align as alignment
@@ -27,8 +27,8 @@ def migrate(
     data: str | Path | Iterable[Example | Mapping[str, Any]],
     *,
     checklist: str | Path | Checklist,
-    source: str | Model,
-    target: str | Model,
+    source: ModelLike,
+    target: ModelLike,
     run: str | Path,
     prompt: str | Path | Prompt | None = None,
     source_prompt: str | Path | Prompt | None = None,
@@ -42,7 +42,8 @@ def migrate(
     Args:
         data: JSONL or CSV file, or rows; with human scores the held-out correlation is with those.
         checklist: YAML or JSON file, or a checklist.
-        source: The judge to be matched: ``provider/model``, or an object that can be asked.
+        source: The judge to be matched: ``provider/model``, a :class:`~askance.models.named.NamedModel`, or an object
+            that can be asked.
         target: The judge whose prompt is improved.
         run: Directory of the run; the same command on it goes on where it stopped.
         prompt: The target's starting prompt; askance's own neutral one by default.
@@ -57,7 +58,9 @@ def migrate(
         CoverageError: Fewer verdicts than ``min_coverage``; the result is written all the same.
         AskanceError: An endpoint is down, or the disk is full. The run can be resumed.
     """
-    job = migration.prepare(data, checklist, source, target, prompt, source_prompt, options)
+    records = ModelRecords(options)
+    old, new = records.name(source), records.name(target)
+    job = migration.prepare(data, checklist, old, new, prompt, source_prompt, records.options)
     return _run_watched(job, run, watcher, progress, callbacks)
 
 
@@ -66,7 +69,7 @@ def align(
     *,
     run: str | Path,
     checklist: str | Path | Checklist | None = None,
-    model: str | Model | None = None,
+    model: ModelLike | None = None,
     prompt: str | Path | Prompt | None = None,
     from_run: str | Path | None = None,
     watcher: Watcher | None = None,
@@ -80,7 +83,7 @@ def align(
         data: JSONL or CSV file, or rows, with human scores on the checklist's dimensions.
         run: Directory of the run; the same command on it goes on where it stopped.
         checklist: YAML or JSON file, or a checklist.
-        model: The judge: ``provider/model``, or an object that can be asked.
+        model: The judge: ``provider/model``, a :class:`~askance.models.named.NamedModel`, or an object that can be asked.
         prompt: The judge's starting prompt; askance's own neutral one by default.
         from_run: Directory of a finished run whose judge is the start, in place of ``checklist`` and ``prompt`` (and
             ``model``, where it is not given). Examples keep the part that they had there; what was read, tried and
@@ -96,18 +99,20 @@ def align(
         CoverageError: Fewer verdicts than ``min_coverage``; the result is written all the same.
         AskanceError: An endpoint is down, or the disk is full. The run can be resumed.
     """
-    job = alignment.prepare(data, checklist, model, prompt, options, from_run)
+    records = ModelRecords(options)
+    asked = records.name(model)
+    job = alignment.prepare(data, checklist, asked, prompt, records.options, from_run)
     return _run_watched(job, run, watcher, progress, callbacks)
 
 
 def tune(
     data: str | Path | Iterable[Example | Mapping[str, Any]],
     *,
-    generator: str | Model,
+    generator: ModelLike,
     prompt: str | Path | Prompt,
     run: str | Path,
     checklist: str | Path | Checklist | None = None,
-    judge: str | Model | None = None,
+    judge: ModelLike | None = None,
     judge_prompt: str | Path | Prompt | None = None,
     checker: str | CheckFunction | None = None,
     watcher: Watcher | None = None,
@@ -136,7 +141,9 @@ def tune(
         CoverageError: Fewer verdicts than ``min_coverage``; the result is written all the same.
         AskanceError: An endpoint is down, or the disk is full. The run can be resumed.
     """
-    job = tuning.prepare(data, checklist, generator, judge, prompt, judge_prompt, checker, options)
+    records = ModelRecords(options)
+    writes, judges = records.name(generator), records.name(judge)
+    job = tuning.prepare(data, checklist, writes, judges, prompt, judge_prompt, checker, records.options)
     return _run_watched(job, run, watcher, progress, callbacks)
 
 

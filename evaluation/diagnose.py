@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..models.named import ModelLike, ModelRecords
 from ..models.settings import parse_options, refuse_idle
 from ..prompts.checklist import load_checklist
 from ..prompts.errors import InputError
@@ -180,7 +181,7 @@ def diagnose(
     data: str | Path | Iterable[Example | Mapping[str, Any]],
     *,
     checklist: str | Path | Checklist,
-    model: str | Model | None = None,
+    model: ModelLike | None = None,
     prompt: str | Path | Prompt | None = None,
     verdicts: str | Path | Iterable[Verdict] | None = None,
     watcher: Watcher | None = None,
@@ -208,6 +209,8 @@ def diagnose(
         BudgetExceededError: A cap was reached; the answers so far are kept.
         AskanceError: The endpoint is down or refuses every call.
     """
+    records = ModelRecords(options)
+    model, options = records.name(model), records.options
     settings = parse_options(DiagnoseOptions, options)
     if verdicts is not None:
         refuse_idle(settings, verdicts=verdicts)

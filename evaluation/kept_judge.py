@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ..agents.evaluator import Evaluator
 from ..memory.run_directory import JUDGE_FILE
-from ..models.named import NamedModel
+from ..models.named import ModelLike, ModelRecords, NamedModel
 from ..models.settings import idle_settings, parse_options
 from ..prompts.checklist import Checklist, GoodAnswer, Sees, dump_checklist, dump_texts
 from ..prompts.errors import InputError, did_you_mean
@@ -208,7 +208,7 @@ class KeptJudge:
         self,
         data: str | Path | Iterable[Example | Mapping[str, Any]],
         *,
-        model: str | Model | None = None,
+        model: ModelLike | None = None,
         watcher: Watcher | None = None,
         progress: bool | None = None,
         evaluator: type[Evaluator] = Evaluator,
@@ -229,7 +229,9 @@ class KeptJudge:
             InputError: Bad data, model name or setting.
             AskanceError: As :func:`~askance.evaluation.evaluate.evaluate`.
         """
-        return self.prepare(data, model, options, evaluator).run(watcher, progress)
+        records = ModelRecords(options)
+        asked = records.name(model)
+        return self.prepare(data, asked, records.options, evaluator).run(watcher, progress)
 
     def prepare(
         self,

@@ -13,6 +13,7 @@ from math import ceil, log2
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..models.named import ModelLike, ModelRecords
 from ..models.settings import parse_options
 from ..models.trained.scorer_file import is_scorer, read_scorer
 from ..prompts.checklist import dump_checklist
@@ -32,7 +33,6 @@ from .scoring import mean_score, whole_name
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from ..models.base import Model
     from ..prompts.checklist import Checklist
     from ..prompts.examples import Example, ExampleTable
     from ..prompts.prompt import Prompt
@@ -111,7 +111,7 @@ def check_regression(
     *,
     baseline: str | Path | None = None,
     checklist: str | Path | Checklist | None = None,
-    model: str | Model | None = None,
+    model: ModelLike | None = None,
     prompt: str | Path | Prompt | None = None,
     judge: str | Path | KeptJudge | None = None,
     update: bool = False,
@@ -140,6 +140,8 @@ def check_regression(
         AskanceError: The pass rate (or, without a pass threshold, the mean score) is below ``fail_under``; or as
             :func:`~askance.evaluation.evaluate.evaluate`.
     """
+    records = ModelRecords(options)
+    model, options = records.name(model), records.options
     used = judge_of_parts(judge, checklist, model, prompt)
     settings = parse_options(RegressionOptions, used.with_options(options))
     if baseline is None and settings.fail_under is None:

@@ -19,6 +19,7 @@ from ...models.base import Model
 from ...models.budget import Budget, estimate_tokens
 from ...models.event_loops import run_sync
 from ...models.gateway import AnswerStore, Gateway
+from ...models.named import ModelLike, ModelRecords
 from ...models.session import session
 from ...models.settings import parse_options, refuse_idle
 from ...prompts.checklist import Checklist, Question
@@ -38,10 +39,10 @@ _USUAL_QUESTION = "x" * 160
 def select(
     data: str | Path | Iterable[Example | Mapping[str, Any]],
     *,
-    model: str | Model | None = None,
+    model: ModelLike | None = None,
     candidates: str | Path | Checklist | None = None,
     verdicts: str | Path | Iterable[Verdict] | None = None,
-    writer: str | Model | None = None,
+    writer: ModelLike | None = None,
     prompt: str | Path | Prompt | None = None,
     task: str = "",
     dimensions: Sequence[str] = (),
@@ -71,6 +72,9 @@ def select(
         BudgetExceededError: A cap was reached; what was bought is kept, and the same call goes on from there.
         AskanceError: The endpoint is down or refuses every call, or nothing usable was proposed.
     """
+    records = ModelRecords(options)
+    model, writer = records.name(model), records.name(writer)
+    options = records.options
     if verdicts is not None:
         settings = parse_options(SelectOptions, options)
         refuse_idle(settings, candidates=candidates, verdicts=verdicts, writer=writer)

@@ -14,6 +14,7 @@ from ...evaluation.progress import Watcher, watching
 from ...evaluation.shown import Shown, View
 from ...models.base import Model
 from ...models.budget import CAPS
+from ...models.named import ModelLike, ModelRecords
 from ...models.settings import flag, parse_options, refuse_idle
 from ...prompts.checklist import Checklist
 from ...prompts.errors import BudgetExceededError, CoverageError, InputError
@@ -86,7 +87,7 @@ def weigh(
     *,
     ratings: Any = None,
     checklist: str | Path | Checklist | None = None,
-    model: str | Model | None = None,
+    model: ModelLike | None = None,
     prompt: str | Path | Prompt | None = None,
     watcher: Watcher | None = None,
     progress: bool | None = None,
@@ -108,7 +109,9 @@ def weigh(
         InputError: Bad data or settings, or settings that do not go together.
         AskanceError: Judging or learning failed; the message says why.
     """
-    return prepare(data, ratings, checklist, model, prompt, options).run(watcher, progress)
+    records = ModelRecords(options)
+    asked = records.name(model)
+    return prepare(data, ratings, checklist, asked, prompt, records.options).run(watcher, progress)
 
 
 def prepare(
