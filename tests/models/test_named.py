@@ -375,7 +375,12 @@ def test_a_record_stands_wherever_a_model_is_named_and_the_run_keeps_it(tmp_path
     with StandInServer(Thinker(30)) as judges, StandInServer(Thinker(50)) as writes:
         judge_model = NamedModel(model="openai/a", api_base=judges.url, thinking="low", api_key_env="OLD_KEY")
         notes = NamedModel(model="openai/b", api_base=writes.url, extra_body={"top_k": 1})
-        how: dict[str, Any] = {"update": "edits", "store": tmp_path / "s.db", "note_taker": notes, "prompt": Prompt("Judge.")}
+        how: dict[str, Any] = {
+            "update": "edits",
+            "store": tmp_path / "s.db",
+            "note_taker": notes,
+            "prompt": Prompt("Judge."),
+        }
         first = askance.align(DATA, checklist=ONE, model=judge_model, run=tmp_path / "run", **how)
         again = askance.resume(tmp_path / "run")
         found = askance.evaluate(

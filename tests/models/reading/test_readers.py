@@ -41,6 +41,7 @@ from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import AskanceError, InputError, MissingExtraError
 from askance.prompts.examples import Example
 from askance.prompts.prompt import Framing, Prompt, frame
+from tests.said import naming
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -229,6 +230,25 @@ async def test_an_answer_that_needs_more_tokens_leaves_the_others_to_the_reader(
     verdicts = await evaluator.judge(examples)
     assert [verdict.answer for verdict in verdicts] == [False, True, True, True]
     assert len(writer.asked) == 1
+    await model.close()
+
+
+@pytest.mark.parametrize("place", ["template", "first token"])
+async def test_a_model_that_thinks_ends_the_command_and_is_sent_to_local(place: str) -> None:
+    class Thinker(Words):
+        def tokens(self, messages: Sequence[Message], framing: Framing | None) -> tuple[list[int], list[int]]:
+            return [1, 0, 0] if place == "template" else [1, 1, 1], []
+
+        def next_token(self, tokens: Sequence[int], ends: Sequence[int]) -> NDArray[np.float32]:
+            return np.log(np.array([0.1, 0.9] if place == "template" else [0.9, 0.1], np.float32))
+
+        def text(self, token: int) -> str:
+            return ("<think>\n", "Yes")[token]
+
+    model = model_with(Thinker(), Writer())
+    with pytest.raises(ModelError, match=naming("openvino/m", "local/")) as error:
+        await model.answer(asking("a b"))
+    assert error.value.fatal
     await model.close()
 
 
