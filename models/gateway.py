@@ -18,8 +18,9 @@ from ..prompts.words import sentence
 from .base import A_WORD, Answer, EmptyAnswerError, LeftOutError, Model, ModelError, Request
 from .budget import Budget, highest_cost, reserved_tokens
 from .budget import count as counted
-from .wire.limits import LONGEST_WAIT, PerMinute, per_minute
+from .wire.limits import PerMinute, per_minute
 from .wire.thinking import ROOM, ThinkingFacts, needs_room
+from .wire.waits import LONGEST_WAIT
 
 if TYPE_CHECKING:
     from ..prompts.verdicts import Provenance

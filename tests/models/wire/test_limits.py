@@ -10,7 +10,8 @@ import pytest
 from askance.models.base import Answer, ModelError, Parameters, Request, make_request
 from askance.models.gateway import Gateway, RetryPolicy
 from askance.models.wire import limits
-from askance.models.wire.limits import PerMinute, quota_used_up, read_wait, wait_asked_for
+from askance.models.wire.limits import PerMinute
+from askance.models.wire.waits import quota_used_up, read_wait, wait_asked_for
 from askance.testing import Reply, ScriptedModel
 
 GEMINI = '{"error": {"code": 429, "message": "You exceeded your current quota, please check your plan and billing details.", "status": "RESOURCE_EXHAUSTED", "details": [{"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": [{"quotaId": "Generate%s-FreeTier"}]}, {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "17s"}]}}'
