@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from .evaluation.progress import Watcher, watching
 from .memory.run_directory import RunDirectory
@@ -21,6 +21,7 @@ from .prompts.checklist import Checklist
 from .prompts.examples import Example
 from .prompts.prompt import Prompt
 from .report.run import write_report
+from .setting_types import AlignSettings, MigrateSettings, ResumeSettings, TuneSettings
 
 
 def migrate(
@@ -35,7 +36,7 @@ def migrate(
     watcher: Watcher | None = None,
     progress: bool | None = None,
     callbacks: Iterable[Callback] = (),
-    **options: Any,
+    **options: Unpack[MigrateSettings],
 ) -> RunResult:
     """Improve the target's evaluator prompt until it judges like the source, as far as held-out data confirms it.
 
@@ -75,7 +76,7 @@ def align(
     watcher: Watcher | None = None,
     progress: bool | None = None,
     callbacks: Iterable[Callback] = (),
-    **options: Any,
+    **options: Unpack[AlignSettings],
 ) -> RunResult:
     """Have a judge learn to score like people, as far as held-out data confirms it.
 
@@ -118,7 +119,7 @@ def tune(
     watcher: Watcher | None = None,
     progress: bool | None = None,
     callbacks: Iterable[Callback] = (),
-    **options: Any,
+    **options: Unpack[TuneSettings],
 ) -> RunResult:
     """Improve a generator's prompt until nothing fails, as far as held-out data confirms it.
 
@@ -161,7 +162,7 @@ def resume(
     *,
     progress: bool | None = None,
     ask_first: bool = False,
-    **options: Any,
+    **options: Unpack[ResumeSettings],
 ) -> RunResult:
     """Go on with the run in a directory; one that is finished is read, not repeated.
 

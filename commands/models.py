@@ -7,7 +7,7 @@ import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 
@@ -22,6 +22,7 @@ from ..models.session import session
 from ..models.settings import parse_options
 from ..prompts.errors import AskanceError, InputError
 from ..prompts.words import money
+from ..setting_types import GatewaySettings
 from .options import config_option, load_dotenv, model_setting_option, settings
 from .output import echo_json, print_rows
 from .terminal import echo
@@ -213,7 +214,9 @@ class ModelCheck:
         ]
 
 
-def check_model(name: str | NamedModel, *, say: Callable[[str], None] | None = None, **options: Any) -> ModelCheck:
+def check_model(
+    name: str | NamedModel, *, say: Callable[[str], None] | None = None, **options: Unpack[GatewaySettings]
+) -> ModelCheck:
     """Ask a model a handful of questions to see what it can do. The store keeps what was learned of its thinking.
 
     Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from ..prompts.checklist import load_checklist
 from ..prompts.errors import InputError
 from ..prompts.examples import ExampleTable, answered_questions, documents, human_dimensions, load_examples, mean_rating
 from ..prompts.rows import column
+from ..setting_types import DiagnoseSettings
 from ..stats.differences import holm
 from ..stats.phi import PhiMatrix, phi_matrix, relatedness
 from ..stats.resampling import Statistic
@@ -186,7 +187,7 @@ def diagnose(
     verdicts: str | Path | Iterable[Verdict] | None = None,
     watcher: Watcher | None = None,
     progress: bool | None = None,
-    **options: Any,
+    **options: Unpack[DiagnoseSettings],
 ) -> Diagnosis:
     """Say what a judge's verdicts tell about each question of a checklist.
 
@@ -210,14 +211,14 @@ def diagnose(
         AskanceError: The endpoint is down or refuses every call.
     """
     records = ModelRecords(options)
-    model, options = records.name(model), records.options
-    settings = parse_options(DiagnoseOptions, options)
+    model, given = records.name(model), records.options
+    settings = parse_options(DiagnoseOptions, given)
     if verdicts is not None:
         refuse_idle(settings, verdicts=verdicts)
         return _of_given(data, checklist, model, prompt, verdicts, settings)
     if model is None:
         raise InputError("Diagnosing needs a model to ask, or verdicts that are there already.")
-    job = prepare(data, checklist, model, prompt, options)
+    job = prepare(data, checklist, model, prompt, given)
     unrated = ExampleTable(
         each.model_copy(update={"human": {}}) for each in job.examples
     )  # nothing is correlated there

@@ -6,7 +6,7 @@ import logging
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from ..agents.evaluator import Evaluator
 from ..agents.example_questions import DIMENSION, OWN, ExampleQuestions, estimate_unwritten, judge_by_own
@@ -22,6 +22,7 @@ from ..prompts.examples import Example, ExampleTable, documents, human_dimension
 from ..prompts.prompt import Prompt, load_prompt
 from ..prompts.rows import column
 from ..prompts.verdicts import Provenance, Verdict, VerdictColumns, fields_of
+from ..setting_types import EvaluateSettings
 from ..stats.correlation import between_systems, correlate, per_group
 from ..stats.resampling import Resampling
 from ..stats.threshold import HALF
@@ -59,7 +60,7 @@ def evaluate(
     watcher: Watcher | None = None,
     progress: bool | None = None,
     evaluator: type[Evaluator] = Evaluator,
-    **options: Any,
+    **options: Unpack[EvaluateSettings],
 ) -> Evaluation:
     """Judge examples with a checklist.
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from textwrap import indent
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
@@ -30,6 +30,7 @@ from ..prompts.prompt import Prompt
 from ..prompts.rows import write_whole
 from ..prompts.verdicts import Provenance
 from ..prompts.yaml_files import read_texts
+from ..setting_types import EvaluateSettings
 from ..stats.resampling import Statistic
 from .calibration import Calibration
 from .evaluate import EvaluationJob, load_inputs
@@ -212,7 +213,7 @@ class KeptJudge:
         watcher: Watcher | None = None,
         progress: bool | None = None,
         evaluator: type[Evaluator] = Evaluator,
-        **options: Any,
+        **options: Unpack[EvaluateSettings],
     ) -> Evaluation:
         """Judge examples, as :func:`~askance.evaluation.evaluate.evaluate` does with the parts of this judge.
 

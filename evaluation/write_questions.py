@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 from ..agents.question_writer import QuestionWriter
 from ..memory.embedders import DEFAULT_EMBEDDER, embedder
@@ -12,6 +12,7 @@ from ..models.named import ModelLike, ModelRecords
 from ..models.session import session
 from ..models.settings import parse_options
 from ..prompts.errors import InputError
+from ..setting_types import WriterSettings
 from .options import WriterOptions
 from .progress import watching
 
@@ -32,7 +33,7 @@ def write_questions(
     dimensions: Sequence[str] = (),
     watcher: Watcher | None = None,
     progress: bool | None = None,
-    **options: Any,
+    **options: Unpack[WriterSettings],
 ) -> Checklist:
     """Have a model write a checklist: requirements first, then atomic questions with violation examples.
 

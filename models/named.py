@@ -53,23 +53,27 @@ class NamedModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     model: str = Field(min_length=1, description="As provider/model.")
-    api_base: str | None = Field(None, description="Address of its server.")
-    api_key_env: str | None = Field(None, description="Environment variable that holds its key; no key is in a file.")
-    api_version: str | None = Field(None, description="Version of the API, e.g. of Azure.")
-    organization: str | None = Field(None, description="Organization that is billed, with OpenAI.")
-    headers: dict[str, str] = Field({}, description="Sent with each call; ${NAME} is a variable's value.")
-    extra_body: dict[str, Any] = Field({}, description="Further fields of each request.")
+    api_base: str | None = Field(default=None, description="Address of its server.")
+    api_key_env: str | None = Field(
+        default=None, description="Environment variable that holds its key; no key is in a file."
+    )
+    api_version: str | None = Field(default=None, description="Version of the API, e.g. of Azure.")
+    organization: str | None = Field(default=None, description="Organization that is billed, with OpenAI.")
+    headers: dict[str, str] = Field(default={}, description="Sent with each call; ${NAME} is a variable's value.")
+    extra_body: dict[str, Any] = Field(default={}, description="Further fields of each request.")
     thinking: Annotated[Thinking, BeforeValidator(lambda value: "off" if value is False else value)] = Field(
-        "auto", description="auto, off, minimal, low, medium, high, or at most so many tokens."
+        default="auto", description="auto, off, minimal, low, medium, high, or at most so many tokens."
     )
     thinking_room: tuple[Annotated[int, Field(ge=1)], ...] | None = Field(
-        None, min_length=1, description="Tokens that a call gets for thinking, in steps. [default: 2000 8000 32000]"
+        default=None,
+        min_length=1,
+        description="Tokens that a call gets for thinking, in steps. [default: 2000 8000 32000]",
     )
-    max_concurrency: int | None = Field(None, ge=1, description="Calls under way at once.")
-    requests_per_minute: int | None = Field(None, ge=1, description="Calls a minute, over all roles.")
-    tokens_per_minute: int | None = Field(None, ge=1, description="Tokens a minute, over all roles.")
-    price: ModelPrice | None = Field(None, description="US dollars a million tokens: input, output.")
-    timeout: float | None = Field(None, gt=0, description="Seconds that one call may take.")
+    max_concurrency: int | None = Field(default=None, ge=1, description="Calls under way at once.")
+    requests_per_minute: int | None = Field(default=None, ge=1, description="Calls a minute, over all roles.")
+    tokens_per_minute: int | None = Field(default=None, ge=1, description="Tokens a minute, over all roles.")
+    price: ModelPrice | None = Field(default=None, description="US dollars a million tokens: input, output.")
+    timeout: float | None = Field(default=None, gt=0, description="Seconds that one call may take.")
 
     here: ClassVar[tuple[str, ...]] = ("model", "thinking", "thinking_room", "max_concurrency", "timeout")
     """Settings that a model has which runs on this machine."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from ..evaluation.progress import watching
 from ..memory.run_directory import JUDGE_FILE
@@ -27,6 +27,7 @@ from ..prompts.errors import AskanceError, InputError
 from ..prompts.examples import human_dimensions
 from ..prompts.prompt import load_prompt
 from ..prompts.rows import read_object, write_whole
+from ..setting_types import TrainSettings
 from .contrasts import buy_contrasts
 from .gguf_file import write_gguf
 from .inputs import check_goes_with, load_all, load_teacher
@@ -82,7 +83,7 @@ def train(
     judge_model: ModelLike | None = None,
     watcher: Watcher | None = None,
     progress: bool | None = None,
-    **options: Any,
+    **options: Unpack[TrainSettings],
 ) -> TrainResult:
     """Train a scorer and look at test once.
 

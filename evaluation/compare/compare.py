@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from ...agents.buying import all_together
 from ...models.budget import Budget
@@ -22,6 +22,7 @@ from ...prompts.checklist import Checklist, load_checklist
 from ...prompts.errors import InputError, did_you_mean
 from ...prompts.examples import Example, human_dimensions, load_examples
 from ...prompts.prompt import Prompt
+from ...setting_types import CompareSettings
 from ..evaluate import weighted
 from ..options import CompareOptions
 from ..progress import watching
@@ -66,7 +67,7 @@ def compare(
     panel: Sequence[ModelLike] = (),
     watcher: Watcher | None = None,
     progress: bool | None = None,
-    **options: Any,
+    **options: Unpack[CompareSettings],
 ) -> Comparison:
     """Have several judges rate the same examples and compare them with people, with themselves and with each other.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from ...agents.buying import NOTHING, Estimate
 from ...agents.evaluator import Evaluator
@@ -27,6 +27,7 @@ from ...prompts.errors import InputError
 from ...prompts.examples import Example
 from ...prompts.prompt import Prompt
 from ...prompts.verdicts import Verdict
+from ...setting_types import SelectSettings
 from .build import build_selection
 from .inputs import Bought, Inputs, load_given, load_select_inputs
 from .pool import Pool, propose_pool
@@ -48,7 +49,7 @@ def select(
     dimensions: Sequence[str] = (),
     watcher: Watcher | None = None,
     progress: bool | None = None,
-    **options: Any,
+    **options: Unpack[SelectSettings],
 ) -> Selection:
     """Choose the few questions whose answers tell most about the overall rating.
 
@@ -74,15 +75,15 @@ def select(
     """
     records = ModelRecords(options)
     model, writer = records.name(model), records.name(writer)
-    options = records.options
+    given = records.options
     if verdicts is not None:
-        settings = parse_options(SelectOptions, options)
+        settings = parse_options(SelectOptions, given)
         refuse_idle(settings, candidates=candidates, verdicts=verdicts, writer=writer)
         inputs, bought, judge = load_given(data, candidates, verdicts, model, prompt, task, settings)
         return build_selection(inputs, bought, settings, {"judge": judge}, Budget())
     if model is None:
         raise InputError("Selecting needs a model to ask, or verdicts on the candidates that are there already.")
-    return prepare(data, model, candidates, prompt, task, dimensions, options, writer).run(watcher, progress)
+    return prepare(data, model, candidates, prompt, task, dimensions, given, writer).run(watcher, progress)
 
 
 def prepare(

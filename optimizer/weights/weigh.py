@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from ...agents.buying import NOTHING, Estimate
 from ...evaluation.evaluation import Evaluation
@@ -19,6 +19,7 @@ from ...models.settings import flag, parse_options, refuse_idle
 from ...prompts.checklist import Checklist
 from ...prompts.errors import BudgetExceededError, CoverageError, InputError
 from ...prompts.prompt import Prompt
+from ...setting_types import WeighSettings
 from . import (
     PreferenceScores,
     RatingScores,
@@ -91,7 +92,7 @@ def weigh(
     prompt: str | Path | Prompt | None = None,
     watcher: Watcher | None = None,
     progress: bool | None = None,
-    **options: Any,
+    **options: Unpack[WeighSettings],
 ) -> LearnedWeights:
     """Learn weights of tests, and whether they beat uniform ones.
 
