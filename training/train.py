@@ -423,10 +423,11 @@ class TrainJob:
         )
         write_whole(self.output / JUDGE_FILE, kept.to_yaml())
         of_test = (file, tested, mixture.test, self.checklist, self.teacher, others, settings)
-        figures = figures_on_test(reader, *of_test)
+        group_of = groups_of(self.examples, self.preferences)
+        figures = figures_on_test(reader, *of_test, group_of)
         if reasons is not None:
             other = ScorerReader(network, text_of, self._rationale_room if answers is None else None)
-            reasons = {**reasons, "otherwise": figures_on_test(other, *of_test)}
+            reasons = {**reasons, "otherwise": figures_on_test(other, *of_test, group_of)}
         calibration = calibration_figures(reader, mixture.test, file)
         calibration |= {"slope": slope, "shift": shift} | ({"reason": why} if why else {})
         took = speed(reader, [text for each in mixture.test if each.kind != "rationale" for text in each.texts])
