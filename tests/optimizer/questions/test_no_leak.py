@@ -13,11 +13,11 @@ from typing import Any, Literal
 import pytest
 
 from askance.evaluation.progress import Silent
-from askance.evaluation.scoring import Targets, score_examples
+from askance.evaluation.scoring import Targets
 from askance.memory.embedders import embedder
 from askance.memory.run_directory import RunDirectory
-from askance.optimizer.acceptance import PairedAcceptance
-from askance.optimizer.contest import Contest
+from askance.optimizer.acceptance import Decision, PairedAcceptance
+from askance.optimizer.contest import Contest, Race
 from askance.optimizer.events import Teller
 from askance.optimizer.questions import choice, learner
 from askance.optimizer.questions.candidates import Candidate
@@ -33,7 +33,33 @@ from askance.prompts.verdicts import Verdict
 from tests.worlds import share
 
 FAULTS = ("price", "date", "tone", "noise")
-WORDS = "ash bay cod dew elm fog gnu hay ivy jay kelp lime moss newt oak pine quay reed sage teal urn vole wren yew zinc".split()
+WORDS = [
+    "ash",
+    "bay",
+    "cod",
+    "dew",
+    "elm",
+    "fog",
+    "gnu",
+    "hay",
+    "ivy",
+    "jay",
+    "kelp",
+    "lime",
+    "moss",
+    "newt",
+    "oak",
+    "pine",
+    "quay",
+    "reed",
+    "sage",
+    "teal",
+    "urn",
+    "vole",
+    "wren",
+    "yew",
+    "zinc",
+]
 START = Draft(
     Prompt("Judge.\n\nCustomer: {input}\n\nReply: {output}\n\n{question}"),
     Checklist(questions=(Question(id="good", text="Is it good?"), Question(id="fine", text="Is it fine?"))),
@@ -104,7 +130,9 @@ class World:
     def p_yes(self, question: Question, name: str, replicate: int = 0) -> float:
         key, text = self.key(name), question.text
         noise = 0.1 * self.draw("noise", text, key, replicate)
-        if question.id in ("good", "fine"):
+        if question.id == "fine":
+            return 0.7  # of everything
+        if question.id == "good":
             return 0.6 + 3 * noise
         thing = text.rstrip("?").split()[-1]
         if self.chance:
@@ -181,7 +209,7 @@ class Run:
     folder: Path
     mode: Mode = "each"
     keeps_start: bool = False
-    level: float = 0.1
+    crossed: bool = True
 
     def __post_init__(self) -> None:
         run = RunDirectory(self.folder)
@@ -206,9 +234,9 @@ class Run:
         )
         mirror.beside = finder
         both = chooser(examples, 2)
-        self.learner = QuestionLearner(self.world, finder, mirror, both, events, soft=True)
+        self.learner = QuestionLearner(self.world, finder, mirror, both, events, soft=True, crossed=self.crossed)
         yardstick = CorrelationYardstick(targets, resamples=200, seed=1)
-        gate = PairedAcceptance(yardstick, self.validation, self.level)
+        gate = PairedAcceptance(yardstick, self.validation, 0.1)
         self.contest = Contest(
             self.world, gate, self.validation, run, events, racing=True, bisect=True, max_prompt_chars=None
         )
@@ -348,7 +376,10 @@ async def test_what_a_tested_example_says_does_not_change_the_judge_that_it_test
     await Run(world, tmp_path / "as it is", mode).learn()
     before = list(folds)
     assert len(before) == 2 * FOLDS
-    for place in (FOLDS - 1, 2 * FOLDS - 1):  # whoever proposes a question first names it, so the last ones are told otherwise
+    for place in (
+        FOLDS - 1,
+        2 * FOLDS - 1,
+    ):  # whoever proposes a question first names it, so the last ones are told otherwise
         one = before[place]
         folds.clear()
         other = World(told={each.id: "o" for each in one.tested})
@@ -401,25 +432,104 @@ def test_a_comment_that_only_tested_examples_had_is_taken_from_the_questions_of_
     assert without_remarks_of([], examples, {"asked": asked}) == {"asked": asked}
 
 
+async def test_where_validation_only_tests_nothing_of_it_is_asked_before_the_judge_is_learned(tmp_path: Path) -> None:
+    run = Run(World(), tmp_path / "run", crossed=False)
+    held_out = {each.id for each in run.validation}
+    start = await run.contest.start(START)
+    seen = await run.world.observe(START, run.development)
+    run.world.asked.clear()
+    run.wanted.looked_at = set()
+    race, before = run.contest.race, list[Any]()
+
+    async def racing(best: Version, draft: Draft, *others: Any, **options: Any) -> Any:
+        before.append((draft, [names for _, names in run.world.asked], set(run.wanted.looked_at)))
+        return await race(best, draft, *others, **options)
+
+    run.contest.race = racing  # type: ignore[method-assign]
+    learned = await run.learner.challenge(start, seen, run.contest, 1)
+    [(draft, asked, looked_at)] = before
+    assert learned.draft is draft and learned.crossed is None
+    assert asked and not any(held_out.intersection(names) for names in asked)
+    assert looked_at and not looked_at & held_out
+    assert "fine" not in [each.id for each in draft.questions.questions], "idle, and no fold says that it is missed"
+    assert run.learner.learned == run.learner.finder.chooser.learned != []
+
+
+@pytest.mark.parametrize("is_lean", [True, False])
+async def test_each_fold_tells_what_its_judge_says_with_and_without_idle_questions_and_the_folds_decide_which_is_kept(
+    tmp_path: Path, folds: list[Fold], monkeypatch: pytest.MonkeyPatch, is_lean: bool
+) -> None:
+    run, crossed = Run(World(), tmp_path / "run"), list[Crossed]()
+
+    def may_go_without(contest: Contest, found: Crossed) -> bool:
+        crossed.append(found)
+        return is_lean
+
+    monkeypatch.setattr(Contest, "may_go_without", may_go_without)
+    learned = await run.learn()
+    [found] = crossed
+    assert learned.crossed == found
+    kept = {each.id for each in learned.draft.questions.questions}
+    assert ("fine" in kept) is not is_lean and len(kept) > 2, "an idle question of the start"
+    idle = 0
+    for one, fold in zip(folds, found.folds, strict=True):
+        whole, lean = one.drafts
+        names = [each.id for each in one.tested]
+        assert [each.id for each in fold.examples] == names
+        for scores, draft in ((fold.before, START), (fold.after, whole), (fold.lean, lean)):
+            assert list(scores) == list((await run.world.observe(draft, one.tested)).scores)
+        idle += len(whole.questions.questions) > len(lean.questions.questions) and fold.after != fold.lean
+    assert idle == len(found.folds)
+    halves = [
+        {each.id for fold in some for each in fold.examples} for some in (found.folds[:FOLDS], found.folds[FOLDS:])
+    ]
+    assert halves == [{each.id for each in part} for part in (run.validation, run.development)], "validation first"
+
+
+async def test_what_loses_on_the_folds_of_validation_is_not_tested_on_those_of_development(
+    tmp_path: Path, folds: list[Fold], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, crossed = Run(World(), tmp_path / "run"), list[Crossed]()
+
+    def give_up(contest: Contest, draft: Draft, found: Crossed) -> Race:
+        crossed.append(found)
+        return Race(1, Decision(False, "no", None), len(found.examples), None)
+
+    monkeypatch.setattr(Contest, "give_up", give_up)
+    assert (await run.learn()).number == 0
+    assert len(folds) == FOLDS and sorted(each.id for each in crossed[0].examples) == [
+        each.id for each in run.validation
+    ]
+    [tried] = run.contest.tried
+    assert (tried.accepted, tried.reason, tried.judged) == (False, "no", len(run.validation))
+    asked = len(run.world.asked)
+    seen = await run.world.observe(START, run.development)
+    start = await run.contest.start(START)
+    assert await run.learner.challenge(start, seen, run.contest, 2) is start and len(run.world.asked) == asked + 2, (
+        "once"
+    )
+
+
+async def test_where_nothing_is_rejected_nothing_is_asked(tmp_path: Path) -> None:
+    run = Run(World(), tmp_path / "run")
+    run.wanted.update({name: {"overall": 1.0} for name in run.world.ids})
+    start = await run.contest.start(START)
+    seen = await run.world.observe(START, run.development)
+    asked = len(run.world.asked)
+    assert await run.learner.challenge(start, seen, run.contest, 1) is start
+    assert len(run.world.asked) == asked and not run.contest.tried and not run.learner.learned
+
+
 async def test_coin_flips_teach_no_judge_that_passes_more_often_than_the_level(tmp_path: Path) -> None:
     """Labels say nothing; on its own examples a judge could still learn them by heart."""
     gains: list[float] = []
     accepted = 0
-    decide = PairedAcceptance.decide_crossed
-    with pytest.MonkeyPatch.context() as patch:
-
-        def watched(gate: PairedAcceptance, crossed: Crossed) -> Any:
-            found = decide(gate, crossed)
-            if found.gain is not None and found.gain.value is not None:
-                latest[:] = [found.gain.value]
-            return found
-
-        patch.setattr(PairedAcceptance, "decide_crossed", watched)
-        for seed in range(16):
-            latest: list[float] = []
-            run = Run(World(seed, 48, chance=True), tmp_path / str(seed))
-            accepted += (await run.learn()).number != 0
-            gains += latest
-    print(accepted, len(gains), sum(gains) / len(gains))
-    assert len(gains) > 8, "most worlds have something that looks as if it could be learned"
-    assert accepted <= 4 and sum(gains) / len(gains) < 0.1
+    for seed in range(12):
+        run = Run(World(seed, 40, chance=True), tmp_path / str(seed))
+        accepted += (await run.learn()).number != 0
+        gains += [
+            each.gain.value for each in run.contest.tried if each.gain is not None and each.gain.value is not None
+        ]
+    assert len(gains) >= 8, "most worlds have something that looks as if it could be learned"
+    assert accepted <= 3, "of twelve, at a level of .1, more than three pass once in forty times"
+    assert sum(gains) / len(gains) < 0.1
