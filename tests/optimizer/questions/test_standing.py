@@ -170,13 +170,13 @@ def seen_in(wanted: Mapping[str, float]) -> Callable[[str], bool]:
 class Choosing:
     """A chooser on examples that people rated by tone and by facts."""
 
-    def __init__(self, folder: Path, finds: Mapping[str, Callable[[str], bool]], **options: Any) -> None:
-        """``finds`` tells by a question's last word on which outputs it is answered with yes; else with no."""
+    def __init__(self, folder: Path, finds: Mapping[str, Callable[[str], float]], **options: Any) -> None:
+        """``finds`` tells by a question's last word on which outputs it is answered with yes, or how surely; else with no."""
 
         def p_yes(text: str, name: str) -> float:
             word = text.rstrip("?").split()[-1].removeprefix("more-")  # which asks for the same
             has = finds.get(word, lambda name: False)(name)
-            return (0.85 if has else 0.06) + jitter(word, name)
+            return 0.06 + 0.79 * has + jitter(word, name)
 
         self.judge = Said(p_yes)
         self.examples = [Example(id=name, input="in", output=f"Output {name}.") for name in NAMES]
@@ -284,6 +284,49 @@ async def test_no_more_join_than_there_is_room_for_the_best_first(tmp_path: Path
         assert list(found.candidates) == list(shares)[:room]
 
 
+async def test_whatever_joins_stands_on_all_examples_and_what_others_speak_against_is_asked_no_further(
+    tmp_path: Path,
+) -> None:
+    """Also what stood on the first accepted outputs alone."""
+    first = sides_on("tone", [Example(id=name, input="i") for name in NAMES], Choosing(tmp_path / "any", {}).targets)[
+        0
+    ][:8]
+    rejected = seen_in(ON_TONE)
+
+    def finds(word: str, often: float, accepted: float) -> Callable[[str], float]:
+        return lambda name: (
+            name == "e00"
+            or share("says", word, name) < (often if rejected(name) else 0.0 if name in first else accepted)
+        )
+
+    words = {
+        **{f"w{place}": (0.1 + 0.09 * place, 0.0) for place in range(10)},
+        "rare": (0.0, 0.0),
+    }
+    asked = {word: finds(word, *rates) for word, rates in words.items()} | {
+        "better": lambda name: name == "e00" or (not rejected(name) and share("better", name) < 0.6),
+        "maybe": lambda name: (
+            0.4 if name == "e00" else 1.0 if rejected(name) else 0.4 * (name not in first and share("may", name) < 0.8)
+        ),
+    }
+    run = Choosing(tmp_path / "run", {**KIND, **RIGHT, **asked}, most=9)
+    found = await run.choose(**{word: after(word, "tone", "e00", said=f"Of {word}.") for word in asked})
+    sides = sides_on("tone", run.examples, run.targets)
+    stands = {word: standing({name: found_by(run, word, name) for name in NAMES}, ("e00",), *sides) for word in asked}
+    fit = {word for word, each in stands.items() if each is not None and each.problem is None and not each.is_chance}
+    assert set(found.candidates) <= fit and len(found.candidates) > 3
+    maybe = stands["maybe"]
+    assert maybe is not None and maybe.problem is not None and not maybe.is_chance, "it is as unsure of accepted ones"
+    of_better = [names for texts, names in run.judge.asked if "Does it show better?" in texts]
+    of_others = [names for texts, names in run.judge.asked if "Does it show w9?" in texts]
+    assert max(map(len, of_others)) == N > max(map(len, of_better)), "people like it"
+
+
+def found_by(run: Choosing, word: str, name: str) -> float:
+    p = run.judge.p_yes(f"Does it show {word}?", name)
+    return float(np.log(p / (1 - p)))
+
+
 @pytest.mark.parametrize("told", [True, False])
 async def test_a_judge_that_is_only_tested_says_nothing_of_its_candidates(tmp_path: Path, told: bool) -> None:
     run = Choosing(tmp_path, {**KIND, **RIGHT, "insults": seen_in(ON_TONE)}, told=told)
@@ -310,16 +353,21 @@ async def test_a_candidate_is_asked_of_the_outputs_that_it_comes_from_and_of_no_
     assert first["anyone"] == fine | {*sides_on("facts", run.examples, run.targets)[1][:8]}
 
 
-async def test_questions_of_the_start_are_held_to_people_by_their_own_dimension(tmp_path: Path) -> None:
-    """One that praises what people reject is turned round or left out; one that keeps the start leaves all as it is."""
-    finds = {"kind": seen_in(ON_TONE), **RIGHT, "insults": seen_in(ON_TONE), "long": seen_in(ON_FACTS)}
+@pytest.mark.parametrize("turned", ["tone", "facts"])
+async def test_questions_of_the_start_are_held_to_people_by_their_own_dimension(tmp_path: Path, turned: str) -> None:
+    """One that praises what people reject is turned round; where the start is kept all is as it was."""
+    finds = {**KIND, **RIGHT} | ({"kind": seen_in(ON_TONE)} if turned == "tone" else {"right": seen_in(ON_FACTS)})
     for keeps in (False, True):
         run = Choosing(tmp_path / str(keeps), finds, keeps_start=keeps)
         new = await run.widen()
         if keeps:
             assert new.whole is run.start is new.lean and new.idle == ()
             continue
-        assert [each.good for each in new.whole.questions.questions] == ["no", "yes", "yes"]
+        assert {each.id: each.good for each in new.whole.questions.questions} == {
+            "tone": "no" if turned == "tone" else "yes",
+            "facts": "no" if turned == "facts" else "yes",
+            "else": "yes",
+        }
         assert new.whole.questions.section_weights == START.section_weights
 
 
