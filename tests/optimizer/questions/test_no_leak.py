@@ -348,12 +348,19 @@ async def test_nothing_of_a_tested_example_reaches_what_its_judge_is_taught(
         assert not [mark for mark in marks(one.tested) if mark in taught]
         assert sum(mark in taught for mark in marks(others)) > len(others), "it is what was taught that is looked at"
         assert not one.looked_at & ids and one.looked_at >= {each.id for each in others}, "whose labels were looked at"
+        for seen in (each for each in one.taught if isinstance(each, Observation)):
+            known = [each.id for each in seen.examples]
+            assert known == [each.id for each in others] == [each.example for each in seen.scores]
+            assert {each.example for each in seen.verdicts} == set(known)
         *teaching, testing = one.asked
         assert teaching and not any(ids.intersection(names) for _, names in teaching)
         assert testing[0] is one.drafts[0] and set(testing[1]) == ids, "it tests the judge that the others taught, once"
         assert not {document_of(each) for each in one.tested} & {document_of(each) for each in others}
         learned_here = {each.id for each in one.drafts[0].questions.questions} - {"good", "fine"}
         assert learned_here, "a judge that learned nothing would pass"
+    liked = [sum(run.world.wanted(each.id) for each in one.tested) for one in folds]
+    for half in (liked[:FOLDS], liked[FOLDS:]):
+        assert max(half) - min(half) <= (3 if run.world.documents else 1), "each part has as many that people like"
     assert len({repr(one.drafts[0].questions) for one in folds}) > 1, "each fold has a judge of its own"
 
 
