@@ -13,6 +13,7 @@ from askance.optimizer.subject import Crossed, CrossedFold
 from askance.optimizer.yardsticks import CorrelationYardstick, MeanYardstick
 from askance.prompts.examples import Example
 from askance.stats.differences import Difference
+from tests.said import says
 
 N = 30
 TRUTH = np.linspace(0, 1, N)
@@ -50,7 +51,7 @@ def test_a_version_that_ranks_clearly_better_is_accepted() -> None:
 def test_a_version_that_ranks_worse_is_rejected() -> None:
     decision = gate().decide(scores(TRUTH), scores(NOISE[0]))
     assert not decision.accepted
-    assert decision.reason.startswith("no gain on validation")
+    assert says(decision.reason, "no gain", "validation")
 
 
 def test_the_same_version_is_rejected() -> None:
@@ -83,7 +84,7 @@ def test_two_constants_are_rejected() -> None:
 def test_constant_targets_leave_the_gain_undefined_and_the_version_rejected() -> None:
     decision = gate(wanted=np.zeros(N)).decide(scores(NOISE[0]), scores(TRUTH))
     assert not decision.accepted
-    assert decision.reason.startswith("the gain is undefined")
+    assert says(decision.reason, "gain", "undefined")
 
 
 def test_examples_of_one_document_do_not_count_as_many() -> None:
@@ -109,8 +110,7 @@ def test_a_gain_below_so_many_standard_errors_is_rejected() -> None:
     decision = gate(min_gain=50.0).decide(before, better)
     assert not decision.accepted
     assert decision.within_noise
-    assert decision.reason.startswith("a gain too small (Spearman +")
-    assert "at least 50 standard errors" in decision.reason
+    assert says(decision.reason, "too small", "Spearman", "50 standard errors")
 
 
 # --- candidates that are dropped early -----------------------------------------------------------------------------
@@ -125,7 +125,7 @@ def test_a_candidate_that_is_clearly_worse_on_the_first_examples_is_dropped() ->
     dropped = racing.hopeless(best, part)
     assert dropped is not None
     assert not dropped.accepted
-    assert dropped.reason.startswith(f"clearly worse on the first {N // 2} validation examples (Spearman -2.000")
+    assert says(dropped.reason, "clearly worse", f"first {N // 2}", "Spearman -2.000")
     assert racing.hopeless(best, best[: N // 2]) is None
 
 

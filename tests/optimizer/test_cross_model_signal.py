@@ -18,6 +18,7 @@ from askance.prompts.examples import Example
 from askance.prompts.prompt import Prompt
 from askance.prompts.verdicts import Verdict
 from askance.testing import ScriptedModel
+from tests.said import says
 
 EXAMPLES = [Example(id=name, input=f"in {name}", output=f"out {name}") for name in ("x", "y", "z")]
 CHECKLIST = Checklist(
@@ -226,7 +227,7 @@ def test_only_the_pairs_that_differ_in_what_they_come_from_are_compared_by_their
         found = held.disagreements(DRAFT, seen(verdicts(x_a=0.6, y_a=0.6)))
         assert [each.key for each in found] == ["x/a"], "on y both say yes"
     [told] = said
-    assert "logprob with the target and hard with the source (2 verdicts)" in told and "answers alone" in told
+    assert says(told, "logprob", "target", "hard", "source", "2 verdicts", "answers alone")
     held.disagreements(DRAFT, seen(hard(verdicts())))
     assert len(said) == 2, "another difference is said, too"
 

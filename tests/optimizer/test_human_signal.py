@@ -22,6 +22,7 @@ from askance.prompts.lessons import Disagreement
 from askance.prompts.prompt import Prompt
 from askance.prompts.verdicts import Verdict
 from askance.testing import ScriptedModel
+from tests.said import says
 
 Table = dict[str, dict[str, float | None]]
 
@@ -141,7 +142,7 @@ async def test_the_note_taker_is_told_what_people_gave_and_what_the_judge_says()
     panel = Panel({"q": {"x": 0.9}}, {"x": 0.2})
     reasons = await panel.signal.reasons(panel.draft, panel.seen, panel.found)
     assert reasons.mine == {"x/q": "I see."}
-    assert reasons.theirs == {"x/q": "people's mean score of d: 0.20, from 0 (worst) to 1 (best)"}
+    assert reasons.theirs.keys() == {"x/q"} and says(reasons.theirs["x/q"], "score of d", "0.20", 0, 1)
 
 
 async def test_what_people_wrote_stands_in_the_place_of_their_score() -> None:
@@ -162,7 +163,7 @@ async def test_comments_about_something_else_leave_the_score_where_it_is() -> No
     panel = Panel({"q": {"x": 0.9}}, {"x": 0.2})
     panel.examples[0] = panel.examples[0].model_copy(update={"comment": read_comments({"elsewhere": "Not this."})})
     reasons = await panel.signal.reasons(panel.draft, panel.seen, panel.found)
-    assert reasons.theirs == {"x/q": "people's mean score of d: 0.20, from 0 (worst) to 1 (best)"}
+    assert reasons.theirs.keys() == {"x/q"} and says(reasons.theirs["x/q"], "score of d", "0.20", 0, 1)
 
 
 async def test_without_explanations_only_people_are_quoted() -> None:
