@@ -26,7 +26,7 @@ from askance.optimizer.questions.finder import Finder
 from askance.optimizer.questions.learner import FOLDS, QuestionLearner, taught_by_others, without_remarks_of
 from askance.optimizer.subject import Crossed, Draft, Observation, Pair, Version
 from askance.optimizer.yardsticks import CorrelationYardstick
-from askance.prompts.checklist import Checklist, Question
+from askance.prompts.checklist import Checklist, Question, Sees
 from askance.prompts.examples import Example, document_of
 from askance.prompts.prompt import Prompt
 from askance.prompts.verdicts import Verdict
@@ -460,6 +460,31 @@ async def test_where_validation_only_tests_nothing_of_it_is_asked_before_the_jud
     assert looked_at and not looked_at & held_out
     assert "fine" not in [each.id for each in draft.questions.questions], "idle, and no fold says that it is missed"
     assert run.learner.learned == run.learner.finder.chooser.learned != []
+
+
+@pytest.mark.parametrize("crossed", [True, False])
+@pytest.mark.parametrize("sees", ["all", "output", "quote"])
+async def test_all_candidates_are_raced_tested_and_kept_in_the_one_way_that_was_found_to_help(
+    tmp_path: Path, folds: list[Fold], monkeypatch: pytest.MonkeyPatch, sees: Sees, crossed: bool
+) -> None:
+    async def helps(self: Chooser, best: Draft, named: Collection[str]) -> Sees:
+        decided.append(len(self.subject.asked))  # type: ignore[attr-defined]
+        return sees
+
+    decided: list[int] = []
+    monkeypatch.setattr(Chooser, "seen_as_helps", helps)
+    run = Run(World(), tmp_path / "run", crossed=crossed)
+    learned = await run.learn()
+    new = [each for each in learned.draft.questions.questions if each.id not in ("good", "fine")]
+    assert new and len(decided) == 1, "decided once, for all folds"
+    asked = run.world.asked[decided[0] :]
+    ways = {each.sees for draft, _ in asked for each in draft.questions.questions if each.id not in ("good", "fine")}
+    assert ways == {sees} == {each.sees for each in new}
+    for one in folds:
+        ids = {each.id for each in one.tested}
+        assert not [mark for mark in marks(one.tested) if mark in repr(one.taught)]
+        assert not any(ids.intersection(names) for _, names in one.asked[:-1])
+    assert len(folds) == (2 * FOLDS if crossed else 0)
 
 
 @pytest.mark.parametrize("is_lean", [True, False])
