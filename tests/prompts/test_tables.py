@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import logging
 import zipfile
-from datetime import date
+from datetime import date, time, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,8 @@ from askance.prompts import errors
 from askance.prompts.errors import InputError, MissingExtraError
 from askance.prompts.examples import load_examples
 from askance.prompts.field_map import parse_field_map
+from askance.prompts.tables import CSV_SUFFIXES, as_written, plain
+from tests.said import says
 
 GOOD = {"id": "a", "input": "x", "output": "y"}
 
@@ -90,6 +94,134 @@ def test_a_json_list_is_read_like_lines(tmp_path: Path) -> None:
     assert load_examples(written(tmp_path, "a.json", json.dumps(rows, indent=1))) == load_examples(rows)
     assert "row 2: a JSON object is needed, not int" in refusal(written(tmp_path, "b.json", json.dumps([GOOD, 3])))
     assert "not valid JSON" in refusal(written(tmp_path, "c.json", "[{]"))
+
+
+# --- the same table in every format -------------------------------------------------------------------------------
+
+FORMATS = [".csv", ".tsv", ".json", ".jsonl", ".xlsx", ".parquet"]
+
+
+def stored(folder: Path, suffix: str, header: list[str], *rows: list[Any]) -> Path:
+    """A table as a file of a format; None is an empty cell."""
+    path = folder / f"data{suffix}"
+    records = [dict(zip(header, row, strict=False)) for row in rows]
+    if suffix == ".json":
+        path.write_text(json.dumps(records))
+    elif suffix == ".jsonl":
+        path.write_text("".join(f"{json.dumps(each)}\n" for each in records))
+    elif suffix == ".xlsx":
+        book(folder, header, *rows).rename(path)
+    elif suffix == ".parquet":
+        arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        columns = [[row[place] for row in rows] for place in range(len(header))]
+        parquet.write_table(arrow.table(columns, names=header), path)
+    else:
+        with path.open("w", newline="") as file:
+            csv.writer(file, delimiter=CSV_SUFFIXES[suffix]).writerows([header, *rows])
+    return path
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_an_error_of_any_format_names_the_file_the_place_and_the_field(tmp_path: Path, suffix: str) -> None:
+    """The place is that which a person sees: the line of a text with its header, the row of a sheet or of records."""
+    first = {".json": 1, ".jsonl": 1, ".parquet": 1}.get(suffix, 2)
+    unit = "row" if suffix in (".json", ".xlsx", ".parquet") else "line"
+    header = ["id", "input", "output", "human.tone"]
+    for number in range(3):
+        rows: list[list[Any]] = [[f"e{n}", "x", "y", "superb" if n == number else "pass"] for n in range(3)]
+        path = stored(tmp_path, suffix, header, *rows)
+        assert says(refusal(path), path.name, f"{unit} {number + first}", "human", "tone", "superb")
+    path = stored(tmp_path, suffix, header, ["a", "x", "y", "pass"], ["a", "x", "y", "pass"])
+    assert says(refusal(path), f"{unit} {first + 1}", "id", "a", f"{unit} {first}")
+    path = stored(tmp_path, suffix, header, ["a", None, "y", "pass"])
+    assert says(refusal(path), path.name, f"{unit} {first}", "input")
+
+
+@pytest.mark.parametrize("suffix", [each for each in FORMATS if each not in (".json", ".jsonl")])
+def test_two_columns_of_one_name_are_refused_in_every_format_that_can_have_them(tmp_path: Path, suffix: str) -> None:
+    path = stored(tmp_path, suffix, ["id", "input", "output", "note", "note"], ["a", "x", "y", "n", "m"])
+    assert says(refusal(path), path.name, "two columns", "note")
+    if suffix != ".parquet":
+        path = stored(tmp_path, suffix, ["id", "input", "output", "note", " note "], ["a", "x", "y", "n", "m"])
+        assert says(refusal(path), "two columns", "note"), "blanks around a name are no part of it"
+        path = stored(tmp_path, suffix, ["id", "input", "output", "", ""], ["a", "x", "y", "n", "m"])
+        assert load_examples(path)[0].metadata == {"column 4": "n", "column 5": "m"}
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+@pytest.mark.parametrize(
+    ("value", "shown"), [(True, "TRUE"), (False, "FALSE"), (42.0, "42"), (0.5, "0.5"), (-7, "-7"), ("true", "true")]
+)
+def test_a_text_column_holds_what_the_cell_shows(tmp_path: Path, suffix: str, value: Any, shown: str) -> None:
+    if suffix in (".json", ".jsonl"):
+        return  # a text is one there, and nothing else
+    given = value if suffix in (".xlsx", ".parquet") else shown
+    path = stored(tmp_path, suffix, ["id", "input", "output"], ["a", "x", given])
+    assert load_examples(path)[0].output == shown
+
+
+@pytest.mark.parametrize("value", [True, 42.0, Decimal("0.25"), date(2026, 1, 2)])
+def test_a_data_frame_and_a_file_show_the_same_text(tmp_path: Path, value: Any) -> None:
+    frame = pytest.importorskip("pandas").DataFrame([GOOD | {"output": value}])
+    shown = {True: "TRUE", 42.0: "42", Decimal("0.25"): "0.25"}.get(value, "2026-01-02")
+    if not isinstance(value, Decimal):
+        assert load_examples(frame)[0].output == shown
+    assert as_written(plain(value)) == shown
+
+
+@pytest.mark.parametrize("cell", ["TRUE", "true", "True", "FALSE", "false"])
+def test_a_truth_value_is_a_label_however_it_is_written(tmp_path: Path, cell: str) -> None:
+    path = stored(tmp_path, ".csv", ["id", "input", "output", "human.ok"], ["a", "x", "y", cell])
+    assert load_examples(path)[0].human == {"ok": (cell.lower() == "true",)}
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_json_stays_text_in_a_text_column_and_is_read_in_others(tmp_path: Path, suffix: str) -> None:
+    held = '{"a": [1, 2]}'
+    path = stored(tmp_path, suffix, ["id", "input", "output", "more"], ["a", held, "[1]", held])
+    [found] = load_examples(path)
+    assert (found.input, found.output) == (held, "[1]")
+    parsed = suffix in (".csv", ".tsv", ".xlsx")
+    assert found.metadata["more"] == (json.loads(held) if parsed else held)
+
+
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("cells", [3, 5, 6])
+def test_a_row_has_no_more_cells_than_the_header_and_its_line_is_counted_from_the_top(
+    tmp_path: Path, named: bool, cells: int
+) -> None:
+    """``sep=;`` is a line of the file as any other."""
+    text = "sep=;\n" * named + "id;input;output;note\na;x;y;n\n" + ";".join("bxyzuv"[:cells]) + "\n"
+    path = written(tmp_path, "a.csv", text)
+    if cells > 4:
+        assert says(refusal(path), "a.csv", f"line {3 + named}")
+    else:
+        assert [each.metadata for each in load_examples(path)] == [{"note": "n"}, {}]
+
+
+@pytest.mark.parametrize(
+    ("suffix", "header", "separator"),
+    [
+        (".csv", "id,input,output,n;m", ","),
+        (".csv", "id;input;output;n,m", ";"),
+        (".csv", "id,input,output,k;l;m;n", ","),
+        (".tsv", "id\tinput\toutput\tn", "\t"),
+        (".tsv", "id,input,output,n", ","),
+        (".tsv", "id\tinput\toutput\tk,l,m,n", "\t"),
+        (".csv", 'id;input;output;"a,b,c,d,e"', ";"),
+    ],
+)
+def test_the_separator_is_the_one_that_the_header_has_most_of_and_at_a_tie_that_of_the_name(
+    tmp_path: Path, suffix: str, header: str, separator: str
+) -> None:
+    cells = separator.join("axyz")
+    [found] = load_examples(written(tmp_path, f"a{suffix}", f"{header}\n{cells}\n"))
+    assert (found.id, found.input) == ("a", "x")
+
+
+def test_numbers_that_are_none_are_nothing_at_any_depth() -> None:
+    value = {"a": [float("nan"), Decimal("NaN"), Decimal("1.5")], 3: (timedelta(seconds=61), time(1, 2))}
+    assert plain(value) == {"a": [None, None, 1.5], "3": ["0:01:01", "01:02:00"]}
 
 
 # --- empty outputs ------------------------------------------------------------------------------------------------
