@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import errno
 import io
 import json
 import os
@@ -191,7 +192,7 @@ def test_what_is_said_before_a_quote_is_in_the_file_where_a_question_needs_it() 
 
 def test_a_judge_that_quotes_is_no_grader(tmp_path: Path) -> None:
     kept(quoted=["rude"]).save(tmp_path / "judge.yaml")
-    with pytest.raises(InputError, match="answered with a quote, and OpenAI's graders know only labels"):
+    with pytest.raises(InputError, match=naming("quote", "labels")):
         export_judge(tmp_path / "judge.yaml", "openai-grader")
 
 
@@ -213,7 +214,7 @@ def test_a_judge_whose_questions_are_read_beside_one_that_is_gone_is_refused(tmp
 def test_a_verdict_that_cannot_be_had_is_an_error_and_no_score(serve: Any) -> None:
     module = as_module(kept())
     serve(lambda body: "I would rather not say.")
-    with pytest.raises(module.JudgeError, match="neither yes nor no"):
+    with pytest.raises(module.JudgeError, match=naming("I would rather not say.", "yes", "no")):
         module.judge(output="x")
     serve(lambda body: (401, '{"error": {"message": "wrong key"}}'))
     with pytest.raises(module.JudgeError, match="HTTP 401"):
@@ -280,7 +281,7 @@ def test_the_first_word_of_the_thinking_is_no_verdict(message: Any, serve: Any) 
     logprobs = {"content": [{"token": "Yes", "logprob": -0.1, "top_logprobs": top}]}
     serve(lambda body: (200, {"choices": [{"message": message, "logprobs": logprobs}]}))
     module = as_module(kept())
-    with pytest.raises(module.JudgeError, match="in what it thinks"):
+    with pytest.raises(module.JudgeError, match=naming("cut off", "thinks")):
         module.judge(output="x")
 
 
@@ -431,7 +432,7 @@ def test_the_file_judges_a_data_set_from_the_shell(serve: Any, tmp_path: Path) -
     done = subprocess.run(
         [sys.executable, "-I", "judge.py", "data.jsonl"], cwd=tmp_path, capture_output=True, text=True
     )
-    assert done.returncode == 2 and done.stderr == "data.jsonl: No such file or directory\n"
+    assert done.returncode == 2 and done.stderr == f"data.jsonl: {os.strerror(errno.ENOENT)}\n"
 
 
 @pytest.mark.parametrize(("to", "how"), [("promptfoo", "config: {threshold: 0.5}"), ("deepeval", "(threshold=0.5)")])
