@@ -15,6 +15,7 @@ from askance.agents.asking import (
     EachAsking,
     Reading,
     batched_schema,
+    each_format,
     question_block,
     shuffled,
 )
@@ -22,7 +23,9 @@ from askance.models.base import Answer, make_request
 from askance.prompts.checklist import Question
 from askance.prompts.examples import Example
 from askance.prompts.prompt import Prompt
+from askance.prompts.templates import render
 from askance.prompts.text import fence
+from tests.said import says
 
 PROMPTS = ["Judge.", "{output}", "Look at {output}. {question} Now!", "{input} {{x}} {output}\n{question}"]
 TEXT = st.text(max_size=20)
@@ -68,7 +71,7 @@ def test_what_comes_before_the_question_is_shared_and_the_judged_text_is_fenced(
     start = found[0].framing.before
     assert all(text.startswith(start) for text in texts)
     assert fence(example.output or "") in start
-    assert texts[1] == start + "Question: B?\nAnswer with one word: yes or no."
+    assert texts[1] == f"{start}Question: B?\n{each_format(explained=False)}"
 
 
 SHORT = "Answer the question about the reply with one word: yes or no.\n\nReply: {output}\n\n{question}"
@@ -82,7 +85,7 @@ def test_a_prompt_that_says_how_to_answer_is_not_told_again() -> None:
     full = "Question: A?\nRubric: R\nReference answer: Ref\nA violation would be: V"
     assert rests(each(SHORT)) == [full, "B?", "C?"]
     assert rests(each(SHORT, logprobs=False)) == [full, "B?", "C?"]
-    assert rests(each("Judge {output}. {question}"))[1] == "Question: B?\nAnswer with one word: yes or no."
+    assert rests(each("Judge {output}. {question}"))[1] == f"Question: B?\n{each_format(explained=False)}"
 
 
 def test_an_explanation_is_asked_for_whatever_the_prompt_says() -> None:
@@ -94,7 +97,7 @@ def test_asking_again_says_how_to_answer_even_where_the_prompt_does() -> None:
     asking = each(SHORT)
     ask = asks(asking, Example(id="e", input="in", output="out"))[1]
     again = ask.again("identity", Answer("Hm"), "it is neither", asking.form)
-    assert "Answer with one word: yes or no." in again.messages[-1][1]
+    assert says(again.messages[-1][1], each_format(explained=False))
     assert again.prefix == ask.request().prefix and ask.messages[-1][1].startswith(again.prefix.strip())
 
 
@@ -161,7 +164,9 @@ def test_one_call_is_made_for_each_run_of_questions_that_see_the_same() -> None:
 
 
 def test_a_question_shows_all_that_it_has() -> None:
-    assert question_block(QUESTIONS[0]) == "Question: A?\nRubric: R\nReference answer: Ref\nA violation would be: V"
+    block = question_block(QUESTIONS[0]).splitlines()
+    assert [line.rpartition(": ")[2] for line in block] == ["A?", "R", "Ref", "V"]
+    assert len({line.rpartition(": ")[0] for line in block}) == 4, "each is said to be what it is"
     assert question_block(QUESTIONS[1]) == "Question: B?"
 
 
@@ -241,9 +246,8 @@ def test_asking_again_shows_the_answer_the_problem_and_the_form() -> None:
     request = ask.again("identity", Answer("{Hm}"), "'{Hm}' is neither", mode.form)
     assert request.messages[:-2] == tuple(ask.messages)
     assert request.messages[-2] == ("assistant", "{Hm}")
-    assert request.messages[-1][1] == (
-        "That is not an answer that can be used: '{Hm}' is neither. Answer again: Answer with one word: yes or no."
-    )
+    assert request.messages[-1][1] == render("answer_again", problem="'{Hm}' is neither", format=mode.form)
+    assert says(request.messages[-1][1], "'{Hm}' is neither", mode.form)
     assert ask.again("identity", Answer(""), "p", mode.form).messages[-2][1]
 
 

@@ -244,24 +244,28 @@ def test_a_claim_that_changes_while_it_is_looked_at_has_one_owner(between: str, 
 def test_of_processes_that_take_the_same_claims_at_once_one_has_each(tmp_path: Path) -> None:
     path, keys = tmp_path / "v.db", [bytes([number]) for number in range(60)]
     claims_of(path)
+    done = [tmp_path / str(number) for number in range(3)]
     start = time.time() + 0.2
     children = []
-    for number in range(3):
+    for mine in done:
         if (child := os.fork()) == 0:
             code = 1
             try:
-                mine = claims_of(path)
-                mine._db.execute("PRAGMA busy_timeout = 20000")
+                own = claims_of(path)
+                own._db.execute("PRAGMA busy_timeout = 20000")
                 time.sleep(max(0.0, start - time.time()))
-                got = [key for key in keys if mine.take(key)]
-                (tmp_path / str(number)).write_bytes(b"".join(got))
-                time.sleep(max(0.0, start + 0.6 - time.time()))  # one that has ended loses its claims
+                mine.with_suffix(".part").write_bytes(b"".join(key for key in keys if own.take(key)))
+                mine.with_suffix(".part").rename(mine)
+                for _ in range(2000):  # one that has ended would lose its claims to the others
+                    if all(each.exists() for each in done):
+                        break
+                    time.sleep(0.01)
                 code = 0
             finally:
                 os._exit(code)
         children.append(child)
     assert [os.waitpid(child, 0)[1] for child in children] == [0, 0, 0]
-    got = [(tmp_path / str(number)).read_bytes() for number in range(3)]
+    got = [each.read_bytes() for each in done]
     assert sorted(b"".join(got)) == list(range(60))
 
 

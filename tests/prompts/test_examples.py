@@ -25,6 +25,7 @@ from askance.prompts.examples import (
     documents,
     human_dimensions,
     load_examples,
+    named_document,
     without_answers,
 )
 from askance.prompts.field_map import parse_field_map
@@ -268,6 +269,8 @@ def test_examples_that_name_no_document_are_each_their_own() -> None:
     some = [*of_documents("", "d", "", "d", 0, 0)]
     assert documents(some) == ["e0", "d", "e2", "d", "0", "0"] == [document_of(each) for each in some]
     assert documents(ExampleTable(some)) == documents(some)
+    names = [named_document(each.metadata) for each in [*some, nothing[-1]]]
+    assert names == [None, "d", None, "d", "0", "0", None]
 
 
 @pytest.mark.parametrize("shared", [True, False])
