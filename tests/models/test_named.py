@@ -23,7 +23,7 @@ from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError
 from askance.prompts.prompt import Prompt
 from askance.testing import StandInServer
-from tests.said import naming
+from tests.said import naming, says
 from tests.thinkers import Thinker
 
 ONE = Checklist(questions=(Question(id="q", text="Is it so?", dimension="d"),))
@@ -201,7 +201,7 @@ async def test_a_variable_that_is_not_set_is_said_before_anything_is_bought(
 
 
 async def test_a_model_on_this_machine_has_no_use_for_a_server(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="api_key_env has no use for local/x"):
+    with pytest.raises(InputError, match=naming("api_key_env", "local/x")):
         await resolved("here", {"here": {"model": "local/x", "api_key_env": "NEW_KEY"}})
 
 
@@ -313,7 +313,7 @@ def test_a_room_that_is_too_small_ends_the_command_at_its_first_call_with_the_to
     with StandInServer(Thinker(300)) as server:
         done = command(server.url, *JUDGE, "--model-setting", "new.thinking_room=[100]")
     assert done.exit_code == 1
-    assert "after 101 tokens of thinking" in done.output
+    assert says(done.output, "101 tokens")
     assert len(server.bodies) == 1
 
 
@@ -322,7 +322,7 @@ def test_an_estimate_says_that_it_is_without_thinking_until_the_model_was_asked(
         before = command(server.url, *JUDGE, "--dry-run")
         command(server.url, *JUDGE)
         after = command(server.url, *JUDGE, "--dry-run", "--repeat", "2")
-    assert "without what new may think first, as that was never asked" in before.output
+    assert says(" ".join(before.output.split()), "new", "think", "never asked")
     assert "never asked" not in after.output
     assert _tokens(after.output) > 2 * 300 > 2 * _tokens(before.output)
 
@@ -338,7 +338,7 @@ def test_models_check_says_what_a_model_can_do(command: Callable[..., Any]) -> N
         assert len(server.bodies) < 8
         found = askance.check_model("openai/a", api_base=server.url)
         judged = command(server.url, *JUDGE)
-    assert "thinks             about 300 tokens a verdict" in done.output
+    assert says(done.output, "thinks", "300 tokens")
     assert "JSON schema        yes" in done.output
     assert "log-probabilities  no" in done.output
     assert (found.thinks, found.room, found.logprobs, found.schema) == (300, 2_000, 0, True)
