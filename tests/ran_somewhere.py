@@ -18,7 +18,13 @@ from pathlib import Path
 import pytest
 
 FOLDER = "ASKANCE_RAN"
-PERMITTED: dict[str, str] = {}
+PERMITTED: dict[str, str] = {
+    "promptfoo is not installed": "half a gigabyte from npm: make test-promptfoo, by hand before a release",
+    "data .*not beside this checkout|the data is not here|dialogues are not here|not part of this project": (
+        "people's published scores, which are not ours to hand on"
+    ),
+    "the right to mount": "some containers of CI may not mount a file system; any machine's root may",
+}
 """Reasons (patterns, searched for) for which a test may run nowhere in CI, and why CI cannot or need not mend each."""
 
 

@@ -220,7 +220,7 @@ class Reader:
             command = [sys.executable, "-c", code]
         here = self.folder / ".here"
         where = Path(here.read_text(encoding="utf-8").strip()) if here.exists() else self.folder
-        done = subprocess.run(command, cwd=where, env=self.environment, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(command, cwd=where, env=self.environment, capture_output=True, text=True, timeout=240)
         assert done.returncode == 0, f"line {snippet.line}:\n{code}\n{done.stdout}\n{done.stderr}"
         for file in self.folder.rglob("askance.yaml"):
             file.write_text(stand_in(file.read_text(encoding="utf-8"), self.url), encoding="utf-8")
@@ -296,11 +296,13 @@ def follow(server: StandInServer, tmp_path_factory: pytest.TempPathFactory) -> C
     return go
 
 
+@pytest.mark.timeout(900)  # a page is followed as a whole
 @pytest.mark.parametrize("page", PAGES, ids=NAMES)
 def test_every_snippet_of_the_page_runs(page: Path, follow: Callable[[Path], None]):
     follow(page)
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize(("page", "needs"), NEEDS)
 def test_the_snippets_that_need_packages_run(page: str, needs: str, follow: Callable[[Path], None]):
     if absent := missing(needs.split()):
