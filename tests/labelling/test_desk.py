@@ -14,6 +14,7 @@ from askance.labelling.opinions import JudgeOpinion, Opinions, load_opinions
 from askance.prompts.errors import InputError
 from askance.prompts.examples import Example
 
+from ..said import says
 from .conftest import CHECKLIST, examples
 
 
@@ -171,7 +172,7 @@ def test_agreement_of_those_drawn_at_random_is_told_apart(place: Any, sit_down: 
     assert found["curve"][-1][1] == 4 / 12
     column = opinions.judges[0].answers[[int(name[1:]) for name in desk.said_first()], 0]
     assert found["questions"][0]["value"] == pytest.approx(column.mean())
-    assert "of the 4 among them that were drawn at random" in str(agreement_line(found))
+    assert says(agreement_line(found), 4, "at random")
 
 
 def said(example: Example, minute: int, passed: bool | None, **more: Any) -> Entry:
