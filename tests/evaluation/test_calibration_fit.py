@@ -462,6 +462,7 @@ def test_no_fit_sees_a_verdict_or_a_score_of_an_example_that_it_is_not_given(met
     known = FITS[method](
         answers(**{name: each[:24] for name, each in said.items()}), names(24), SAME, wanted(one=truth[:24])
     )
+    assert known.n == 24 and {each.n for each in known.questions.values()} == {24}
     for others in (truth, 1 - truth, np.round(truth)):
         told = wanted(one=[*truth[:24], *others[24:]])
         turned = answers(**{name: [*each[:24], *(1 - each[24:])] for name, each in said.items()})

@@ -161,6 +161,8 @@ def test_each_pair_five_times_in_its_group_changes_no_figure(simulate: Simulate)
             assert getattr(after, name) == pytest.approx(getattr(before, name)), (before.name, name)
     assert again.weights == pytest.approx(once.weights) and once.low is not None and again.low is not None
     assert (again.low, again.high) == (pytest.approx(once.low), pytest.approx(once.high))
+    assert once.power.one_point is not None and once.power.one_point > 1000
+    assert again.power.one_point == pytest.approx(5 * once.power.one_point, rel=0.01), "as many documents are needed"
     alone = learn_from_pairs(prefs, method="best-single", compare=("decay",), resamples=2)
     width = [each.held_out.high - each.held_out.low for each in (alone, again)]  # type: ignore[operator]
     assert width[1] > 0.5 * width[0], "five times as many pairs would have less than half the width"
@@ -375,6 +377,41 @@ def test_ratings_of_held_out_outputs_do_not_change_what_is_predicted_for_them(mo
     assert set.union(*folds) == every, "each output is tested once, by weights that it did not teach"
     for fold, start in zip(folds, range(0, 20, 5), strict=True):
         assert all(not fold & each for each in taught[start : start + 5])
+
+
+def test_every_decided_pair_beside_ratings_is_tested_once_by_weights_that_it_did_not_teach(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from askance.optimizer.weights import from_ratings
+
+    rng = np.random.default_rng(3)
+    groups, ties = np.repeat(np.arange(20), 2), np.arange(40) % 8 == 0
+    differences = rng.uniform(-1, 1, (40, 2))
+    pairs = PairDifferences(differences, ties, groups, np.zeros(40, dtype=np.int64), np.ones(40))
+    data = RatingData(rng.random((40, 2)), rng.random(40), groups, pairs)
+    taught: list[set[float]] = []
+    learn = from_ratings.learn_plan
+
+    def noting(inside: RatingData, *rest: Any) -> Floats:
+        assert inside.pairs is not None
+        taught.append(set(inside.pairs.differences[:, 0].tolist()))
+        return learn(inside, *rest)
+
+    tested: list[set[float]] = []
+
+    def first_alone(margins: Floats) -> Floats:
+        tested.append(set(np.round(margins, 9).tolist()))
+        return margins_to_credits(margins)
+
+    monkeypatch.setattr(from_ratings, "METHODS", ("uniform",))
+    monkeypatch.setattr(from_ratings, "learn_plan", noting)
+    monkeypatch.setattr(from_ratings, "margins_to_credits", first_alone)
+    _held_out(data, "uniform", 0.5, 4, 1)
+    margins = differences @ np.full(2, 0.5)
+    assert sorted(each for fold in tested for each in fold) == sorted(np.round(margins[~ties], 9).tolist())
+    for fold, teachers in zip(tested, taught, strict=True):
+        rows = [place for place in range(40) if round(float(margins[place]), 9) in fold]
+        assert rows and not teachers & set(differences[rows, 0].tolist())
 
 
 # what the parts promise
