@@ -679,3 +679,17 @@ def test_a_threshold_lies_where_verdicts_agree_best_and_turns_with_the_labels() 
     both = [None, *scores[1:-1], 0.5], [1.0, *labels[1:-1], None]
     assert fit_threshold(*both).n == 298
     assert astuple(fit_threshold(scores[:7], labels[:7]))[:2] == (0.5, 0)
+
+
+@pytest.mark.parametrize("documents", [12, 36])
+def test_the_reverse_of_peoples_order_has_the_chance_that_it_falls_out_so_among_documents(documents: int) -> None:
+    """At most one in so many: half of the documents above the others, or fewer where nearly all scores are the same."""
+    human = np.arange(36.0)
+    groups = [place * documents // 36 for place in range(36)]
+    rare = np.where(human < 5, 1.0, 0.0)
+    for column, people, minority in ((-human, human, documents // 2), (rare, (human >= 5) * 1.0, 5)):
+        [found] = spearman_intervals(column[:, np.newaxis], people, groups=groups)
+        assert found.statistic.value == pytest.approx(-1) and found.statistic.low is None
+        assert found.p_against == pytest.approx(1 / math.comb(documents, minority))
+        [same] = spearman_intervals(-column[:, np.newaxis], people, groups=groups)
+        assert same.p_against == 1
