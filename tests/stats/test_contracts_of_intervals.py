@@ -693,3 +693,20 @@ def test_the_reverse_of_peoples_order_has_the_chance_that_it_falls_out_so_among_
         assert found.p_against == pytest.approx(1 / math.comb(documents, minority))
         [same] = spearman_intervals(-column[:, np.newaxis], people, groups=groups)
         assert same.p_against == 1
+
+
+def test_the_least_that_is_enough_is_enough() -> None:
+    """Six items in people's order, three labels of the rarer kind, eight examples; one fewer is too few."""
+    for n, has_ends in ((5, False), (6, True)):
+        found = correlate(list(range(n)), list(range(n)), Resampling(resamples=200)).spearman
+        assert found.value == 1 and (found.low is not None) == has_ends
+    scores = [0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 0.8, 0.9]
+    for rare, n in ((3, 8), (2, 0)):
+        assert fit_threshold(scores, [0.0] * (8 - rare) + [1.0] * rare).n == n
+        assert fit_threshold(scores, [0.0] * rare + [1.0] * (8 - rare)).n == n
+
+
+def test_a_judge_that_runs_against_people_has_kappa_0_at_its_best_threshold() -> None:
+    assert label_agreement("kappa", [0.1, 0.2, 0.3, 0.4], [1, 1, 0, 0], Resampling(resamples=50)).value == 0
+    against = best_kappas(np.array([[0.1], [0.2], [0.3], [0.4]]), np.array([1.0, 1, 0, 0]))
+    assert against.tolist() == [0]

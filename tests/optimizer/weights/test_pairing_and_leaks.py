@@ -424,6 +424,8 @@ def test_credits_and_shares_count_a_tie_of_scores_as_half_whatever_the_scale_of_
     counts = np.array([1.0, 3.0, 4.0])
     assert share_right(differences, counts, np.array([1.0, 1.0])) == (1 + 0 + 4 * 0.5) / 8
     assert share_right(differences, counts, np.array([50.0, 50.0])) == (1 + 0 + 4 * 0.5) / 8
+    near = np.array([[5e-10, 5e-10]])  # a tie of normalised weights, whatever they add up to
+    assert share_right(near, np.ones(1), np.array([50.0, 50.0])) == 0.5
 
 
 def test_the_mixed_objective_is_spearman_and_right_pairs_each_on_one_scale() -> None:
