@@ -20,6 +20,9 @@ def test_few_pairs_keep_uniform_weights_and_say_so(simulate: Simulate) -> None:
     choice = Auto().choose(simulate([0.9, 0.1], FEW_PAIRS - 1).differences(), seed=0)
     assert isinstance(choice.learner, Uniform)
     assert says(choice.reason, f"{FEW_PAIRS - 1} decided pairs", "too few", f"{FEW_PAIRS} pairs")
+    assert choice.candidates == ()
+    enough = Auto().choose(simulate([0.9, 0.1], FEW_PAIRS).differences(), seed=0)
+    assert len(enough.candidates) > 1, "so many are cross-validated"
 
 
 def test_pairs_of_one_context_are_too_few_however_many(simulate: Simulate) -> None:
