@@ -110,7 +110,7 @@ def test_each_instruction_stands_with_its_effect_and_says_what_it_states(make_le
     assert "each instruction did" in text
     assert "Stated plainly" in text
     words = letters.WANTS["greeting"][1]
-    assert f"a note was taken: {words}" in text
+    assert f"note was taken: {words}" in text
     before, after = (percent(done.record.instructions[0].test.before), percent(1.0))
     line, wanted = done.record.instructions[0].text, done.record.instructions[0].asked
     assert f"{line} {done.record.instructions[0].lesson} {wanted} {before} {after} +" in text
@@ -119,7 +119,7 @@ def test_each_instruction_stands_with_its_effect_and_says_what_it_states(make_le
     assert f"{before} → {after}, n = {data.split_size('test')}" in said
     tell_why(str(tmp_path / "run"), letters.PLAIN["greeting"][0], as_json=False)
     said = " ".join(capsys.readouterr().out.split())
-    assert f'a note was taken: "{words}"' in said
+    assert f'note was taken: "{words}"' in said
     assert "and not read" in said
 
 
