@@ -45,7 +45,7 @@ LITELLM_PROXY := litellm[proxy]==1.104.5
 BRIDGE_TESTS := tests/bridges $(wildcard tests/agents/dspy/test_dspy_*.py tests/optimizer/test_dspy_*.py) \
 	tests/experiments/test_hugging_face_examples.py tests/experiments/measured/test_peers_beside.py tests/models/test_litellm_model.py
 
-.PHONY: help demo environments test test-bridges test-promptfoo test-proxy test-postgres test-ray test-train test-slow snapshots lint types check docs lock clean
+.PHONY: help demo environments test test-bridges test-promptfoo test-proxy test-postgres test-ray test-train test-slow snapshots settings lint types check docs lock clean
 
 help:
 	@echo "make demo    a judge learns from reviewers' comments, on the embedded model (downloads 1.1 GB once)"
@@ -58,6 +58,7 @@ help:
 	@echo "make test-train  run those of training a scorer, for real on a tiny network (torch for the processor, about 1 GB)"
 	@echo "make test-slow  run the long repetitions that the others leave out, before a release"
 	@echo "make snapshots  write anew what pages and commands say as a whole, after a change of their words"
+	@echo "make settings  write anew the types of the settings that functions take, after a change of a setting"
 	@echo "make check   lint, types and tests, as in CI"
 	@echo "make docs    build the documentation in build/docs"
 	@echo "make clean   remove the virtual environments and the demo's run"
@@ -145,6 +146,10 @@ test-train: $(TRAIN)/.ready
 # Its last result is in docs/contributing.md.
 test-slow: $(VENV)/.dev
 	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m slow --durations=0
+
+# The types of the settings that functions take, made from the records of settings.
+settings: $(VENV)/.dev
+	@PYTHONPATH=$(VENV)/src:. $(BIN)/python -m tests.test_setting_types
 
 # Pages and commands that tests compare as a whole, with the text of the last time beside them; read what changed in git.
 snapshots: $(VENV)/.dev

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
@@ -206,3 +207,64 @@ def test_a_split_that_some_examples_lack_is_said_to_be_unused() -> None:
     assert not any("metadata.split" in each for each in gathered(marked).remarks)
     some = [*marked[:-1], marked[-1].model_copy(update={"metadata": {}})]
     assert any(says(each, "1 of 30", "'e29'") for each in gathered(some).remarks)
+
+
+def connected(units: dict[str, set[str]]) -> dict[str, frozenset[str]]:
+    """Units that share a name or a text, directly or through others, found by going on until nothing changes."""
+    found = {unit: {unit} for unit in units}
+    changed = True
+    while changed:
+        changed = False
+        for one, mine in units.items():
+            for other, theirs in units.items():
+                if mine & theirs and found[one] != found[other]:
+                    both = found[one] | found[other]
+                    for each in both:
+                        found[each] = both
+                    changed = True
+    return {unit: frozenset(each) for unit, each in found.items()}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_nothing_that_shares_a_text_or_a_document_with_what_is_tested_on_is_trained_on(seed: int) -> None:
+    """Chance draws inputs, documents and groups, of which many are shared; a run has tested on some of the examples."""
+    rng = random.Random(seed)
+    units: dict[str, set[str]] = {}
+    examples, preferences = [], []
+    for place in range(70):
+        text, names = f"asked {rng.randrange(90)}", {}
+        if rng.random() < 0.3:
+            names[rng.choice(["document", "group"])] = f"n{rng.randrange(40)}"
+        output = f"{rng.choice(['good', 'broken'])} {place}"
+        examples.append(
+            Example(
+                id=f"e{place}", input=text, output=output, human={"quality": (float("good" in output),)}, metadata=names
+            )
+        )
+        units[f"e{place}"] = {text, *names.values()}
+    for place in range(12):
+        text = f"asked {rng.randrange(90)}"
+        preferences.append(
+            Preference(id=f"p{place}", input=text, output_a=f"good p{place}", output_b="broken", preferred="a")
+        )
+        units[f"p{place}"] = {text}
+    tested = rng.sample(examples, 6)
+    known = {
+        each.id: KnownExample(
+            part="test" if each in tested else "development", document=each.id, content=_content(each), people=""
+        )
+        for each in [*tested, *rng.sample(examples, 6)]
+    }
+    earlier = Earlier(judge=None, remembered=Remembered(examples=known))  # type: ignore[arg-type]
+    found = gathered(examples, verdicts=said(examples), preferences=preferences, earlier=earlier)
+    together = connected(units)
+    assert set(found.part_of) == set(units) and any(len(each) > 2 for each in together.values())
+    for unit, beside in together.items():
+        assert {found.part_of[each] for each in beside} == {found.part_of[unit]}
+    for each in tested:
+        assert {found.part_of[unit] for unit in together[each.id]} == {"test"}
+    assert found.groups == len(set(together.values()))
+    for part in PARTS:
+        assert found.part(part) and {found.part_of[each.unit] for each in found.part(part)} == {part}
+    read = {part: {text.read for each in found.part(part) for text in each.texts} for part in PARTS}
+    assert not read["test"] & (read["training"] | read["validation"]) and not read["training"] & read["validation"]

@@ -16,6 +16,7 @@ from askance.prompts.checklist import Checklist
 from askance.prompts.errors import AskanceError, InputError
 from askance.prompts.preferences import Preference
 from askance.prompts.verdicts import save_verdicts
+from askance.stats.pass_fail import rate
 from askance.training import train as training
 from askance.training import trainer
 from askance.training.items import preference_items
@@ -327,6 +328,13 @@ def test_a_pair_of_which_it_says_the_same_is_half_right_whichever_output_is_pref
     items = preference_items(made_pairs, one)
     found = figures_on_test(ScorerReader(Says()), file, [], items, one, None, {}, options())  # type: ignore[arg-type]
     assert found["preferences"]["value"] == (3 * 0.5 + 1) / 4
+    five = [pair.model_copy(update={"id": f"{pair.id}/{n}"}) for pair in made_pairs for n in range(5)]
+    group_of = {pair.id: pair.id.partition("/")[0] for pair in five}
+    items = preference_items(five, one)
+    again = figures_on_test(ScorerReader(Says()), file, [], items, one, None, {}, options(), group_of)["preferences"]  # type: ignore[arg-type]
+    alone = rate([0.5, 0.5, 0.5, 1.0] * 5)
+    assert again["n"] == 20 and again["value"] == found["preferences"]["value"]
+    assert again["high"] - again["low"] > (alone.high or 0) - (alone.low or 0), "copies of a pair make nothing surer"
 
 
 def test_people_say_how_far_the_scorer_is_ahead_of_its_base_and_its_teacher(trained: TrainResult) -> None:
