@@ -200,8 +200,9 @@ class PostgresStore:
                 return bool(db.execute(_CLAIM, values | {"gone": holder[0] if holder else ""}).rowcount > 0)
             return False
 
-        is_taken = self._write(take)
-        (self._held.add if is_taken else self._held.discard)(key)
+        with self._lock:
+            is_taken = self._write(take)
+            (self._held.add if is_taken else self._held.discard)(key)
         return is_taken
 
     def renew(self, keys: Sequence[bytes]) -> None:
@@ -235,9 +236,9 @@ class PostgresStore:
         _, text, logprobs, sent, written, cost, finish = row_of(key, answer)
         row = (key, _bytes(text), None if logprobs is None else _bytes(logprobs), sent, written)
         values = (key, self._claimant.name, *row, None if cost == UNKNOWN else cost, _bytes(finish))
-        self._write(lambda db: db.execute(_PUT, values))
-        self._held.discard(key)
-        with self._lock:
+        with self._lock:  # another thread that connects anew in between would claim the answer's key again
+            self._write(lambda db: db.execute(_PUT, values))
+            self._held.discard(key)
             now = monotonic()
             self._recent.append((now, values))
             while self._recent[0][0] < now - _RECENT:

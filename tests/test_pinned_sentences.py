@@ -24,8 +24,8 @@ Row = tuple[str, ...]
 
 
 def rows(text: str) -> Iterator[Row]:
-    """Yield every four words in a row of ``text``, in lower case; numbers and marks are no words."""
-    words = [word.lower() for word in re.findall(r"[A-Za-z]+(?:'[a-z]+)?", text)]
+    """Yield every four words in a row of ``text``, in lower case; numbers and marks are no words, a name_of_parts is one."""
+    words = [word.lower() for word in re.findall(r"[A-Za-z][\w-]*(?:'[a-z]+)?", text)]
     return zip(*(words[start:] for start in range(WORDS_IN_A_ROW)), strict=False)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from .ran_somewhere import FOLDER, PERMITTED, judged, ran_nowhere
+from .ran_somewhere import FOLDER, PERMITTED, judged, ran_nowhere, remarks
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -61,7 +61,7 @@ def test_what_pytest_ran_and_skipped_is_written_down(tmp_path: Path, side_by_sid
     )
     (place / "conftest.py").write_text(plugin + hook)
     (place / "test_a.py").write_text(
-        "import pytest\ndef test_runs(): pass\ndef test_fails(): assert 0\ndef test_skips(): pytest.skip('no x')\n"
+        "import pytest, warnings\ndef test_runs(): warnings.warn('old')\ndef test_fails(): assert 0\ndef test_skips(): pytest.skip('no x')\n"
         "@pytest.mark.skipif(True, reason='no y')\ndef test_marked(): pass\n@pytest.mark.xfail\ndef test_x(): assert 0\n"
     )
     (place / "test_b.py").write_text("import pytest\npytest.importorskip('nothing_of_this_name')\ndef test_c(): pass\n")
@@ -69,10 +69,18 @@ def test_what_pytest_ran_and_skipped_is_written_down(tmp_path: Path, side_by_sid
         pytest.importorskip("xdist")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *side_by_side, str(place)]
     environment = os.environ | {FOLDER: str(tmp_path / "ran")}
-    subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, timeout=60)
+    subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, timeout=240)
     found = ran_nowhere(tmp_path / "ran")
     assert {test.rpartition("/")[2]: why.partition(":")[0] for test, why in found.items()} == {
         "test_a.py::test_skips": "no x",
         "test_a.py::test_marked": "no y",
         "test_b.py": "could not import 'nothing_of_this_name'",
     }
+    said = [line for line in remarks(tmp_path / "ran").splitlines() if line.endswith("UserWarning: old")]
+    assert len(said) == 1 and "test_a.py::test_runs" in said[0]
+
+
+def test_tests_that_took_long_are_named(tmp_path: Path) -> None:
+    rows = [{"test": f"a::{seconds}", "skipped": None, "seconds": seconds} for seconds in (1.0, 20.5, 300.0)]
+    (tmp_path / "1.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert remarks(tmp_path).splitlines() == ["20 s: a::20.5", "300 s: a::300.0"]

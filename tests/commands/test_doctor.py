@@ -155,7 +155,7 @@ def test_an_embedded_model_is_checked_by_size_and_known_hash(tmp_path: Path, mon
     file = tmp_path / "models" / "m.gguf"
     file.parent.mkdir()
     file.write_bytes(data)
-    assert check().state == "ok" and says(check().said, "when it is used")
+    assert check().state == "ok" and says(check().said, "is used")
     remember_identity(file, model.sha256)
     assert says(check().said, "size", "hash", "right")
     remember_identity(file, "0" * 64)

@@ -172,6 +172,28 @@ def test_connections_may_be_cut_as_soon_as_they_are_made(
             assert key(1) in store.get_many([key(1)]), "the same can be said again"
 
 
+def test_an_answer_that_is_there_is_not_claimed_again_by_a_thread_that_connects_anew(
+    address: str, cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with PostgresStore(PostgresAddress(address)) as store:
+        write, others = store._write, []
+
+        def cut_afterwards(work: Callable[[Any], Any]) -> Any:
+            found = write(work)
+            cluster.cut_connections()
+            others.append(threading.Thread(target=store.get_many, args=([key(2)],)))
+            others[-1].start()
+            others[-1].join(0.5)
+            return found
+
+        assert store.claim(key(1))
+        monkeypatch.setattr(store, "_write", cut_afterwards)
+        store.put(key(1), Answer("Yes"))
+        others[0].join()
+        assert cluster.sql("SELECT count(*) FROM askance_claims", address) == [(0,)]
+        assert [*store.get_many([key(1)])] == [key(1)]
+
+
 def test_what_a_crash_took_is_written_again_by_the_store_that_had_put_it(address: str, cluster: Any) -> None:
     with open_store(address) as store, open_store(address) as other:
         store.put(key(0), ANSWERS[0])
