@@ -202,7 +202,10 @@ def test_a_document_counts_with_the_mean_of_the_scores_that_it_has() -> None:
         means = {f"doc-{place}": float(value) for place, value in enumerate(rng.permutation(40))}
         ids = [f"{name}/{member}" for name in means for member in range(3)]
         documents = [name.split("/")[0] for name in ids]
-        offsets = {f"{name}/{member}": offset for name in means for member, offset in enumerate((-20.0, 5.0, 15.0))}
+        apart = (-20.0, 5.0, 15.0)
+        offsets = {
+            f"{name}/{member}": apart[(member + place) % 3] for place, name in enumerate(means) for member in range(3)
+        }
         strata: list[float | None] = [
             means[document] + offsets[name] for name, document in zip(ids, documents, strict=True)
         ]
