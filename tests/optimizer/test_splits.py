@@ -250,3 +250,17 @@ def test_the_fewest_examples_give_each_part_three_and_one_less_does_not(shares: 
     assert min(sizes(split(names(fewest), shares=shares))) == 3
     with pytest.raises(InputError, match=naming(fewest - 1, fewest)):
         split(names(fewest - 1), shares=shares)
+
+
+@pytest.mark.parametrize(("smallest", "can"), [(2, False), (3, True)])
+def test_documents_that_leave_a_part_with_two_examples_are_refused_and_three_are_enough(
+    smallest: int, can: bool
+) -> None:
+    documents = ["one"] * 14 + ["two"] * (16 - smallest) + ["small"] * smallest
+    found = []
+    for seed in range(30):
+        try:
+            found.append(sorted(sizes(split(names(30), groups=documents, seed=seed))))
+        except InputError:
+            continue
+    assert bool(found) is can and all(each[0] == smallest for each in found)
