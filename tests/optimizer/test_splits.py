@@ -264,3 +264,12 @@ def test_documents_that_leave_a_part_with_two_examples_are_refused_and_three_are
         except InputError:
             continue
     assert bool(found) is can and all(each[0] == smallest for each in found)
+
+
+@pytest.mark.parametrize("size", [2, 4, 5, 6, 8])
+def test_cuts_between_documents_lie_within_half_a_document_of_the_shares(size: int) -> None:
+    for many in range(11, 24):
+        n = size * many
+        found = split(names(n), groups=[f"doc-{place // size}" for place in range(n)], seed=many)
+        first, second, _ = sizes(found)
+        assert abs(first - 0.3 * n) <= size / 2 + 1 and abs(first + second - 0.6 * n) <= size / 2 + 1
