@@ -435,20 +435,6 @@ async def test_whatever_joins_stands_on_all_examples_and_what_others_speak_again
     assert max(map(len, of_others)) == N > max(map(len, of_better)), "people like it"
 
 
-async def test_a_question_that_all_rejected_outputs_speak_against_is_not_asked_of_the_other_accepted_ones(
-    tmp_path: Path,
-) -> None:
-    finds = {**KIND, **RIGHT, "insults": seen_in(ON_TONE), "better": lambda name: name == "e00" or ON_TONE[name] > 0.5}
-    run = Choosing(tmp_path, finds)
-    found = await run.choose(insults=after("insults", "tone", "e00"), better=after("better", "tone", "e00"))
-    asked: dict[str, set[str]] = {"insults": set(), "better": set()}
-    for texts, names in run.judge.asked:
-        for text in texts:
-            asked[text.rstrip("?").split()[-1]] |= names
-    assert list(found.candidates) == ["insults"] and asked["insults"] == set(NAMES)
-    assert asked["better"] < set(NAMES)
-
-
 def found_by(run: Choosing, word: str, name: str) -> float:
     p = run.judge.p_yes(f"Does it show {word}?", name)
     return float(np.log(p / (1 - p)))
