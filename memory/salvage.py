@@ -155,11 +155,16 @@ def _rows(old: sqlite3.Connection, table: str, columns: str) -> Iterator[tuple[A
         bounds = bytes([first]), bytes([first + 1]) if first < 255 else b"\xff" * 64
         for order in ("ASC", "DESC"):
             query = f"SELECT {columns} FROM {table} WHERE key >= ? AND key < ? ORDER BY key {order}"
+            read = 0
             try:
-                yield from old.execute(query, bounds)
+                for row in old.execute(query, bounds):
+                    read += 1
+                    yield row
                 break
             except sqlite3.DatabaseError:
-                continue
+                # Python reads one row ahead: the last row before the hole is lost with the error, so it is read alone
+                with suppress(sqlite3.DatabaseError):
+                    yield from old.execute(f"{query} LIMIT 1 OFFSET {read}", bounds)
 
 
 def _free_name(path: Path) -> Path:

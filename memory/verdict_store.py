@@ -139,7 +139,7 @@ class VerdictStore:
             is_ours: No other process writes to this file, so that nothing is claimed in it.
 
         Raises:
-            InputError: The file is no store, or one of a newer askance.
+            InputError: The file is no store, one of a newer askance, or a database of another program.
             AskanceError: The disk is full or the folder cannot be written.
         """
         self.path = Path(path)
@@ -167,12 +167,13 @@ class VerdictStore:
             db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=30)
             if is_cut_off(self.path):
                 raise sqlite3.DatabaseError("malformed: pages are missing at its end")
-            db.execute("PRAGMA journal_mode=WAL")
-            db.execute("PRAGMA synchronous=NORMAL")
-            db.execute("PRAGMA cache_size=-8000")  # kB: the inner pages of a million answers
             version = db.execute("PRAGMA user_version").fetchone()[0]
             if version > SCHEMA_VERSION:
                 raise InputError(f"{self.path}: written by a newer askance (schema {version}); update askance.")
+            _refuse_other_tables(db, self.path)
+            db.execute("PRAGMA journal_mode=WAL")  # the first thing that is written
+            db.execute("PRAGMA synchronous=NORMAL")
+            db.execute("PRAGMA cache_size=-8000")  # kB: the inner pages of a million answers
             db.executescript(_SCHEMA + claims.SCHEMA)
             db.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
             return db, {key for (key,) in db.execute("SELECT key FROM brought")}
@@ -356,6 +357,26 @@ def _open_shared(place: Place) -> SharedStore:
         raise type(error)(
             f"{error} It holds the answers of all commands; ASKANCE_CACHE names another folder for it, and --no-cache goes "
             "without."
+        ) from None
+
+
+def _refuse_other_tables(db: sqlite3.Connection, path: Path) -> None:
+    """Refuse a database of another program, before anything is written to it.
+
+    A store that was just being made when its process was killed has no table yet, or the answers, which are made first.
+
+    Raises:
+        InputError: It has tables, and no table of answers as of askance.
+    """
+    if db.execute("SELECT 1 FROM sqlite_master").fetchone() is None:
+        return
+    try:
+        db.execute(f"SELECT {COLUMNS} FROM answers WHERE 0")
+    except sqlite3.OperationalError as error:
+        if not str(error).startswith("no such"):
+            raise
+        raise InputError(
+            f"{path}: this is a database of another program and no verdict store. Name another file for the answers."
         ) from None
 
 

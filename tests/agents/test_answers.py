@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from askance.agents.asking import ENGLISH, BatchedAsking, EachAsking, Reading
+from askance.agents.asking import ENGLISH, BatchedAsking, EachAsking, Reading, each_format
 from askance.agents.evaluator import Evaluator
 from askance.agents.judging import Judging
 from askance.memory.verdict_store import VerdictStore
@@ -23,6 +23,7 @@ from askance.prompts.errors import InputError
 from askance.prompts.examples import Example
 from askance.prompts.prompt import Prompt
 from askance.testing import ScriptedModel
+from tests.said import naming, says
 
 from .conftest import EXAMPLES, HARD, LOGPROB, PROMPT, QUESTIONS, Lab
 
@@ -162,8 +163,8 @@ async def test_given_words_are_asked_for_read_and_told_again() -> None:
     model = ScriptedModel(lambda request: "Nein." if len(request.messages) > 2 else "Yes")
     evaluator = Evaluator(Gateway(), model, PROMPT, checklist, HARD)
     assert {each.answer for each in await evaluator.judge(EXAMPLES[:1])} == {False}
-    assert model.requests[0].messages[-1][1].endswith("Answer with one word: ja or nein.")
-    assert "Answer with one word: ja or nein." in model.requests[-1].messages[-1][1]
+    assert says(model.requests[0].messages[-1][1].splitlines()[-1], "ja", "nein")
+    assert says(model.requests[-1].messages[-1][1], "ja", "nein")
 
 
 @pytest.mark.parametrize("mode", ["each", "batched"])
@@ -199,7 +200,7 @@ async def test_a_reason_is_asked_for_after_the_given_word() -> None:
 
 
 def test_words_the_wrong_way_round_are_refused_before_anything_is_asked() -> None:
-    with pytest.raises(InputError, match="the word for yes comes first"):
+    with pytest.raises(InputError, match=naming("yes", "comes first")):
         Evaluator(Gateway(), ScriptedModel([]), PROMPT, Checklist(questions=QUESTIONS, answers=("nein", "ja")), HARD)
 
 
@@ -208,9 +209,8 @@ def test_a_prompt_that_asks_for_the_given_words_is_not_told_again() -> None:
     asking = EachAsking(prompt, (QUESTION,), False, True, 0.0, None, ("ja", "nein"))
     assert [ask.rest for ask in asking.asks("identity", EXAMPLE, 0, 0)] == ["A?"]
     other = EachAsking(prompt, (QUESTION,), False, True, 0.0, None, ("oui", "non"))
-    assert [ask.rest.splitlines()[-1] for ask in other.asks("identity", EXAMPLE, 0, 0)] == [
-        "Answer with one word: oui or non."
-    ]
+    (line,) = [ask.rest.splitlines()[-1] for ask in other.asks("identity", EXAMPLE, 0, 0)]
+    assert line == each_format(explained=False, answers=("oui", "non")) and says(line, "oui", "non")
 
 
 async def test_of_a_batched_reply_that_was_cut_off_the_missing_questions_are_asked_alone() -> None:

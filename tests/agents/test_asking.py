@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import json
+from math import log
+from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from askance.agents.asking import (
@@ -13,6 +15,7 @@ from askance.agents.asking import (
     EachAsking,
     Reading,
     batched_schema,
+    each_format,
     question_block,
     shuffled,
 )
@@ -20,7 +23,9 @@ from askance.models.base import Answer, make_request
 from askance.prompts.checklist import Question
 from askance.prompts.examples import Example
 from askance.prompts.prompt import Prompt
+from askance.prompts.templates import render
 from askance.prompts.text import fence
+from tests.said import says
 
 PROMPTS = ["Judge.", "{output}", "Look at {output}. {question} Now!", "{input} {{x}} {output}\n{question}"]
 TEXT = st.text(max_size=20)
@@ -66,7 +71,7 @@ def test_what_comes_before_the_question_is_shared_and_the_judged_text_is_fenced(
     start = found[0].framing.before
     assert all(text.startswith(start) for text in texts)
     assert fence(example.output or "") in start
-    assert texts[1] == start + "Question: B?\nAnswer with one word: yes or no."
+    assert texts[1] == f"{start}Question: B?\n{each_format(explained=False)}"
 
 
 SHORT = "Answer the question about the reply with one word: yes or no.\n\nReply: {output}\n\n{question}"
@@ -80,7 +85,7 @@ def test_a_prompt_that_says_how_to_answer_is_not_told_again() -> None:
     full = "Question: A?\nRubric: R\nReference answer: Ref\nA violation would be: V"
     assert rests(each(SHORT)) == [full, "B?", "C?"]
     assert rests(each(SHORT, logprobs=False)) == [full, "B?", "C?"]
-    assert rests(each("Judge {output}. {question}"))[1] == "Question: B?\nAnswer with one word: yes or no."
+    assert rests(each("Judge {output}. {question}"))[1] == f"Question: B?\n{each_format(explained=False)}"
 
 
 def test_an_explanation_is_asked_for_whatever_the_prompt_says() -> None:
@@ -92,7 +97,7 @@ def test_asking_again_says_how_to_answer_even_where_the_prompt_does() -> None:
     asking = each(SHORT)
     ask = asks(asking, Example(id="e", input="in", output="out"))[1]
     again = ask.again("identity", Answer("Hm"), "it is neither", asking.form)
-    assert "Answer with one word: yes or no." in again.messages[-1][1]
+    assert says(again.messages[-1][1], each_format(explained=False))
     assert again.prefix == ask.request().prefix and ask.messages[-1][1].startswith(again.prefix.strip())
 
 
@@ -159,7 +164,9 @@ def test_one_call_is_made_for_each_run_of_questions_that_see_the_same() -> None:
 
 
 def test_a_question_shows_all_that_it_has() -> None:
-    assert question_block(QUESTIONS[0]) == "Question: A?\nRubric: R\nReference answer: Ref\nA violation would be: V"
+    block = question_block(QUESTIONS[0]).splitlines()
+    assert [line.rpartition(": ")[2] for line in block] == ["A?", "R", "Ref", "V"]
+    assert len({line.rpartition(": ")[0] for line in block}) == 4, "each is said to be what it is"
     assert question_block(QUESTIONS[1]) == "Question: B?"
 
 
@@ -239,9 +246,8 @@ def test_asking_again_shows_the_answer_the_problem_and_the_form() -> None:
     request = ask.again("identity", Answer("{Hm}"), "'{Hm}' is neither", mode.form)
     assert request.messages[:-2] == tuple(ask.messages)
     assert request.messages[-2] == ("assistant", "{Hm}")
-    assert request.messages[-1][1] == (
-        "That is not an answer that can be used: '{Hm}' is neither. Answer again: Answer with one word: yes or no."
-    )
+    assert request.messages[-1][1] == render("answer_again", problem="'{Hm}' is neither", format=mode.form)
+    assert says(request.messages[-1][1], "'{Hm}' is neither", mode.form)
     assert ask.again("identity", Answer(""), "p", mode.form).messages[-2][1]
 
 
@@ -251,3 +257,130 @@ def test_replicates_have_seeds_of_their_own() -> None:
         assert [asks(mode, example, number)[0].parameters.seed for number in range(3)] == [42, 43, 44]
     unseeded = EachAsking(Prompt("p"), QUESTIONS, False, True, 0.0, None)
     assert asks(unseeded, example, 2)[0].parameters.seed is None
+
+
+# --- answer and probability -----------------------------------------------------------------------------------------
+
+HERE = Example(id="e", input="i", output="The fair opens on Monday.")
+LIKELY = st.floats(0.001, 0.999)
+WORD = st.sampled_from(["yes", "no"])
+
+
+def either(said: str, p_yes: float, yes: str = "yes", no: str = "no") -> tuple[str, tuple[tuple[str, float], ...]]:
+    """The token that was drawn, which need not be the likelier one, with the probabilities of both."""
+    return said, ((yes, log(p_yes)), (no, log(1 - p_yes)))
+
+
+def in_fields(values: dict[str, tuple[str, float]], *, single: bool, explained: bool) -> Answer:
+    """A JSON answer, token by token; each value is the word that was drawn and its P(yes)."""
+    tokens: list[tuple[str, tuple[tuple[str, float], ...]]] = [] if single else [("{", ())]
+    for number, (name, (said, p_yes)) in enumerate(values.items()):
+        whole = single or explained
+        opening = ", " * (number > 0) + (f"{json.dumps(name)}: " * (not single)) + ('{"answer": "' if whole else '"')
+        closing = '"' + ', "explanation": "E"' * explained + "}" * whole
+        tokens += [(opening, ()), either(said, p_yes), (closing, ())]
+    tokens += [] if single else [("}", ())]
+    return Answer("".join(token for token, _ in tokens), tuple(tokens))
+
+
+@settings(max_examples=60)
+@given(WORD, LIKELY)
+@example("yes", 0.5)
+@example("no", 0.5)
+@example("no", 0.5000001)
+@example("yes", 0.4999999)
+def test_one_answer_is_the_likelier_one_whichever_was_drawn(said: str, p_yes: float) -> None:
+    wanted = pytest.approx(p_yes, rel=1e-6)
+    in_a_word = Answer(said, (either(said, p_yes),))
+    in_words = Answer(f"{said}, it is", (either(said, p_yes), (", it is", ())))
+    for asking, answer in (
+        (each(), in_a_word),
+        (each(), in_words),
+        (each(explained=True), in_fields({"answer": (said, p_yes)}, single=True, explained=True)),
+    ):
+        [ask, *_] = asks(asking, HERE)
+        [(question, read)] = asking.read(ask, answer).items()
+        assert question == "a" and read.p_yes == wanted
+        assert read.answer is (read.p_yes >= 0.5)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(WORD, LIKELY), min_size=3, max_size=3), st.booleans(), st.permutations(QUESTIONS))
+def test_each_answer_of_several_is_its_own_likelier_one(
+    values: list[tuple[str, float]], explained: bool, order: list[Question]
+) -> None:
+    asking = batched(explained=explained, logprobs=True)
+    [ask] = asks(asking, HERE)
+    given_to = {question.id: value for question, value in zip(order, values, strict=True)}
+    readings = asking.read(ask, in_fields(given_to, single=False, explained=explained))
+    assert readings.keys() == given_to.keys()
+    for name, (_, p_yes) in given_to.items():
+        assert readings[name].p_yes == pytest.approx(p_yes, rel=1e-6)
+        assert readings[name].answer is (readings[name].p_yes >= 0.5)
+        assert readings[name].explanation == ("E" if explained else None)
+
+
+@settings(max_examples=60)
+@given(st.sampled_from(["Monday", "none"]), LIKELY, st.booleans(), st.booleans())
+@example("none", 0.5, False, False)
+def test_a_quote_is_a_yes_where_none_is_the_less_likely(
+    drawn: str, p_yes: float, together: bool, explained: bool
+) -> None:
+    quotes = (Question(id="q", text="Does it name a day?", sees="quote"),)
+    asking: Asking = EachAsking(Prompt("p"), quotes, explained, True, 0.0, 42)
+    if together:
+        asking = BatchedAsking(Prompt("p"), quotes, explained, True, 0.0, 42, 1)
+    [ask] = asks(asking, HERE)
+    read = asking.read(ask, Answer(drawn, (either(drawn, p_yes, "Monday", "none"),)))["q"]
+    assert read.p_yes == pytest.approx(p_yes, rel=1e-6)
+    assert read.answer is (read.p_yes >= 0.5)
+
+
+@settings(max_examples=100)
+@given(WORD, st.integers(0, 100), st.booleans())
+@example("yes", 49, True)
+@example("no", 51, False)
+def test_a_stated_probability_that_contradicts_its_answer_is_no_verdict(said: str, number: int, together: bool) -> None:
+    """50 goes with either answer; all others go with one."""
+    value = {"answer": said, "probability": number}
+    goes = number == 50 or (number > 50) == (said == "yes")
+    if together:
+        many = BatchedAsking(Prompt("p"), QUESTIONS, False, False, 0.0, 42, 1, None, True, True)
+        [ask] = asks(many, HERE)
+        other = {"answer": "yes", "probability": 90}
+        readings = many.read(ask, Answer(json.dumps({"a": value, "b": other})))
+        assert readings["b"] == Reading(True, 0.9) and ("a" in readings) is goes
+    else:
+        one = EachAsking(Prompt("p"), QUESTIONS[:1], False, False, 0.0, 42, None, True, True)
+        [ask] = asks(one, HERE)
+        try:
+            readings = one.read(ask, Answer(json.dumps(value)))
+        except ValueError:
+            assert not goes
+            return
+    if goes:
+        assert readings["a"] == Reading(said == "yes", number / 100)
+
+
+@pytest.mark.parametrize("text", ["No", "no.", "None", "“none”"])
+@pytest.mark.parametrize("output", ["No dogs, said the mayor. None came.", "Dogs."])
+def test_a_no_is_no_quote_though_the_output_has_the_word(text: str, output: str) -> None:
+    asking = EachAsking(Prompt("p"), (Question(id="q", text="?", sees="quote"),), False, False, 0.0, 42)
+    [ask] = asks(asking, HERE.model_copy(update={"output": output}))
+    assert asking.read(ask, Answer(text)) == {"q": Reading(False, None)}
+
+
+@given(st.lists(st.sampled_from(["all", "output", "quote"]), min_size=1, max_size=8), st.integers(0, 3))
+def test_every_question_is_asked_once_and_its_verdict_has_its_own_place(sees: list[Any], replicate: int) -> None:
+    questions = tuple(Question(id=f"q{number}", text=f"Q{number}?", sees=one) for number, one in enumerate(sees))
+    for asking in (
+        EachAsking(Prompt("p"), questions, False, True, 0.0, 42),
+        BatchedAsking(Prompt("p"), questions, False, False, 0.0, 42, 1),
+        BatchedAsking(Prompt("p"), questions, False, False, 0.0, 42, 1, most=2),
+    ):
+        places = {}
+        for ask in asking.asks("identity", HERE, 10, replicate):
+            places |= {ask.index + offset: question for offset, question in enumerate(ask.questions)}
+            assert ask.parameters.seed == 42 + replicate and ask.replicate == replicate
+            assert len({question.sees for question in ask.questions}) == 1
+        assert places == dict(enumerate(questions, 10))

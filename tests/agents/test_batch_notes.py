@@ -7,6 +7,7 @@ import pytest
 
 from askance.agents.batch_notes import BatchNoteTaker
 from askance.agents.notes import ONE_CALL, Case, NoteTaking
+from askance.agents.rules import LENIENT, STRICTER
 from askance.models.gateway import Gateway
 from askance.models.structured import ParseError
 from askance.prompts.checklist import Question
@@ -14,6 +15,7 @@ from askance.prompts.examples import Example
 from askance.prompts.lessons import Disagreement, Lesson
 from askance.prompts.text import fence
 from askance.testing import ScriptedModel
+from tests.said import naming, says
 
 QUESTION = Question(id="q", text="Is it right?", dimension="facts")
 LONG = " ".join(f"In the year of report {number} nothing came of that plan at all." for number in range(40))
@@ -64,8 +66,8 @@ async def test_one_call_gives_several_rules_each_with_the_items_that_support_it(
         [rule("puts a thing on a wrong day", 2), rule("names the wrong thing or deed", 3, 1, 3)]
     )
     assert [(each.id, each.text, each.evidence) for each in lessons] == [
-        ("L1a", "Answer no if the output names the wrong thing or deed.", ("c/q", "a/q")),
-        ("L1b", "Answer no if the output puts a thing on a wrong day.", ("b/q",)),
+        ("L1a", f"{STRICTER.opening} names the wrong thing or deed.", ("c/q", "a/q")),
+        ("L1b", f"{STRICTER.opening} puts a thing on a wrong day.", ("b/q",)),
     ], "the best supported first"
     assert len(model.requests) == 2, "one for the kinds"
 
@@ -83,7 +85,7 @@ async def test_all_outputs_are_shown_but_of_a_long_document_only_what_is_near_th
 async def test_rules_that_cannot_be_used_are_left_out() -> None:
     lessons, _ = await take([rule("says the mayor closed a bridge", 1, kind="x"), rule("names the wrong thing", 2, 9)])
     assert [(each.text, each.evidence) for each in lessons] == [
-        ("Answer no if the output names the wrong thing.", ("b/q",))
+        (f"{STRICTER.opening} names the wrong thing.", ("b/q",))
     ]
 
 
@@ -91,8 +93,8 @@ async def test_where_no_rule_can_be_used_it_is_asked_again_once() -> None:
     copied = [rule("says the mayor closed a bridge", 1, kind="x")]
     lessons, model = await take(copied, [rule("names the wrong thing", 1)])
     assert len(lessons) == 1
-    assert "about this example alone" in model.requests[-1].messages[-1][1]
-    with pytest.raises(ParseError, match="about this example alone"):
+    assert says(model.requests[-1].messages[-1][1], "example alone")
+    with pytest.raises(ParseError, match=naming("example alone")):
         await take(copied, copied)
     outside = [rule("names the wrong thing", 4)]
     with pytest.raises(ParseError, match="numbers from 1 to 3"):
@@ -107,14 +109,14 @@ async def test_the_same_rule_twice_is_one_lesson_with_the_evidence_of_both() -> 
 async def test_a_judge_that_was_too_strict_is_taught_to_be_more_lenient() -> None:
     lessons, _ = await take([rule("uses another word", 1, field="answer_yes_even_if")], target=False)
     assert (lessons[0].text, lessons[0].direction) == (
-        "Answer yes even if the output uses another word.",
+        f"{LENIENT.opening} uses another word.",
         "more lenient",
     )
 
 
 async def test_with_the_critique_truisms_are_refused_and_without_kinds_none_are_listed() -> None:
     truism = [rule("is not accurate or correct", 1)]
-    with pytest.raises(ParseError, match="no more than the question"):
+    with pytest.raises(ParseError, match=naming("than the question")):
         await take(truism, truism, settings=NoteTaking(kinds=False, critique=True))
     lessons, model = await take(truism, settings=NoteTaking(kinds=False))
     assert len(lessons) == len(model.requests) == 1
@@ -124,7 +126,7 @@ async def test_a_batch_is_about_one_question_in_one_direction() -> None:
     taker = BatchNoteTaker(Gateway(), ScriptedModel([]), "Summarise.")
     other = Question(id="other", text="Is it short?")
     for beside in (cases(target=False), cases(question=other)):
-        with pytest.raises(ValueError, match="one question and in one direction"):
+        with pytest.raises(ValueError, match=naming("one question", "one direction")):
             await taker.take_notes([*cases(), *beside], IDS)
     with pytest.raises(ValueError, match="no disagreements"):
         await taker.take_notes([], IDS)

@@ -94,10 +94,8 @@ async def test_a_question_is_asked_more_generally() -> None:
 
 async def test_a_comment_is_read_beside_its_output_and_asked_in_the_words_of_the_shots() -> None:
     found, model = reader(BesideReader, "Does the reply give a phone number?\nDoes the reply give an address?")
-    assert await found.questions("are you mad", "Ring Paul\nat home.") == [  # type: ignore[attr-defined]
-        "Does the reply give a phone number?",
-        "Does the reply give an address?",
-    ]
+    phone, address = (f"Does the reply give {what}?" for what in ("a phone number", "an address"))
+    assert await found.questions("are you mad", "Ring Paul\nat home.") == [phone, address]  # type: ignore[attr-defined]
     (request,) = model.requests
     assert request.messages[-1] == ("user", "Text: Ring Paul at home.\nComment: are you mad")
 
@@ -106,10 +104,8 @@ async def test_what_an_output_does_becomes_questions() -> None:
     found, _ = reader(
         KindReader, "name a price\nsay when to come.\nthank\nsay that it costs 5 pounds\nask Paul to wait\nx"
     )
-    assert await found.questions("Some text.") == [  # type: ignore[attr-defined]
-        "Does the reply name a price?",
-        "Does the reply say when to come?",
-    ]
+    price, when = (f"Does the reply {what}?" for what in ("name a price", "say when to come"))
+    assert await found.questions("Some text.") == [price, when]  # type: ignore[attr-defined]
 
 
 def test_shots_speak_of_no_reply() -> None:

@@ -9,6 +9,7 @@ from askance.models.gateway import Gateway
 from askance.models.structured import ParseError
 from askance.prompts.lessons import Lesson
 from askance.testing import ScriptedModel
+from tests.said import says
 
 
 def lesson(number: int) -> Lesson:
@@ -79,4 +80,4 @@ async def test_a_merged_rule_about_a_fault_does_not_turn_into_its_opposite() -> 
     model = ScriptedModel([opposite, relation("merge", 1, merged)])
     found, _ = await Deduplicator(Gateway(), model).compare(new, [known])
     assert found.merged == merged
-    assert 'begins like the new lesson: "Asked about a fault, answer yes if"' in model.requests[1].messages[-1][1]
+    assert says(model.requests[1].messages[-1][1], "new lesson", '"Asked about a fault, answer yes if"')

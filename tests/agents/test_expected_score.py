@@ -18,6 +18,7 @@ from askance.prompts.examples import Example
 from askance.prompts.prompt import Prompt
 from askance.prompts.verdicts import Verdict
 from askance.testing import Reply, ScriptedModel
+from tests.said import naming, says
 
 QUESTION = Question(id="q", text="Is it clear?", rubric="5: at once", reference="So it is.", violation="A riddle.")
 EXAMPLE = Example(id="e", input="in", output="out")
@@ -94,12 +95,12 @@ async def test_a_reply_that_is_hardly_a_number_of_the_scale_is_asked_again_and_t
 ) -> None:
     found = await verdict(reply, reply)
     assert (found.status, found.answer, found.p_yes) == ("parse_error", None, None)
-    assert "no number from 1 to 5" in (found.error or "")
+    assert says(found.error, "number", 1, 5)
     assert (await verdict(reply, number({"5": 0.9}))).p_yes == 1.0
 
 
 async def test_an_endpoint_without_log_probabilities_is_refused_at_once_and_in_words() -> None:
-    with pytest.raises(ModelError, match=r"gives no log-probabilities.*--scores soft or hard") as caught:
+    with pytest.raises(ModelError, match=naming("log-probabilities", "--scores soft", "hard")) as caught:
         await verdict(*["4"] * 3)
     assert caught.value.fatal
 

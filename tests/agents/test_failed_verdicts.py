@@ -14,6 +14,7 @@ from askance.models.base import Answer, ModelError, Request
 from askance.models.budget import Budget
 from askance.prompts.errors import BudgetExceededError
 from askance.testing import Reply, ScriptedModel
+from tests.said import says
 
 from .conftest import (
     EXAMPLES,
@@ -40,9 +41,9 @@ async def test_what_is_neither_yes_nor_no_is_a_parse_error_after_one_re_ask(repl
     lab = Lab(lambda request: reply)
     verdicts = await lab.judge(HARD, EXAMPLES[:1])
     assert {(each.status, each.answer, each.p_yes) for each in verdicts} == {("parse_error", None, None)}
-    assert "neither yes nor no" in (verdicts[0].error or "")
+    assert says(verdicts[0].error, "yes nor no")
     assert lab.calls == 6
-    assert "Answer with one word: yes or no." in lab.model.requests[-1].messages[-1][1]
+    assert says(lab.model.requests[-1].messages[-1][1], "yes or no")
     assert all(content for request in lab.model.requests for _, content in request.messages)
 
 

@@ -16,6 +16,7 @@ from askance.prompts.examples import Example
 from askance.prompts.lessons import Disagreement, Lesson
 from askance.prompts.text import fence
 from askance.testing import ScriptedModel
+from tests.said import naming, says
 
 EXAMPLE = Example(
     id="e",
@@ -62,7 +63,7 @@ async def test_the_loop_can_use_it_like_any_note_taker() -> None:
     taker = GeneratorNoteTaker(Gateway(), model, "Respond to the query.")
     await taker.prepare([QUESTION])
     assert (await taker.take_note(Case(FAILURE, EXAMPLE, QUESTION), "L1")).text == GOOD
-    assert "no reason was given" in model.requests[0].messages[-1][1]
+    assert says(model.requests[0].messages[-1][1], "no reason")
 
 
 @pytest.mark.parametrize(
@@ -95,8 +96,8 @@ async def test_instructions_that_fit_other_requests_are_kept(said: str, written:
 async def test_an_instruction_with_words_of_its_example_is_asked_for_again_once(leak: str) -> None:
     lesson, model = await write(leak, GOOD)
     assert lesson.text == GOOD
-    assert "about this request alone" in model.requests[-1].messages[-1][1]
-    with pytest.raises(ParseError, match="about this request alone"):
+    assert says(model.requests[-1].messages[-1][1], "request alone")
+    with pytest.raises(ParseError, match=naming("request alone")):
         await write(leak, leak)
 
 
@@ -107,14 +108,14 @@ async def test_an_instruction_that_gives_orders_is_asked_for_again_once() -> Non
 
 
 async def test_what_went_wrong_is_no_instruction() -> None:
-    with pytest.raises(ParseError, match="say what to do"):
+    with pytest.raises(ParseError, match=naming("what to do")):
         await write(*["The output does not end as it should."] * 2)
 
 
 async def test_a_label_with_nothing_behind_it_is_no_instruction() -> None:
     lesson, model = await write('Instruction: ""', GOOD)
     assert lesson.text == GOOD
-    assert "says nothing; say what to do" in model.requests[-1].messages[-1][1]
+    assert says(model.requests[-1].messages[-1][1], "says nothing", "what to do")
 
 
 async def test_samples_are_taken_and_an_output_that_passed_is_shown() -> None:
@@ -137,10 +138,10 @@ async def test_the_critique_accepts_mends_or_refuses() -> None:
     better = FINE | {"hits_other": True, "better": "When the request gives a last sentence, end with it."}
     lesson, model = await write(GOOD, settings=settings, critique=better, contrast=PASSED)
     assert lesson.text == "When the request gives a last sentence, end with it."
-    assert "spoil the second output" in model.requests[-1].messages[-1][1]
-    with pytest.raises(RefusedRuleError, match="not true of its own case"):
+    assert says(model.requests[-1].messages[-1][1], "second output")
+    with pytest.raises(RefusedRuleError, match=naming("own case")):
         await write(GOOD, settings=settings, critique=FINE | {"settles": False})
-    with pytest.raises(RefusedRuleError, match="revision cannot be used"):
+    with pytest.raises(RefusedRuleError, match=naming("revision")):
         await write(GOOD, settings=settings, critique=FINE | {"settles": False, "better": "End with 'Lava waits'."})
 
 
@@ -154,8 +155,8 @@ async def test_an_instruction_that_repeats_what_the_note_taker_was_told_is_refus
     echo = "When the request asks for the same kind of thing, write one instruction that would have prevented it."
     lesson, model = await write(echo, GOOD)
     assert lesson.text == GOOD
-    assert "repeats what you were told" in model.requests[1].messages[-1][1]
-    with pytest.raises(ParseError, match="repeats what you were told"):
+    assert says(model.requests[1].messages[-1][1], "repeats")
+    with pytest.raises(ParseError, match=naming("repeats")):
         await write(echo, echo)
 
 
@@ -197,8 +198,8 @@ async def test_a_check_is_stated_from_its_name_and_what_failed_outputs_were_told
     assert line == "Use at least 15 words."
     shown = model.requests[0].messages[-1][1]
     said = "; ".join(reasons[:3])
-    assert f"What was wrong with outputs that failed:\n{fence(said)}" in shown
-    assert "Requirement (a check to be passed): long_enough" in shown
+    assert f":\n{fence(said)}" in shown
+    assert says(shown, "Requirement", "check", "long_enough")
     assert "5 words" in shown
     assert "6 words" not in shown
 
@@ -208,6 +209,6 @@ async def test_a_check_is_not_turned_into_its_opposite_by_the_reasons_of_those_t
     wrong, right = "Do not ask for the date.", "Ask for the date."
     line, model = await state(wrong, right, text="Does it pass?", check="asks_for_date", reasons=reasons)
     assert line == right
-    assert "forbids what is required" in model.requests[1].messages[-1][1]
+    assert says(model.requests[1].messages[-1][1], "forbids", "required")
     line, _ = await state("Use no bullets.", text="Does it pass?", check="no_lists", reasons=["2 bullets found"])
     assert line == "Use no bullets."

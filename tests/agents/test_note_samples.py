@@ -7,10 +7,13 @@ from pydantic import BaseModel
 
 from askance.agents.agent import SAMPLE_TEMPERATURE, Agent
 from askance.agents.notes import Sample, agree, most_agreed, take_samples
+from askance.agents.rules import STRICTER
 from askance.models.base import ModelError
 from askance.models.gateway import Gateway, RetryPolicy
 from askance.models.structured import ParseError
 from askance.testing import Reply, ScriptedModel
+
+NO_IF = "Answer no if"
 
 
 class Saying(BaseModel):
@@ -72,13 +75,13 @@ def test_samples_of_the_same_kind_agree_whatever_their_words() -> None:
     one = sample("Answer no if the output invents a name.", kind="An added name.")
     other = sample("Answer no if somebody appears from nowhere.", kind="an added name")
     assert agree(one, other)
-    assert most_agreed([sample("Answer no if it rhymes.", "a form"), one, other]) == one
-    assert not agree(sample("Answer no if it rhymes."), sample("Answer no if nothing follows."))
+    assert most_agreed([sample(f"{NO_IF} it rhymes.", "a form"), one, other]) == one
+    assert not agree(sample(f"{NO_IF} it rhymes."), sample(f"{NO_IF} nothing follows."))
 
 
 def test_a_tie_goes_to_the_earliest() -> None:
     one, other = (
-        sample("Answer no if the output invents a name."),
+        sample(f"{STRICTER.opening} invents a name."),
         sample("Answer no if the output turns things round."),
     )
     assert most_agreed([one, other]) == one

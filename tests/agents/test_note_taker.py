@@ -9,6 +9,7 @@ import pytest
 from askance.agents.critique import RefusedRuleError
 from askance.agents.note_taker import NoteTaker
 from askance.agents.notes import Case, NoteTaking
+from askance.agents.rules import LENIENT, STRICTER
 from askance.models.base import Request
 from askance.models.gateway import Gateway
 from askance.models.structured import ParseError
@@ -17,6 +18,7 @@ from askance.prompts.examples import Example
 from askance.prompts.lessons import Disagreement, Lesson
 from askance.prompts.text import fence
 from askance.testing import ScriptedModel
+from tests.said import naming, says
 
 EXAMPLE = Example(
     id="e", input="On Monday the mayor of Arles opened a bridge.", output="The mayor closed {question} today."
@@ -43,7 +45,7 @@ async def take(*endings: str, target: bool = True, kind: str = "a wrong day") ->
 
 async def test_a_judge_that_was_too_lenient_learns_to_be_stricter() -> None:
     lesson, model = await take("gives a wrong day of the week")
-    assert lesson.text == "Answer no if the output gives a wrong day of the week."
+    assert lesson.text == f"{STRICTER.opening} gives a wrong day of the week."
     assert (lesson.id, lesson.direction, lesson.dimension, lesson.evidence) == ("L7", "stricter", "facts", ("e/q",))
     shown = model.requests[-1].messages[-1][1]
     for part in (fence(EXAMPLE.input), fence(EXAMPLE.output or ""), QUESTION.text, "Summarise."):
@@ -57,7 +59,7 @@ async def test_a_judge_that_was_too_lenient_learns_to_be_stricter() -> None:
 
 async def test_a_judge_that_was_too_strict_learns_to_be_more_lenient() -> None:
     lesson, _ = await take("leaves the day of the week out", target=False)
-    assert lesson.text == "Answer yes even if the output leaves the day of the week out."
+    assert lesson.text == f"{LENIENT.opening} leaves the day of the week out."
     assert lesson.direction == "more lenient"
 
 
@@ -72,28 +74,28 @@ async def test_a_judge_that_was_too_strict_learns_to_be_more_lenient() -> None:
     ],
 )
 async def test_an_ending_that_repeats_the_opening_still_makes_one_sentence(ending: str) -> None:
-    assert (await take(ending))[0].text == "Answer no if the output gives a wrong day."
+    assert (await take(ending))[0].text == f"{STRICTER.opening} gives a wrong day."
 
 
 async def test_a_rule_that_copies_the_example_is_asked_for_again_once() -> None:
     copy = "wrongly says the mayor of Arles opened a bridge"
     lesson, model = await take(copy, "gives a wrong day")
     assert lesson.text.endswith("gives a wrong day.")
-    assert "about this example alone" in model.requests[-1].messages[-1][1]
-    with pytest.raises(ParseError, match="about this example alone"):
+    assert says(model.requests[-1].messages[-1][1], "example alone")
+    with pytest.raises(ParseError, match=naming("example alone")):
         await take(copy, copy)
 
 
 async def test_a_rule_that_names_names_is_asked_for_again_once() -> None:
     lesson, model = await take("tells another story about Arles", "gives a wrong day")
     assert lesson.text.endswith("gives a wrong day.")
-    assert "about this example alone" in model.requests[-1].messages[-1][1]
+    assert says(model.requests[-1].messages[-1][1], "example alone")
 
 
 async def test_a_rule_that_does_not_fit_its_kind_gives_way_to_a_kind_that_is_listed() -> None:
     lesson, _ = await take("says the mayor of Arles opened a bridge", kind="Added claims.")
-    assert lesson.text == "Answer no if the output has added claims."
-    with pytest.raises(ParseError, match='does not say what "kind" says'):
+    assert lesson.text == f"{STRICTER.opening} has added claims."
+    with pytest.raises(ParseError, match=naming('"kind"')):
         await take("differs from the input", "differs from the input", kind="an invention")
 
 
@@ -103,8 +105,8 @@ async def test_a_rule_that_does_not_fit_its_kind_gives_way_to_a_kind_that_is_lis
 )
 async def test_a_rule_that_gives_orders_is_asked_for_again_once(ending: str) -> None:
     lesson, model = await take(ending, "gives a wrong day")
-    assert lesson.text == "Answer no if the output gives a wrong day."
-    assert "say only what to look for" in model.requests[-1].messages[-1][1]
+    assert lesson.text == f"{STRICTER.opening} gives a wrong day."
+    assert says(model.requests[-1].messages[-1][1], "look for")
     with pytest.raises(ParseError):
         await take(ending, ending)
 
@@ -156,7 +158,7 @@ def fields_of(request: Request) -> set[str]:
 
 async def test_without_kinds_none_are_listed_or_shown() -> None:
     lesson, model = await write(NoteTaking(kinds=False), ["says nothing of this at all"])
-    assert lesson.text == "Answer no if the output says nothing of this at all."
+    assert lesson.text == f"{STRICTER.opening} says nothing of this at all."
     assert len(model.requests) == 1
     assert "one of:" not in model.requests[0].messages[-1][1]
 
@@ -188,8 +190,8 @@ async def test_of_several_samples_the_one_with_which_most_agree_is_kept() -> Non
         note_kinds=("something else", "a wrong date", "a wrong day"),
     )
     assert lesson.text in (
-        "Answer no if the output gives a wrong date or day.",
-        "Answer no if the output gives a day or date that is wrong.",
+        f"{STRICTER.opening} gives a wrong date or day.",
+        f"{STRICTER.opening} gives a day or date that is wrong.",
     )
     assert [each.replicate for each in model.requests[1:]] == [0, 1, 2]
 
@@ -199,7 +201,7 @@ async def test_samples_that_break_the_guards_are_not_counted() -> None:
     lesson, _ = await write(
         NoteTaking(samples=2), ["gives a wrong day", copy, copy], note_kinds=("a wrong day", "x", "x")
     )
-    assert lesson.text == "Answer no if the output gives a wrong day."
+    assert lesson.text == f"{STRICTER.opening} gives a wrong day."
 
 
 async def test_a_case_of_the_other_kind_is_shown_without_its_document() -> None:
@@ -207,19 +209,19 @@ async def test_a_case_of_the_other_kind_is_shown_without_its_document() -> None:
     shown = model.requests[-1].messages[-1][1]
     assert fence(CONTRAST.output or "") in shown
     assert CONTRAST.input not in shown
-    assert "for which the right answer is yes" in shown
+    assert says(shown, "right answer", "yes")
     _, model = await write(NoteTaking(), ["gives a wrong day"], contrast=CONTRAST)
     assert (CONTRAST.output or "") not in model.requests[-1].messages[-1][1], "only where it is switched on"
 
 
 async def test_a_rule_may_not_copy_the_other_case_either() -> None:
-    with pytest.raises(ParseError, match="about this example alone"):
+    with pytest.raises(ParseError, match=naming("example alone")):
         await write(NoteTaking(contrast=True), ["says the sculptor closed a gallery"] * 2, contrast=CONTRAST)
 
 
 async def test_a_rule_that_stands_its_critique_is_kept() -> None:
     lesson, model = await write(NoteTaking(critique=True), ["gives a wrong day"], GOOD, contrast=CONTRAST)
-    assert lesson.text == "Answer no if the output gives a wrong day."
+    assert lesson.text == f"{STRICTER.opening} gives a wrong day."
     case = model.requests[-1].messages[-1][1]
     assert fields_of(model.requests[-1]) == {"settles", "hits_other", "says_more", "reason", "better"}
     assert fence(EXAMPLE.output or "") in case and fence(CONTRAST.output or "") in case
@@ -230,7 +232,7 @@ async def test_a_rule_that_stands_its_critique_is_kept() -> None:
 async def test_a_rule_that_is_found_wanting_is_revised_once(fault: dict[str, bool]) -> None:
     critique = GOOD | fault | {"better": "Answer no if the output moves an event to another day."}
     lesson, _ = await write(NoteTaking(critique=True), ["gives a wrong day"], critique, contrast=CONTRAST)
-    assert lesson.text == "Answer no if the output moves an event to another day."
+    assert lesson.text == f"{STRICTER.opening} moves an event to another day."
 
 
 @pytest.mark.parametrize(
@@ -249,7 +251,7 @@ async def test_a_rule_that_is_found_wanting_and_not_mended_is_refused_with_the_r
 
 async def test_without_a_case_beside_it_no_rule_can_hit_one() -> None:
     lesson, _ = await write(NoteTaking(critique=True), ["gives a wrong day"], GOOD | {"hits_other": True})
-    assert lesson.text == "Answer no if the output gives a wrong day."
+    assert lesson.text == f"{STRICTER.opening} gives a wrong day."
 
 
 async def test_with_the_critique_truisms_are_refused_and_kinds_that_are_truisms_are_not_offered() -> None:
@@ -259,9 +261,9 @@ async def test_with_the_critique_truisms_are_refused_and_kinds_that_are_truisms_
         GOOD,
         kinds=("an incorrect statement", "a wrong date", "an added claim"),
     )
-    assert lesson.text == "Answer no if the output gives a wrong day."
+    assert lesson.text == f"{STRICTER.opening} gives a wrong day."
     assert "incorrect statement" not in model.requests[1].messages[-1][1]
-    assert "no more than the question" in model.requests[2].messages[-1][1]
+    assert says(model.requests[2].messages[-1][1], "than the question")
 
 
 async def test_a_quote_can_be_chosen_among_the_parts_of_the_output() -> None:

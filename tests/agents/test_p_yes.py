@@ -15,6 +15,7 @@ from askance.models.base import Answer, ModelError, Request
 from askance.models.gateway import Gateway
 from askance.prompts.checklist import Checklist
 from askance.testing import Reply, ScriptedModel, as_answer
+from tests.said import says
 
 from .conftest import (
     CHECKLIST,
@@ -82,9 +83,8 @@ async def test_an_endpoint_without_log_probabilities_is_named_once() -> None:
     gateway.on_notice = said.append
     for _ in "12":
         await Evaluator(gateway, ScriptedModel(lambda _: "yes"), PROMPT, CHECKLIST).judge(EXAMPLES)
-    assert said == [
-        "scripted/model gives no log-probabilities, so the probability of yes is the yes or no itself, 1 or 0."
-    ]
+    (notice,) = said
+    assert says(notice, "scripted/model", "no log-probabilities", 1, 0)
 
 
 async def test_an_answer_that_lacks_its_log_probabilities_is_asked_for_again() -> None:
@@ -162,7 +162,7 @@ async def test_a_yes_whose_beginning_alone_is_a_token_is_asked_for_again(likely:
     one = Checklist(questions=QUESTIONS[:1])
     [verdict] = await lab.evaluator(checklist=one).judge(EXAMPLES[:1])
     assert (verdict.status, verdict.answer, verdict.p_yes) == ("ok", True, pytest.approx(0.9, abs=1e-3))
-    assert "the beginning of a yes was likely too" in lab.model.requests[-1].messages[-1][1]
+    assert says(lab.model.requests[-1].messages[-1][1], "beginning of", "yes", "likely")
 
 
 async def test_replicates_are_asked_separately_and_numbered() -> None:

@@ -8,7 +8,7 @@ from typing import Literal
 
 import pytest
 
-from askance.agents.asking import NOTHING_QUOTED, Ask, BatchedAsking, EachAsking
+from askance.agents.asking import NOTHING_QUOTED, Ask, BatchedAsking, EachAsking, quote_format
 from askance.agents.evaluator import Evaluator
 from askance.agents.expected_score import ExpectedScoreAsking
 from askance.agents.judging import Judging
@@ -23,6 +23,7 @@ from askance.prompts.prompt import QUOTED_CASES, Prompt
 from askance.prompts.text import fence
 from askance.prompts.verdicts import Verdict
 from askance.testing import Reply, ScriptedModel
+from tests.said import says
 
 from .conftest import HARD, LOGPROB, QUICK
 
@@ -110,7 +111,7 @@ async def test_words_that_are_not_of_the_output_are_no_answer_but_asked_for_once
     [verdict] = await evaluator.judge([EXAMPLE])
     assert verdict.p_yes == pytest.approx(0.1, abs=1e-4)
     complaint = sent[1].messages[-1][1]
-    assert "is neither none nor words of the output" in complaint and "Copy from the text" in complaint
+    assert says(complaint, "none nor words") and quote_format() in complaint
     assert "yes or no" not in complaint
     [failed] = await judged([answer, answer])
     assert failed.status == "parse_error" and failed.p_yes is None

@@ -17,6 +17,7 @@ from askance.prompts.errors import BudgetExceededError
 from askance.prompts.examples import Example
 from askance.prompts.prompt import Prompt
 from askance.testing import Reply, ScriptedModel
+from tests.said import says
 
 PROMPT = Prompt("Judge {output} for {input}. {question}")
 EXAMPLES = [Example(id=f"e{number}", input="a question", output=f"an answer {number}") for number in range(4)]
@@ -68,7 +69,7 @@ async def test_what_is_no_rating_is_a_failure_and_not_kept(reply: str) -> None:
     one, model = rater(lambda _: reply, p_yes="hard")
     (found,) = await one.rate([ToRate(EXAMPLES[0])])
     assert (found.distribution, found.expected, found.status) == (None, None, "parse_error")
-    assert "is no number from 1 to 5" in str(found.error)
+    assert says(found.error, "number", 1, 5)
     await one.rate([ToRate(EXAMPLES[0])])
     assert len(model.requests) == 2, "it is asked again"
 

@@ -11,6 +11,8 @@ from askance.prompts.checklist import Question
 from askance.prompts.templates import template
 from askance.testing import Reply, ScriptedModel
 
+MONEY = "Does the reply give money back?"
+
 ASKED = Question(id="refund", text="Does the reply avoid promising a refund?")
 
 
@@ -28,11 +30,8 @@ async def test_the_lines_of_both_replies_are_wordings_in_the_order_written_each_
         "Does the reply give money back?\nIs a refund offered in it?\n",
         "1. Is a refund offered, in it?\n2) Does the reply say who pays?",
     )
-    assert await rephraser.write(ASKED) == [
-        "Does the reply give money back?",
-        "Is a refund offered in it?",
-        "Does the reply say who pays?",
-    ]
+    others = ["Is a refund offered in it?", "Does the reply say who pays?"]
+    assert await rephraser.write(ASKED) == [MONEY, *others]
 
 
 async def test_the_source_s_own_wording_is_no_other_wording() -> None:
@@ -68,7 +67,7 @@ async def test_no_more_of_a_kind_than_are_wanted() -> None:
 )
 def test_a_line_that_negates_or_is_no_short_yes_no_question_is_left_out(line: str) -> None:
     assert questions_in([line]) == []
-    assert questions_in([line, "Does the reply give money back?"]) == ["Does the reply give money back?"]
+    assert questions_in([line, MONEY]) == [MONEY]
 
 
 @pytest.mark.parametrize(
@@ -81,7 +80,7 @@ def test_bullets_numbers_and_quotes_are_taken_off(line: str) -> None:
 async def test_a_line_that_was_cut_off_is_left_out() -> None:
     cut = Answer("Does the reply give money back?\nDoes the reply say so?", finish="length")
     rephraser, _ = writer(cut, "none")
-    assert await rephraser.write(ASKED) == ["Does the reply give money back?"]
+    assert await rephraser.write(ASKED) == [MONEY]
 
 
 async def test_it_is_asked_in_free_text_by_example_and_at_temperature_0() -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from askance.agents.rules import (
     DIRECTIONS,
+    STRICTER,
     Direction,
     RuleMaker,
     beside_the_point,
@@ -15,6 +16,10 @@ from askance.agents.rules import (
     too_special,
 )
 from askance.prompts.checklist import Question
+
+SUPPORTED = "Is every statement in the summary supported by the article?"
+
+NO_IF = "Answer no if"
 
 OPENING = "Answer no if the output"
 
@@ -45,7 +50,7 @@ def test_a_model_s_ending_becomes_one_sentence(ending: str, rule: str) -> None:
     ],
 )
 def test_a_rule_that_only_says_right_or_wrong_is_a_truism(rule: str) -> None:
-    assert is_truism(rule, "Is every statement in the summary supported by the article?")
+    assert is_truism(rule, SUPPORTED)
 
 
 @pytest.mark.parametrize(
@@ -58,33 +63,33 @@ def test_a_rule_that_only_says_right_or_wrong_is_a_truism(rule: str) -> None:
     ],
 )
 def test_a_rule_that_says_what_to_look_for_is_none(rule: str) -> None:
-    assert not is_truism(rule, "Is every statement in the summary supported by the article?")
+    assert not is_truism(rule, SUPPORTED)
 
 
 def test_words_of_the_question_alone_say_nothing_new() -> None:
-    rule = "Answer no if the output has a wrong name."
+    rule = f"{STRICTER.opening} has a wrong name."
     assert is_truism(rule, "Are all names right?")
     assert not is_truism(rule, "Are the facts right?")
 
 
 def test_a_rule_may_use_the_names_and_topics_of_the_task_but_not_those_of_the_example() -> None:
     shown = ["On Monday the mayor opened the bridge. A bridge!"]
-    assert too_special("Answer no if the output says Monday.", shown, "", "") is not None
-    assert too_special("Answer no if the output says Monday.", shown, "", "Write about Monday.") is None
-    assert too_special("Answer no if the output names a bridge.", shown, "", "") is not None
-    assert too_special("Answer no if the output names a bridge.", shown, "", "Are bridges named?") is None
-    assert too_special("Answer no if it rained all day long.", shown, "it rained all day", "") is not None
+    assert too_special(f"{STRICTER.opening} says Monday.", shown, "", "") is not None
+    assert too_special(f"{STRICTER.opening} says Monday.", shown, "", "Write about Monday.") is None
+    assert too_special(f"{STRICTER.opening} names a bridge.", shown, "", "") is not None
+    assert too_special(f"{STRICTER.opening} names a bridge.", shown, "", "Are bridges named?") is None
+    assert too_special(f"{NO_IF} it rained all day long.", shown, "it rained all day", "") is not None
 
 
 def test_likeness_is_the_share_of_words_that_say_something() -> None:
-    assert likeness("Answer no if the output invents a name.", "Answer no if a name is invented.") == 1
-    assert likeness("Answer no if the output invents a name.", "Answer no if the output changes a date.") == 0
-    assert likeness("Answer no if it is wrong.", "Answer no if it is bad.") == 0, "nothing is said, and not the same"
+    assert likeness(f"{STRICTER.opening} invents a name.", f"{NO_IF} a name is invented.") == 1
+    assert likeness(f"{STRICTER.opening} invents a name.", f"{STRICTER.opening} changes a date.") == 0
+    assert likeness(f"{NO_IF} it is wrong.", f"{NO_IF} it is bad.") == 0, "nothing is said, and not the same"
 
 
 def test_a_rule_speaks_of_its_kind_where_it_has_a_word_of_it() -> None:
-    assert speaks_of("a changed name", "Answer no if a name differs.")
-    assert not speaks_of("a changed name", "Answer no if it does not match the input.")
+    assert speaks_of("a changed name", f"{NO_IF} a name differs.")
+    assert not speaks_of("a changed name", f"{NO_IF} it does not match the input.")
 
 
 @pytest.mark.parametrize(
@@ -117,7 +122,7 @@ def test_a_rule_may_speak_of_rules_judges_and_examples_where_the_task_does() -> 
     rule = "Answer no if the output offers what the rules do not allow."
     assert beside_the_point(rule, "Answer a complaint under the shop's rules.") is None
     assert beside_the_point(rule, "Answer a complaint.") is not None
-    assert beside_the_point("Answer no if the output has a name that the input does not give.", "Summarise.") is None
+    assert beside_the_point(f"{STRICTER.opening} has a name that the input does not give.", "Summarise.") is None
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)

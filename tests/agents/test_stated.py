@@ -21,6 +21,7 @@ from askance.models.gateway import Gateway
 from askance.models.replies.stated import stated_p_yes
 from askance.prompts.checklist import Checklist, Question
 from askance.testing import Reply, ScriptedModel
+from tests.said import says
 
 from .conftest import CHECKLIST, EXAMPLES, PROMPT, QUESTIONS, QUICK, Lab, asked, by_logprob, p_of
 
@@ -79,7 +80,7 @@ async def test_each_answer_comes_with_a_probability() -> None:
     parameters = lab.model.requests[0].parameters
     assert list(parameters.schema["properties"]) == ["answer", "probability"]  # type: ignore[index]
     assert (parameters.top_logprobs, lab.calls) == (0, 12)
-    assert "the probability in percent that the right answer is yes" in lab.model.requests[0].messages[-1][1]
+    assert says(lab.model.requests[0].messages[-1][1], "probability in percent", "yes")
 
 
 async def test_all_answers_of_one_call_come_with_one() -> None:
@@ -142,7 +143,7 @@ async def test_an_answer_that_contradicts_its_number_is_asked_again_once(second:
     lab = Lab(lambda request: json.dumps({"answer": "yes", "probability": next(numbers)}), slots=1)
     [verdict] = await lab.evaluator(STATED, Checklist(questions=QUESTIONS[:1])).judge(EXAMPLES[:1])
     assert (verdict.status, lab.calls) == (status, 2)
-    assert "the probability that the right answer is yes is 20" in lab.model.requests[1].messages[-1][1]
+    assert says(lab.model.requests[1].messages[-1][1], "probability", "yes", 20)
     if status == "parse_error":
         assert (verdict.p_yes, len(lab.store)) == (None, 0)  # a failure is never kept
 
@@ -195,10 +196,8 @@ async def test_what_a_model_that_thinks_does_is_said_once() -> None:
     lab.gateway.on_notice = said.append
     await lab.judge(AUTO)
     await lab.judge(AUTO)
-    assert [each for each in said if "probability" in each] == [
-        "scripted/model gives no log-probabilities that tell answers apart, so the probability of yes is the one that it states "
-        "with each answer."
-    ]
+    (notice,) = [each for each in said if "probability" in each]
+    assert says(notice, "scripted/model", "no log-probabilities", "states")
 
 
 async def test_a_run_that_goes_on_finds_the_same_and_buys_nothing() -> None:

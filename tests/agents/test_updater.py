@@ -9,12 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from askance.agents.rules import LENIENT, STRICTER
 from askance.agents.updater import Proposal, Updater, make_edit, split_parts
 from askance.models.gateway import Gateway
 from askance.models.structured import ParseError
 from askance.prompts.lessons import Edit, Lesson
 from askance.prompts.prompt import EditRefusedError, Prompt
 from askance.testing import ScriptedModel
+from tests.said import naming, says
 
 LESSON = Lesson(id="L1", text="Answer no if a date is wrong.", direction="stricter", dimension="d", evidence=("e/q",))
 PROMPT = Prompt(
@@ -185,7 +187,7 @@ async def test_a_proposal_that_the_guards_refuse_is_made_again_once(
 
 async def test_a_prompt_that_is_protected_as_a_whole_is_not_asked_about() -> None:
     model = ScriptedModel([])
-    with pytest.raises(ParseError, match="all of it is protected"):
+    with pytest.raises(ParseError, match=naming("protected")):
         await Updater(Gateway(), model).propose(Prompt("<!-- protect -->\nx\n<!-- /protect -->"), LESSON)
     assert model.requests == []
 
@@ -212,20 +214,18 @@ async def test_a_lesson_may_speak_of_braces_that_are_no_placeholder() -> None:
         text = f"Answer no if the output leaves {braces} or {{{{date}}}} unfilled."
         model = ScriptedModel([proposal(1, text)])
         changed = prompt.apply(await Updater(Gateway(), model).propose(prompt, lesson))
-        assert "- Answer no if the output leaves {{name}} or {{date}} unfilled.\n{input}" in changed.text
+        assert f"- {STRICTER.opening} leaves {{{{name}}}} or {{{{date}}}} unfilled.\n{{input}}" in changed.text
         assert len(model.requests) == 1
     model = ScriptedModel([proposal(1, "Answer no if {output} leaves the name or date unfilled.")] * 2)
-    with pytest.raises(ParseError, match="adds or removes a placeholder"):
+    with pytest.raises(ParseError, match=naming("placeholder")):
         await Updater(Gateway(), model).propose(prompt, lesson)
 
 
 async def test_a_part_that_orders_the_opposite_is_replaced_and_need_not_be_kept() -> None:
     edit, model = await correct(correction(3, "correct", LESSON.text))
-    assert WRONG.apply(edit).text == WRONG.text.replace(
-        "Answer yes even if the output has any date wrong.", LESSON.text
-    )
+    assert WRONG.apply(edit).text == WRONG.text.replace(f"{LENIENT.opening} has any date wrong.", LESSON.text)
     assert edit.lessons == ("L1",)
-    assert "The parts that order the opposite: 3" in model.requests[0].messages[-1][1]
+    assert says(model.requests[0].messages[-1][1], "opposite", 3)
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from askance.bridges.exports import ADAPTERS, export_judge
 from askance.evaluation.kept_judge import KeptJudge
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.messages import text_of
+from tests.said import says
 
 from .conftest import FILLED, PLAIN, QUESTIONS, ROWS, as_module, kept, ours, texts, with_logprobs
 
@@ -112,7 +113,7 @@ def test_promptfoo_itself_gives_the_judge_s_scores(serve: Any, tmp_path: Path) -
             "each question is shown with its answer"
         )
     assert strict["score"] == pytest.approx(here.scores[0].overall) and not strict["success"], "its config counts"
-    assert not silent["success"] and "neither yes nor no" in silent["error"], "a verdict that is missing is said"
+    assert not silent["success"] and says(silent["error"], "yes nor no"), "a verdict that is missing is said"
 
 
 def test_inspect_scores_as_the_judge_does(serve: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from askance.testing import Reply, ScriptedModel
 gepa = pytest.importorskip("gepa", reason="needs the extra: pip install 'askance[gepa]'")
 
 from askance.bridges.gepa_adapter import OpenAdapter, evaluator_adapter, generator_adapter  # noqa: E402
+from tests.said import naming  # noqa: E402
 
 WELCOME, NAME = "Open with words of welcome.", "Close with the name of its writer."
 
@@ -103,7 +104,7 @@ def test_gepa_improves_a_judge_against_people_and_reads_why_it_answered(world: A
     with evaluator_adapter(
         world.rows, checklist=world.checklist, model=world.model("world/target"), prompt=world.prompt, no_cache=True
     ) as adapter:
-        assert adapter.seed_candidate == {"instructions": world.prompt.text}
+        assert adapter.seed_candidate == {"instructions": "Judge with care."}
         result = gepa.optimize(
             adapter.seed_candidate,
             trainset=adapter.splits.development,
@@ -118,11 +119,11 @@ def test_gepa_improves_a_judge_against_people_and_reads_why_it_answered(world: A
 
 
 def test_only_the_text_between_placeholders_is_gepas(world: Any) -> None:
-    whole = Prompt("Input:\n{input}\n\nSummary:\n{output}\n\nYou are a careful judge.\n\n{question}\n")
+    whole = Prompt("Input:\n{input}\n\nSummary:\n{output}\n\nJudge with care.\n\n{question}\n")
     with evaluator_adapter(
         world.rows, checklist=world.checklist, model=world.model("world/target"), prompt=whole, no_cache=True
     ) as adapter:
-        assert adapter.seed_candidate == {"instructions": "You are a careful judge."}
+        assert adapter.seed_candidate == {"instructions": "Judge with care."}
         assert adapter.prompt({"instructions": "Be {output}."}).placeholders == ["input", "output", "question"]
         with pytest.raises(InputError, match="no text 'instructions', but these: prompt"):
             adapter.prompt({"prompt": "x"})
@@ -137,7 +138,7 @@ def test_an_example_without_a_human_score_is_named_before_anything_is_bought(wor
     del first["human"]
     judge = world.model("world/target")
     with (
-        pytest.raises(InputError, match=f"no human score of the example '{name}'"),
+        pytest.raises(InputError, match=naming(name, "human score")),
         evaluator_adapter(
             [first, *others], checklist=world.checklist, model=judge, prompt=world.prompt, no_cache=True
         ) as adapter,

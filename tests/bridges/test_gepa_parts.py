@@ -8,6 +8,7 @@ from askance.optimizer.subject import Observation
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.examples import Example
 from askance.prompts.verdicts import Verdict
+from tests.said import says
 
 
 def test_a_question_that_is_asked_of_the_output_alone_too_is_told_apart() -> None:
@@ -21,7 +22,6 @@ def test_a_question_that_is_asked_of_the_output_alone_too_is_told_apart() -> Non
     scores = score_examples(examples, checklist, verdicts)
     metric = NearnessToPeople(Targets("human", ("overall",), {"e": {"overall": 1.0}}))
     record = metric.record(Observation(examples, verdicts, scores, checklist), 0)
-    assert record["Generated Outputs"] == {
-        "Is it short?": "yes, P(yes) = 0.90",
-        "Is it short? (of the output alone)": "no, P(yes) = 0.20",
-    }
+    whole, alone = record["Generated Outputs"].items()
+    assert whole == ("Is it short?", "yes, P(yes) = 0.90")
+    assert says(alone[0], "Is it short?", "output alone") and alone[1] == "no, P(yes) = 0.20"

@@ -22,6 +22,7 @@ from inspect_ai.model import ModelOutput, get_model  # noqa: E402
 from inspect_ai.solver import solver  # noqa: E402
 
 from askance.bridges.inspect_scorer import checklist_scorer  # noqa: E402
+from tests.said import naming, says  # noqa: E402
 
 CHECKLIST = Checklist(
     task="Answer briefly.",
@@ -86,7 +87,7 @@ def test_the_score_is_that_of_the_checklist_with_failing_questions_and_verdicts(
     right, wrong = scores(log)
     assert right.value == pytest.approx((3 * 0.8 + 0.9) / 4, abs=1e-4)
     assert wrong.value == pytest.approx((3 * 0.2 + 0.9) / 4, abs=1e-4)
-    assert right.explanation == "Every question was answered yes."
+    assert says(right.explanation, "question", "yes")
     assert wrong.explanation == "Answered no:\n- Is it right? It says Rome."
     assert [each["question"] for each in wrong.metadata["verdicts"]] == ["right", "brief"]
     assert wrong.metadata["dimensions"] == pytest.approx({"facts": 0.2, "style": 0.9}, abs=1e-4)
@@ -108,7 +109,7 @@ def test_a_missing_verdict_is_an_error_of_the_sample_and_no_score(run: Any) -> N
     good, bad = log.samples
     assert good.scores["checklist_scorer"].value > 0.5
     assert not bad.scores
-    assert "gave no verdict on 'Is it right?'" in bad.error.message
+    assert says(bad.error.message, "no verdict", "Is it right?")
     assert run(["unreadable"], scorer).status == "error"
 
 
@@ -123,7 +124,7 @@ def test_a_missing_verdict_can_be_unscored_and_is_in_no_metric(run: Any) -> None
 def test_a_sample_without_an_output_has_no_score(run: Any) -> None:
     model = ScriptedModel(judge)
     (bad,) = run([None], checklist_scorer(CHECKLIST, model, no_cache=True), fail_on_error=False).samples
-    assert not bad.scores and "s0: there is no output" in bad.error.message
+    assert not bad.scores and says(bad.error.message, "s0", "no output")
     (score,) = scores(run([None], checklist_scorer(CHECKLIST, model, no_cache=True, on_missing="unscored")))
     assert math.isnan(score.value) and score.reason == "no_response" and not model.requests
 
@@ -149,9 +150,9 @@ def test_inspect_can_make_the_scorer_again_from_what_it_logs(run: Any, tmp_path:
 
 
 def test_what_cannot_be_used_is_said_at_once(run: Any) -> None:
-    with pytest.raises(InputError, match="there is no setting 'modes'"):
+    with pytest.raises(InputError, match=naming("modes")):
         checklist_scorer(CHECKLIST, ScriptedModel(judge), modes="each")
-    with pytest.raises(InputError, match="it can be error or unscored"):
+    with pytest.raises(InputError, match=naming("error", "unscored")):
         checklist_scorer(CHECKLIST, ScriptedModel(judge), on_missing="zero")
     log = run(["Rome."], checklist_scorer(CHECKLIST, ScriptedModel(judge), no_cache=True, context="pages"))
     assert log.status == "error" and "has no field 'pages'" in log.error.message
@@ -165,5 +166,5 @@ def test_a_kept_judge_scores_as_it_was_kept(run: Any, tmp_path: Path) -> None:
     scores = [next(iter(sample.scores.values())).value for sample in log.samples]
     assert scores == pytest.approx([1.0, 0.25])
     assert "Be strict." in model.requests[0].messages[0][1]
-    with pytest.raises(InputError, match="The judge brings its own prompt"):
+    with pytest.raises(InputError, match=naming("prompt", "judge")):
         checklist_scorer(judge=str(tmp_path / "judge.yaml"), prompt=Prompt("Mine."))

@@ -28,6 +28,7 @@ from mlflow.genai.judges import make_judge
 
 from askance.bridges.mlflow_alignment import AskanceAlignmentOptimizer, _parameters_of, noun_in
 from askance.bridges.mlflow_judge import AskanceJudge, ValueForm
+from tests.said import says
 
 ASKS = "Look at {{ inputs }}. Would you send the reply {{ outputs }} to the customer?"
 OPTIONS: dict[str, Any] = {"embedder": "words", "resamples": 200, "update": "questions", "mode": "each"}
@@ -211,7 +212,7 @@ def test_words_of_ones_own_are_labels_where_it_is_said_what_they_mean(
     traces: list[Any], server: StandInServer, tmp_path: Path
 ) -> None:
     own, by = valued(traces[:24], "kind", "rude"), judge(server, Literal["rude", "kind"])
-    with pytest.raises(InputError, match=r"'(kind|rude)' is no label that is known.*labels="):
+    with pytest.raises(InputError, match=r"'(kind|rude)'.*labels="):
         by.align(own, AskanceAlignmentOptimizer(run=tmp_path / "run", **OPTIONS))
     settings = OPTIONS | {"labels": {"good": ["kind"], "bad": ["rude"]}, "max_iterations": 1}
     found = by.align(own, AskanceAlignmentOptimizer(run=tmp_path / "run", **settings))
@@ -230,7 +231,7 @@ def test_traces_that_teach_nothing_are_refused_before_anything_is_asked(
     few[0].info.assessments[0].source = AssessmentSource("LLM_JUDGE", "some-model")
     few[1].info.assessments[0].name = "brief"
     refused(r"6 of 8 traces can be learned from.*'polite'. At least \d+ are needed", few)
-    assert "Left out: 2 of 8 traces (2 without a human assessment 'polite')." in caplog.text
+    assert says(caplog.text, "2 of 8", "polite")
     refused("A list of traces is needed", mlflow.search_traces(max_results=1))
     few[2].info.assessments[0].feedback.value = 4
     refused("mixed kinds: trace tr-.* has a label .*, trace tr-.* the number 4", few)

@@ -145,7 +145,7 @@ def test_what_azures_filter_holds_back_is_a_failed_verdict_and_no_answer(server:
 def test_what_a_deployment_refuses_is_refused_once(server: VendorServer) -> None:
     askance.evaluate(ROWS, checklist=CHECKLIST, model="azure/prod-judge", **QUICK)
     said = [reply["error"]["param"] or reply["error"]["message"] for _, reply in server.refused]
-    assert said == ["max_tokens", "temperature", "You are not allowed to request logprobs from this model"]
+    assert said[:2] == ["max_tokens", "temperature"] and "request logprobs" in said[2] and len(said) == 3
 
 
 @needs_litellm

@@ -19,6 +19,7 @@ from askance.prompts.checklist import Checklist, Question
 from askance.prompts.examples import Example
 from askance.prompts.prompt import Prompt
 from askance.testing import ScriptedModel
+from tests.said import says
 
 from .conftest import as_module
 
@@ -319,7 +320,7 @@ def test_an_exported_judge_asks_again_in_the_given_words() -> None:
     module._post = lambda body: sent.append(body) or {"choices": [{"message": {"content": "Hm."}}]}
     with pytest.raises(module.JudgeError):
         module.judge(output="out")
-    assert "Answer with one word: ja or nein." in sent[-1]["messages"][-1]["content"]
+    assert says(sent[-1]["messages"][-1]["content"], "ja", "nein")
 
 
 @pytest.mark.parametrize("read", [ours, exported])

@@ -4,6 +4,7 @@ import pytest
 
 from askance.memory.decision import decide
 from askance.memory.result_file import RunRecord
+from tests.said import says
 
 EDIT = {"edits": [{"old": "a", "new": "b", "lessons": ["L1"]}], "reason": "better", "iteration": 1}
 
@@ -62,25 +63,25 @@ def test_a_clear_gain_on_too_few_examples_decides_nothing(n, size, choice):
 
 def test_an_undefined_difference_is_explained():
     why = decide(result(gain(None, None, None, n=2, reason="fewer than 3 items (there are 2)"))).why
-    assert "undefined (fewer than 3 items (there are 2))" in why
+    assert says(why, "undefined", 3, "there are 2")
 
 
 def test_without_an_accepted_edit_it_says_that_nothing_was_gained_and_why_the_run_ended():
     decision = decide(result(accepted_edits=[]))
     assert decision.choice == "keep"
-    assert "Nothing was gained: 2 candidates were tried on validation and none passed" in decision.why
+    assert says(decision.why, "2 candidates", "none")
     assert "--patience" in decision.why
 
 
 def test_without_a_single_candidate_it_says_so():
-    assert "no candidate came as far" in decide(result(accepted_edits=[], rejected_edits=[])).why
+    assert says(decide(result(accepted_edits=[], rejected_edits=[])).why, "no candidate")
 
 
 def test_a_prompt_that_was_never_tested_is_not_adopted():
     best = row()["best"] | {"test": None, "reason": "the test was not judged: The budget of 9 calls is used up."}
     decision = decide(result(None, best=best, baseline=best, finish_reason="max_calls"))
     assert decision.choice == "undecided"
-    assert "The budget of 9 calls is used up" in decision.why
+    assert says(decision.why, "9 calls")
     assert any("budget ended" in each for each in decision.cautions)
 
 
@@ -110,9 +111,7 @@ def test_adopt_names_what_speaks_against_it_and_nothing_else():
     fell = result(better, baseline=side(0.1, 0.5), best=side(0.7, 0.36))
     assert decide(fell).headline == "Adopt the new prompt, though: measured lower on b"
     unclear = result(better, best=side(0.7, 0.5, low=-0.1), coverage=0.9)
-    assert decide(unclear).headline == (
-        "Adopt the new prompt, though: not shown to agree by itself; 10.0 % of the verdicts are missing"
-    )
+    assert says(decide(unclear).headline, "Adopt", "10.0 %", "verdicts")
     kept = result(gain(-0.2, -0.4, -0.1), baseline=side(0.1, 0.5), best=side(0.7, 0.36))
     assert decide(kept).headline == "Keep the starting prompt"
 
@@ -122,7 +121,7 @@ def test_nothing_left_is_not_said_of_verdicts_that_are_missing(reason):
     whole = result(finish_reason=reason).why_it_ended
     assert "missing" not in whole
     crashed = result(finish_reason=reason, coverage=0.4).why_it_ended
-    assert crashed == f"{whole}; 60.0 % of all verdicts are missing (failed calls, checks or answers)"
+    assert crashed.startswith(f"{whole}; ") and says(crashed, "60.0 %", "verdicts")
     assert "missing" not in result(finish_reason="converged", coverage=0.4).why_it_ended
 
 

@@ -7,6 +7,9 @@ import pytest
 from askance.memory.embedders import embedder
 from askance.memory.lesson_memory import LessonMemory
 from askance.prompts.lessons import Lesson, LessonStatus
+from tests.said import says
+
+MERGED = "A number or a date is wrong."
 
 
 def lesson(
@@ -67,9 +70,9 @@ def test_a_merged_lesson_has_the_evidence_of_both_once(memory: LessonMemory) -> 
 def test_a_merged_lesson_is_found_by_its_new_words_and_keeps_its_place(memory: LessonMemory) -> None:
     memory.add(lesson(1, "A number is wrong."))
     memory.add(lesson(2, "The tone is rude."))
-    memory.merge("L1", lesson(3, "A date is wrong."), "A number or a date is wrong.")
-    assert [each.text for each in memory.lessons] == ["A number or a date is wrong.", "The tone is rude."]
-    assert memory.nearest(lesson(4, "A number or a date is wrong."))[0].id == "L1"
+    memory.merge("L1", lesson(3, "A date is wrong."), MERGED)
+    assert [each.text for each in memory.lessons] == [MERGED, "The tone is rude."]
+    assert memory.nearest(lesson(4, MERGED))[0].id == "L1"
     assert len(memory) == 2
 
 
@@ -120,7 +123,7 @@ def test_a_lesson_that_stands_in_the_prompt_loses_only_its_later_words(memory: L
         ("A number is wrong.", "applied"),
         ("The tone is rude.", "rejected"),
     ]
-    assert memory.get("L1").reason == 'it stands in the prompt; "A number or date is wrong." was given up: no gain'
+    assert says(memory.get("L1").reason, '"A number or date is wrong."', "given up", "no gain")
     assert memory.get("L1").evidence == ("e1/q", "e3/q")
     assert memory.nearest(lesson(4, "A number is wrong."))[0].id == "L1"
 

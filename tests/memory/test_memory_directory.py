@@ -17,6 +17,7 @@ from askance.memory.memory_directory import MemoryDirectory, read_memory
 from askance.memory.remembered import QuestionInRun, RememberedLesson, RememberedQuestion, remembered_lesson
 from askance.prompts.errors import InputError
 from askance.prompts.lessons import Edit, Lesson, LessonStatus
+from tests.said import naming
 
 NUMBER, NAME = "Answer no if a number is wrong.", "Answer no if a name is wrong."
 
@@ -123,7 +124,7 @@ def test_what_was_removed_is_not_added_again_in_any_of_its_words_until_that_is_a
         removed.without(known)
     allowed = with_run(removed.forgetting_removal(known), "b", lesson("b", NUMBER))
     assert [each.text for each in allowed.lessons] == [NUMBER]
-    with pytest.raises(InputError, match="Nothing with the id"):
+    with pytest.raises(InputError, match=naming("Nothing", "id")):
         allowed.forgetting_removal(known)
     with pytest.raises(InputError, match=f"Did you mean '{known}'"):
         held.without(known[:-1])
@@ -201,16 +202,16 @@ def test_an_id_that_is_there_twice_is_refused(tmp_path: Path) -> None:
 
 def test_a_runs_directory_a_file_and_what_is_not_there_are_no_memory(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    with pytest.raises(InputError, match="cannot be made a directory"):
+    with pytest.raises(InputError, match=naming("made a directory")):
         MemoryDirectory.create(tmp_path / "file")
     run = tmp_path / "run"
     run.mkdir()
     (run / "config.yaml").write_text("x")
-    with pytest.raises(InputError, match="the directory of a run"):
+    with pytest.raises(InputError, match=naming("a run")):
         MemoryDirectory.create(run)
-    with pytest.raises(InputError, match="there is no lesson memory"):
+    with pytest.raises(InputError, match=naming("no lesson memory")):
         load_memory(tmp_path / "nowhere")
-    with pytest.raises(InputError, match=r"file: this is a file; a directory is needed\.$"):
+    with pytest.raises(InputError, match=naming("file", "directory")):
         load_memory(tmp_path / "file")
 
 

@@ -20,8 +20,11 @@ from askance.prompts.errors import InputError
 from askance.prompts.examples import Example
 from askance.prompts.lessons import Edit
 from askance.prompts.prompt import Prompt
+from tests.said import naming
 
-START = "You are a careful judge.\nCompare names. Look at every number.\n"
+NOT_THERE = "not in the prompt"
+JUDGE = "You are a careful judge."
+START = f"{JUDGE}\nCompare names. Look at every number.\n"
 GAIN = {"value": 0.12, "n": 30, "low": 0.02, "high": 0.21, "p_value": 0.01, "reason": None}
 
 
@@ -176,7 +179,7 @@ def test_an_edit_that_is_taken_out_gives_the_older_words_their_own_past_back(mad
     assert past(made.why("a name is wrong")) == [(2, False, (1,))]
     assert graph.edges["edit:3", "version:4"]["kind"] == "taken out"
     gone = made.why("or a title")
-    assert gone.found == "not in the prompt"
+    assert gone.found == NOT_THERE
     assert [(each.number, each.status) for each in gone.edits] == [(3, "taken out again")]
     (kept,) = made.why("look at every date").edits
     assert kept.pruning == {"removed": False, "reason": "worse", "gain": GAIN}
@@ -207,7 +210,7 @@ def test_what_was_learnt_in_vain_is_answered_for(made: Made) -> None:
     made.learn("L2", "Count all the words.", "e1/q")
     made.journal.write("no_edit", lessons=["L2"], reason="too long")
     found = made.why("hate commas")
-    assert (found.found, found.passages) == ("not in the prompt", ())
+    assert (found.found, found.passages) == (NOT_THERE, ())
     assert [(each.status, each.reason) for each in found.edits] == [("rejected", "not better")]
     (lesson,) = made.why("count all the words").lessons
     assert (lesson.id, lesson.reason) == ("L2", "too long")
@@ -216,7 +219,7 @@ def test_what_was_learnt_in_vain_is_answered_for(made: Made) -> None:
 def test_the_nearest_sentence_is_answered_for_or_asked_about(made: Made) -> None:
     near = made.why("You are a very careful judge")
     assert (near.found, past(near)) == ("nearest", [(1, True, ())])
-    with pytest.raises(InputError, match=r"Did you mean: line 1, 'You are a careful judge\.'"):
+    with pytest.raises(InputError, match=naming("Did you mean", "line 1", JUDGE)):
         made.why("be careful as a judge of texts")
     with pytest.raises(InputError, match=r"says 'nothing like it'\.$"):
         made.why("nothing like it")
@@ -225,7 +228,7 @@ def test_the_nearest_sentence_is_answered_for_or_asked_about(made: Made) -> None
 
 
 def test_only_versions_of_the_run_are_answered_for(made: Made) -> None:
-    with pytest.raises(InputError, match="none of the versions"):
+    with pytest.raises(InputError, match=naming("none", "versions")):
         why(made.graph(), "Another prompt.", "prompt")
 
 
@@ -287,12 +290,12 @@ def test_questions_written_anew_are_a_version_with_the_same_prompt(made: Made) -
 
 def test_an_event_that_is_not_ours_is_a_sentence(made: Made) -> None:
     made.journal.write("disagreements", iteration=1)
-    with pytest.raises(InputError, match=r"journal\.jsonl: event 1 \('disagreements'\) is not as this askance writes"):
+    with pytest.raises(InputError, match=naming("journal.jsonl", "event 1", "disagreements")):
         made.graph()
 
 
 def test_a_directory_without_a_run_is_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="there is no run"):
+    with pytest.raises(InputError, match=naming("no run")):
         build_graph(tmp_path)
 
 

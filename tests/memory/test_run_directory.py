@@ -13,6 +13,7 @@ from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import AskanceError, InputError
 from askance.prompts.examples import Example
 from askance.prompts.prompt import Prompt
+from tests.said import naming
 
 CHECKLIST = Checklist(task="t", questions=(Question(id="q", text="Is it so: yes?", rubric="line\nline"),))
 PROMPTS = {"prompt": Prompt("Judge.\r\n\tÄ {{x}}"), "source_prompt": Prompt("Be strict.")}
@@ -118,7 +119,7 @@ def test_other_settings_are_refused_by_name(run: RunDirectory) -> None:
 )
 def test_other_inputs_are_refused(run: RunDirectory, changed: dict[str, Any]) -> None:
     begin(run)
-    with pytest.raises(InputError, match="other data, checklist or prompts"):
+    with pytest.raises(InputError, match=naming("other data")):
         begin(run, **changed)
 
 
@@ -145,13 +146,13 @@ def test_a_beginning_that_was_killed_is_begun_again(run: RunDirectory) -> None:
 
 
 def test_a_directory_without_a_run_says_so(run: RunDirectory) -> None:
-    with pytest.raises(InputError, match="there is no run in this directory"):
+    with pytest.raises(InputError, match=naming("no run")):
         run.read_config()
 
 
 def test_a_file_in_place_of_a_run_says_so(tmp_path: Path) -> None:
     (tmp_path / "result.json").touch()
-    with pytest.raises(InputError, match=r"result\.json: this is a file; the directory of a run is needed"):
+    with pytest.raises(InputError, match=naming("result.json", "file", "directory")):
         RunDirectory(tmp_path / "result.json").read_config()
 
 
@@ -159,9 +160,7 @@ def test_a_file_in_place_of_a_run_says_so(tmp_path: Path) -> None:
 def test_a_config_file_that_is_not_ours_is_a_sentence(run: RunDirectory, text: str) -> None:
     run.path.mkdir(parents=True)
     run.config_file.write_text(text)
-    with pytest.raises(
-        InputError, match=r"config\.yaml(: damaged, or not written by askance|, line 1: not valid YAML)"
-    ):
+    with pytest.raises(InputError, match=naming("config.yaml") + "(?=.*(damaged|line 1.*YAML))"):
         run.read_config()
 
 
@@ -228,7 +227,7 @@ def test_only_one_at_a_time_has_the_lock(run: RunDirectory) -> None:
 
 def test_a_run_directory_that_is_a_file_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "run").write_text("x")
-    with pytest.raises(InputError, match="cannot be made a run directory"):
+    with pytest.raises(InputError, match=naming("run directory")):
         RunDirectory(tmp_path / "run").lock()
 
 
@@ -236,10 +235,10 @@ def test_how_to_go_on_is_said_so_that_it_can_be_typed_also_of_a_name_with_a_blan
     run = RunDirectory(tmp_path / "my run")
     with pytest.raises(InputError) as error:
         run.read_result()
-    assert shlex.split(str(error.value).rpartition("Go on with it: ")[2]) == ["askance", "resume", str(run.path)]
+    assert shlex.split(str(error.value).rpartition(": ")[2]) == ["askance", "resume", str(run.path)]
 
 
 def test_before_the_end_there_is_no_result(run: RunDirectory) -> None:
     assert not run.finished
-    with pytest.raises(InputError, match="this run is not finished"):
+    with pytest.raises(InputError, match=naming("not finished")):
         run.read_result()

@@ -10,6 +10,7 @@ import pytest
 
 from askance.models.event_loops import BackgroundLoop
 from askance.prompts.errors import AskanceError
+from tests.said import says
 
 
 async def where() -> int:
@@ -91,7 +92,8 @@ def test_closing_can_end_what_is_under_way() -> None:
     waiting = Waiting(loop)
     loop.close(cancel=True)
     waiting.thread.join(5)
-    assert waiting.outcome == ["This gateway is closed; ask within its 'with' block."]
+    (said,) = waiting.outcome
+    assert says(said, "gateway", "closed", "'with'")
 
 
 def test_threads_that_go_on_asking_while_it_closes_are_not_left_waiting() -> None:

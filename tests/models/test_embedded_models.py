@@ -8,11 +8,13 @@ import pytest
 from askance.models.embedded_models import MODELS, HubFile, RegisteredModel, Wheels, resolve
 from askance.prompts.errors import InputError
 
+NAME = "qwen2.5-coder-1.5b-instruct"
+
 
 def test_a_name_is_found_whatever_its_case() -> None:
     model = resolve(" Qwen2.5-Coder-1.5B-Instruct ")
     assert isinstance(model, RegisteredModel)
-    assert model.name == "qwen2.5-coder-1.5b-instruct"
+    assert model.name == NAME
     assert model.bytes == 1_117_320_768
 
 

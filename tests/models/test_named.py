@@ -23,6 +23,7 @@ from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError
 from askance.prompts.prompt import Prompt
 from askance.testing import StandInServer
+from tests.said import naming, says
 from tests.thinkers import Thinker
 
 ONE = Checklist(questions=(Question(id="q", text="Is it so?", dimension="d"),))
@@ -200,7 +201,7 @@ async def test_a_variable_that_is_not_set_is_said_before_anything_is_bought(
 
 
 async def test_a_model_on_this_machine_has_no_use_for_a_server(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="api_key_env has no use for local/x"):
+    with pytest.raises(InputError, match=naming("api_key_env", "local/x")):
         await resolved("here", {"here": {"model": "local/x", "api_key_env": "NEW_KEY"}})
 
 
@@ -312,7 +313,7 @@ def test_a_room_that_is_too_small_ends_the_command_at_its_first_call_with_the_to
     with StandInServer(Thinker(300)) as server:
         done = command(server.url, *JUDGE, "--model-setting", "new.thinking_room=[100]")
     assert done.exit_code == 1
-    assert "after 101 tokens of thinking" in done.output
+    assert says(done.output, "101 tokens")
     assert len(server.bodies) == 1
 
 
@@ -321,7 +322,7 @@ def test_an_estimate_says_that_it_is_without_thinking_until_the_model_was_asked(
         before = command(server.url, *JUDGE, "--dry-run")
         command(server.url, *JUDGE)
         after = command(server.url, *JUDGE, "--dry-run", "--repeat", "2")
-    assert "without what new may think first, as that was never asked" in before.output
+    assert says(" ".join(before.output.split()), "new", "think", "never asked")
     assert "never asked" not in after.output
     assert _tokens(after.output) > 2 * 300 > 2 * _tokens(before.output)
 
@@ -337,7 +338,7 @@ def test_models_check_says_what_a_model_can_do(command: Callable[..., Any]) -> N
         assert len(server.bodies) < 8
         found = askance.check_model("openai/a", api_base=server.url)
         judged = command(server.url, *JUDGE)
-    assert "thinks             about 300 tokens a verdict" in done.output
+    assert says(done.output, "thinks", "300 tokens")
     assert "JSON schema        yes" in done.output
     assert "log-probabilities  no" in done.output
     assert (found.thinks, found.room, found.logprobs, found.schema) == (300, 2_000, 0, True)
@@ -365,3 +366,54 @@ def test_settings_of_the_command_line_leave_records_as_they_are() -> None:
     record = NamedModel(model="openai/a", thinking="low")
     assert with_settings({"a": record}, ["a.thinking=off"]) == {"a": {"model": "openai/a", "thinking": "off"}}
     assert record.thinking == "low"
+
+
+# --- records in place of names ------------------------------------------------------------------------------------------
+
+
+def test_a_record_stands_wherever_a_model_is_named_and_the_run_keeps_it(tmp_path: Path) -> None:
+    with StandInServer(Thinker(30)) as judges, StandInServer(Thinker(50)) as writes:
+        judge_model = NamedModel(model="openai/a", api_base=judges.url, thinking="low", api_key_env="OLD_KEY")
+        notes = NamedModel(model="openai/b", api_base=writes.url, extra_body={"top_k": 1})
+        how: dict[str, Any] = {
+            "update": "edits",
+            "store": tmp_path / "s.db",
+            "note_taker": notes,
+            "prompt": Prompt("Judge."),
+        }
+        first = askance.align(DATA, checklist=ONE, model=judge_model, run=tmp_path / "run", **how)
+        again = askance.resume(tmp_path / "run")
+        found = askance.evaluate(
+            DATA, checklist=ONE, model=judge_model, prompt=Prompt("Judge."), store=tmp_path / "s.db"
+        )
+        kept = load_judge(tmp_path / "run")
+        kept.evaluate(DATA, store=tmp_path / "s.db")
+        bought = len(judges.bodies)
+        kept.evaluate(DATA, model=judge_model, store=tmp_path / "s.db")
+        assert len(judges.bodies) == bought, "every verdict was in the store"
+        checked = askance.check_model(judge_model, no_cache=True)
+    assert {body["reasoning_effort"] for body in judges.bodies} == {"low"}
+    assert writes.bodies and all(body["top_k"] == 1 for body in writes.bodies)
+    assert again.record.calls == first.record.calls
+    assert kept.named == judge_model and kept.model == "openai/a"
+    assert found.coverage.share == 1 and checked.thinks == 30
+
+
+def test_two_records_of_one_name_are_refused_before_anything_is_bought(tmp_path: Path) -> None:
+    low, high = (
+        NamedModel(model="openai/a", api_base="http://127.0.0.1:9/v1", thinking=each) for each in ("low", "high")
+    )
+    with pytest.raises(InputError, match=naming("openai/a", "models=")):
+        askance.migrate(DATA, checklist=ONE, source=low, target=high, run=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    with pytest.raises(InputError, match=naming("openai/a", "models=")):
+        askance.compare(DATA, checklist=ONE, model=[low, high], judges="binary")
+
+
+async def test_a_record_is_one_model_however_often_it_is_asked_for() -> None:
+    record = NamedModel(model="openai/a", api_base="http://127.0.0.1:9/v1", max_concurrency=3)
+    async with Models() as models:
+        assert models.get(record) is models.get(record) is models.get("openai/a")
+        assert models.get(record).max_concurrency == 3  # type: ignore[attr-defined]
+        with pytest.raises(InputError, match=naming("openai/a")):
+            models.get(NamedModel(model="openai/a", max_concurrency=4))

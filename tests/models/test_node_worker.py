@@ -19,6 +19,7 @@ from askance.models.session import ModelOptions, session
 from askance.prompts.errors import AskanceError, InputError, MissingExtraError
 from askance.prompts.prompt import Framing
 from askance.testing import ScriptedModel, StandInServer
+from tests.said import says
 
 ASKED = Parameters(5, 0.0, 7, 5, {"type": "object", "properties": {"kinds": {"type": "array"}}})
 
@@ -67,8 +68,8 @@ async def test_failures_are_outcomes_that_arrive_as_they_are() -> None:
             found = pickle.loads(pickle.dumps(await outcomes(worker, 3)))
     assert isinstance(found[1], ModelError)
     assert (found[1].retry, found[1].retry_after, found[1].status) == (True, 3.0, 429) and "slow down" in str(found[1])
-    assert isinstance(found[2], InputError) and "is another model there" in str(found[2])
-    assert isinstance(found[3], InputError) and "is no model name" in str(found[3])
+    assert isinstance(found[2], InputError) and says(found[2], "another model")
+    assert isinstance(found[3], InputError) and says(found[3], "no model name")
 
 
 async def test_a_package_that_is_missing_on_another_machine_is_said_here(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,7 +108,7 @@ async def test_a_dropped_call_has_no_outcome_and_is_not_waited_for() -> None:
 
 async def test_a_worker_of_another_version_refuses() -> None:
     refused = await NodeWorker(None, 10.0).open("0.0.1")
-    assert isinstance(refused, InputError) and "Install the same on all" in str(refused)
+    assert isinstance(refused, InputError) and says(refused, "same on all")
 
 
 async def test_without_ray_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from askance.models.prices import FREE, list_price
 from askance.models.resolve import Models
 from askance.prompts.errors import InputError
 from askance.testing import StandInServer
+from tests.said import naming
 
 OPENAI = "https://api.openai.com/v1"
 
@@ -70,5 +71,5 @@ async def test_a_cap_on_money_is_kept_for_a_listed_model_and_refused_for_another
         model = models.get("openai/gpt-4o-mini")
         request = make_request(model.identity, [("user", "x" * 4_000_000)], Parameters(1_000_000))
         assert model.highest_cost(request) == pytest.approx(0.75)  # type: ignore[attr-defined]
-        with pytest.raises(InputError, match="price is not known"):
+        with pytest.raises(InputError, match=naming("price", "not known")):
             models.get("openai/my-finetune")

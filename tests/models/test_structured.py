@@ -19,6 +19,7 @@ from askance.models.replies.json_object import json_in, object_in
 from askance.models.structured import ParseError, ask_for, strict_schema
 from askance.prompts.errors import AskanceError
 from askance.testing import Reply, ScriptedModel
+from tests.said import says
 
 GOOD = '{"kind": "a", "size": 2}'
 
@@ -77,7 +78,7 @@ async def test_an_unusable_reply_is_asked_again_once_with_what_was_wrong(text: R
 async def test_a_second_unusable_reply_is_an_error_that_says_why() -> None:
     found, model = await ask("prose", '{"kind": "z"}', GOOD)
     assert isinstance(found, str)
-    assert found.startswith("scripted/model gave no usable Note, twice: field 'kind'")
+    assert says(found, "scripted/model", "Note", "twice", "'kind'")
     assert len(model.requests) == 2
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from askance.prompts.checklist import READY, Checklist, Question, dump_checklist, load_checklist, parse_checklist
 from askance.prompts.errors import InputError
+from tests.said import naming
 
 TEXT = st.text(st.characters(codec="utf-8"), min_size=1, max_size=40)
 WORDS = """1 010 1.10 yes No null ~ on 12:30 2024-01-01 # ' " | > &a *a !x % @ ` {a} [a] ... --- << \\n é😀"""
@@ -214,7 +215,7 @@ def test_a_blank_question_is_refused_in_a_file_and_as_an_object(tmp_path: Path, 
     (tmp_path / "c.yaml").write_text(dump_checklist(checklist), encoding="utf-8")
     (tmp_path / "c.json").write_text(checklist.model_dump_json(), encoding="utf-8")
     for source in (checklist, tmp_path / "c.yaml", tmp_path / "c.json"):
-        with pytest.raises(InputError, match=r": entry 2 of 'questions': field 'text': .* blank .*take 'b' out"):
+        with pytest.raises(InputError, match=naming("entry 2 of 'questions'", "text", "blank", "b")):
             load_checklist(source)
 
 
@@ -271,7 +272,7 @@ def test_a_ready_checklist_is_found_by_its_name_and_a_file_of_that_name_comes_fi
 
 
 def test_an_unknown_name_is_refused_with_the_ready_ones() -> None:
-    with pytest.raises(InputError, match=r"no ready checklist of that name \(ready: global\)\. Did you mean 'global'"):
+    with pytest.raises(InputError, match=naming("ready", "global", "Did you mean")):
         load_checklist("globall")
 
 
@@ -284,7 +285,7 @@ def test_every_ready_checklist_is_there_and_has_questions_of_our_own(name: str) 
 
 @pytest.mark.parametrize("given", [{"questions": []}, ["Is it good?"], 3])
 def test_what_is_no_checklist_and_no_file_is_refused_by_name(given: Any) -> None:
-    with pytest.raises(InputError, match=f"a Checklist is needed, not {type(given).__name__}"):
+    with pytest.raises(InputError, match=naming("Checklist", type(given).__name__)):
         load_checklist(given)
 
 

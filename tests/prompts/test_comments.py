@@ -14,6 +14,7 @@ from askance.prompts.checklist import Checklist, Question
 from askance.prompts.comments import Comment, comments_on, read_comments, stray_comments_said, told
 from askance.prompts.errors import InputError
 from askance.prompts.examples import Example, load_examples
+from tests.said import says
 
 GOOD = {"id": "a", "input": "A document.", "output": "A summary."}
 FORMS = [
@@ -79,7 +80,7 @@ def test_a_comment_on_no_output_is_refused_with_file_line_and_field(tmp_path: Pa
     path = jsonl(tmp_path, GOOD, {"id": "b", "input": "x", "comment": "Too long."})
     with pytest.raises(InputError) as caught:
         load_examples(path, need_output=False)
-    assert f"{path}, line 2: field 'comment': there is no output" in str(caught.value)
+    assert says(caught.value, path.name, "line 2", "comment", "no output")
     assert load_examples([{"id": "b", "input": "x", "comment": " "}], need_output=False)[0].comment == ()
 
 
@@ -126,7 +127,7 @@ def test_a_very_long_comment_is_kept_and_said_once(caplog: pytest.LogCaptureFixt
         )
     assert examples[0].comment == (Comment(long.strip()),)
     [record] = caplog.records
-    assert "the comments on 'a', 'b' have more than 4,000 characters" in record.message
+    assert says(record.message, "a", "b", "4,000")
 
 
 def test_a_comment_of_the_longest_kind_that_is_told_whole_is_not_remarked_on(caplog: pytest.LogCaptureFixture) -> None:
@@ -171,7 +172,7 @@ def test_overall_is_a_dimension_where_the_checklist_has_it() -> None:
 
 
 def test_what_is_told_is_one_line() -> None:
-    assert told(["It is\n\ntoo  long", "Dull."]) == "It is too long. Dull."
+    assert told(["Fine.\n\nSo  long", "Dull."]) == "Fine. So long. Dull."
     assert told(["Too long"]) == "Too long"
     assert told([]) == ""
 
@@ -191,5 +192,5 @@ def test_comments_about_nothing_that_is_asked_are_named() -> None:
     given = {"a": read_comments(["All.", {"style": "x", "facts": "x", "overall": "x", "wit": "x"}])}
     said = stray_comments_said(given, CHECKLIST)
     assert said is not None
-    assert said.startswith("There are comments about 'wit' (as in example 'a'):")
+    assert says(said, "wit", "a")
     assert stray_comments_said(given, CHECKLIST, ["wit"]) is None

@@ -14,9 +14,22 @@ import numpy as np
 import pytest
 
 from askance.prompts import examples
+from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError, did_you_mean
-from askance.prompts.examples import Example, ExampleTable, SpilledBytes, documents, human_dimensions, load_examples
+from askance.prompts.examples import (
+    Example,
+    ExampleTable,
+    SpilledBytes,
+    answered_questions,
+    document_of,
+    documents,
+    human_dimensions,
+    load_examples,
+    named_document,
+    without_answers,
+)
 from askance.prompts.field_map import parse_field_map
+from tests.said import naming, says
 
 GOOD = {"id": "a", "input": "A document.", "output": "A summary."}
 
@@ -84,7 +97,7 @@ def test_a_bad_line_is_refused_with_its_number(tmp_path: Path, line: str, said: 
 
 def test_a_missing_field_with_a_similar_name_nearby_gets_a_hint(tmp_path: Path) -> None:
     message = refusal(jsonl(tmp_path, {"id": "a", "input": "x", "Ouput": "y"}))
-    assert "Did you mean 'Ouput'? A field map renames it" in message
+    assert says(message, "Did you mean", "Ouput", "field map")
 
 
 def test_the_hint_does_not_depend_on_capitals() -> None:
@@ -96,7 +109,7 @@ def test_the_hint_does_not_depend_on_capitals() -> None:
 def test_an_empty_file_is_refused(tmp_path: Path, content: str) -> None:
     path = tmp_path / "empty.jsonl"
     path.write_text(content)
-    assert "there are no examples in it" in refusal(path)
+    assert says(refusal(path), "empty.jsonl", "no examples")
 
 
 def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
@@ -200,16 +213,16 @@ def test_a_hugging_face_dataset_is_read_and_its_none_means_not_there() -> None:
 
 def test_numbers_as_ids_become_text_and_still_have_to_be_unique() -> None:
     assert load_examples([GOOD | {"id": 7}])[0].id == "7"
-    assert "row 2: the id '7' was used before, in row 1" in refusal([GOOD | {"id": 7}, GOOD | {"id": "7"}])
+    assert says(refusal([GOOD | {"id": 7}, GOOD | {"id": "7"}]), "row 1", "row 2", "id", 7)
 
 
 @pytest.mark.parametrize("rows", [["abc"], {"train": []}, [None], [[1, 2]]])
 def test_rows_that_are_no_mappings_are_refused(rows: Any) -> None:
-    assert "row 1: a mapping from field to value is needed" in refusal(rows)
+    assert says(refusal(rows), "row 1", "mapping")
 
 
 def test_one_row_in_place_of_a_list_of_rows_is_not_said_to_be_no_mapping() -> None:
-    assert "needed, not 'id', as rows come in a list: [row]." in refusal(GOOD)
+    assert says(refusal(GOOD), "row 1", "id", "[row]")
 
 
 def test_columns_that_are_not_ours_are_kept_as_metadata() -> None:
@@ -226,6 +239,93 @@ def test_an_output_is_needed_only_where_there_is_no_generator() -> None:
     row = {"id": "a", "input": "x"}
     assert load_examples([row], need_output=False)[0].output is None
     assert "row 1: the field 'output' is missing" in refusal([row])
+
+
+@pytest.mark.parametrize("name", ["page", "document"])
+def test_what_the_metadata_say_goes_before_a_column_of_the_same_name(tmp_path: Path, name: str) -> None:
+    row = {name: "of the column", "metadata": {name: "of the metadata", "more": 1}, "other": 2}
+    wanted = {name: "of the metadata", "more": 1, "other": 2}
+    in_csv = table(tmp_path, [*GOOD, *row], [*GOOD.values(), "of the column", json.dumps(row["metadata"]), "2"])
+    for source in ([GOOD | row], jsonl(tmp_path, GOOD | row), [Example(**GOOD, **row)]):
+        assert load_examples(source)[0].metadata == wanted
+    assert load_examples(in_csv)[0].metadata == wanted | {"other": "2"}
+    assert load_examples([GOOD | row | {"metadata": None}])[0].metadata == {name: "of the column", "other": 2}
+    again = load_examples(jsonl(tmp_path, load_examples([GOOD | row])[0].model_dump()))
+    assert again[0].metadata == wanted, "what was written is read again"
+
+
+# --- documents ----------------------------------------------------------------------------------------------------
+
+
+def of_documents(*names: Any) -> list[Example]:
+    return [Example(**GOOD | {"id": f"e{n}"}, metadata={"document": name}) for n, name in enumerate(names)]
+
+
+def test_examples_that_name_no_document_are_each_their_own() -> None:
+    nothing = of_documents("", None, "", None)
+    nothing.append(Example(**GOOD | {"id": "e4"}))
+    assert documents(nothing) is None
+    assert [document_of(each) for each in nothing] == ["e0", "e1", "e2", "e3", "e4"]
+    some = [*of_documents("", "d", "", "d", 0, 0)]
+    assert documents(some) == ["e0", "d", "e2", "d", "0", "0"] == [document_of(each) for each in some]
+    assert documents(ExampleTable(some)) == documents(some)
+    names = [named_document(each.metadata) for each in [*some, nothing[-1]]]
+    assert names == [None, "d", None, "d", "0", "0", None]
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_documents_matter_only_where_two_examples_share_one(shared: bool) -> None:
+    some = of_documents("a", "b", "c", "a" if shared else "d")
+    assert documents(some) == (["a", "b", "c", "a"] if shared else None)
+    own = [Example(**GOOD | {"id": "x"}), Example(**GOOD | {"id": "y"}, metadata={"document": "x"})]
+    assert documents(own) == ["x", "x"], "one that is called like another example belongs to it"
+
+
+@pytest.mark.parametrize("cell", ["", "  "])
+def test_an_empty_cell_for_the_document_is_no_document(tmp_path: Path, cell: str) -> None:
+    rows = [[f"e{n}", "x", "y", document] for n, document in enumerate([cell, cell, "d", "d"])]
+    found = load_examples(table(tmp_path, ["id", "input", "output", "document"], *rows))
+    assert documents(found) == ["e0", "e1", "d", "d"]
+
+
+# --- ratings and answers --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ratings", [[0.1] * 3, [1, 2, 4], [True, False, False], [5], [1e16, 1.0, 1.0]])
+def test_a_mean_rating_is_the_mean_and_never_beyond_the_ratings(ratings: list[float]) -> None:
+    score = Example(**GOOD, human={"a": ratings}).human_score("a")
+    assert score == pytest.approx(float(np.mean(ratings))) and min(ratings) <= score <= max(ratings)
+
+
+def test_a_name_is_a_question_only_where_it_is_no_dimension() -> None:
+    questions = (
+        Question(id="polite", text="Is it polite?", dimension="tone"),
+        Question(id="tone", text="Is the tone right?", dimension="tone"),
+        Question(id="overall", text="Is it good?", dimension="truth"),
+        Question(id="unanswered", text="Is it?", dimension="truth"),
+    )
+    checklist = Checklist(questions=questions)
+    rated = Example(**GOOD, human={"polite": True, "tone": 3, "overall": 4, "style": 2})
+    assert human_dimensions([rated], checklist) == ["tone", "overall", "style"]
+    assert human_dimensions([rated]) == ["polite", "tone", "overall", "style"]
+    assert answered_questions([rated], checklist) == ["polite"]
+    assert without_answers(rated, checklist).human == {"tone": (3.0,), "overall": (4.0,), "style": (2.0,)}
+    assert human_dimensions(ExampleTable([rated]), checklist) == ["tone", "overall", "style"]
+
+
+@pytest.mark.parametrize("blank", ["", " ", "\n\t"])
+def test_blank_texts_are_nothing_beside_the_output(blank: str) -> None:
+    empty = Example(**GOOD | {"input": blank}, context=blank, reference=blank)
+    assert not empty.has_more_than_output
+    for field in ("input", "context", "reference"):
+        assert empty.model_copy(update={field: "x"}).has_more_than_output
+
+
+def test_rows_without_an_output_are_counted_and_an_empty_column_is_not_there() -> None:
+    rows = [GOOD | {"flow": None}, GOOD | {"id": "b", "output": None, "flow": None}, GOOD | {"id": "c"}]
+    assert load_examples(rows).without_output == 1
+    assert load_examples(rows, need_output=False).without_output == 0
+    assert says(refusal(rows, fields={"human.a": "flow"}), "flow")
 
 
 # --- human scores -------------------------------------------------------------------------------------------------
@@ -256,7 +356,7 @@ def test_a_field_map_renames_columns_and_builds_human_scores() -> None:
 
 def test_a_column_with_an_empty_list_of_ratings_is_answered_as_an_empty_list_in_human_is() -> None:
     for row, fields in (({"human": {"a": []}}, {}), ({"human.a": []}, {}), ({"given": []}, {"human.a": "given"})):
-        with pytest.raises(InputError, match=r"row 1: field 'human': 'a' has an empty list of ratings"):
+        with pytest.raises(InputError, match=naming("row 1", "human", "a", "empty list")):
             load_examples([GOOD | row], fields=fields)
 
 
@@ -295,7 +395,7 @@ def test_a_bad_field_map_is_refused(fields: dict[str, str], said: str) -> None:
 
 def test_a_field_map_is_read_from_pairs() -> None:
     assert parse_field_map(["output=summary", "human.a=b=c"]) == {"output": "summary", "human.a": "b=c"}
-    with pytest.raises(InputError, match="write it as our_name=column"):
+    with pytest.raises(InputError, match=naming("output", "our_name=column")):
         parse_field_map(["output"])
 
 

@@ -7,6 +7,7 @@ import pytest
 from askance.prompts.errors import InputError
 from askance.prompts.examples import Example
 from askance.prompts.prompt import Prompt, generator_messages, load_generator_prompt
+from tests.said import naming, says
 
 EXAMPLE = Example(id="a", input="Name {three} rivers.", context="A map.", reference="SECRET", output="OLD")
 
@@ -26,7 +27,7 @@ def test_one_line_is_a_prompt_and_comes_back_byte_for_byte(tmp_path: Path) -> No
 @pytest.mark.parametrize("text", ["", " \n\t\n"])
 def test_an_empty_prompt_is_refused_and_a_neutral_line_is_offered(text: str) -> None:
     message = refusal(text)
-    assert "the prompt is empty" in message
+    assert says(message, "empty")
     assert "Follow the instructions." in message
 
 
@@ -54,7 +55,7 @@ def test_an_unclosed_protected_part_is_refused() -> None:
 
 
 def test_an_unreadable_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"nothing\.md: there is no such prompt file"):
+    with pytest.raises(InputError, match=naming("nothing.md")):
         load_generator_prompt(tmp_path / "nothing.md")
     (tmp_path / "bad.md").write_bytes(b"\xff\xfe\xfa")
     with pytest.raises(InputError, match=r"bad\.md, line 1: not UTF-8"):

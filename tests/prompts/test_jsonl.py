@@ -7,6 +7,7 @@ from pydantic import BaseModel, Field
 
 from askance.prompts.errors import InputError
 from askance.prompts.rows import read_rows, validate_row
+from tests.said import says
 
 
 class Inner(BaseModel):
@@ -28,5 +29,5 @@ def test_every_problem_of_a_row_is_named_with_its_place() -> None:
     with pytest.raises(InputError) as caught:
         validate_row(Outer, {"size": -1, "parts": [{"name": "x"}, {}]}, "here")
     message = str(caught.value)
-    assert message.startswith("here: field 'size': input should be greater than or equal to 0;")
+    assert says(message, "here", "size", 0)
     assert message.endswith("entry 2 of 'parts': the field 'name' is missing.")

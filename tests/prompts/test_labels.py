@@ -20,6 +20,7 @@ from askance.prompts.examples import (
     without_answers,
 )
 from askance.prompts.labels import are_labels, contradictions, parse_labels
+from tests.said import says
 
 TEXTS = {"input": "A document.", "output": "A summary."}
 
@@ -215,7 +216,7 @@ def test_labels_that_contradict_each_other_are_said_once_and_kept(caplog: pytest
         examples = load_examples(given)
     assert len(examples) == 4
     [record] = caplog.records
-    assert "1 output is labelled both ways by people ('e0' and 'e1' on quality)" in record.message
+    assert says(record.message, "1 output", "e0", "e1", "quality")
 
 
 def test_many_contradictions_are_counted_and_the_first_are_named(caplog: pytest.LogCaptureFixture) -> None:

@@ -28,8 +28,8 @@ def test_fewer_words_in_a_row_are_not() -> None:
 
 def test_names_and_numbers_are_copied_but_not_the_first_word() -> None:
     source = "The mayor of Arles paid 3.5 million. Nobody came."
-    assert copied_names("Answer no if the mayor of Arles is named.", [source]) == "Arles"
-    assert copied_names("Answer no if it says 3.5 million.", ["", source]) == "3.5"
+    assert copied_names("It is bad where the mayor of Arles is named.", [source]) == "Arles"
+    assert copied_names("It is bad where it says 3.5 million.", ["", source]) == "3.5"
     assert copied_names("The output names 35 people.", [source]) is None
 
 
@@ -59,7 +59,7 @@ def test_there_numbers_and_sure_names_are_still_copied() -> None:
 
 def test_english_full_of_names_is_still_read_for_names() -> None:
     assert capitals_tell(SPORT)
-    assert copied_names("Answer no if the output is about Juventus.", [SPORT]) == "Juventus"
+    assert copied_names("It is bad where the subject is Juventus.", [SPORT]) == "Juventus"
 
 
 def test_capitals_of_a_headline_say_nothing() -> None:

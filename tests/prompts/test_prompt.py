@@ -13,6 +13,7 @@ from askance.prompts.examples import Example
 from askance.prompts.lessons import Edit
 from askance.prompts.prompt import EditRefusedError, Prompt, frame, load_prompt
 from askance.prompts.text import fence, fill
+from tests.said import naming, says
 
 EXAMPLE = Example(id="a", input="in {output} {question} {{input}}", output="out {input} {nothing}")
 
@@ -57,7 +58,7 @@ def test_what_counts_as_a_placeholder_is_what_gets_filled(text: str) -> None:
 
 def test_an_unknown_placeholder_is_refused_with_a_hint_and_the_way_out() -> None:
     message = refusal("Judge {ouput}.")
-    assert "p.md: '{ouput}' is not a known placeholder" in message
+    assert says(message, "p.md", "{ouput}", "placeholder")
     assert "Did you mean 'output'?" in message
     assert "{{ouput}}" in message
     assert Prompt("Judge {output}, not {{ouput}}.").check()
@@ -161,7 +162,7 @@ def test_overlapping_occurrences_count() -> None:
 
 
 def test_a_prompt_is_not_edited_away() -> None:
-    with pytest.raises(EditRefusedError, match="nothing would be left"):
+    with pytest.raises(EditRefusedError, match=naming("nothing", "left")):
         edit("Be fair.", " ", Prompt("Be fair."))
 
 

@@ -19,6 +19,7 @@ from askance.prompts.lessons import Edit
 from askance.prompts.prompt import Prompt, frame
 from askance.prompts.shown import MOST_OUTPUT, MOST_TEXT, FixedExamples, RememberedCase, ShownExamples, cut
 from askance.prompts.text import fence
+from tests.said import naming
 
 JUDGED = Example(id="x", input="in", output="out")
 
@@ -129,9 +130,9 @@ def test_a_damaged_one_is_refused_by_its_field(old: str) -> None:
 
 def test_an_embedder_that_is_not_there_is_named() -> None:
     record = ShownExamples(mode="retrieved", at_once=1, embedder="word", cases=(case("a", "o"),))
-    with pytest.raises(InputError, match="There is no embedder 'word'"):
+    with pytest.raises(InputError, match=naming("embedder", "word")):
         shown_by(record)
     checklist = Checklist(questions=[Question(id="q", text="Is it so?")])
     written = KeptJudge("openai/judge", Prompt("Judge.", nearest(1, case("a", "o"))), checklist).to_yaml()
-    with pytest.raises(InputError, match=r"field 'examples\.embedder': There is no embedder 'word'"):
+    with pytest.raises(InputError, match=naming("examples.embedder", "word")):
         parse_judge(written.replace("embedder: words", "embedder: word"), "judge.yaml")

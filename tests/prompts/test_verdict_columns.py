@@ -18,6 +18,7 @@ from askance.prompts.verdicts import (
     read_verdicts,
     save_verdicts,
 )
+from tests.said import naming
 
 VERDICTS = [
     Verdict("é", "q", "m", "p", True, 0.9, "logprob", 'Because\u2028"so".'),
@@ -123,5 +124,5 @@ def test_without_pyarrow_the_extra_is_named_and_nothing_is_left(
 
 
 def test_what_is_no_verdict_is_refused_by_its_kind() -> None:
-    with pytest.raises(InputError, match=r"A verdict is expected, not dict: give askance\.Verdict"):
+    with pytest.raises(InputError, match=naming("dict", "askance.Verdict")):
         VerdictColumns.of([VERDICTS[0].to_dict()])  # type: ignore[list-item]

@@ -10,6 +10,7 @@ import pytest
 from askance.prompts.errors import InputError
 from askance.prompts.templates import render, template
 from askance.prompts.verdicts import Verdict, read_verdicts, write_verdicts
+from tests.said import naming
 
 
 def test_a_verdict_without_an_answer_has_no_score() -> None:
@@ -110,7 +111,7 @@ def test_a_verdict_that_stands_there_twice_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_file_without_verdicts_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="there are no verdicts in it"):
+    with pytest.raises(InputError, match=naming("no verdicts")):
         read_verdicts(written(tmp_path))
-    with pytest.raises(InputError, match="there is no such file"):
+    with pytest.raises(InputError, match=naming("no such file")):
         read_verdicts(tmp_path / "nowhere.jsonl")

@@ -17,6 +17,7 @@ from askance.testing import Reply, ScriptedModel
 dspy = pytest.importorskip("dspy", reason="needs the extra: pip install 'askance[dspy]'")
 
 from askance.agents.dspy.lm import GatewayLM, Stopped, cause_of  # noqa: E402
+from tests.said import naming  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("error::DeprecationWarning")
 
@@ -141,7 +142,7 @@ def test_an_answer_that_was_cut_off_is_no_answer(loop: BackgroundLoop) -> None:
     def cut(request: Request) -> Answer:
         return Answer(chat("half of"), finish="length")
 
-    with pytest.raises(dspy.utils.exceptions.LMProviderError, match="cut off at max_tokens=1000"):
+    with pytest.raises(dspy.utils.exceptions.LMProviderError, match=naming("cut off", "max_tokens=1000")):
         Bench(loop, cut).ask()
 
 

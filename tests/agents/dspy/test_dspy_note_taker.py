@@ -9,7 +9,7 @@ import pytest
 
 from askance.agents.deduplicator import Relation
 from askance.agents.notes import Case
-from askance.agents.rules import DIRECTIONS
+from askance.agents.rules import DIRECTIONS, LENIENT, STRICTER
 from askance.agents.updater import Proposal
 from askance.memory.verdict_store import VerdictStore
 from askance.models.base import Answer, ModelError, Request
@@ -33,10 +33,12 @@ from askance.agents.dspy.note_taker import (  # noqa: E402
 )
 from askance.agents.dspy.signatures import SIGNATURES, Opening, deduplicator_signature, updater_signature  # noqa: E402
 from askance.bridges.dspy_metric import open_gateway  # noqa: E402
+from tests.said import naming, says  # noqa: E402
 
 TASK = "Summarise."
 QUESTION = Question(id="q", text="Is it right?", dimension="facts")
 REASONS = {"target": "It sounds right.", "reference": "The day differs."}
+GENERAL = "Say it in general words."
 GOOD = "gives a wrong day of the week"
 COPY = "wrongly says the mayor of Arles opened a bridge"
 Rule = Callable[[str], str]
@@ -94,7 +96,7 @@ async def test_a_note_taker_is_compiled_saved_loaded_and_put_back(tmp_path: Path
     with VerdictStore(tmp_path / "loop.db") as store:
         gateway = Gateway(store)
         lesson = await take(model, path, gateway)
-        assert lesson.text == "Answer no if the output gives a wrong day of the week."
+        assert lesson.text == f"{STRICTER.opening} gives a wrong day of the week."
         assert (lesson.id, lesson.direction, lesson.dimension) == ("L7", "stricter", "facts")
         assert lesson.evidence == ("e9/q",)
         shown = "\n".join(content for _, content in model.requests[-1].messages)
@@ -134,13 +136,13 @@ def test_a_rule_may_begin_as_those_on_faults_do() -> None:
 
 async def test_a_program_that_is_not_compiled_takes_notes_too() -> None:
     lesson = await take(model_of(), NoteTakerProgram())
-    assert lesson.text == "Answer no if the output gives a wrong day of the week."
+    assert lesson.text == f"{STRICTER.opening} gives a wrong day of the week."
 
 
 async def test_a_judge_that_was_too_strict_learns_to_be_more_lenient() -> None:
     model = model_of(lambda _: "leaves the day of the week out")
     lesson = await take(model, NoteTakerProgram(), target=False)
-    assert lesson.text == "Answer yes even if the output leaves the day of the week out."
+    assert lesson.text == f"{LENIENT.opening} leaves the day of the week out."
     assert lesson.direction == "more lenient"
     assert len(model.requests) == 1, "kinds of faults are of no use here"
 
@@ -148,16 +150,16 @@ async def test_a_judge_that_was_too_strict_learns_to_be_more_lenient() -> None:
 async def test_a_refused_rule_is_asked_for_again_once_with_the_reason() -> None:
     model = model_of(lambda said: GOOD if "about this example alone" in said else COPY, kinds=["a", "b"])
     assert (await take(model, NoteTakerProgram())).text.endswith("wrong day of the week.")
-    with pytest.raises(ParseError, match=r"scripted/notes gave no usable note, twice: .*example alone"):
+    with pytest.raises(ParseError, match=naming("scripted/notes", "example alone")):
         await take(model_of(lambda _: COPY, kinds=["a", "b"]), NoteTakerProgram())
 
 
 async def test_a_reply_in_another_form_is_asked_for_again_once() -> None:
     replies = iter(["no list", "no note", "still none"])
     model = ScriptedModel(lambda _: next(replies))
-    with pytest.raises(ParseError, match="fields that were asked for"):
+    with pytest.raises(ParseError, match=naming("fields")):
         await take(model, NoteTakerProgram())
-    assert "does not have the fields" in model.requests[-1].messages[-1][1]
+    assert says(model.requests[-1].messages[-1][1], "fields")
 
 
 async def test_errors_of_the_gateway_come_out_as_they_are() -> None:
@@ -185,7 +187,7 @@ def test_the_metric_tells_gepa_why_a_rule_was_refused() -> None:
     good, copy = dspy.Prediction(**note, rule=GOOD), dspy.Prediction(**{**note, "kinds": []}, rule=COPY)
     assert (usable_note(case, good), usable_note(case, copy)) == (1.0, 0.0)
     told = usable_note(case, copy, None, "write_note", [])
-    assert told.score == 0.0 and "about this example alone" in told.feedback
+    assert told.score == 0.0 and says(told.feedback, "example alone")
     assert usable_note(case, dspy.Prediction(**note, rule="x" * 500)) == 0.0
 
 
@@ -193,11 +195,11 @@ def test_gepa_rewrites_the_words_of_the_note_taker_and_again_for_nothing(tmp_pat
     def script(request: Request) -> str:
         fields = (request.parameters.schema or {})["properties"]
         if "new_instruction" in fields:
-            assert "about this example alone" in request.messages[-1][1], "GEPA is shown why rules were refused"
-            return json.dumps({"new_instruction": "Say it in general words."})
+            assert says(request.messages[-1][1], "example alone"), "GEPA is shown why rules were refused"
+            return json.dumps({"new_instruction": GENERAL})
         if "kinds" in fields:
             return json.dumps({"kinds": ["some fault", "other fault"]})
-        rule = "has a fault of some kind" if "Say it in general words." in request.messages[0][1] else COPY
+        rule = "has a fault of some kind" if GENERAL in request.messages[0][1] else COPY
         return json.dumps({"quote": "did not", "fact": "opened", "kind": "some other", "rule": rule})
 
     model = ScriptedModel(script)
@@ -209,7 +211,7 @@ def test_gepa_rewrites_the_words_of_the_note_taker_and_again_for_nothing(tmp_pat
             reflection = opened.lm(model, role="reflection", temperature=1.0)
             gepa = dspy.GEPA(usable_note, max_metric_calls=20, reflection_lm=reflection, num_threads=2)
             program = gepa.compile(NoteTakerProgram(), trainset=trainset(), valset=trainset())
-            assert program.write_note.signature.instructions == "Say it in general words."
+            assert program.write_note.signature.instructions == GENERAL
             assert (opened.budget.role("note_taker").calls > 0) is first
             assert (opened.budget.role("reflection").calls > 0) is first
 
@@ -218,7 +220,7 @@ def test_a_file_that_holds_no_program_is_refused(tmp_path: Path) -> None:
     (tmp_path / "other.json").write_text('{"metadata": {"dependency_versions": {}}}')
     (tmp_path / "broken.json").write_text("{")
     for name in ("other.json", "broken.json", "notes.txt"):
-        with pytest.raises(InputError, match=f"{name}: holds no compiled note-taker"):
+        with pytest.raises(InputError, match=naming(name, "compiled note-taker")):
             load_note_taker(tmp_path / name)
     with pytest.raises(InputError, match="no such file"):
         load_note_taker(tmp_path / "missing.json")

@@ -8,6 +8,7 @@ import pytest
 
 from askance import import_traces
 from askance.prompts.errors import InputError
+from tests.said import naming, says
 
 ASKED = {"model": "m", "messages": [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "Where?"}]}
 
@@ -28,8 +29,8 @@ def test_a_batch_is_put_together_from_its_two_files(write: Any) -> None:
     [row] = found.rows
     assert (row["id"], row["input"], row["output"]) == ("q1", "System: Be kind.\n\nUser: Where?", "Here.")
     assert row["metadata"] == {"model": "m-1"}
-    assert "Left out: 1 trace with an error instead of an output." in found.notes
-    with pytest.raises(InputError, match=r"no example came of it.*trace without an input"):
+    assert [note for note in found.notes if says(note, "1 trace", "error", "output")]
+    with pytest.raises(InputError, match=naming("no example", "trace", "input")):
         import_traces(write("out.jsonl", [answer]))
 
 

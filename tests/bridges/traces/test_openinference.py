@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from askance import import_traces
+from tests.said import says
 
 
 def api_span(number: str = "s1", parent: str | None = None, **attributes: Any) -> dict[str, Any]:
@@ -55,7 +56,7 @@ def test_spans_and_annotations_of_the_api(write: Any) -> None:
     assert (row["id"], row["input"], row["output"]) == ("t1", "Where is my parcel?", "On Monday.")
     assert row["human"] == {"correctness": 1.0, "tone": "bad", "kind": "polite"}
     assert row["comment"] == {"correctness": "As it was."}
-    assert "with --labels good=WORD,bad=WORD: 'polite'." in found.notes[-1]
+    assert says(found.notes[-1], "--labels good=WORD,bad=WORD", "polite")
 
 
 def test_messages_stand_for_a_value_that_is_not_there(write: Any) -> None:
@@ -170,7 +171,7 @@ def test_otlp_with_numbered_prompts_and_an_error(write: Any) -> None:
     failed = otlp(traceId="5b8f", attributes=good[:2], status={"code": 2, "message": "timeout"})
     found = import_traces(write("otlp.jsonl", [otlp(attributes=good), failed]))
     assert [row["output"] for row in found.rows] == ["Here."]
-    assert "Left out: 1 trace with an error instead of an output." in found.notes
+    assert [note for note in found.notes if says(note, "1 trace", "error", "output")]
 
 
 def test_a_table_of_a_model_s_calls_keeps_question_and_score(write: Any) -> None:

@@ -16,6 +16,7 @@ from askance.models.resolve import Models
 from askance.models.session import ModelOptions, session
 from askance.prompts.errors import BudgetExceededError, InputError
 from askance.testing import BatchServer, ServerReply
+from tests.said import naming, says
 from tests.thinkers import Thinker
 
 from .conftest import JUDGED, PRICE, answers, asking, direct, records, requests, script
@@ -43,7 +44,7 @@ async def test_what_is_asked_together_is_one_batch_with_the_same_answers_at_half
     assert costs[1:] == pytest.approx([(each or 0) / 2 for each in full[1:]])
     assert batched.gateway.budget.cost_usd == pytest.approx(sum(each or 0 for each in costs))
     assert records() == []
-    assert sum("Waiting for the batch batch_1: 11 requests" in each for each in batched.said) == 1
+    assert sum(says(each, "Waiting", "batch_1", "11 requests") for each in batched.said) == 1
 
 
 async def test_a_request_that_comes_alone_is_asked_directly() -> None:
@@ -129,18 +130,18 @@ async def test_a_cap_on_money_is_held_by_half_the_price_of_what_goes_into_a_batc
 @pytest.mark.parametrize("name", ["local/qwen2.5-coder-1.5b-instruct", "anthropic/claude-sonnet-4-5", "openvino/m"])
 async def test_other_providers_are_refused(name: str) -> None:
     async with session(ModelOptions(engine="batch"), None) as (models, _):
-        with pytest.raises(InputError, match="--engine batch asks openai/NAME alone"):
+        with pytest.raises(InputError, match=naming("--engine batch", "openai/NAME")):
             models.get(name)
 
 
 async def test_a_session_with_batches_has_them_for_the_same_identity(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-not-used")
     async with session(ModelOptions(engine="batch"), None) as (models, gateway):
-        model = models.get("openai/gpt-4o-mini")
+        model = models.get(name := "openai/gpt-4o-mini")
         assert isinstance(model, BatchModel) and model.price == Price(0.075e-6, 0.3e-6)
         assert gateway.concurrency(model) == 2 * batch_model.MOST_REQUESTS
     async with Models() as one_by_one:
-        assert one_by_one.get("openai/gpt-4o-mini").identity == model.identity
+        assert one_by_one.get(name).identity == model.identity
 
 
 async def test_of_a_model_that_thinks_no_batch_is_thought_away_as_its_first_call_shows_it() -> None:

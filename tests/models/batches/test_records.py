@@ -12,6 +12,7 @@ from askance.models.batches.records import BatchJournal, BatchRecord
 from askance.models.gateway import StoreAwayError
 from askance.prompts.errors import AskanceError, InputError
 from askance.testing import BatchServer
+from tests.said import says
 
 from .conftest import IDENTITY, Asked, answers, asking, error_of, records, requests, script
 
@@ -31,7 +32,7 @@ async def test_a_batch_that_was_left_is_gone_on_with() -> None:
     asked = requests(9)
     with BatchServer(script, looks=10**6) as server, VerdictStore(":memory:") as store:
         said = await stopped(server, asked, lambda: any(each.looks > 1 for each in server.batches), store=store)
-        assert "goes on at the endpoint" in said[-1]
+        assert says(said[-1], "goes on", "endpoint")
         (kept,) = BatchJournal(IDENTITY).read()
         assert (kept.batch, kept.requests) == ("batch_1", tuple(each.key.hex() for each in asked[1:]))
         server.looks = 0
@@ -39,7 +40,7 @@ async def test_a_batch_that_was_left_is_gone_on_with() -> None:
             answers(await batched.all([*asked, *requests(4, start=20)]))
         assert [len(each.requests) for each in server.batches] == [8, 3], "something was bought again"
         assert len(server.bodies) == len(asked) + 4
-    assert any("Going on with the batch of" in each for each in batched.said)
+    assert any(says(each, "Going on", "batch") for each in batched.said)
     assert records() == []
 
 

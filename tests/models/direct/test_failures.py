@@ -9,6 +9,7 @@ import pytest
 from askance.models.base import Answer, ModelError, make_request
 from askance.models.gateway import Gateway, RetryPolicy
 from askance.testing import FaultyServer, StandInServer
+from tests.said import naming, says
 
 from .conftest import FULL, PLAIN, ask, ask_server, error_from, make, reply
 
@@ -29,7 +30,7 @@ from .conftest import FULL, PLAIN, ask, ask_server, error_from, make, reply
 )
 async def test_a_reply_that_is_no_completion_is_an_error_that_shows_it(payload: str) -> None:
     error = await error_from(lambda body: (200, payload))
-    assert "openai/m: the endpoint's reply is not an OpenAI chat completion" in str(error)
+    assert says(error, "openai/m", "chat completion")
     assert "--api-base" in str(error)
     assert str(error).endswith(payload[:200])
     assert (error.retry, error.fatal) == (False, False)
@@ -38,7 +39,7 @@ async def test_a_reply_that_is_no_completion_is_an_error_that_shows_it(payload: 
 @pytest.mark.parametrize("payload", ["", " \n", '{"choices": []}', '{"choices": [{"message": {"content": "Y', "{"])
 async def test_a_reply_that_is_empty_or_breaks_off_is_worth_another_try(payload: str) -> None:
     error = await error_from(lambda body: (200, payload))
-    assert "openai/m: the endpoint's reply is empty or breaks off" in str(error)
+    assert says(error, "openai/m", "empty", "breaks off")
     assert (error.retry, error.fatal) == (True, False)
 
 
@@ -57,7 +58,7 @@ async def test_replies_that_break_off_are_bought_again_until_one_is_whole() -> N
 async def test_an_address_without_v1_or_with_too_much_is_told_how_it_ends(url: str) -> None:
     with StandInServer(lambda body: "yes") as server:
         model = make(server.url.removesuffix("/v1") + url)
-        with pytest.raises(ModelError, match="--api-base, which ends with /v1 at most servers"):
+        with pytest.raises(ModelError, match=naming("--api-base", "/v1")):
             await ask(model)
         await model.close()
 
@@ -172,7 +173,7 @@ async def test_an_endpoint_that_hangs_is_left_after_the_time_limit() -> None:
             await ask(model)
         await model.close()
     assert time.monotonic() - start < 3
-    assert str(caught.value) == f"openai/m: no answer within 0.1 s from {server.url}."
+    assert says(caught.value, "openai/m", "no answer", "0.1 s", server.url)
     assert caught.value.retry
 
 
@@ -211,7 +212,7 @@ async def test_the_wish_to_wait_is_read_from_the_header_and_honoured() -> None:
 async def test_a_page_from_an_endpoint_that_has_answered_before_is_a_fault_of_the_moment(kind: str) -> None:
     with FaultyServer(lambda body: "done", share=1.0, kinds=[kind]) as server:
         model = make(server.url)
-        with pytest.raises(ModelError, match="Is --api-base right") as first:
+        with pytest.raises(ModelError, match=naming("--api-base")) as first:
             await ask(model)
         server.share = 0
         assert (await ask(model)).text == "done"

@@ -19,6 +19,8 @@ from askance.testing import StandInServer
 
 from .conftest import KEY, Script, ask, make
 
+OPENAI = "https://api.openai.com/v1"
+
 
 def everything_said(error: BaseException) -> str:
     """All that a log or a debugger shows of an error: its chain, and the values in it."""
@@ -125,4 +127,4 @@ def test_the_base_url_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("OPENAI_BASE_URL", "http://here/v1")
     assert default_base_url() == "http://here/v1"
     monkeypatch.setenv("OPENAI_BASE_URL", "")
-    assert default_base_url() == "https://api.openai.com/v1"
+    assert default_base_url() == OPENAI

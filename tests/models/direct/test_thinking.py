@@ -13,6 +13,7 @@ from askance.models.base import Answer, ModelError
 from askance.models.replies.thoughts import after_thinking
 from askance.prompts.checklist import Checklist, Question
 from askance.testing import StandInServer
+from tests.said import naming
 
 from .conftest import FULL, ask_server
 
@@ -128,5 +129,5 @@ def test_a_verdict_with_its_reason_is_read_after_the_thinking() -> None:
 )
 def test_the_first_word_of_the_thinking_is_no_verdict(message: Any) -> None:
     reply = served(["No"], message, finish_reason="length")
-    with pytest.raises(ModelError, match="last step of its room, 32,000"):
+    with pytest.raises(ModelError, match=naming("last step", "32,000")):
         evaluated(reply)

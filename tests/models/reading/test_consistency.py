@@ -15,6 +15,7 @@ from askance.models.reading import consistency
 from askance.models.reading.consistency import ALONE, ROWS, ReaderSettings, Tried, consistent_reader, known_choice
 from askance.models.reading.reading_model import TOGETHER, Reader
 from askance.prompts.errors import InputError
+from tests.said import naming, says
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -139,9 +140,7 @@ def test_where_no_filling_up_helps_the_next_precision_is_taken(
 
 def test_where_nothing_holds_the_model_is_refused_and_nothing_is_kept(tmp_path: Path) -> None:
     makers = {"half": partial(Abreast, of_every_call), "single": partial(Abreast, of_every_call)}
-    with pytest.raises(
-        InputError, match=r"openvino/m: .* not get the same answer .* Write local/ in place of openvino/"
-    ):
+    with pytest.raises(InputError, match=naming("openvino/m", "same answer", "local/")):
         consistent_reader("openvino/m", makers, tmp_path / "memo.json", "pytest")
     assert not (tmp_path / "memo.json").exists()
 
@@ -173,12 +172,8 @@ def test_a_damaged_memo_is_made_anew(damage: str, tmp_path: Path) -> None:
 
 def test_a_choice_says_what_it_is_what_it_costs_and_why() -> None:
     half, single = Tried("bfloat16", 1, 0.051, 0.0571), Tried("single precision", 2, 0.0724, 0.0)
-    assert (
-        str(ReaderSettings(Tried("bfloat16", 1, 0.051, 0.0)))
-        == "reads in bfloat16: 0.051 s a verdict on this processor"
-    )
-    assert str(ReaderSettings(single, (half,))) == (
-        "reads in single precision, prompts side by side in multiples of 2: 0.072 s a verdict on this processor. Bfloat16 "
-        "(0.051 s) changes a log-probability by up to 0.057 with what is asked beside it"
-    )
-    assert Tried("bfloat16", ALONE, 0.1, 0.0).settings == "bfloat16, one prompt at a time"
+    alone = ReaderSettings(Tried("bfloat16", 1, 0.051, 0.0))
+    assert says(alone, "bfloat16", "0.051 s") and not says(alone, "side")
+    together = ReaderSettings(single, (half,))
+    assert says(together, "single precision", "multiples of 2", "0.072 s", "0.051 s", "0.057")
+    assert says(Tried("bfloat16", ALONE, 0.1, 0.0).settings, "bfloat16", "one prompt")

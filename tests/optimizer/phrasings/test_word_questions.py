@@ -20,9 +20,11 @@ from askance.models.base import ModelError, Request
 from askance.optimizer.following import DOING, KINDS, sentence_of
 from askance.optimizer.job import split_examples
 from askance.optimizer.modes import migrate
+from askance.optimizer.phrasings.choose import Trying
 from askance.prompts.checklist import ALONE, Checklist, Question
 from askance.prompts.prompt import Prompt
 from askance.run_estimate import estimate_run
+from askance.stats.resampling import Resampling
 from askance.testing import Reply, ScriptedModel
 from tests.said import says
 
@@ -493,3 +495,32 @@ def test_questions_come_first_by_default_and_not_in_the_papers_loop(hearing: Hea
     assert prepared(hearing).options.update == "auto"
     assert prepared(hearing).options.words_questions
     assert not prepared(hearing, paper=True).options.words_questions
+
+
+def test_a_gain_is_measured_with_the_document_of_each_answer_though_some_have_no_answer_of_the_source(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Answers come in turns of the source's yes and no, not in the order of the examples."""
+    world, seen = Hearing(60), []
+    for n, row in enumerate(world.rows):
+        row["metadata"] = {"document": f"d{n // 3}"}
+    documents = {row["id"]: row["metadata"]["document"] for row in world.rows}
+    heard = world.reply
+
+    def reply(who: str, request: Request) -> Reply:
+        last = request.messages[-1][1]
+        is_lost = who == "source" and AVOID in last and share("lost", last) < 0.1
+        return "Perhaps." if is_lost else heard(who, request)
+
+    choose = Trying.choose
+
+    def noting(self: Trying, own: Any, others: Any, tried: Any, resampling: Resampling) -> Any:
+        seen.append((list(own), list(resampling.groups or ())))
+        return choose(self, own, others, tried, resampling)
+
+    monkeypatch.setattr(world, "reply", reply)
+    monkeypatch.setattr(Trying, "choose", noting)
+    world.migrate(tmp_path / "run", max_iterations=1, min_coverage=0.5)
+    assert len(seen) >= 2 and len({len(own) for own, _ in seen}) > 1, "the source left some of one question open"
+    for own, groups in seen:
+        assert groups == [documents[each] for each in own] and own != sorted(own)
