@@ -199,10 +199,12 @@ def test_what_a_judge_says_when_asked_again_is_no_further_disagreement() -> None
 
 def by_hand(
     signal: HumanSignal, draft: Draft, seen: Observation, p_good: Mapping[tuple[str, str], float]
-) -> dict[str, list[tuple[str, float]]]:
-    """Disputed examples by question with their gaps, widest first, from the docstring of the signal alone."""
+) -> tuple[dict[str, list[tuple[str, float]]], set[str]]:
+    """Disputed examples by question with their gaps, widest first, from the docstring of the signal alone; and the questions
+    that run against people."""
     scores = {each.example: each for each in seen.scores}
     found: dict[str, list[tuple[str, float]]] = {}
+    contrary: set[str] = set()
     for question in draft.questions.questions:
         name = question.dimension if question.dimension in signal.targets.dimensions else "overall"
         rows = {
@@ -215,6 +217,7 @@ def by_hand(
         mine, theirs = zip(*rows.values(), strict=True)
         rho = spearmanr(mine, theirs)[0] if len(rows) >= 8 and len(set(mine)) > 1 and len(set(theirs)) > 1 else 0.0
         against = rho < 0 and not signal.by_score
+        contrary |= {question.id} if against else set()
         level = sum(mine) / len(rows) - sum(theirs) / len(rows)
         disputed = []
         for example, (p, wanted) in rows.items():
@@ -230,7 +233,7 @@ def by_hand(
                 disputed.append((example, (p - wanted - level) * (1 if p > wanted else -1)))
         if disputed:
             found[question.id] = sorted(disputed, key=lambda each: -each[1])
-    return found
+    return found, contrary
 
 
 @pytest.mark.parametrize("by_score", [False, True])
@@ -264,11 +267,24 @@ def test_on_any_panel_the_disagreements_are_those_of_the_rules(by_score: bool) -
         seen = replace(seen, verdicts=draw.sample([*rows, *again], k=2 * len(rows)))
         draft = Draft(Prompt("Judge."), checklist)
         signal = HumanSignal(Targets("human", rated, wanted), examples, None, threshold=0.2, by_score=by_score)
-        expected = by_hand(signal, draft, seen, p_good)
+        expected, contrary = by_hand(signal, draft, seen, p_good)
         found: dict[str, list[Disagreement]] = {}
         for each in signal.disagreements(draft, seen):
             found.setdefault(each.question, []).append(each)
         assert found.keys() == expected.keys()
+        order = dict.fromkeys(
+            each.question for each in seen.verdicts if each.replicate == 0 and (each.example, each.question) in p_good
+        )
+        turns = [
+            name
+            for some in (contrary, {*order} - contrary)
+            for turn in range(len(names))
+            for name in order
+            if name in some and len(expected.get(name, ())) > turn
+        ]
+        assert [each.question for each in signal.disagreements(draft, seen)] == turns, (
+            "those against people first, in turns"
+        )
         for name, several in found.items():
             assert [each.gap for each in several] == pytest.approx([gap for _, gap in expected[name]])
             assert {each.example for each in several} == {example for example, _ in expected[name]}
@@ -300,3 +316,9 @@ def test_a_judge_that_is_off_by_just_the_threshold_agrees_on_every_dimension(
     assert bool(signal.disagreements(Draft(Prompt("Judge."), checklist), seen)) is (not agrees and off > 0), (
         "a doubtful yes that is too low is no wrong no"
     )
+
+
+def test_a_question_that_is_off_by_just_the_threshold_is_not_put_down_for_what_another_does() -> None:
+    panel = Panel({"edge": {"x": 0.5}, "far": {"x": 1.0}}, {"x": 0.25}, threshold=0.25)
+    assert panel.keys == ["x/far"]
+    assert Panel({"edge": {"x": 0.5}, "far": {"x": 1.0}}, {"x": 0.25}, threshold=0.24).keys == ["x/edge", "x/far"]

@@ -202,7 +202,10 @@ def test_a_document_counts_with_the_mean_of_the_scores_that_it_has() -> None:
         means = {f"doc-{place}": float(value) for place, value in enumerate(rng.permutation(40))}
         ids = [f"{name}/{member}" for name in means for member in range(3)]
         documents = [name.split("/")[0] for name in ids]
-        offsets = {f"{name}/{member}": offset for name in means for member, offset in enumerate((-20.0, 5.0, 15.0))}
+        apart = (-20.0, 5.0, 15.0)
+        offsets = {
+            f"{name}/{member}": apart[(member + place) % 3] for place, name in enumerate(means) for member in range(3)
+        }
         strata: list[float | None] = [
             means[document] + offsets[name] for name, document in zip(ids, documents, strict=True)
         ]
@@ -247,3 +250,26 @@ def test_the_fewest_examples_give_each_part_three_and_one_less_does_not(shares: 
     assert min(sizes(split(names(fewest), shares=shares))) == 3
     with pytest.raises(InputError, match=naming(fewest - 1, fewest)):
         split(names(fewest - 1), shares=shares)
+
+
+@pytest.mark.parametrize(("smallest", "can"), [(2, False), (3, True)])
+def test_documents_that_leave_a_part_with_two_examples_are_refused_and_three_are_enough(
+    smallest: int, can: bool
+) -> None:
+    documents = ["one"] * 14 + ["two"] * (16 - smallest) + ["small"] * smallest
+    found = []
+    for seed in range(30):
+        try:
+            found.append(sorted(sizes(split(names(30), groups=documents, seed=seed))))
+        except InputError:
+            continue
+    assert bool(found) is can and all(each[0] == smallest for each in found)
+
+
+@pytest.mark.parametrize("size", [2, 4, 5, 6, 8])
+def test_cuts_between_documents_lie_within_half_a_document_of_the_shares(size: int) -> None:
+    for many in range(11, 24):
+        n = size * many
+        found = split(names(n), groups=[f"doc-{place // size}" for place in range(n)], seed=many)
+        first, second, _ = sizes(found)
+        assert abs(first - 0.3 * n) <= size / 2 + 1 and abs(first + second - 0.6 * n) <= size / 2 + 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +21,16 @@ from askance.evaluation.scoring import Targets
 from askance.memory.journal import read_events
 from askance.memory.run_directory import RunDirectory
 from askance.optimizer.events import Teller
-from askance.optimizer.questions.candidates import Candidate, Standing, agreeing, standing, weighed, yes_logits
+from askance.optimizer.questions.candidates import (
+    Asked,
+    Candidate,
+    Standing,
+    agreeing,
+    fates_of,
+    standing,
+    weighed,
+    yes_logits,
+)
 from askance.optimizer.questions.choice import Chooser, Chosen, Widened
 from askance.optimizer.questions.racing import first_of, in_line, joining, places, sides_by_dimension, sides_on
 from askance.optimizer.questions.ways import Compared
@@ -116,6 +126,109 @@ def test_a_question_that_stands_out_on_accepted_outputs_too_weighs_less() -> Non
     assert weights["steady"] / weights["restless"] == pytest.approx((0.06**2 + 0.02**2) / (2 * 0.02**2), abs=0.01)
     assert (weights["steady"] + weights["restless"]) / 2 == pytest.approx(2.0, abs=0.001) == weights["unknown"]
     assert weighed({"one": steady}, 1.0) == {"one": 1.0} == weighed({"one": Standing(3.0, -0.1, 0.02)}, 1.0)
+
+
+def effect_by_hand(rejected: Sequence[float], fine: Sequence[float], sign: float) -> tuple[float, float]:
+    """How much worse rejected outputs look than accepted ones, and its standard error."""
+    centre, spread = fmean(fine), max(stdev(fine), 0.3)
+
+    def bad(value: float) -> float:
+        return 1 / (1 + math.exp(-1.5 * (sign * (value - centre) / spread - 1.75)))
+
+    poor, good = [bad(each) for each in rejected], [bad(each) for each in fine]
+    noise = math.sqrt(stdev(poor) ** 2 / len(poor) + stdev(good) ** 2 / len(good))
+    return fmean(poor) - fmean(good), noise
+
+
+def test_an_effect_is_the_mean_badness_of_other_rejected_outputs_beyond_that_of_accepted_ones() -> None:
+    draw = random.Random(8)
+    for _ in range(100):
+        fine = {f"f{place}": draw.gauss(0.0, 1.0) for place in range(draw.randint(3, 19))}
+        poor = {f"p{place}": draw.gauss(1.0, 1.5) for place in range(draw.randint(4, 12))}
+        sources = [f"p{place}" for place in range(draw.randint(1, 2))]
+        found = standing(fine | poor, sources, list(fine), list(poor))
+        assert found is not None
+        if found.was_said:
+            own = [(poor[each] - fmean(fine.values())) / max(stdev(fine.values()), 0.3) for each in sources]
+            assert found.stands_out == pytest.approx(fmean(own)) and found.support == len(sources)
+            sign = 1.0 if fmean(own) > 0 else -1.0
+            others = [value for name, value in poor.items() if name != sources[0]]
+            effect, noise = effect_by_hand(others, list(fine.values()), sign)
+            assert (found.effect, found.noise) == (pytest.approx(effect), pytest.approx(noise))
+
+
+@pytest.mark.parametrize(("others", "accepted", "known"), [(3, 3, True), (2, 3, False), (3, 2, None), (2, 2, None)])
+def test_an_effect_takes_three_other_rejected_outputs_and_three_accepted_ones(
+    others: int, accepted: int, known: bool | None
+) -> None:
+    found = standing(said(3.0), POOR[:1], FINE[:accepted], POOR[: 1 + others])
+    assert (None if found is None else found.effect is not None) is known
+
+
+@pytest.mark.parametrize(("rejected", "known"), [(8, True), (7, False)])
+def test_eight_rejected_outputs_have_to_say_which_answer_is_good_where_no_source_does(
+    rejected: int, known: bool
+) -> None:
+    found = standing(said(), [], FINE, POOR[:rejected])
+    assert found is not None and not found.was_said and (found.effect is not None) is known and found.support == 1
+
+
+@pytest.mark.parametrize(
+    ("effect", "was_said", "may_join", "chance"),
+    [
+        (0.2, False, True, False),
+        (0.1875, False, True, False),
+        (0.18, False, False, False),
+        (0.125, True, True, False),
+        (0.12, True, True, True),
+        (0.0, True, False, True),
+        (-0.1, True, False, True),
+        (None, True, True, False),
+        (None, False, True, True),
+    ],
+)
+def test_what_nobody_asked_for_has_to_speak_by_more_of_its_noise(
+    effect: float | None, was_said: bool, may_join: bool, chance: bool
+) -> None:
+    found = Standing(2.0, effect, 0.125, was_said=was_said)
+    assert (found.problem is None, found.is_chance) == (may_join, chance)
+    assert found.worth == (effect if may_join and effect is not None else 0.0)
+    assert Standing(0.49, 0.5, 0.1).problem is not None and Standing(-0.5, 0.5, 0.1).problem is None
+
+
+def test_questions_of_the_start_fare_as_the_normal_posterior_has_it() -> None:
+    """What an author's other questions say vouches for one that says little itself."""
+    draw, fates = random.Random(3), Counter[str]()
+    for _ in range(300):
+        asked, joined = {}, {each for each in "ab" if draw.random() < 0.6}
+        for place in range(draw.randint(1, 4)):
+            good = draw.choice(["yes", "no"])
+            sign = -1.0 if good == "yes" else 1.0
+            lift = draw.choice([-2.5, -0.8, 0.0, 0.3, 0.6, 1.5])
+            asked[f"q{place}"] = Asked(
+                Question(id=f"q{place}", text="Q?", dimension=draw.choice("ab"), good=good),  # type: ignore[arg-type]
+                [sign * draw.gauss(lift, 1.0) for _ in range(draw.choice([2, 3, 9]))],
+                [sign * draw.gauss(0.0, 1.0) for _ in range(draw.choice([2, 3, 9]))],
+            )
+        spoken = {}
+        for name, each in asked.items():
+            if min(len(each.rejected), len(each.fine)) >= 3:
+                sign = 1.0 if each.question.good == "no" else -1.0
+                both = [effect_by_hand(each.rejected, each.fine, side) for side in (sign, -sign)]
+                spoken[name] = [effect / max(noise, 1e-9) for effect, noise in both]
+        wanted = dict.fromkeys(asked, "stays")
+        for name, (strength, turned) in spoken.items():
+            others = [each[0] for other, each in spoken.items() if other != name]
+            prior = (1 + 1 / len(others)) if others else math.inf
+            variance = prior / (1 + prior) if others else 1.0
+            mean = variance * strength + (1 - variance) * (fmean(others) if others else 0.0)
+            if strength < -1:
+                wanted[name] = "flipped" if turned > 3 else "dropped"
+            elif asked[name].question.dimension in joined and mean < math.sqrt(variance):
+                wanted[name] = "idle"
+        assert fates_of(asked, joined) == wanted
+        fates.update(wanted.values())
+    assert len(fates) == 4 and min(fates.values()) > 20
 
 
 # --- which candidates join ------------------------------------------------------------------------------------------
