@@ -15,6 +15,8 @@ comma := ,
 QUIETLY := --quiet --disable-pip-version-check
 FAILED := { echo "askance: the installation failed; check the connection and run the same command again."; exit 1; }
 RESOLVE = $(BIN)/uv pip compile --quiet pyproject.toml --no-annotate --no-header --python-version 3.11
+# The pages' snippets that need packages run where these are.
+SNIPPETS := tests/test_docs.py::test_the_snippets_that_need_packages_run
 POSTGRES := .venv-postgres
 POSTGRES_TESTS := tests/memory/test_claims.py tests/memory/test_postgres_store.py
 RAY := .venv-ray
@@ -23,6 +25,8 @@ RAY_TESTS := tests/commands/test_ray_engine.py tests/models/test_node_worker.py
 BRIDGE_EXTRAS := datasets,dspy,gepa,inspect,memory,mlflow,notebook,providers
 # Tools that a judge is exported to, and that askance itself needs nothing of.
 EXPORT_TOOLS := deepeval
+# Tools that askance is measured beside, whose tests want no environment of their own.
+PEER_TOOLS := autochecklist
 # Tests start some hundred processes: what the first has compiled is there for the next, whatever the environment says.
 export PYTHONDONTWRITEBYTECODE :=
 # A file of tests is one process's: what a module has made stays made.
@@ -41,7 +45,7 @@ LITELLM_PROXY := litellm[proxy]==1.104.5
 BRIDGE_TESTS := tests/bridges $(wildcard tests/agents/dspy/test_dspy_*.py tests/optimizer/test_dspy_*.py) \
 	tests/experiments/test_hugging_face_examples.py tests/experiments/measured/test_peers_beside.py tests/models/test_litellm_model.py
 
-.PHONY: help demo environments test test-bridges test-promptfoo test-proxy test-postgres test-ray test-train snapshots lint types check docs lock clean
+.PHONY: help demo environments test test-bridges test-promptfoo test-proxy test-postgres test-ray test-train test-slow snapshots settings lint types check docs lock clean
 
 help:
 	@echo "make demo    a judge learns from reviewers' comments, on the embedded model (downloads 1.1 GB once)"
@@ -52,7 +56,9 @@ help:
 	@echo "make test-postgres  run those of the store in PostgreSQL (Debian: apt install postgresql)"
 	@echo "make test-ray  run those of a Ray cluster, on this machine alone"
 	@echo "make test-train  run those of training a scorer, for real on a tiny network (torch for the processor, about 1 GB)"
+	@echo "make test-slow  run the long repetitions that the others leave out, before a release"
 	@echo "make snapshots  write anew what pages and commands say as a whole, after a change of their words"
+	@echo "make settings  write anew the types of the settings that functions take, after a change of a setting"
 	@echo "make check   lint, types and tests, as in CI"
 	@echo "make docs    build the documentation in build/docs"
 	@echo "make clean   remove the virtual environments and the demo's run"
@@ -92,7 +98,7 @@ $(1)/.ready: pyproject.toml $(2)
 	@$(1)/bin/python -m pip install $$(QUIETLY) -c $(2) $(3) pytest pytest-asyncio pytest-timeout syrupy || $$(FAILED)
 	@touch $$@
 endef
-$(eval $(call environment,$(BRIDGES),constraints-bridges.txt,-e '.[$(BRIDGE_EXTRAS)]' $(EXPORT_TOOLS) hypothesis pytest-xdist,the packages that askance has bridges to (about 1 GB)))
+$(eval $(call environment,$(BRIDGES),constraints-bridges.txt,-e '.[$(BRIDGE_EXTRAS)]' $(EXPORT_TOOLS) $(PEER_TOOLS) hypothesis pytest-xdist,the packages that askance has bridges to (about 1 GB)))
 $(eval $(call environment,$(POSTGRES),constraints-postgres.txt,-e '.[postgres]',psycopg))
 $(eval $(call environment,$(RAY),constraints-ray.txt,-e '.[$(RAY_EXTRAS)]',Ray (about 1 GB with what the commands need)))
 $(eval $(call environment,$(TRAIN),constraints-train.txt,-e '.[$(TRAIN_EXTRAS)]' pytest-xdist,torch and transformers (about 1 GB)))
@@ -101,7 +107,7 @@ environments: $(BRIDGES)/.ready $(PROXY)/.ready $(POSTGRES)/.ready $(RAY)/.ready
 
 test-bridges: $(BRIDGES)/.ready
 	@echo "Running the tests of the bridges to other packages ..."
-	@LITELLM_LOCAL_MODEL_COST_MAP=True DEEPEVAL_TELEMETRY_OPT_OUT=YES $(BRIDGES)/bin/python -m pytest $(SIDE_BY_SIDE) $(BRIDGE_TESTS)
+	@LITELLM_LOCAL_MODEL_COST_MAP=True DEEPEVAL_TELEMETRY_OPT_OUT=YES $(BRIDGES)/bin/python -m pytest $(SIDE_BY_SIDE) $(BRIDGE_TESTS) $(SNIPPETS)
 
 $(PROMPTFOO_PLACE)/.ready: Makefile
 	@command -v npm >/dev/null || { echo "askance: npm is not installed; on Debian or Ubuntu: apt install npm"; exit 1; }
@@ -131,11 +137,19 @@ test-postgres: $(POSTGRES)/.ready
 
 test-ray: $(RAY)/.ready
 	@echo "Running the tests of models asked from a Ray cluster ..."
-	@$(RAY)/bin/python -m pytest $(RAY_TESTS)
+	@$(RAY)/bin/python -m pytest $(RAY_TESTS) $(SNIPPETS)
 
 test-train: $(TRAIN)/.ready
 	@echo "Running the tests of training ..."
-	@OMP_NUM_THREADS=1 $(TRAIN)/bin/python -m pytest $(SIDE_BY_SIDE) $(TRAIN_TESTS)
+	@OMP_NUM_THREADS=1 $(TRAIN)/bin/python -m pytest $(SIDE_BY_SIDE) $(TRAIN_TESTS) $(SNIPPETS)
+
+# Its last result is in docs/contributing.md.
+test-slow: $(VENV)/.dev
+	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m slow --durations=0
+
+# The types of the settings that functions take, made from the records of settings.
+settings: $(VENV)/.dev
+	@PYTHONPATH=$(VENV)/src:. $(BIN)/python -m tests.test_setting_types
 
 # Pages and commands that tests compare as a whole, with the text of the last time beside them; read what changed in git.
 snapshots: $(VENV)/.dev
@@ -166,7 +180,7 @@ lock: $(VENV)/.python
 	@$(BIN)/python -m pip install $(QUIETLY) uv
 	@{ echo "# Pinned development environment; renew with: make lock"; $(RESOLVE) --extra dev; } > constraints.txt
 	@{ echo "# Pinned environment of the bridges to other packages; renew with: make lock"; \
-	  printf '%s\n' $(EXPORT_TOOLS) | $(RESOLVE) - $(patsubst %,--extra %,$(subst $(comma), ,$(BRIDGE_EXTRAS))); } > constraints-bridges.txt
+	  printf '%s\n' $(EXPORT_TOOLS) $(PEER_TOOLS) | $(RESOLVE) - $(patsubst %,--extra %,$(subst $(comma), ,$(BRIDGE_EXTRAS))); } > constraints-bridges.txt
 	@{ echo "# Pinned environment of the store in PostgreSQL; renew with: make lock"; $(RESOLVE) --extra postgres; } > constraints-postgres.txt
 	@{ echo "# Pinned environment of a LiteLLM proxy; renew with: make lock"; echo '$(LITELLM_PROXY)' | \
 	  $(BIN)/uv pip compile --quiet - --no-annotate --no-header --python-version 3.11; } > constraints-proxy.txt

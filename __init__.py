@@ -48,34 +48,42 @@ _HOMES = {
 __all__ = ["__version__", *sorted(_HOMES)]
 
 if TYPE_CHECKING:
-    from .bridges.exports import export_judge
-    from .bridges.traces.import_traces import import_traces
-    from .commands.models import check_model
-    from .evaluation.adaptive import evaluate_adaptively
-    from .evaluation.compare.compare import compare
-    from .evaluation.compare.run_difference import run_difference
-    from .evaluation.diagnose import diagnose
-    from .evaluation.diagnosis import Diagnosis
-    from .evaluation.evaluate import evaluate
-    from .evaluation.evaluation import Evaluation
-    from .evaluation.judge_file import load_judge
-    from .evaluation.kept_judge import KeptJudge
-    from .evaluation.write_questions import write_questions
-    from .labelling.label import label
-    from .memory.memory_directory import load_memory
-    from .models.named import NamedModel
-    from .optimizer.modes.checker import Check
-    from .optimizer.run_result import RunResult
-    from .optimizer.selection.select import select
-    from .optimizer.selection.selected import Selection
-    from .optimizer.weights.weigh import weigh
-    from .prompts.checklist import Checklist, Question, load_checklist
-    from .prompts.errors import AskanceError
-    from .prompts.examples import Example, load_examples
-    from .prompts.prompt import Prompt, load_prompt
-    from .prompts.verdicts import Verdict
-    from .runs import align, migrate, resume, tune
-    from .training.train import train
+    # "as" tells a strict type checker that these names are public
+    from .bridges.exports import export_judge as export_judge
+    from .bridges.traces.import_traces import import_traces as import_traces
+    from .commands.models import check_model as check_model
+    from .evaluation.adaptive import evaluate_adaptively as evaluate_adaptively
+    from .evaluation.compare.compare import compare as compare
+    from .evaluation.compare.run_difference import run_difference as run_difference
+    from .evaluation.diagnose import diagnose as diagnose
+    from .evaluation.diagnosis import Diagnosis as Diagnosis
+    from .evaluation.evaluate import evaluate as evaluate
+    from .evaluation.evaluation import Evaluation as Evaluation
+    from .evaluation.judge_file import load_judge as load_judge
+    from .evaluation.kept_judge import KeptJudge as KeptJudge
+    from .evaluation.write_questions import write_questions as write_questions
+    from .labelling.label import label as label
+    from .memory.memory_directory import load_memory as load_memory
+    from .models.named import NamedModel as NamedModel
+    from .optimizer.modes.checker import Check as Check
+    from .optimizer.run_result import RunResult as RunResult
+    from .optimizer.selection.select import select as select
+    from .optimizer.selection.selected import Selection as Selection
+    from .optimizer.weights.weigh import weigh as weigh
+    from .prompts.checklist import Checklist as Checklist
+    from .prompts.checklist import Question as Question
+    from .prompts.checklist import load_checklist as load_checklist
+    from .prompts.errors import AskanceError as AskanceError
+    from .prompts.examples import Example as Example
+    from .prompts.examples import load_examples as load_examples
+    from .prompts.prompt import Prompt as Prompt
+    from .prompts.prompt import load_prompt as load_prompt
+    from .prompts.verdicts import Verdict as Verdict
+    from .runs import align as align
+    from .runs import migrate as migrate
+    from .runs import resume as resume
+    from .runs import tune as tune
+    from .training.train import train as train
 
 
 def __getattr__(name: str) -> Any:

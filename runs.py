@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from .evaluation.progress import Watcher, watching
 from .memory.run_directory import RunDirectory
-from .models.base import Model
+from .models.named import ModelLike, ModelRecords
 from .optimizer.events import Callback
 from .optimizer.job import Job
 from .optimizer.modes import align as alignment
@@ -21,28 +21,30 @@ from .prompts.checklist import Checklist
 from .prompts.examples import Example
 from .prompts.prompt import Prompt
 from .report.run import write_report
+from .setting_types import AlignSettings, MigrateSettings, ResumeSettings, TuneSettings
 
 
 def migrate(
     data: str | Path | Iterable[Example | Mapping[str, Any]],
     *,
     checklist: str | Path | Checklist,
-    source: str | Model,
-    target: str | Model,
+    source: ModelLike,
+    target: ModelLike,
     run: str | Path,
     prompt: str | Path | Prompt | None = None,
     source_prompt: str | Path | Prompt | None = None,
     watcher: Watcher | None = None,
     progress: bool | None = None,
     callbacks: Iterable[Callback] = (),
-    **options: Any,
+    **options: Unpack[MigrateSettings],
 ) -> RunResult:
     """Improve the target's evaluator prompt until it judges like the source, as far as held-out data confirms it.
 
     Args:
         data: JSONL or CSV file, or rows; with human scores the held-out correlation is with those.
         checklist: YAML or JSON file, or a checklist.
-        source: The judge to be matched: ``provider/model``, or an object that can be asked.
+        source: The judge to be matched: ``provider/model``, a :class:`~askance.models.named.NamedModel`, or an object
+            that can be asked.
         target: The judge whose prompt is improved.
         run: Directory of the run; the same command on it goes on where it stopped.
         prompt: The target's starting prompt; askance's own neutral one by default.
@@ -57,7 +59,9 @@ def migrate(
         CoverageError: Fewer verdicts than ``min_coverage``; the result is written all the same.
         AskanceError: An endpoint is down, or the disk is full. The run can be resumed.
     """
-    job = migration.prepare(data, checklist, source, target, prompt, source_prompt, options)
+    records = ModelRecords(options)
+    old, new = records.name(source), records.name(target)
+    job = migration.prepare(data, checklist, old, new, prompt, source_prompt, records.options)
     return _run_watched(job, run, watcher, progress, callbacks)
 
 
@@ -66,13 +70,13 @@ def align(
     *,
     run: str | Path,
     checklist: str | Path | Checklist | None = None,
-    model: str | Model | None = None,
+    model: ModelLike | None = None,
     prompt: str | Path | Prompt | None = None,
     from_run: str | Path | None = None,
     watcher: Watcher | None = None,
     progress: bool | None = None,
     callbacks: Iterable[Callback] = (),
-    **options: Any,
+    **options: Unpack[AlignSettings],
 ) -> RunResult:
     """Have a judge learn to score like people, as far as held-out data confirms it.
 
@@ -80,7 +84,7 @@ def align(
         data: JSONL or CSV file, or rows, with human scores on the checklist's dimensions.
         run: Directory of the run; the same command on it goes on where it stopped.
         checklist: YAML or JSON file, or a checklist.
-        model: The judge: ``provider/model``, or an object that can be asked.
+        model: The judge: ``provider/model``, a :class:`~askance.models.named.NamedModel`, or an object that can be asked.
         prompt: The judge's starting prompt; askance's own neutral one by default.
         from_run: Directory of a finished run whose judge is the start, in place of ``checklist`` and ``prompt`` (and
             ``model``, where it is not given). Examples keep the part that they had there; what was read, tried and
@@ -96,24 +100,26 @@ def align(
         CoverageError: Fewer verdicts than ``min_coverage``; the result is written all the same.
         AskanceError: An endpoint is down, or the disk is full. The run can be resumed.
     """
-    job = alignment.prepare(data, checklist, model, prompt, options, from_run)
+    records = ModelRecords(options)
+    asked = records.name(model)
+    job = alignment.prepare(data, checklist, asked, prompt, records.options, from_run)
     return _run_watched(job, run, watcher, progress, callbacks)
 
 
 def tune(
     data: str | Path | Iterable[Example | Mapping[str, Any]],
     *,
-    generator: str | Model,
+    generator: ModelLike,
     prompt: str | Path | Prompt,
     run: str | Path,
     checklist: str | Path | Checklist | None = None,
-    judge: str | Model | None = None,
+    judge: ModelLike | None = None,
     judge_prompt: str | Path | Prompt | None = None,
     checker: str | CheckFunction | None = None,
     watcher: Watcher | None = None,
     progress: bool | None = None,
     callbacks: Iterable[Callback] = (),
-    **options: Any,
+    **options: Unpack[TuneSettings],
 ) -> RunResult:
     """Improve a generator's prompt until nothing fails, as far as held-out data confirms it.
 
@@ -136,7 +142,9 @@ def tune(
         CoverageError: Fewer verdicts than ``min_coverage``; the result is written all the same.
         AskanceError: An endpoint is down, or the disk is full. The run can be resumed.
     """
-    job = tuning.prepare(data, checklist, generator, judge, prompt, judge_prompt, checker, options)
+    records = ModelRecords(options)
+    writes, judges = records.name(generator), records.name(judge)
+    job = tuning.prepare(data, checklist, writes, judges, prompt, judge_prompt, checker, records.options)
     return _run_watched(job, run, watcher, progress, callbacks)
 
 
@@ -154,7 +162,7 @@ def resume(
     *,
     progress: bool | None = None,
     ask_first: bool = False,
-    **options: Any,
+    **options: Unpack[ResumeSettings],
 ) -> RunResult:
     """Go on with the run in a directory; one that is finished is read, not repeated.
 

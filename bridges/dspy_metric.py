@@ -24,6 +24,7 @@ from ..models.base import Model
 from ..models.budget import Budget
 from ..models.event_loops import BackgroundLoop
 from ..models.gateway import Gateway
+from ..models.named import ModelLike
 from ..models.resolve import Models
 from ..models.session import background_session
 from ..models.settings import parse_options
@@ -120,7 +121,7 @@ FIELDS = tuple(ShownFields.__annotations__)
 
 def checklist_metric(
     checklist: str | Path | Checklist | None,
-    model: str | Model | None,
+    model: ModelLike | None,
     opened: OpenGateway,
     *,
     prompt: str | Path | Prompt | None = None,
@@ -149,7 +150,7 @@ def checklist_metric(
     """
     if unknown := sorted(fields.keys() - set(FIELDS)):
         raise InputError(f"There is no setting '{unknown[0]}'.{did_you_mean(unknown[0], FIELDS)}")
-    used = judge_of_parts(judge, checklist, model, prompt)
+    used = judge_of_parts(judge, checklist, None if model is None else opened.model(model), prompt)
     settings = parse_options(EvaluateOptions, used.with_options({}))
     judging = judging or (Judging() if judge is None else settings.judging)
     questions = load_checklist(used.checklist)
@@ -219,11 +220,11 @@ class OpenGateway:
         """What each role took so far."""
         return self.gateway.budget
 
-    def model(self, model: str | Model) -> Model:
-        """The model of this name."""
+    def model(self, model: ModelLike) -> Model:
+        """Return the model of this name or record."""
         return self._models.get(model)
 
-    def lm(self, model: str | Model, *, role: str = "dspy", **options: Any) -> GatewayLM:
+    def lm(self, model: ModelLike, *, role: str = "dspy", **options: Any) -> GatewayLM:
         """A language model for ``dspy.context(lm=…)`` or ``dspy.configure(lm=…)``, booked under ``role``.
 
         ``options`` are those of :class:`~askance.agents.dspy.lm.GatewayLM`, e.g. ``max_tokens``.

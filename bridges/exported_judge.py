@@ -39,6 +39,7 @@ from ..models.replies.yes_no import (
     wants_room,
 )
 from ..models.wire.facts import Facts
+from ..models.wire.waits import quota_used_up, wait_asked_for
 
 JUDGE: dict[str, Any] = {}
 
@@ -48,6 +49,7 @@ _QUOTE_FORM = "Copy from the text the few words that make the answer yes. If the
 _facts = [Facts()]  # of the server
 _FEW = {"logprob": 1, "sampled": 8, "hard": 8}
 _room: list[int] = []  # tokens that are asked for, where answers begin with something else
+_LONGEST = 600.0  # seconds that a server is waited for where it asks for a time
 _source: list[str] = []
 _thinks: list[int] = [0]  # tokens for thinking that a call gets, the last one now
 _plain: list[bool] = []  # whether the model is known not to think
@@ -416,8 +418,10 @@ def _post(body: dict[str, Any]) -> dict[str, Any]:
                 continue
             if error.code not in (408, 409, 425, 429, 500, 502, 503, 504, *range(520, 526), 529):
                 raise JudgeError(f"The server refused (HTTP {error.code}): {said[:300]}") from None
-            problem, asks = f"HTTP {error.code}", error.headers.get("Retry-After") or ""
-            wait = min(60.0, float(asks)) if asks.isdigit() else wait
+            if quota_used_up(error.code, said):
+                raise JudgeError(f"HTTP {error.code}: the quota or the money of this account is used up.") from None
+            problem, asked_for = f"HTTP {error.code}", wait_asked_for(dict(error.headers), said)
+            wait = wait if asked_for is None else min(_LONGEST, asked_for)
         except (OSError, http.client.HTTPException, ValueError, AttributeError, RecursionError) as error:
             problem = str(error)
             if "CERTIFICATE_VERIFY_FAILED" in problem:

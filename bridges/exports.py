@@ -24,7 +24,7 @@ from ..models.direct import default_base_url
 from ..models.embedded_models import EMBEDDED
 from ..models.replies import json_object, stated, thoughts, yes_no
 from ..models.trained.scorer_file import is_scorer
-from ..models.wire import facts
+from ..models.wire import facts, waits
 from ..models.wire.thinking import ROOM, direct_forms
 from ..prompts import messages
 from ..prompts.checklist import Question, Sees
@@ -73,7 +73,7 @@ def export_judge(judge: str | Path | KeptJudge, to: str) -> ExportedJudge:
     if kept.threshold is None and to in THRESHOLDS:
         notices.append(f"This judge has no threshold from which an output passes; give it one: {THRESHOLDS[to]}.")
     source = inspect.getsource(exported_judge)
-    for module in (yes_no, json_object, thoughts, facts, stated):
+    for module in (yes_no, json_object, thoughts, facts, waits, stated):
         source = _inlined(source, module)
     before, main = source.split("\n\nif __name__")
     written = f"JUDGE: dict[str, Any] = {pformat(_parts(kept), width=110, sort_dicts=False)}"

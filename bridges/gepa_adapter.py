@@ -18,8 +18,8 @@ from typing import Any
 from ..evaluation.options import JudgeOptions, Where
 from ..evaluation.progress import Silent
 from ..memory.run_directory import RunDirectory
-from ..models.base import Model
 from ..models.gateway import Gateway
+from ..models.named import ModelLike, ModelRecords
 from ..models.resolve import Models
 from ..models.session import background_session
 from ..models.settings import parse_options
@@ -143,7 +143,7 @@ class OpenAdapter(AskanceAdapter):
     models: Models
     seed: int
 
-    def reflection(self, model: str | Model, settings: ReflectionSettings | None = None) -> ReflectionModel:
+    def reflection(self, model: ModelLike, settings: ReflectionSettings | None = None) -> ReflectionModel:
         """A model for ``gepa.optimize(reflection_lm=…)``; store, caps and ledger hold for its calls too.
 
         Raises:
@@ -157,10 +157,10 @@ class OpenAdapter(AskanceAdapter):
 def generator_adapter(
     data: str | Path | Iterable[Example | Mapping[str, Any]],
     *,
-    generator: str | Model,
+    generator: ModelLike,
     prompt: str | Path | Prompt,
     checklist: str | Path | Checklist | None = None,
-    judge: str | Model | None = None,
+    judge: ModelLike | None = None,
     judge_prompt: str | Path | Prompt | None = None,
     checker: str | CheckFunction | None = None,
     **options: Any,
@@ -184,7 +184,9 @@ def generator_adapter(
         AskanceError: What ended a search that GEPA itself let run on (``raise_on_exception=False``).
     """
     where = _where(options)
-    job = tune.prepare(data, checklist, generator, judge, prompt, judge_prompt, checker, _ours(options))
+    records = ModelRecords(_ours(options))
+    writes, judges = records.name(generator), records.name(judge)
+    job = tune.prepare(data, checklist, writes, judges, prompt, judge_prompt, checker, records.options)
     with _open(job, where) as adapter:
         yield adapter
 
@@ -194,7 +196,7 @@ def evaluator_adapter(
     data: str | Path | Iterable[Example | Mapping[str, Any]],
     *,
     checklist: str | Path | Checklist,
-    model: str | Model,
+    model: ModelLike,
     prompt: str | Path | Prompt | None = None,
     **options: Any,
 ) -> Iterator[OpenAdapter]:
@@ -204,7 +206,9 @@ def evaluator_adapter(
     errors see :func:`generator_adapter`.
     """
     where = _where(options)
-    job = align.prepare(data, checklist, model, prompt, _ours(options))
+    records = ModelRecords(_ours(options))
+    asked = records.name(model)
+    job = align.prepare(data, checklist, asked, prompt, records.options)
     with _open(job, where) as adapter:
         yield adapter
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from ..evaluation.judge_file import judge_of_parts
 from ..evaluation.kept_judge import KeptJudge
-from ..models.base import Model
+from ..models.named import ModelLike, ModelRecords
 from ..models.settings import parse_options
 from ..prompts.checklist import Checklist, load_checklist
 from ..prompts.default import prompt_showing
@@ -23,7 +23,7 @@ inspect_scorer: Any = import_optional("inspect_ai.scorer", "inspect", "inspect-a
 @inspect_scorer.scorer(metrics=[inspect_scorer.mean(), inspect_scorer.stderr()])  # type: ignore[untyped-decorator]
 def checklist_scorer(
     checklist: str | Path | Checklist | None = None,
-    model: str | Model | None = None,
+    model: ModelLike | None = None,
     *,
     prompt: str | Path | Prompt | None = None,
     judge: str | Path | KeptJudge | None = None,
@@ -52,8 +52,9 @@ def checklist_scorer(
     Raises:
         InputError: The checklist, the prompt or a setting cannot be used.
     """
-    used = judge_of_parts(judge, checklist, model, prompt)
-    settings = parse_options(BackgroundOptions, used.with_options(options))
+    records = ModelRecords(options)
+    used = judge_of_parts(judge, checklist, records.name(model), prompt)
+    settings = parse_options(BackgroundOptions, used.with_options(records.options))
     if on_missing not in ("error", "unscored"):
         raise InputError(f"on_missing is '{on_missing}'; it can be error or unscored.")
     questions = load_checklist(used.checklist)

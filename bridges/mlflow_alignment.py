@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from ..agents.evaluator import REASON_TOKENS
-from ..models.base import Model
+from ..models.named import ModelLike, ModelRecords
 from ..models.settings import parse_options
 from ..optimizer.events import Callback
 from ..optimizer.options import AlignOptions
@@ -73,7 +73,7 @@ class AskanceAlignmentOptimizer(mlflow_judges.AlignmentOptimizer):  # type: igno
         self,
         *,
         run: str | Path,
-        model: str | Model | None = None,
+        model: ModelLike | None = None,
         checklist: str | Path | Checklist | None = None,
         prompt: str | Path | Prompt | None = None,
         callbacks: Iterable[Callback] = (),
@@ -97,8 +97,9 @@ class AskanceAlignmentOptimizer(mlflow_judges.AlignmentOptimizer):  # type: igno
         for name, reason in NOT_OURS.items():
             if name in options:
                 raise InputError(f"'{name}' says nothing here: {reason}.")
-        self._settings = parse_options(AlignOptions, options)
-        self._run, self._model, self._options = run, model, options
+        records = ModelRecords(options)
+        self._run, self._model, self._options = run, records.name(model), records.options
+        self._settings = parse_options(AlignOptions, self._options)
         self._checklist, self._prompt, self._callbacks = checklist, prompt, tuple(callbacks)
 
     def align(self, judge: Any, traces: Sequence[Any]) -> AskanceJudge:

@@ -7,7 +7,7 @@ import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 
@@ -17,10 +17,12 @@ from ..models.download import pull, pulled
 from ..models.embedded_models import MODELS, HubFile, RegisteredModel, resolve
 from ..models.event_loops import run_sync
 from ..models.gateway import Gateway
+from ..models.named import ModelRecords, NamedModel
 from ..models.session import session
 from ..models.settings import parse_options
 from ..prompts.errors import AskanceError, InputError
 from ..prompts.words import money
+from ..setting_types import GatewaySettings
 from .options import config_option, load_dotenv, model_setting_option, settings
 from .output import echo_json, print_rows
 from .terminal import echo
@@ -212,11 +214,13 @@ class ModelCheck:
         ]
 
 
-def check_model(name: str, *, say: Callable[[str], None] | None = None, **options: Any) -> ModelCheck:
+def check_model(
+    name: str | NamedModel, *, say: Callable[[str], None] | None = None, **options: Unpack[GatewaySettings]
+) -> ModelCheck:
     """Ask a model a handful of questions to see what it can do. The store keeps what was learned of its thinking.
 
     Args:
-        name: ``provider/model``, or a name in the setting ``models``.
+        name: ``provider/model``, a name in the setting ``models``, or a record.
         say: Told what somebody should know.
         options: Settings of :class:`~askance.evaluation.options.GatewayOptions`, e.g. ``api_base`` and ``models``.
 
@@ -224,11 +228,13 @@ def check_model(name: str, *, say: Callable[[str], None] | None = None, **option
         InputError: The name or a setting is wrong, or the model does not take how it is told to think.
         ModelError: It cannot be reached, refuses the key or does not answer.
     """
-    settings = parse_options(GatewayOptions, options)
+    records = ModelRecords(options)
+    asked = records.name(name)
+    settings = parse_options(GatewayOptions, records.options)
 
     async def ask() -> ModelCheck:
         async with session(settings, None, say) as (models, gateway):
-            model = models.get(name)
+            model = models.get(asked)
             found = await _what_it_can(model, gateway)
             facts = gateway.facts(model)
         if facts is not None:

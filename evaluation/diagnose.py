@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..models.named import ModelLike, ModelRecords
 from ..models.settings import parse_options, refuse_idle
 from ..prompts.checklist import load_checklist
 from ..prompts.errors import InputError
 from ..prompts.examples import ExampleTable, answered_questions, documents, human_dimensions, load_examples, mean_rating
 from ..prompts.rows import column
+from ..setting_types import DiagnoseSettings
 from ..stats.differences import holm
 from ..stats.phi import PhiMatrix, phi_matrix, relatedness
 from ..stats.resampling import Statistic
@@ -180,12 +182,12 @@ def diagnose(
     data: str | Path | Iterable[Example | Mapping[str, Any]],
     *,
     checklist: str | Path | Checklist,
-    model: str | Model | None = None,
+    model: ModelLike | None = None,
     prompt: str | Path | Prompt | None = None,
     verdicts: str | Path | Iterable[Verdict] | None = None,
     watcher: Watcher | None = None,
     progress: bool | None = None,
-    **options: Any,
+    **options: Unpack[DiagnoseSettings],
 ) -> Diagnosis:
     """Say what a judge's verdicts tell about each question of a checklist.
 
@@ -208,13 +210,15 @@ def diagnose(
         BudgetExceededError: A cap was reached; the answers so far are kept.
         AskanceError: The endpoint is down or refuses every call.
     """
-    settings = parse_options(DiagnoseOptions, options)
+    records = ModelRecords(options)
+    model, given = records.name(model), records.options
+    settings = parse_options(DiagnoseOptions, given)
     if verdicts is not None:
         refuse_idle(settings, verdicts=verdicts)
         return _of_given(data, checklist, model, prompt, verdicts, settings)
     if model is None:
         raise InputError("Diagnosing needs a model to ask, or verdicts that are there already.")
-    job = prepare(data, checklist, model, prompt, options)
+    job = prepare(data, checklist, model, prompt, given)
     unrated = ExampleTable(
         each.model_copy(update={"human": {}}) for each in job.examples
     )  # nothing is correlated there

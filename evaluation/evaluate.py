@@ -6,12 +6,13 @@ import logging
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from ..agents.evaluator import Evaluator
 from ..agents.example_questions import DIMENSION, OWN, ExampleQuestions, estimate_unwritten, judge_by_own
 from ..models.event_loops import run_sync
 from ..models.gateway import StoredAnswers
+from ..models.named import ModelLike, ModelRecords
 from ..models.session import session
 from ..models.settings import parse_options
 from ..prompts.checklist import Checklist, load_checklist
@@ -21,6 +22,7 @@ from ..prompts.examples import Example, ExampleTable, documents, human_dimension
 from ..prompts.prompt import Prompt, load_prompt
 from ..prompts.rows import column
 from ..prompts.verdicts import Provenance, Verdict, VerdictColumns, fields_of
+from ..setting_types import EvaluateSettings
 from ..stats.correlation import between_systems, correlate, per_group
 from ..stats.resampling import Resampling
 from ..stats.threshold import HALF
@@ -52,19 +54,19 @@ if TYPE_CHECKING:
 def evaluate(
     data: str | Path | Iterable[Example | Mapping[str, Any]],
     *,
-    model: str | Model,
+    model: ModelLike,
     checklist: str | Path | Checklist | None = None,
     prompt: str | Path | Prompt | None = None,
     watcher: Watcher | None = None,
     progress: bool | None = None,
     evaluator: type[Evaluator] = Evaluator,
-    **options: Any,
+    **options: Unpack[EvaluateSettings],
 ) -> Evaluation:
     """Judge examples with a checklist.
 
     Args:
         data: JSONL or CSV file, or rows.
-        model: ``provider/model``, or an object that can be asked.
+        model: ``provider/model``, a :class:`~askance.models.named.NamedModel`, or an object that can be asked.
         checklist: YAML or JSON file, or a checklist; none with ``own_questions``.
         prompt: File or prompt; askance's own neutral one by default.
         watcher: Told how the work goes on.
@@ -77,7 +79,9 @@ def evaluate(
         BudgetExceededError: A cap was reached; the answers so far are kept.
         AskanceError: The endpoint is down or refuses every call.
     """
-    return prepare(data, checklist, model, prompt, options, evaluator).run(watcher, progress)
+    records = ModelRecords(options)
+    asked = records.name(model)
+    return prepare(data, checklist, asked, prompt, records.options, evaluator).run(watcher, progress)
 
 
 def prepare(

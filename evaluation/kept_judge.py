@@ -15,14 +15,14 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from textwrap import indent
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..agents.evaluator import Evaluator
 from ..memory.run_directory import JUDGE_FILE
-from ..models.named import NamedModel
+from ..models.named import ModelLike, ModelRecords, NamedModel
 from ..models.settings import idle_settings, parse_options
 from ..prompts.checklist import Checklist, GoodAnswer, Sees, dump_checklist, dump_texts
 from ..prompts.errors import InputError, did_you_mean
@@ -30,6 +30,7 @@ from ..prompts.prompt import Prompt
 from ..prompts.rows import write_whole
 from ..prompts.verdicts import Provenance
 from ..prompts.yaml_files import read_texts
+from ..setting_types import EvaluateSettings
 from ..stats.resampling import Statistic
 from .calibration import Calibration
 from .evaluate import EvaluationJob, load_inputs
@@ -208,11 +209,11 @@ class KeptJudge:
         self,
         data: str | Path | Iterable[Example | Mapping[str, Any]],
         *,
-        model: str | Model | None = None,
+        model: ModelLike | None = None,
         watcher: Watcher | None = None,
         progress: bool | None = None,
         evaluator: type[Evaluator] = Evaluator,
-        **options: Any,
+        **options: Unpack[EvaluateSettings],
     ) -> Evaluation:
         """Judge examples, as :func:`~askance.evaluation.evaluate.evaluate` does with the parts of this judge.
 
@@ -229,7 +230,9 @@ class KeptJudge:
             InputError: Bad data, model name or setting.
             AskanceError: As :func:`~askance.evaluation.evaluate.evaluate`.
         """
-        return self.prepare(data, model, options, evaluator).run(watcher, progress)
+        records = ModelRecords(options)
+        asked = records.name(model)
+        return self.prepare(data, asked, records.options, evaluator).run(watcher, progress)
 
     def prepare(
         self,

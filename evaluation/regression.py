@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 from math import ceil, log2
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
+from ..models.named import ModelLike, ModelRecords
 from ..models.settings import parse_options
 from ..models.trained.scorer_file import is_scorer, read_scorer
 from ..prompts.checklist import dump_checklist
@@ -20,6 +21,7 @@ from ..prompts.errors import CoverageError, InputError, did_you_mean
 from ..prompts.examples import documents
 from ..prompts.rows import read_object, write_whole
 from ..prompts.words import Figure, coverage_text
+from ..setting_types import RegressionSettings
 from ..stats.differences import Difference, mean_difference
 from ..stats.resampling import Resampling
 from .evaluate import EvaluationJob, load_inputs
@@ -32,7 +34,6 @@ from .scoring import mean_score, whole_name
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from ..models.base import Model
     from ..prompts.checklist import Checklist
     from ..prompts.examples import Example, ExampleTable
     from ..prompts.prompt import Prompt
@@ -111,11 +112,11 @@ def check_regression(
     *,
     baseline: str | Path | None = None,
     checklist: str | Path | Checklist | None = None,
-    model: str | Model | None = None,
+    model: ModelLike | None = None,
     prompt: str | Path | Prompt | None = None,
     judge: str | Path | KeptJudge | None = None,
     update: bool = False,
-    **options: Any,
+    **options: Unpack[RegressionSettings],
 ) -> Regression:
     """Judge outputs and hold their scores against those kept in a file, against ``fail_under``, or both.
 
@@ -140,8 +141,10 @@ def check_regression(
         AskanceError: The pass rate (or, without a pass threshold, the mean score) is below ``fail_under``; or as
             :func:`~askance.evaluation.evaluate.evaluate`.
     """
+    records = ModelRecords(options)
+    model, given = records.name(model), records.options
     used = judge_of_parts(judge, checklist, model, prompt)
-    settings = parse_options(RegressionOptions, used.with_options(options))
+    settings = parse_options(RegressionOptions, used.with_options(given))
     if baseline is None and settings.fail_under is None:
         raise InputError("A baseline is needed, or fail_under (the smallest pass rate), or both.")
     examples, questions, text = load_inputs(data, used.checklist, used.prompt, settings)
@@ -151,7 +154,7 @@ def check_regression(
     path = None if baseline is None else Path(baseline)
     kept = None if update or path is None else _read(path)
     how = EvaluateOptions.of(settings)
-    threshold = None if used.kept is None else used.kept.pass_threshold(model, options)
+    threshold = None if used.kept is None else used.kept.pass_threshold(model, given)
     job = EvaluationJob(
         *(examples, questions, text, used.model, how),
         calibration=used.calibration,

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 from ..agents.question_writer import QuestionWriter
 from ..memory.embedders import DEFAULT_EMBEDDER, embedder
 from ..models.event_loops import run_sync
+from ..models.named import ModelLike, ModelRecords
 from ..models.session import session
 from ..models.settings import parse_options
 from ..prompts.errors import InputError
+from ..setting_types import WriterSettings
 from .options import WriterOptions
 from .progress import watching
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..models.base import Model
     from ..models.gateway import AnswerStore
     from ..prompts.checklist import Checklist
     from .progress import Watcher
@@ -28,11 +29,11 @@ logger = logging.getLogger(__name__)
 def write_questions(
     task: str,
     *,
-    model: str | Model,
+    model: ModelLike,
     dimensions: Sequence[str] = (),
     watcher: Watcher | None = None,
     progress: bool | None = None,
-    **options: Any,
+    **options: Unpack[WriterSettings],
 ) -> Checklist:
     """Have a model write a checklist: requirements first, then atomic questions with violation examples.
 
@@ -51,7 +52,9 @@ def write_questions(
         ParseError: The model's replies cannot be used.
         AskanceError: The endpoint is down, a budget is used up, or the model wrote no questions.
     """
-    settings = parse_options(WriterOptions, options)
+    records = ModelRecords(options)
+    model = records.name(model)
+    settings = parse_options(WriterOptions, records.options)
     if not task.strip():
         raise InputError("The task is empty; write down what the generator is asked to do.")
 

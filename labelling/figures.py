@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ..prompts.examples import documents
 from ..prompts.words import percent
 from ..stats.correlation import spearman
-from ..stats.pass_fail import rate, wilson
+from ..stats.pass_fail import rate
 from ..stats.resampling import Resampling, Statistic
 from .desk import Desk, majority
 from .enough import FEWEST_KNOWN, Enough, enough
@@ -37,8 +37,8 @@ def agreement(desk: Desk, opinions: Opinions | None) -> dict[str, Any] | None:
     """How far the judge's verdicts agree with people's; None without a judge, or as long as no output has both.
 
     ``all`` is of every labelled output, ``random`` of those that were drawn at random, which stand for all outputs;
-    ``passed`` and ``failed`` are the true positive and true negative rate; ``curve`` is ``all`` as the labels came in, with
-    Wilson's intervals; ``questions`` are those that people answered.
+    ``passed`` and ``failed`` are the true positive and true negative rate; ``curve`` is ``all`` as the labels came in;
+    ``questions`` are those that people answered. Outputs of one document are not taken for independent in any of them.
     """
     if opinions is None:
         return None
@@ -96,34 +96,37 @@ def _told(found: Statistic) -> dict[str, Any]:
     return {"value": found.value, "low": found.low, "high": found.high, "n": found.n}
 
 
-def _curve(desk: Desk, hits: Column) -> list[list[float]]:
+def _curve(desk: Desk, hits: Column) -> list[list[float | None]]:
     """``[labels, share, low, high]`` after each label that was given here, at most :data:`MOST_POINTS` of them."""
-    by_id = {each.id: hit for each, hit in zip(desk.asked, hits, strict=True)}
-    came = [hit for name in desk.said_first() if (hit := by_id[name]) is not None]
+    places = {each.id: place for place, each in enumerate(desk.asked)}
+    came = [places[name] for name in desk.said_first() if hits[places[name]] is not None]
+    known, groups = [hits[place] for place in came], documents(desk.asked)
+    of_came = None if groups is None else [groups[place] for place in came]
+    step = max(1, -(-len(came) // MOST_POINTS))
     points = []
-    agreed = 0.0
-    for n, hit in enumerate(came, 1):
-        agreed += hit
-        points.append([n, agreed / n, *wilson(agreed / n, n)])
-    step = max(1, -(-len(points) // MOST_POINTS))
-    return points[::-1][::step][::-1]
+    for n in range(len(came), 0, -step):
+        found = rate(known[:n], Resampling(None if of_came is None else of_came[:n]))
+        points.append([n, found.value, found.low, found.high])
+    return points[::-1]
 
 
 def _questions(desk: Desk, opinions: Opinions) -> list[dict[str, Any]]:
     """On how many outputs the judge's answer to a question is people's, of each question that people answered."""
     rows = []
+    resampling = Resampling(documents(desk.asked))
     standing = [desk.said.standing(rater) for rater in desk.said.raters]
     for column, question in enumerate(opinions.checklist.questions):
-        hits: Column = []
+        hits: Column = [None] * len(desk.asked)
         for place, example in enumerate(desk.asked):
             said = opinions.judges[0].answers[place, column]
             theirs = [*example.human.get(question.id, ())]
             theirs += [s[example.id].human[question.id] for s in standing if question.id in _human(s.get(example.id))]
             wanted = majority(theirs)
             if wanted is not None and not np.isnan(said):
-                hits.append(float(question.is_good(wanted) == (said == 1)))
-        if hits and any(each.id == question.id for each in desk.questions):
-            rows.append({"question": question.text, **_told(rate(hits))})
+                hits[place] = float(question.is_good(wanted) == (said == 1))
+        found = rate(hits, resampling)
+        if found.n and any(each.id == question.id for each in desk.questions):
+            rows.append({"question": question.text, **_told(found)})
     return rows
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from ..evaluation.kept_judge import KeptJudge
 from ..models.settings import parse_options
@@ -19,6 +19,7 @@ from ..prompts.examples import Example, human_dimensions, load_examples
 from ..prompts.labels import are_labels
 from ..prompts.rows import is_on_hub, write_whole
 from ..prompts.tables import file_and_sheet
+from ..setting_types import LabelSettings
 from .desk import Desk, RaterCount
 from .figures import agreement, agreement_line, enough_for
 from .labels_file import LabelsFile, known_entries
@@ -60,7 +61,7 @@ def label(
     judge: str | Path | KeptJudge | Sequence[str | Path | KeptJudge] = (),
     checklist: str | Path | Checklist | None = None,
     ready: Callable[[str, str], None] | None = None,
-    **options: Any,
+    **options: Unpack[LabelSettings],
 ) -> Labelled:
     """Serve the page until Ctrl-C (SIGINT) or SIGTERM; every label is on the disk as soon as the page says so.
 

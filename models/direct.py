@@ -15,10 +15,10 @@ from .prices import Price
 from .probabilities import worth_keeping
 from .replies.thoughts import after_thinking, thinks_apart
 from .replies.yes_no import ROOM
-from .wire.limits import quota_used_up, wait_asked_for
 from .wire.networks import certificate_problem, proxy_for, tls_context
 from .wire.refusals import Learner, Refusal
 from .wire.thinking import ThinkingFields, seconds_for, tokens_of, tokens_thought
+from .wire.waits import quota_used_up, wait_asked_for
 
 if TYPE_CHECKING:
     import aiohttp

@@ -18,8 +18,9 @@ from ..prompts.words import sentence
 from .base import A_WORD, Answer, EmptyAnswerError, LeftOutError, Model, ModelError, Request
 from .budget import Budget, highest_cost, reserved_tokens
 from .budget import count as counted
-from .wire.limits import LONGEST_WAIT, PerMinute, per_minute
+from .wire.limits import PerMinute, per_minute
 from .wire.thinking import ROOM, ThinkingFacts, needs_room
+from .wire.waits import LONGEST_WAIT
 
 if TYPE_CHECKING:
     from ..prompts.verdicts import Provenance
@@ -28,6 +29,8 @@ Result = TypeVar("Result")
 
 BETWEEN_LOOKS = (0.1, 1.0)
 """Seconds between the first two looks for an answer that another process is buying, and between later ones at most."""
+SETTLED = 10
+"""Answers after which the average of a model's thinking is said again where it has changed."""
 RENEWS_EVERY = 30.0
 """Seconds after which a claim on an answer that is still being bought is renewed."""
 STORE_PATIENCE = 300.0
@@ -185,7 +188,9 @@ class Gateway:
         """Identities of models of which it was tried whether they answer with more room."""
         self._trials: dict[str, asyncio.Lock] = {}
         self._told: set[str] = set()
-        """Identities of models of which it was said that they think, and what else was said of one."""
+        """Notices of models that were passed on."""
+        self._told_of: dict[str, ThinkingFacts] = {}
+        """Facts that were said of a model's thinking, by identity."""
         self._ahead: Counter[str] = Counter()
         """By role, how many answers were in the store that no refused call has been set against."""
 
@@ -610,12 +615,19 @@ class Gateway:
                 self.store.learn(model.identity, new)
 
     def _tell(self, model: Model) -> None:
-        facts = self.facts(model)
-        if facts is None or model.identity in self._told or not self.on_notice:
+        """Say once that a model thinks, and again after ten answers where these correct the average by a quarter."""
+        facts, told = self.facts(model), self._told_of.get(model.identity)
+        if facts is None or not self.on_notice:
             return
-        self._told.add(model.identity)
         takes = f"about {facts.average:,} tokens an answer (by {counted(facts.answers, 'answer')} so far)"
-        self.on_notice(f"{model.name} thinks before it answers, {takes}; its calls get room for {facts.room:,} more.")
+        if told is None:
+            text = f"{model.name} thinks before it answers, {takes}; its calls get room for {facts.room:,} more."
+        elif told.answers < SETTLED <= facts.answers and abs(facts.average - told.average) > told.average / 4:
+            text = f"{model.name} thinks {takes}; estimates made before counted {told.average:,}."
+        else:
+            return
+        self._told_of[model.identity] = facts
+        self.on_notice(text)
 
     def _out_of_room(self, role: str, model: Model, lost: Answer, why: str) -> EmptyAnswerError:
         """The error where a model thinks all its room away; it ends a command that has no answer of the model yet."""

@@ -21,10 +21,10 @@ from .direct import (
 )
 from .prices import Price
 from .replies.thoughts import after_thinking, thinks_apart
-from .wire.limits import quota_used_up, wait_asked_for
 from .wire.networks import BUNDLES, certificate_problem
 from .wire.refusals import Learner, Refusal
 from .wire.thinking import ThinkingFields, seconds_for, tokens_of, tokens_thought
+from .wire.waits import quota_used_up, wait_asked_for
 
 _NO_KEY = re.compile(r"missing .{0,30}(?:api.?key|credentials)|(?:api.?key|credentials).{0,30} not (?:set|found)", re.I)
 

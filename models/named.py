@@ -7,13 +7,14 @@ import json
 import os
 import re
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypeVar, overload
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.rows import plain_message
 from ..prompts.yaml_files import read_yaml
+from .base import Model
 from .direct import check_address
 from .prices import Price
 from .wire.thinking import ROOM, Thinking, first_room
@@ -22,6 +23,9 @@ _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _SECRET_NAME = re.compile(r"auth|key|token|secret|password|cookie|credential", re.IGNORECASE)
 _SECRET = re.compile(r"(?i:\b(?:sk|pk|ghp|gsk|xai|hf)[-_]\w{6})|bearer\s|\b(?=\w*\d)(?=\w*[A-Za-z])\w{24,}", re.ASCII)
 """Values that may be a key: a known beginning, or a long word of letters and digits."""
+
+
+Given = TypeVar("Given")
 
 
 class ModelPrice(BaseModel):
@@ -49,23 +53,27 @@ class NamedModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     model: str = Field(min_length=1, description="As provider/model.")
-    api_base: str | None = Field(None, description="Address of its server.")
-    api_key_env: str | None = Field(None, description="Environment variable that holds its key; no key is in a file.")
-    api_version: str | None = Field(None, description="Version of the API, e.g. of Azure.")
-    organization: str | None = Field(None, description="Organization that is billed, with OpenAI.")
-    headers: dict[str, str] = Field({}, description="Sent with each call; ${NAME} is a variable's value.")
-    extra_body: dict[str, Any] = Field({}, description="Further fields of each request.")
+    api_base: str | None = Field(default=None, description="Address of its server.")
+    api_key_env: str | None = Field(
+        default=None, description="Environment variable that holds its key; no key is in a file."
+    )
+    api_version: str | None = Field(default=None, description="Version of the API, e.g. of Azure.")
+    organization: str | None = Field(default=None, description="Organization that is billed, with OpenAI.")
+    headers: dict[str, str] = Field(default={}, description="Sent with each call; ${NAME} is a variable's value.")
+    extra_body: dict[str, Any] = Field(default={}, description="Further fields of each request.")
     thinking: Annotated[Thinking, BeforeValidator(lambda value: "off" if value is False else value)] = Field(
-        "auto", description="auto, off, minimal, low, medium, high, or at most so many tokens."
+        default="auto", description="auto, off, minimal, low, medium, high, or at most so many tokens."
     )
     thinking_room: tuple[Annotated[int, Field(ge=1)], ...] | None = Field(
-        None, min_length=1, description="Tokens that a call gets for thinking, in steps. [default: 2000 8000 32000]"
+        default=None,
+        min_length=1,
+        description="Tokens that a call gets for thinking, in steps. [default: 2000 8000 32000]",
     )
-    max_concurrency: int | None = Field(None, ge=1, description="Calls under way at once.")
-    requests_per_minute: int | None = Field(None, ge=1, description="Calls a minute, over all roles.")
-    tokens_per_minute: int | None = Field(None, ge=1, description="Tokens a minute, over all roles.")
-    price: ModelPrice | None = Field(None, description="US dollars a million tokens: input, output.")
-    timeout: float | None = Field(None, gt=0, description="Seconds that one call may take.")
+    max_concurrency: int | None = Field(default=None, ge=1, description="Calls under way at once.")
+    requests_per_minute: int | None = Field(default=None, ge=1, description="Calls a minute, over all roles.")
+    tokens_per_minute: int | None = Field(default=None, ge=1, description="Tokens a minute, over all roles.")
+    price: ModelPrice | None = Field(default=None, description="US dollars a million tokens: input, output.")
+    timeout: float | None = Field(default=None, gt=0, description="Seconds that one call may take.")
 
     here: ClassVar[tuple[str, ...]] = ("model", "thinking", "thinking_room", "max_concurrency", "timeout")
     """Settings that a model has which runs on this machine."""
@@ -179,6 +187,10 @@ def _value(variable: str, whose: str) -> str:
     return value
 
 
+ModelLike = str | Model | NamedModel
+"""A model as callers give it: ``provider/model`` or a name of the settings, an object that can be asked, or a record."""
+
+
 def read_named(values: Any) -> dict[str, NamedModel]:
     """Named models from settings.
 
@@ -269,3 +281,41 @@ def identity_of(base: str, named: NamedModel) -> str:
     """Identity of a model: ``base``, with the settings that change its answers."""
     more = named.answers_depend_on
     return f"{base}:{json.dumps(more, sort_keys=True, separators=(',', ':'))}" if more else base
+
+
+class ModelRecords:
+    """Names in place of the records that a caller gives as models; the records go under ``models`` of the settings.
+
+    Example:
+        >>> records = ModelRecords({"writer": NamedModel(model="openai/gpt-5-mini", thinking="low")})
+        >>> records.options["writer"], records.options["models"]["openai/gpt-5-mini"].thinking
+        ('openai/gpt-5-mini', 'low')
+    """
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        """``options`` are settings as the caller gives them; a record among their values is replaced, too."""
+        self._models: dict[str, Any] = dict(options.get("models") or {})
+        self._options = {name: self.name(value) for name, value in options.items()}
+
+    @overload
+    def name(self, model: NamedModel) -> str: ...
+    @overload
+    def name(self, model: Given) -> Given: ...
+    def name(self, model: Any) -> Any:
+        """Return the name of a record, ``provider/model``; anything else is returned as it is.
+
+        Raises:
+            InputError: Two different records have this name.
+        """
+        if not isinstance(model, NamedModel):
+            return model
+        if self._models.setdefault(model.model, model) != model:
+            raise InputError(
+                f"There are two models '{model.model}' with different settings: name each under models=, and give the names."
+            )
+        return model.model
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The settings, with the records under ``models``; complete once every model was named."""
+        return self._options | ({"models": self._models} if self._models else {})

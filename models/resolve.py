@@ -19,7 +19,7 @@ from .embedded_models import EMBEDDED, RegisteredModel, resolve
 from .files import file_identity
 from .litellm_model import LiteLLMModel
 from .local_model import EmbeddedModel
-from .named import NamedModel, identity_of
+from .named import ModelLike, ModelRecords, NamedModel, identity_of
 from .prices import list_price
 from .trained.scorer_file import is_scorer
 from .wire.thinking import ThinkingFields, direct_forms, litellm_forms
@@ -65,13 +65,16 @@ class Models:
         self._by_name: dict[str, Model] = {}
         self._stack = AsyncExitStack()
 
-    def get(self, model: str | Model) -> Model:
-        """The model of this name; something that already is a model is given back.
+    def get(self, model: ModelLike) -> Model:
+        """Return the model of this name or record; something that already is a model is given back.
 
         Raises:
-            InputError: The name cannot be read, or the provider or embedded model is not known or not there.
+            InputError: The name cannot be read or is that of another record, or the provider or embedded model is not known or not there.
             MissingExtraError: What reaches this provider is not installed.
         """
+        if isinstance(model, NamedModel):
+            records = ModelRecords({"models": self._named})
+            model, self._named = records.name(model), records.options["models"]
         if not isinstance(model, str):
             if not callable(getattr(model, "answer", None)):
                 raise InputError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import signal
 import subprocess
 import sys
@@ -17,12 +18,19 @@ from askance.testing import StandInServer
 
 from .facts import Facts
 from .letters import Letters
+from .ran_somewhere import FOLDER, Recorder
 from .worlds import World, example_ids
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a shell's background jobs, and what they start
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 CACHES = itertools.count()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Where CI asks for it, write down which tests ran; one process of those side by side is told of all."""
+    if FOLDER in os.environ and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Recorder(Path(os.environ[FOLDER])))
 
 
 def judge_at(url: str, limit: int) -> list[str]:

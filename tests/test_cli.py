@@ -13,6 +13,8 @@ import pytest
 
 from askance.testing import StandInServer
 
+from .said import says
+
 pytestmark = pytest.mark.usefixtures("sandbox")
 
 
@@ -38,8 +40,8 @@ def evaluation(sandbox: Path, inputs: list[str], server: StandInServer) -> list[
 def test_a_migration_prints_its_story_and_ends_with_0(cli: Any, inputs: list[str]) -> None:
     done = cli("migrate", *inputs, "--run", "run")
     assert done.code == 0
-    assert "The run ended because no disagreement is left" in done.out
-    assert "Answer no if the output gives a wrong name." in done.out
+    assert says(done.out, "no disagreement")
+    assert says(done.out, "a wrong name.")
     assert "Rejected: " in done.out
     assert "coverage 100.0%" in done.out
     assert "iteration 1: " in done.err
@@ -167,7 +169,7 @@ def test_wrong_usage_is_a_sentence_and_2(cli: Any, arguments: list[str], message
 def test_an_option_with_one_value_is_not_given_twice(cli: Any, inputs: list[str], twice: list[str], name: str) -> None:
     done = cli("migrate", *inputs, "--run", "run", *twice)
     assert done.code == 2
-    assert re.search(rf"{name} is given \d times; it has one value", done.err)
+    assert re.search(rf"{name} .*\d times", done.err)
     assert not Path("run").exists()
 
 
@@ -244,7 +246,7 @@ def test_a_run_that_is_not_finished_is_not_shown(cli: Any, inputs: list[str]) ->
     assert cli("migrate", *inputs, "--run", "run", "--call-budget", "10").code == 3
     done = cli("show", "run")
     assert done.code == 2
-    assert "not finished. Go on with it: askance resume run" in done.err
+    assert says(done.err, "not finished", "askance resume run")
 
 
 # --- the run failed: 1 ---------------------------------------------------------------------------------------------
@@ -279,7 +281,7 @@ def test_an_endpoint_that_hangs_is_given_up_and_the_run_can_go_on(cli: Any, inpu
         hanging = ["--api-base", slow.url, "--timeout", "0.2", "--retries", "0", "--run", "run"]
         done = cli("migrate", *changed(inputs, *hanging))
     assert done.code == 1
-    assert "no answer within 0.2 s" in done.err
+    assert says(done.err, "no answer", "0.2 s")
 
 
 def test_a_run_that_another_process_works_on_is_left_alone(cli: Any, inputs: list[str], sandbox: Path) -> None:
@@ -294,7 +296,7 @@ def test_a_run_that_another_process_works_on_is_left_alone(cli: Any, inputs: lis
         done = cli("migrate", *inputs, "--run", "run")
         other.communicate()
     assert done.code == 1
-    assert "another process is working on this run" in done.err
+    assert says(done.err, "another process")
     assert cli("migrate", *inputs, "--run", "run").code == 0
 
 
@@ -305,7 +307,7 @@ def test_a_budget_ends_with_3_and_says_how_to_go_on(cli: Any, inputs: list[str],
     done = cli("migrate", *inputs, "--run", "run", "--call-budget", "150")
     assert done.code == 3
     assert "askance resume run --call-budget MORE" in done.err
-    assert "the budget of calls is used up" in done.out
+    assert says(done.out, "budget of calls")
     assert len(server.bodies) == 150
     assert Path("run/prompt.md").is_file()
     assert cli("resume", "run", "--call-budget", "10000").code == 0
@@ -315,7 +317,7 @@ def test_a_budget_ends_with_3_and_says_how_to_go_on(cli: Any, inputs: list[str],
 def test_a_budget_ends_an_evaluation_with_3(cli: Any, evaluation: list[str], server: StandInServer) -> None:
     done = cli("evaluate", *evaluation, "--call-budget", "7")
     assert done.code == 3
-    assert "The budget of 7 calls is used up." in done.err
+    assert says(done.err, "budget", "7 calls")
     assert len(server.bodies) == 7
     assert cli("evaluate", *evaluation).code == 0
     assert len(server.bodies) == 80
@@ -330,11 +332,11 @@ def test_low_coverage_ends_with_4_and_the_result_is_kept(cli: Any, inputs: list[
         here = ["--api-base", server.url, "--p-yes", "hard", "--min-coverage", "0.99"]
         done = cli("migrate", *changed(inputs, *here), "--run", "run")
         assert done.code == 4
-        assert "less than --min-coverage 99.0%" in done.err
+        assert "--min-coverage 99.0%" in done.err
         assert json.loads(Path("run/result.json").read_text())["coverage"] < 0.99
         evaluated = cli("evaluate", inputs[0], "--checklist", inputs[2], "--model", "openai/target", *here)
         assert evaluated.code == 4
-        assert "Only 75.0% of the verdicts are there" in evaluated.err
+        assert "Only 75.0% of" in evaluated.err
         assert "coverage 60/80" in evaluated.out
 
 
@@ -345,7 +347,7 @@ def test_an_interrupted_command_ends_with_130(cli: Any, evaluation: list[str], m
     monkeypatch.setattr("askance.commands.evaluate.prepare", interrupted)
     done = cli("evaluate", *evaluation)
     assert done.code == 130
-    assert "run the same command again" in done.err
+    assert says(done.err, "same command again")
 
 
 # --- the rest ------------------------------------------------------------------------------------------------------
@@ -450,5 +452,5 @@ def test_one_bad_reply_costs_questions_its_requirement_and_not_the_rest(
         where = ["--api-base", server.url, "--embedder", "words", "-o", "checklist.yaml"]
         done = cli("questions", "task.md", "--model", "openai/x", *where)
     assert done.code == 0
-    assert "No question was written about the requirement 'It is short.'" in caplog.text
+    assert says(caplog.text, "No question", "'It is short.'")
     assert [each.text for each in load_checklist("checklist.yaml").questions] == ["Is it right?"]

@@ -11,6 +11,8 @@ from click.testing import CliRunner
 
 from askance.testing import StandInServer
 
+from .said import says
+
 LABELS = "good=FINE,bad=poor"
 
 
@@ -103,7 +105,7 @@ def test_labels_beside_scores_are_refused_with_file_line_and_field(
     for name in ("evaluate", "align", "weigh"):
         code, _, err = cli(*commands[name])
         assert code == 2
-        assert "words.jsonl, line 5: field 'human.quality': 3.5 is a score on a scale" in err
+        assert says(err, "words.jsonl", "line 5", "human.quality", 3.5)
 
 
 def test_a_comment_on_no_output_is_refused_with_file_line_and_field(
@@ -114,7 +116,7 @@ def test_a_comment_on_no_output_is_refused_with_file_line_and_field(
     write(rows)
     code, _, err = cli(*commands["tune"])
     assert code == 2
-    assert "words.jsonl, line 3: field 'comment': there is no output that it could be about" in err
+    assert says(err, "words.jsonl", "line 3", "comment", "no output")
     for name in ("align", "migrate", "evaluate"):
         code, _, err = cli(*commands[name])
         assert code == 2
@@ -146,8 +148,8 @@ def test_contradictions_and_long_comments_are_said_once_and_can_be_hushed(
     assert cli(*commands[name], *more)[0] == 0
     said = [record.getMessage() for record in caplog.records if record.name.startswith("askance")]
     assert len(said) == 2
-    assert "words.jsonl: 1 output is labelled both ways by people (" in said[0]
-    assert "words.jsonl: the comments on 'x' have more than 4,000 characters" in said[1]
+    assert says(said[0], "words.jsonl", "1 output", "both ways")
+    assert says(said[1], "words.jsonl", "comments", "x", "4,000 characters")
     caplog.clear()
     assert cli(*commands[name], *more, "--quiet")[0] == 0
     assert not [record for record in caplog.records if record.name.startswith("askance")]
@@ -178,7 +180,7 @@ def test_peoples_answers_to_questions_alone_are_evaluated_without_agreement_and_
     assert (code, found) == (0, {"facts": "facts", "words": None})
     code, _, err = cli(*commands["align"])
     assert code == 2
-    assert "People answered single questions (facts) and rated no dimension" in err
+    assert says(err, "facts", "no dimension")
 
 
 def test_comments_and_labels_in_columns_of_a_csv_file_are_found_by_field(

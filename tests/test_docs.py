@@ -1,7 +1,7 @@
 """Every snippet of the README and of docs/ is run, in its order, as a reader would: only the models are stand-ins.
 
 A snippet whose fence has ``title="NAME"`` is written to that file. What fetches or installs something is only parsed, and
-so is a snippet after ``<!-- needs: PACKAGE -->`` where that package is not installed.
+so is a snippet after ``<!-- needs: PACKAGE -->`` where that package is not installed; a test of its own is skipped then.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import shlex
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -100,6 +100,14 @@ def snippets(page: Path) -> list[Snippet]:
     ]
 
 
+NEEDS = sorted(
+    {
+        (name, " ".join(each.needs))
+        for name, page in zip(NAMES, PAGES, strict=True)
+        for each in snippets(page)
+        if each.needs
+    }
+)
 KINDS = ("name", "date", "colour", "price", "order", "age", "size")
 COLOURS = ("red", "green", "blue", "grey", "white", "black")
 PLACES = ("bridge", "mill", "parcel", "garden", "letter", "train")
@@ -188,13 +196,13 @@ class Reader:
             self.environment["PYTEST_PLUGINS"] = "askance.pytest_plugin"
 
     def follow(self, snippet: Snippet) -> None:
-        """Do what a snippet says."""
+        """Do what a snippet says, as far as what it needs is installed."""
         if snippet.file:
             self.folder.joinpath(snippet.file).write_text(stand_in(snippet.text, self.url), encoding="utf-8")
             return
         for line in snippet.parsed_lines:
             check_line(line)
-        if any(importlib.util.find_spec(package) is None for package in snippet.needs):
+        if missing(snippet.needs):
             if snippet.kind == "python":
                 check_python(snippet.text)
             else:
@@ -212,10 +220,14 @@ class Reader:
             command = [sys.executable, "-c", code]
         here = self.folder / ".here"
         where = Path(here.read_text(encoding="utf-8").strip()) if here.exists() else self.folder
-        done = subprocess.run(command, cwd=where, env=self.environment, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(command, cwd=where, env=self.environment, capture_output=True, text=True, timeout=240)
         assert done.returncode == 0, f"line {snippet.line}:\n{code}\n{done.stdout}\n{done.stderr}"
         for file in self.folder.rglob("askance.yaml"):
             file.write_text(stand_in(file.read_text(encoding="utf-8"), self.url), encoding="utf-8")
+
+
+def missing(packages: Iterable[str]) -> list[str]:
+    return [package for package in packages if importlib.util.find_spec(package) is None]
 
 
 def check_line(line: str) -> None:
@@ -267,12 +279,35 @@ def server() -> Iterator[StandInServer]:
         yield server
 
 
+@pytest.fixture(scope="module")
+def follow(server: StandInServer, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], None]:
+    """Go through a page, once for all tests of it."""
+    done: set[Path] = set()
+
+    def go(page: Path) -> None:
+        if page in done:
+            return
+        reader = Reader(tmp_path_factory.mktemp("reader"), server.url)
+        for snippet in snippets(page):
+            if snippet.file or snippet.kind in RUN:
+                reader.follow(snippet)
+        done.add(page)
+
+    return go
+
+
+@pytest.mark.timeout(900)  # a page is followed as a whole
 @pytest.mark.parametrize("page", PAGES, ids=NAMES)
-def test_every_snippet_of_the_page_runs(page: Path, tmp_path: Path, server: StandInServer):
-    reader = Reader(tmp_path, server.url)
-    for snippet in snippets(page):
-        if snippet.file or snippet.kind in RUN:
-            reader.follow(snippet)
+def test_every_snippet_of_the_page_runs(page: Path, follow: Callable[[Path], None]):
+    follow(page)
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(("page", "needs"), NEEDS)
+def test_the_snippets_that_need_packages_run(page: str, needs: str, follow: Callable[[Path], None]):
+    if absent := missing(needs.split()):
+        pytest.skip(f"{', '.join(absent)} is not installed")
+    follow(ROOT / page)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=NAMES)

@@ -19,6 +19,7 @@ FLOORS: dict[str, float] = {
     "prompts": 0,
     "stats": 1,
     "models": 1,
+    "setting_types": 1.5,
     "memory": 2,
     "agents": 3,
     "evaluation": 4,

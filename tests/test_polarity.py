@@ -33,6 +33,8 @@ from askance.prompts.prompt import Prompt
 from askance.prompts.verdicts import Verdict
 from askance.testing import ScriptedModel
 
+from .said import naming, says
+
 pytestmark = pytest.mark.usefixtures("sandbox")
 FAULTS = ("b", "d")
 CHECKLIST = Checklist(
@@ -115,7 +117,7 @@ def test_people_agree_as_much_and_the_same_questions_are_redundant() -> None:
             (each.first, each.second) for each in merits.most_alike
         ]
     alike = next(each for each in mixed.findings if each.kind == "alike")
-    assert alike.questions == ("b", "d") and "a merit's yes is as good as a fault's no" in alike.text
+    assert alike.questions == ("b", "d") and says(alike.text, "a merit's yes", "a fault's no")
     assert mixed.phi.of("b", "d") == pytest.approx(-merits.phi.of("b", "d")), "phi is of yes and no"
 
 
@@ -123,7 +125,7 @@ def test_a_fault_that_goes_with_good_scores_runs_against_people() -> None:
     examples, verdicts = sample()
     found = diagnose_verdicts(examples, turned(CHECKLIST, ["a"]), verdicts)
     assert next(each for each in found.findings if each.kind == "against_people").questions == ("a",)
-    assert "the answer called good" in found.findings[0].text
+    assert says(found.findings[0].text, "answer called good")
     with_faults = json.loads(json.dumps(found.to_dict()))
     assert [each.get("good") for each in with_faults["questions"]] == ["no", None, None, None]
     assert "yes = fault" in found._repr_html_()
@@ -154,7 +156,7 @@ def test_a_calibration_for_the_other_polarity_is_refused_before_a_call(tmp_path:
     path = tmp_path / "calibration.json"
     path.write_text(fitted.to_json())
     model = ScriptedModel(lambda request: 0.5, name="m")
-    with pytest.raises(InputError, match=r"yes was the good answer to 'b'; the checklist now says 'good: no'"):
+    with pytest.raises(InputError, match=naming("yes was", "'b'", "good: no")):
         askance.evaluate(examples, checklist=turned(CHECKLIST), model=model, calibration=str(path), no_cache=True)
     assert not model.requests
 
@@ -318,7 +320,7 @@ def test_weights_are_learned_from_the_same_numbers(tmp_path: Path) -> None:
 def test_which_of_two_outputs_does_better_is_not_asked_of_a_fault(tmp_path: Path) -> None:
     row = {"id": "p", "input": "i", "output_a": "level 1.", "output_b": "level 2.", "preferred": "a"}
     (tmp_path / "pairs.jsonl").write_text(json.dumps(row))
-    with pytest.raises(InputError, match=r"'b' has good: no.*Leave out --pairwise"):
+    with pytest.raises(InputError, match=naming("'b'", "good: no", "--pairwise")):
         prepare_pairs(
             tmp_path / "pairs.jsonl", checklist=turned(CHECKLIST), model=ScriptedModel(script()), pairwise=True
         )

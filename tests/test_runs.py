@@ -15,6 +15,8 @@ from askance.optimizer.modes import align
 from askance.optimizer.runner import run_job
 from askance.prompts.errors import CoverageError
 
+from .said import naming
+
 pytestmark = pytest.mark.usefixtures("sandbox")
 
 
@@ -56,7 +58,7 @@ def test_too_little_coverage_is_an_error_with_a_report(
 ) -> None:
     p_yes = world.p_yes
     monkeypatch.setattr(world, "p_yes", lambda *asked: "perhaps" if asked[1] == "e003" else p_yes(*asked))
-    with pytest.raises(CoverageError, match="less than --min-coverage"):
+    with pytest.raises(CoverageError, match=naming("--min-coverage")):
         world.align(tmp_path / "run", max_iterations=1, min_coverage=0.999, explain="never")
     assert (tmp_path / "run" / "report.html").is_file()
 

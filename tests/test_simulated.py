@@ -15,6 +15,8 @@ from askance.testing.simulated_judge import help_out
 from askance.testing.simulated_questions import VAGUE, read_learned
 from askance.testing.simulated_texts import LENIENCY, SEVERITY, TOPICS, TRUISMS
 
+from .said import naming
+
 WORLD = SimulatedWorld(size=60, seed=5)
 QUIET = SimulatedWorld(size=60, seed=5, judge_noise=0.0, wobble=0.0)
 
@@ -362,5 +364,5 @@ def test_a_wrong_line_of_the_prompt_keeps_the_right_one_from_helping_until_it_is
     assert wrong in world.prompt.text
     assert first not in world.errors_in(appended.replace(wrong, ""))
     assert world.errors_in(world.cured_prompt) == set()
-    with pytest.raises(ValueError, match="misguided must be from 0 to blind, 4; it is 5"):
+    with pytest.raises(ValueError, match=naming("misguided", 4, 5)):
         SimulatedWorld(misguided=5)

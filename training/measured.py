@@ -138,6 +138,7 @@ def figures_on_test(
     teacher: VerdictColumns | None,
     others: Mapping[str, VerdictColumns],
     options: TrainOptions,
+    group_of: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Scorer, teacher, others and people on the test examples, and on the test pairs.
 
@@ -150,6 +151,7 @@ def figures_on_test(
         teacher: The teacher's verdicts.
         others: Verdicts of the untrained ``base``, and of what else stands beside the scorer, by its name.
         options: Scale, resamples and seed.
+        group_of: What is never divided, by the id of each example and pair: pairs on one input or document belong together.
 
     Returns:
         ``people`` (correlations with people of the scorer, the teacher and each of the others, over all dimensions and on each),
@@ -189,7 +191,9 @@ def figures_on_test(
     pairs = [each for each in items if each.source == "preferences" and each.target != 0.5]
     if pairs:
         right = [_credit(reader, each, file) for each in pairs]
-        found["preferences"] = statistic_dict(rate(right, Resampling(None, options.resamples, seed=options.seed)))
+        names = [each.unit if group_of is None else group_of[each.unit] for each in pairs]
+        groups = names if len(set(names)) < len(names) else None
+        found["preferences"] = statistic_dict(rate(right, Resampling(groups, **sampling)))
     return found
 
 

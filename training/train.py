@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from ..evaluation.progress import watching
 from ..memory.run_directory import JUDGE_FILE
 from ..models.files import sha256_of_file
+from ..models.named import ModelLike, ModelRecords
 from ..models.settings import parse_options
 from ..models.trained.bases import find_base
 from ..models.trained.network import open_network, start_network
@@ -26,6 +27,7 @@ from ..prompts.errors import AskanceError, InputError
 from ..prompts.examples import human_dimensions
 from ..prompts.prompt import load_prompt
 from ..prompts.rows import read_object, write_whole
+from ..setting_types import TrainSettings
 from .contrasts import buy_contrasts
 from .gguf_file import write_gguf
 from .inputs import check_goes_with, load_all, load_teacher
@@ -77,11 +79,11 @@ def train(
     verdicts: str | Path | Iterable[Any] | None = None,
     preferences: str | Path | Iterable[Mapping[str, Any]] | None = None,
     judge: str | Path | None = None,
-    writer: str | Model | None = None,
-    judge_model: str | Model | None = None,
+    writer: ModelLike | None = None,
+    judge_model: ModelLike | None = None,
     watcher: Watcher | None = None,
     progress: bool | None = None,
-    **options: Any,
+    **options: Unpack[TrainSettings],
 ) -> TrainResult:
     """Train a scorer and look at test once.
 
@@ -107,10 +109,11 @@ def train(
         AskanceError: The disk is full, or a model that is asked is down.
         MissingExtraError: torch or transformers is not installed.
     """
+    records = ModelRecords(options)
+    by, sees = records.name(writer), records.name(judge_model)
+    given = records.options
     with watching(watcher, progress) as shown:
-        job = prepare(
-            data, checklist, output, base, prompt, verdicts, preferences, judge, writer, judge_model, options, shown
-        )
+        job = prepare(data, checklist, output, base, prompt, verdicts, preferences, judge, by, sees, given, shown)
         return job.run(shown)
 
 
@@ -420,10 +423,11 @@ class TrainJob:
         )
         write_whole(self.output / JUDGE_FILE, kept.to_yaml())
         of_test = (file, tested, mixture.test, self.checklist, self.teacher, others, settings)
-        figures = figures_on_test(reader, *of_test)
+        group_of = groups_of(self.examples, self.preferences)
+        figures = figures_on_test(reader, *of_test, group_of)
         if reasons is not None:
             other = ScorerReader(network, text_of, self._rationale_room if answers is None else None)
-            reasons = {**reasons, "otherwise": figures_on_test(other, *of_test)}
+            reasons = {**reasons, "otherwise": figures_on_test(other, *of_test, group_of)}
         calibration = calibration_figures(reader, mixture.test, file)
         calibration |= {"slope": slope, "shift": shift} | ({"reason": why} if why else {})
         took = speed(reader, [text for each in mixture.test if each.kind != "rationale" for text in each.texts])

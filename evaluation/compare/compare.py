@@ -9,18 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from ...agents.buying import all_together
 from ...models.budget import Budget
 from ...models.event_loops import run_sync
 from ...models.gateway import Gateway
+from ...models.named import ModelLike, ModelRecords
 from ...models.session import session
 from ...models.settings import parse_options, refuse_idle
 from ...prompts.checklist import Checklist, load_checklist
 from ...prompts.errors import InputError, did_you_mean
 from ...prompts.examples import Example, human_dimensions, load_examples
 from ...prompts.prompt import Prompt
+from ...setting_types import CompareSettings
 from ..evaluate import weighted
 from ..options import CompareOptions
 from ..progress import watching
@@ -55,17 +57,17 @@ NO_TASK = "write the output that the input calls for"
 def compare(
     data: Data,
     *,
-    model: str | Model | Sequence[str | Model],
+    model: ModelLike | Sequence[ModelLike],
     judges: str | Sequence[str],
     checklist: str | Path | Checklist | None = None,
     candidates: str | Path | Checklist | None = None,
     prompt: Prompts = None,
     criteria: str | None = None,
     dimensions: Sequence[str] = (),
-    panel: Sequence[str | Model] = (),
+    panel: Sequence[ModelLike] = (),
     watcher: Watcher | None = None,
     progress: bool | None = None,
-    **options: Any,
+    **options: Unpack[CompareSettings],
 ) -> Comparison:
     """Have several judges rate the same examples and compare them with people, with themselves and with each other.
 
@@ -90,7 +92,10 @@ def compare(
         BudgetExceededError: A cap was reached; the answers so far are kept.
         AskanceError: The endpoint is down or refuses every call, or a judge cannot be prepared.
     """
-    job = prepare(data, model, judges, checklist, candidates, prompt, criteria, dimensions, panel, options)
+    records = ModelRecords(options)
+    given = (model,) if isinstance(model, str) or not isinstance(model, Sequence) else model
+    asked, members = (tuple(records.name(each) for each in several) for several in (given, panel))
+    job = prepare(data, asked, judges, checklist, candidates, prompt, criteria, dimensions, members, records.options)
     return job.run(watcher, progress)
 
 

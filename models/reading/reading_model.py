@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from ..base import Answer, Message, Model, ModelError, Request
 from ..direct import read_logprobs
 from ..prices import FREE
+from ..replies.thoughts import opens_thought
 
 if TYPE_CHECKING:
     from ...prompts.prompt import Framing
@@ -37,6 +38,8 @@ TOGETHER = 8
 """Prompts that are read side by side, at most."""
 STEP = 8
 """Tokens in which the length is counted of what differs in them."""
+TAG_TOKENS = 8
+"""Tokens at the end of a prompt in which a tag is looked for."""
 GATHERED = 0.002
 """Seconds in which those who were answered ask what is next; reading takes a hundred times as long."""
 
@@ -186,6 +189,8 @@ class ReadingModel:
                 each.tokens, ends = self._reader.tokens(each.request.messages, each.request.framing)
                 each.ends = blocks(ends)
         first = waiting[0]
+        if opens_thought("".join(self._text(each) for each in first.tokens[-TAG_TOKENS:])):  # its template begins one
+            return [(first, self._thinks())]
         if len(first.tokens) >= CONTEXT:
             text = f"{self.name}: the prompt has {len(first.tokens)} tokens; there is room for {CONTEXT}."
             return [(first, ModelError(text, status=413))]  # as a server refuses it
@@ -196,18 +201,27 @@ class ReadingModel:
         told = self._reader.next_tokens([each.tokens for each in some], first.ends)
         return [(each, self._read(each, logprobs)) for each, logprobs in zip(some, told, strict=True)]
 
-    def _read(self, asked: _Waiting, logprobs: NDArray[np.float32]) -> Answer:
-        """The likeliest token, and those that might have been."""
-        assert self._reader is not None
+    def _read(self, asked: _Waiting, logprobs: NDArray[np.float32]) -> Answer | ModelError:
+        """Return the likeliest token with its alternatives, or an error where that token opens a thought."""
         wanted = asked.request.parameters
         likeliest = _likeliest(logprobs, max(wanted.top_logprobs, 1))
-        for each in likeliest:
-            if each not in self._texts:
-                self._texts[each] = self._reader.text(each)
-        top = [{"token": self._texts[each], "logprob": float(logprobs[each])} for each in likeliest]
+        top = [{"token": self._text(each), "logprob": float(logprobs[each])} for each in likeliest]
+        if opens_thought(str(top[0]["token"])):
+            return self._thinks()
         content = [{"token": top[0]["token"], "top_logprobs": top}]
         kept = read_logprobs({"content": content}, wanted)
         return Answer(str(top[0]["token"]), kept, len(asked.tokens), 1, 0.0, finish="length")
+
+    def _text(self, token: int) -> str:
+        assert self._reader is not None
+        if token not in self._texts:
+            self._texts[token] = self._reader.text(token)
+        return self._texts[token]
+
+    def _thinks(self) -> ModelError:
+        """Return the error that ends the command: a thought is longer than the one token that is read here."""
+        text = f"{self.name}: this model thinks before it answers, and only its first token is read here. Name it as local/…"
+        return ModelError(f"{text}, which gives it room to think.", fatal=True)
 
 
 def _tell(waiting: _Waiting, said: Answer | BaseException) -> None:

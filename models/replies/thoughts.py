@@ -33,6 +33,11 @@ _LOWER = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz
 _QUOTES = "`\"'“”‘’«»"
 
 
+def opens_thought(text: str) -> bool:
+    """Tell whether a text ends with the tag that opens a thought."""
+    return text.translate(_LOWER).rstrip().endswith(tuple(opening for opening, _ in TAGS))
+
+
 def thinks_apart(message: Any) -> bool:
     """Whether what a model thought stands beside its answer, as servers with a parser for it send it."""
     content = message.get("content")

@@ -11,7 +11,7 @@ examples without any correlation, in 8 % where all had .4. One with .7 beside .3
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 
@@ -101,7 +101,7 @@ class Trying:
             own: The target's answers to the source's wording, on all examples.
             others: Those to the wordings that are left, on the same examples.
             tried: All that were tried, those that were dropped with the reason.
-            resampling: How the standard error of the gain is made.
+            resampling: How the standard error of the gain is made; its groups are those of the examples in ``own``, in their order.
         """
         before = self.own(own)
         found = [self.other(wording, answers) for wording, answers in others.items()]
@@ -129,14 +129,15 @@ class Trying:
         if difference.value <= bias:
             chance = f"{difference.value:+.2f} is no more than {bias:.2f}, what the best of so many may gain by chance"
             return replace(made, reason=f"{what}: {chance}")
-        if best.good != self.question.good and not self._is_clear(best, answers):
+        if best.good != self.question.good and not self._is_clear(best, answers, resampling.groups):
             return replace(made, reason=f"{what}: too unsure to use it the other way round")
         return replace(made, reason=f"{what}, a gain beyond the {bias:.2f} of chance", after=best)
 
-    def _is_clear(self, wording: WordingTried, answers: Answers) -> bool:
-        """Whether the correlation is above zero beyond chance."""
+    def _is_clear(self, wording: WordingTried, answers: Answers, groups: Sequence[Hashable] | None) -> bool:
+        """Whether the correlation is above zero beyond chance; examples of one document are not taken for independent."""
         values = [np.nan if p is None else -p for p in self.p_good(wording, answers)]
-        (found,) = spearman_intervals(np.array(values)[:, np.newaxis], [self.wanted[each] for each in answers])
+        wanted = [self.wanted[each] for each in answers]
+        (found,) = spearman_intervals(np.array(values)[:, np.newaxis], wanted, groups=groups)
         return found.p_against is not None and found.p_against <= CLEAR
 
 

@@ -118,7 +118,14 @@ class WordQuestions:
             dropped += [replace(tried[each], dropped=why) for each, why in lost.items()]
             left = {each: answers for each, answers in left.items() if each not in lost}
             start = rung
-        return trying.choose(own, left, dropped, self.resampling)
+        return trying.choose(own, left, dropped, self._resampling_of(own))
+
+    def _resampling_of(self, answers: Answers) -> Resampling:
+        """The resampling with the document of each answer: answers come in another order than the examples, and may be fewer."""
+        if self.resampling.groups is None:
+            return self.resampling
+        named = dict(zip((each.id for each in self.examples), self.resampling.groups, strict=True))
+        return replace(self.resampling, groups=[named[each] for each in answers])
 
     async def _judge(
         self, draft: Draft, question: Question, wordings: Sequence[Wording], examples: Sequence[Example]

@@ -18,6 +18,7 @@ from statistics import fmean
 from typing import Any
 
 from ...prompts.checklist import Sees
+from ...prompts.comments import one_line
 from ...prompts.examples import Example, document_of
 from ..contest import Contest, Race
 from ..events import Teller
@@ -154,6 +155,7 @@ class QuestionLearner:
             every.checklist,
         )
         chooser = replace(self.both, examples=seen.examples, told=False)
+        named = without_remarks_of(tested, seen.examples, named)
         new = chooser.drafts(judge, await chooser.choose(judge, named, seen, iteration), seen)
         if new.whole is judge:
             return CrossedFold(tested, before, before, before)
@@ -215,6 +217,24 @@ def taught_by_others(tested: Collection[Example], mine: Candidates, others: Cand
         if each.sources and each.sources[0] not in ids
     }
     return _united(left, others)
+
+
+def without_remarks_of(tested: Collection[Example], taught: Collection[Example], named: Candidates) -> Candidates:
+    """Return the candidates without comments that only tested examples had.
+
+    Several comments may lead to the same question, and each gives it a turn in the race (:func:`~.racing.in_line`).
+
+    Args:
+        tested: Examples that teach nothing here.
+        taught: The other examples. A comment that one of them has too stays.
+        named: Candidates by their ids.
+    """
+    written, gone = ({one_line(said.text) for each in some for said in each.comment} for some in (taught, tested))
+    gone -= written
+    return {
+        name: replace(each, comments=tuple(text for text in each.comments if text not in gone))
+        for name, each in named.items()
+    }
 
 
 def _shown(sees: Sees, *several: Candidates) -> list[dict[str, Candidate]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from ...agents.buying import NOTHING, Estimate
 from ...agents.evaluator import Evaluator
@@ -19,6 +19,7 @@ from ...models.base import Model
 from ...models.budget import Budget, estimate_tokens
 from ...models.event_loops import run_sync
 from ...models.gateway import AnswerStore, Gateway
+from ...models.named import ModelLike, ModelRecords
 from ...models.session import session
 from ...models.settings import parse_options, refuse_idle
 from ...prompts.checklist import Checklist, Question
@@ -26,6 +27,7 @@ from ...prompts.errors import InputError
 from ...prompts.examples import Example
 from ...prompts.prompt import Prompt
 from ...prompts.verdicts import Verdict
+from ...setting_types import SelectSettings
 from .build import build_selection
 from .inputs import Bought, Inputs, load_given, load_select_inputs
 from .pool import Pool, propose_pool
@@ -38,16 +40,16 @@ _USUAL_QUESTION = "x" * 160
 def select(
     data: str | Path | Iterable[Example | Mapping[str, Any]],
     *,
-    model: str | Model | None = None,
+    model: ModelLike | None = None,
     candidates: str | Path | Checklist | None = None,
     verdicts: str | Path | Iterable[Verdict] | None = None,
-    writer: str | Model | None = None,
+    writer: ModelLike | None = None,
     prompt: str | Path | Prompt | None = None,
     task: str = "",
     dimensions: Sequence[str] = (),
     watcher: Watcher | None = None,
     progress: bool | None = None,
-    **options: Any,
+    **options: Unpack[SelectSettings],
 ) -> Selection:
     """Choose the few questions whose answers tell most about the overall rating.
 
@@ -71,14 +73,17 @@ def select(
         BudgetExceededError: A cap was reached; what was bought is kept, and the same call goes on from there.
         AskanceError: The endpoint is down or refuses every call, or nothing usable was proposed.
     """
+    records = ModelRecords(options)
+    model, writer = records.name(model), records.name(writer)
+    given = records.options
     if verdicts is not None:
-        settings = parse_options(SelectOptions, options)
+        settings = parse_options(SelectOptions, given)
         refuse_idle(settings, candidates=candidates, verdicts=verdicts, writer=writer)
         inputs, bought, judge = load_given(data, candidates, verdicts, model, prompt, task, settings)
         return build_selection(inputs, bought, settings, {"judge": judge}, Budget())
     if model is None:
         raise InputError("Selecting needs a model to ask, or verdicts on the candidates that are there already.")
-    return prepare(data, model, candidates, prompt, task, dimensions, options, writer).run(watcher, progress)
+    return prepare(data, model, candidates, prompt, task, dimensions, given, writer).run(watcher, progress)
 
 
 def prepare(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from ...agents.buying import NOTHING, Estimate
 from ...evaluation.evaluation import Evaluation
@@ -14,10 +14,12 @@ from ...evaluation.progress import Watcher, watching
 from ...evaluation.shown import Shown, View
 from ...models.base import Model
 from ...models.budget import CAPS
+from ...models.named import ModelLike, ModelRecords
 from ...models.settings import flag, parse_options, refuse_idle
 from ...prompts.checklist import Checklist
 from ...prompts.errors import BudgetExceededError, CoverageError, InputError
 from ...prompts.prompt import Prompt
+from ...setting_types import WeighSettings
 from . import (
     PreferenceScores,
     RatingScores,
@@ -86,11 +88,11 @@ def weigh(
     *,
     ratings: Any = None,
     checklist: str | Path | Checklist | None = None,
-    model: str | Model | None = None,
+    model: ModelLike | None = None,
     prompt: str | Path | Prompt | None = None,
     watcher: Watcher | None = None,
     progress: bool | None = None,
-    **options: Any,
+    **options: Unpack[WeighSettings],
 ) -> LearnedWeights:
     """Learn weights of tests, and whether they beat uniform ones.
 
@@ -108,7 +110,9 @@ def weigh(
         InputError: Bad data or settings, or settings that do not go together.
         AskanceError: Judging or learning failed; the message says why.
     """
-    return prepare(data, ratings, checklist, model, prompt, options).run(watcher, progress)
+    records = ModelRecords(options)
+    asked = records.name(model)
+    return prepare(data, ratings, checklist, asked, prompt, records.options).run(watcher, progress)
 
 
 def prepare(

@@ -11,6 +11,7 @@ import pytest
 
 from askance.testing import StandInServer
 
+from ..said import says
 from .conftest import CommandLine
 
 HOW = ["--embedder", "words", "--resamples", "200", "--alpha", "0.2", "--no-trial", "--no-prune"]
@@ -78,7 +79,7 @@ def test_the_file_of_a_project_does_not_change_the_judge(place: Place, caplog: A
     Path("askance.yaml").write_text(kept, encoding="utf-8")
     code, out, _ = place.align("--config", "askance.yaml", "--run", "more", "--dry-run", "--json")
     assert code == 0 and json.loads(out)["calls"] == 20
-    assert "not the judge as it was kept" not in caplog.text
+    assert "as it was kept" not in caplog.text
 
 
 def test_a_run_that_was_made_longer_and_killed_is_not_gone_on_from_and_shown_as_what_it_came_to_before(
@@ -93,9 +94,9 @@ def test_a_run_that_was_made_longer_and_killed_is_not_gone_on_from_and_shown_as_
     rows = [{"event": "diverged", "at": at, "from": "stopped"}, read]
     journal.write_text(finished + "".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     code, _, err = place.align("--from", "run", "--run", "more")
-    assert code == 2 and "not finished since. Go on with it: askance resume run" in err and not Path("more").exists()
+    assert code == 2 and says(err, "not finished", "askance resume run") and not Path("more").exists()
     code, out, err = place("show", "run")
-    assert code == 0 and "(--max-iterations)" in out and "not finished since. Go on with it: askance resume run" in err
+    assert code == 0 and "(--max-iterations)" in out and says(err, "not finished", "askance resume run")
     assert place("resume", "run", "--quiet", "--max-iterations", "2")[0] == 0
     assert "not finished since" not in place("show", "run")[2]
     assert place.align("--from", "run", "--run", "more")[0] == 0
@@ -107,9 +108,9 @@ def test_what_cannot_be_gone_on_from_ends_with_2_and_is_named(place: Place, lett
     code, _, err = place.align("--from", str(tmp_path / "tuned"), "--run", "more")
     assert code == 2 and "a run of tune improves no judge" in err
     code, _, err = place.align("--from", "nowhere", "--run", "more")
-    assert code == 2 and "nowhere: there is no such judge" in err
+    assert code == 2 and says(err, "nowhere", "no such judge")
     code, _, err = place.align("--from", "run", "--run", "run")
-    assert code == 2 and "Choose another --run directory" in err
+    assert code == 2 and says(err, "another --run directory")
     file = Path("run/judge.yaml")
     file.write_text(file.read_text(encoding="utf-8").replace("  mode: each", "  mode: never"), encoding="utf-8")
     code, _, err = place.align("--from", "run", "--run", "more")

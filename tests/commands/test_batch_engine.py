@@ -16,6 +16,8 @@ import pytest
 from askance.models.batches import batch_model
 from askance.testing import BatchServer, ServerReply, StandInServer, completion
 
+from ..said import says
+
 QUESTIONS = """questions:
   - {id: a, text: "Is it good?", dimension: quality}
   - {id: b, text: "Is it short?", dimension: quality}
@@ -188,7 +190,7 @@ def test_a_run_that_is_killed_in_a_batch_is_resumed_with_it(
         killing("GET", "files/.*", "after", started, signal.SIGKILL)(server)
         assert askance_command.finish(started[0]).returncode == -signal.SIGKILL
         resumed = cli("resume", "killed", "--engine", "batch")
-        assert resumed.code == 0 and "Going on with the batch of" in resumed.err
+        assert resumed.code == 0 and says(resumed.err, "Going on", "batch")
         assert len(server.bodies) == calls, "something was bought twice"
     assert results_in(sandbox / "killed") == results_in(sandbox / "whole")
 
@@ -201,22 +203,22 @@ def test_an_interrupt_says_what_goes_on(askance_command: Any, data: Path) -> Non
         killing("GET", r"batches/\w+", "after", started, signal.SIGINT)(server)
         stopped = askance_command.finish(started[0])
         assert stopped.returncode == 130
-        assert "The batch batch_1 (29 requests) goes on at the endpoint" in stopped.stderr
+        assert says(stopped.stderr, "batch_1", "29 requests", "goes on")
         directly = askance_command(*batch[:-2], "--no-cache")
         assert directly.returncode == 0
-        assert directly.stderr.count("openai/m: some of what is asked is in a batch that is open") == 1
+        assert sum(says(line, "openai/m", "batch", "open") for line in directly.stderr.splitlines()) == 1
         server.looks = 0
         second = askance_command(*batch)
-        assert second.returncode == 0 and "Going on with the batch of" in second.stderr
+        assert second.returncode == 0 and says(second.stderr, "Going on", "batch")
         assert len(server.batches) == 1
         assert "batch" not in askance_command(*batch[:-2], "--no-cache").stderr
 
 
 def test_bad_input_is_refused_before_anything_is_sent(cli: Callable[..., Any], data: Path) -> None:
     wrong = cli("evaluate", "data.jsonl", "--checklist", "c.yaml", "--model", "local/m", "--engine", "batch")
-    assert wrong.code == 2 and "--engine batch asks openai/NAME alone" in wrong.err
+    assert wrong.code == 2 and says(wrong.err, "--engine batch", "openai/NAME alone")
     idle = cli("evaluate", "data.jsonl", *JUDGE, "http://127.0.0.1:9/v1", "--engine", "batch", "--max-concurrency", 3)
-    assert idle.code == 2 and "max_concurrency: a batch is asked as a whole" in idle.err
+    assert idle.code == 2 and says(idle.err, "max_concurrency", "batch", "as a whole")
     unknown = cli("evaluate", "data.jsonl", *JUDGE, "http://127.0.0.1:9/v1", "--engine", "bulk")
     assert unknown.code == 2 and "'direct', 'batch'" in unknown.err
 
@@ -224,7 +226,7 @@ def test_bad_input_is_refused_before_anything_is_sent(cli: Callable[..., Any], d
 def test_an_endpoint_without_batches_is_said_to_have_none(cli: Callable[..., Any], data: Path) -> None:
     with StandInServer(answer) as server:
         done = cli("evaluate", "data.jsonl", *JUDGE, server.url, "--engine", "batch")
-    assert done.code == 1 and "offers no batches (HTTP 404). Leave out --engine batch." in done.err
+    assert done.code == 1 and says(done.err, "no batches", "HTTP 404", "--engine batch")
 
 
 def test_a_dry_run_says_half_the_price(cli: Callable[..., Any], data: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,8 @@ import yaml
 from askance.cli import main
 from askance.testing import StandInServer
 
+from ..said import says
+
 pytestmark = pytest.mark.usefixtures("sandbox")
 
 
@@ -45,13 +47,13 @@ def test_tables_are_printed_and_that_nothing_calls_for_a_change(run: Any, buying
         "80 calls",
     ):
         assert title in out
-    assert "Nothing here calls for a change.\nThe 2 questions that vary" in out
+    assert "for a change.\nThe 2 questions that" in out
     assert "Worth acting on" not in out
 
 
 def test_scores_from_answers_change_nothing_and_are_no_option_here(run: Any, buying: list[str], sandbox: Path) -> None:
     code, _, err = run(*buying, "--scores", "hard")
-    assert code == 2 and "'hard' is not one of 'soft', 'expected'" in err
+    assert code == 2 and says(err, "'hard'", "'soft'", "'expected'")
     (sandbox / "askance.yaml").write_text("scores: hard\n")
     assert run(*buying, "--config", "askance.yaml", "--quiet")[0] == 0
 
@@ -76,7 +78,7 @@ def test_what_was_bought_can_be_kept_and_read_again(run: Any, buying: list[str],
     dry = run(*files, "--verdicts", "out/verdicts.jsonl", "-o", "other.jsonl", "--dry-run")
     assert "Nothing was bought." in dry[1] and not Path("other.jsonl").exists()
     code, _, err = run(*files, "--verdicts", "out/verdicts.jsonl", "--repeat", "2")
-    assert (code, "repeat: the verdicts are there" in err) == (2, True)
+    assert (code, says(err, "repeat", "verdicts are there")) == (2, True)
     again = run(*files, "--verdicts", "out/verdicts.jsonl", "--json", "--quiet")
     one, two = json.loads(first[1]), json.loads(again[1])
     assert one["questions"] == two["questions"]
@@ -112,7 +114,7 @@ def test_too_little_coverage_is_exit_code_4_and_names_the_errors(run: Any, files
     assert code == 4
     assert "coverage 1/2 verdicts" in out
     assert "The line was cut." in err
-    assert "Only 50.0% of the verdicts are there" in err
+    assert says(err, "Only 50.0%", "verdicts")
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,8 @@ from askance.models.embedded_models import RegisteredModel
 from askance.models.files import remember_identity
 from askance.testing import StandInServer
 
+from ..said import says
+
 pytestmark = pytest.mark.usefixtures("sandbox")
 
 
@@ -52,7 +54,7 @@ def test_a_missing_extra_has_its_command_and_is_not_needed(monkeypatch: pytest.M
     assert lines["local"].state == "missing" and lines["local"].do == "pip install 'askance[local]'"
     assert not lines["local"].fails
     assert lines["providers"].state == "broken" and "litellm 1.82.7 is installed" in lines["providers"].said
-    assert lines["askance"].fails and "click 9999 is installed, and <9,>=8.1 is needed" in lines["askance"].said
+    assert lines["askance"].fails and says(lines["askance"].said, "click 9999", "<9,>=8.1")
     assert "all" not in lines and "dev" not in lines
 
 
@@ -63,7 +65,7 @@ def test_models_are_resolved_and_no_key_is_shown(monkeypatch: pytest.MonkeyPatch
     states = {each.name: each for each in lines}
     assert len(lines) == 4
     assert states["openai/judge"].state == "ok" and states["openai/judge"].said == "OPENAI_API_KEY is set"
-    assert "No embedded model is called 'nothing'" in states["local/nothing"].said and states["local/nothing"].fails
+    assert says(states["local/nothing"].said, "No embedded model", "'nothing'") and states["local/nothing"].fails
     assert "Did you mean 'smollm2-135m-instruct'?" in states["local/smollm"].said
     assert "Write provider/model" in states["nonsense"].said
     assert "secret" not in "".join(str(each.to_dict()) for each in lines)
@@ -76,7 +78,7 @@ def test_a_server_that_is_not_there_is_broken() -> None:
 
 def test_a_password_in_the_servers_address_is_refused_and_not_shown() -> None:
     [line] = check_models(["openai/judge"], api_base="http://user:secret@127.0.0.1:1/v1")
-    assert line.fails and "holds no user's name, password or query" in line.said
+    assert line.fails and says(line.said, "no user's name", "password", "query")
     assert "secret" not in str(line.to_dict())
 
 
@@ -153,9 +155,9 @@ def test_an_embedded_model_is_checked_by_size_and_known_hash(tmp_path: Path, mon
     file = tmp_path / "models" / "m.gguf"
     file.parent.mkdir()
     file.write_bytes(data)
-    assert check().state == "ok" and "checked when it is used" in check().said
+    assert check().state == "ok" and says(check().said, "when it is used")
     remember_identity(file, model.sha256)
-    assert "size and hash are right" in check().said
+    assert says(check().said, "size", "hash", "right")
     remember_identity(file, "0" * 64)
     assert check().state == "broken"
     file.write_bytes(b"short")
@@ -176,7 +178,7 @@ def test_a_folder_that_cannot_be_written_is_broken(monkeypatch: pytest.MonkeyPat
 
 def test_doctor_without_a_model_says_how_to_name_one(cli: Any) -> None:
     _, out, _ = cli("doctor")
-    assert "No model was named" in out
+    assert says(out, "No model")
     assert "embedded models" in out and "verdict cache" in out
 
 
@@ -189,7 +191,7 @@ def test_doctor_takes_the_models_of_a_configuration_and_fails_on_one_that_cannot
     assert states == {"local/no-such-model": "broken", "openai/judge": "ok"}
     assert code == 1 and found["ok"] is False
     code, out, _ = cli("doctor", "--config", "c.yaml", "--model", "openai/judge")
-    assert code == 1 and "does not answer" in out and "Needed and not working: " in out
+    assert code == 1 and "does not answer" in out and says(out, "not working")
 
 
 def test_doctor_shows_no_key(cli: Any, sandbox: Path) -> None:

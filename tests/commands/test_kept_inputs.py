@@ -11,6 +11,7 @@ import pytest
 
 from askance.testing import StandInServer
 
+from ..said import says
 from .conftest import CommandLine
 
 CHECKLIST = "task: t\nquestions:\n- {id: a, text: 'Right?'}\n- {id: b, text: 'Kind?'}\n"
@@ -59,7 +60,7 @@ def test_what_a_command_reads_is_not_written_over(askance: CommandLine, words: t
     before = Path(target).resolve().read_bytes()
     code, _, err = askance(*words, "--api-base", askance.server.url, "-o", target)
     assert (code, askance.server.bodies) == (2, [])
-    assert f"{target}: this is what '" in err and "is never written to" in err
+    assert says(err, target, "never written")
     assert Path(target).resolve().read_bytes() == before
 
 
@@ -82,7 +83,7 @@ def test_neither_is_it_where_nothing_is_bought(askance: CommandLine, words: tupl
     Path("traces.json").write_text('[{"id": "t", "timestamp": "2026-01-01T00:00:00Z", "input": "i", "output": "o"}]')
     before = Path(target).read_bytes()
     code, _, err = askance(*words, "-o", target)
-    assert code == 2 and "is never written to" in err
+    assert code == 2 and says(err, "never written")
     assert Path(target).read_bytes() == before
 
 
@@ -102,7 +103,7 @@ def test_nor_is_a_file_of_a_folder_that_is_read(askance: CommandLine, file: str)
     writing = [("report", "run"), ("export", "run", "--to", "python"), judging]
     for words in [*graph, *((*each, "-o", f"{place}") for each in writing)]:
         code, _, err = askance(*words)
-        assert code == 2 and "is never written to" in err, (words, err)
+        assert code == 2 and says(err, "never written"), (words, err)
         assert place.read_bytes() == before
     for _ in range(2):
         assert askance(*judging, "-o", "run/verdicts.jsonl")[0] == 0, "a file of one's own may lie there"
@@ -116,7 +117,7 @@ def test_where_nothing_is_bought_a_folder_is_no_file_either(askance: CommandLine
         ("show", "run", "--graph", "folder/g.json"),
     ):
         code, _, err = askance(*words)
-        assert code == 2 and f"this is a folder, and one file is written. Name a file with {words[-2]}." in err
+        assert code == 2 and says(err, "folder", "one file", words[-2])
 
 
 def test_a_project_may_write_and_read_its_verdicts_under_one_name(askance: CommandLine) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from askance.testing import StandInServer
 
+from ..said import says
 from .conftest import CommandLine
 
 HOW = ["--embedder", "words", "--resamples", "200", "--alpha", "0.2", "--no-trial", "--no-prune"]
@@ -22,7 +23,7 @@ def place(world: Any, sandbox: Path, server: StandInServer, cli: Any) -> Command
     data, _, checklist, *_ = world.write(sandbox / "files")
     here = CommandLine(cli, server, data)
     code, _, err = align(here, "run", "--checklist", checklist)
-    assert code == 0 and "3 added to the memory kept" in err
+    assert code == 0 and says(err, "3 added", "kept")
     return here
 
 
@@ -65,7 +66,7 @@ def test_a_lesson_is_removed_with_all_that_came_from_it_and_may_be_allowed_again
     assert f"askance lessons kept --forget-removal {name}" in out
     assert Path("run/prompt.md").read_bytes() == prompt
     assert NAME not in {each["text"] for each in listed(place)["lessons"]}
-    assert f"Removed, and not learned again: [{name}] {NAME}" in place("lessons", "kept")[1]
+    assert says(place("lessons", "kept")[1], "Removed", f"[{name}] {NAME}")
     code, _, err = place("lessons", "kept", "--remove", name)
     assert code == 2 and "removed before" in err
     assert json.loads(place("lessons", "kept", "--forget-removal", name, "--json")[1]) == {"forgotten_removal": name}
@@ -146,5 +147,5 @@ def test_a_damaged_memory_ends_a_run_before_it_begins(place: CommandLine) -> Non
     Path("kept/memory.jsonl").write_text('{"entry": "lesson"}\n')
     asked = len(place.server.bodies)
     code, _, err = align(place, "other", "--checklist", "files/checklist.yaml")
-    assert code == 2 and "kept/memory.jsonl, line 1: the field 'id' is missing" in err
+    assert code == 2 and says(err, "kept/memory.jsonl", "line 1", "'id'")
     assert len(place.server.bodies) == asked

@@ -25,6 +25,8 @@ from askance.prompts.prompt import Framing
 from askance.testing import ScriptedModel, ServerReply, StandInServer
 from tests.commands.test_batch_engine import COMMANDS, JUDGE, answer, results_in, without_costs, write_inputs
 
+from ..said import naming, says
+
 os.environ.update(ray_pool.QUIET)
 ray = pytest.importorskip("ray", reason="ray is not installed: make test-ray")
 MANY = 60
@@ -173,7 +175,7 @@ def test_a_killed_worker_loses_nothing_and_only_what_it_had_under_way_is_bought_
         done = cli(*judge, server.url, *ray_with(workers), "--max-concurrency", at_once, "-o", "ray.jsonl")
         thread.join()
         assert done.code == 0, done.err
-        assert killed.is_set() and "another one takes its place" in done.err
+        assert killed.is_set() and says(done.err, "another one", "place")
         asked = times_asked(server)
         assert len(asked) == 2 * MANY and max(asked.values()) <= 2
         assert sum(asked.values()) - 2 * MANY <= at_once, "it may have had nothing under way at that moment"
@@ -232,7 +234,7 @@ async def test_workers_that_end_again_and_again_end_the_run(pools: list[ray_pool
         options = ModelOptions(api_base=server.url, engine="ray", workers=1, retries=9)
         async with session(options, None) as (models, gateway):
             gateway._retry._first = 0.01
-            with pytest.raises(AskanceError, match="ended one after the other without an answer between"):
+            with pytest.raises(AskanceError, match=naming("one after", "without an answer")):
                 await gateway.ask("evaluator", models.get("openai/m"), request)
 
 
@@ -242,7 +244,7 @@ async def test_workers_that_end_again_and_again_end_the_run(pools: list[ray_pool
 def test_a_cap_on_calls_holds_over_all_workers(cli: Callable[..., Any], data: Path) -> None:
     with StandInServer(answer) as server:
         stopped = cli("evaluate", "data.jsonl", *JUDGE, server.url, *ray_with(4), "--call-budget", 7)
-        assert stopped.code == 3 and "budget of 7 calls is used up" in stopped.err
+        assert stopped.code == 3 and says(stopped.err, "budget", "7 calls")
         assert len(server.bodies) == 7
         went_on = cli("evaluate", "data.jsonl", *JUDGE, server.url, *ray_with(2), "--call-budget", 30)
         assert went_on.code == 0 and len(server.bodies) == 30
@@ -334,7 +336,7 @@ def test_a_cluster_that_is_not_there_is_said_at_once(askance_command: Any, data:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_ADDRESS", "127.0.0.1:1")
         done = askance_command(*ask)
-    assert done.returncode == 1 and "The Ray cluster at 127.0.0.1:1 (RAY_ADDRESS) is not reached" in done.stderr
+    assert done.returncode == 1 and says(done.stderr, "Ray cluster", "127.0.0.1:1", "RAY_ADDRESS", "not reached")
     assert "Traceback" not in done.stderr
 
 
@@ -344,12 +346,12 @@ def test_what_stands_on_no_worker_is_said_with_the_machine(
     monkeypatch.setattr(ray_pool, "__version__", "0.0.1")
     done = cli("evaluate", "data.jsonl", *JUDGE, "http://127.0.0.1:9/v1", *ray_with(1))
     assert done.code == 2
-    assert f"askance {__version__} is installed there, and 0.0.1 here" in done.err and "On " in done.err
+    assert says(done.err, f"askance {__version__}", "0.0.1") and "On " in done.err
 
 
 async def test_a_model_that_is_an_object_is_refused() -> None:
     async with session(ModelOptions(engine="ray", api_base="http://127.0.0.1:9/v1"), None) as (models, _):
-        with pytest.raises(AskanceError, match="asks models by name"):
+        with pytest.raises(AskanceError, match=naming("models by name")):
             models.get(ScriptedModel(lambda _: "Yes"))
         model = models.get("openai/m")
         assert models.get(model) is model

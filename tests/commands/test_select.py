@@ -15,6 +15,8 @@ import yaml
 from askance.prompts.checklist import load_checklist
 from askance.testing import StandInServer, completion
 
+from ..said import says
+
 pytestmark = pytest.mark.usefixtures("sandbox")
 ODD, HALF, THIRD = "Is the number odd?", "Is it in the upper half?", "Is it divisible by three?"
 TEXTS = (ODD, HALF, THIRD, "Is it a number?")
@@ -82,7 +84,7 @@ def test_a_checklist_and_its_numbers_are_written(cli: Any, arguments: list[str])
     assert {question.text for question in checklist.questions} == {ODD, HALF}
     report = json.loads(Path("out/selection.json").read_text())
     assert report["kept"] == [question.id for question in checklist.questions]
-    assert report["ratings"]["from"] == "the judge, 1 to 5, from logprob"
+    assert report["ratings"]["from"].split(", ") == ["the judge", "1 to 5", "from logprob"]
     assert report["calls"] == 60 * 5
     assert "2 questions keep" in done.out
     assert "of the cost." in done.out
@@ -113,7 +115,7 @@ def test_a_writer_that_has_nothing_to_write_is_refused_with_and_without_a_dry_ru
     given = [*arguments, "--candidates", "candidates.yaml", "--writer", "openai/w", "-k", "2", "-o", "c.yaml"]
     for done in (cli(*given), cli(*given, "--dry-run")):
         assert (done.code, done.out) == (2, "")
-        assert "writer: no question is proposed where candidates are given" in done.err
+        assert says(done.err, "writer", "no question", "candidates")
     assert server.bodies == []
 
 
@@ -134,7 +136,7 @@ def test_a_dry_run_buys_nothing_and_is_exact(cli: Any, arguments: list[str], ser
     done = cli(*given, "--dry-run", "--json")
     assert json.loads(done.out)["calls"] == 60 * 5
     assert "Nothing was bought." in cli(*given, "--dry-run").out
-    assert "this is the most" in cli(*arguments, "--dry-run", "-k", "2").err
+    assert says(cli(*arguments, "--dry-run", "-k", "2").err, "the most")
     assert server.bodies == []
     cli(*given, "-o", "c.yaml")
     assert len(server.bodies) == 60 * 5
@@ -218,7 +220,7 @@ def test_verdicts_that_are_there_buy_nothing_and_every_k_is_held_against_the_who
     given = ["select", "data.jsonl", "--candidates", "candidates.yaml", "--verdicts", "verdicts.jsonl", "--halves", "2"]
     given += ["--ranking-resamples", "2", "-k", "2", "-o", "c.yaml"]
     dry = cli(*given, "--dry-run")
-    assert dry.out == "0 verdicts: 0 API calls, 0 answers already there; no tokens. Nothing was bought.\n"
+    assert says(dry.out, "0 verdicts", "0 API calls", "0 answers", "no tokens", "Nothing")
     assert not Path("c.yaml").exists() and not Path("selection.json").exists()
     done = cli(*given)
     assert done.code == 0, done.err
@@ -233,7 +235,7 @@ def test_verdicts_that_are_there_buy_nothing_and_every_k_is_held_against_the_who
     assert curve[1]["less_all"]["low"] > 0
     assert curve[3]["less_all"]["value"] == 0
     assert curve[3]["cost_share"] == 1
-    assert "exceeds that of all 4" in done.out
+    assert says(done.out, "exceeds", "all 4")
     assert "calls" in done.out and "2 questions keep" in done.out
     assert json.loads(cli(*given, "--json").out)["kept"] == report["kept"]
 

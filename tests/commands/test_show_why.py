@@ -14,6 +14,8 @@ from askance.commands.learned import question_lines
 from askance.memory.why_question import QuestionStory
 from askance.models.base import Request
 
+from ..said import says
+
 RULE = "Answer no if the output gives a wrong name."
 
 
@@ -46,7 +48,7 @@ def test_why_tells_lesson_evidence_and_effect(show: Any, run: str) -> None:
     done = show(run, "--why", "gives a wrong name")
     text = " ".join(done.out.split())
     assert done.code == 0
-    assert f": - {RULE} It was not in the starting prompt: edit " in text
+    assert f": - {RULE} It was not" in text
     support = len(lesson["evidence"])
     assert f"Lesson {lesson['id']} (stricter, support {support}, {lesson['status']}): {RULE}" in text
     key = lesson["evidence"][0]
@@ -56,7 +58,7 @@ def test_why_tells_lesson_evidence_and_effect(show: Any, run: str) -> None:
         "the target, world/target: yes, probability of yes 0." in text
         and "the source, world/source: no, probability of yes 0." in text
     )
-    assert "Trial, passed: 1 of 1 of its disagreements fixed, 0 of 4 controls regressed" in text
+    assert says(text, "passed", "1 of 1", "0 of 4 controls")
     assert "accepted, together with edit" in text and candidate["reason"] in text
     gain = candidate["gain"]
     assert f"95% interval [{gain['low']:+.2f}, {gain['high']:+.2f}]" in text
@@ -67,11 +69,11 @@ def test_why_tells_lesson_evidence_and_effect(show: Any, run: str) -> None:
 
 def test_why_of_the_start_and_of_what_was_learnt_in_vain(show: Any, run: str) -> None:
     start = show(run, "--why", "careful judge").out
-    assert start.endswith("It stood in the starting prompt, and no edit has changed it.\n")
+    assert says(start, "starting prompt", "no edit")
     vain = " ".join(show(run, "--why", "is written in a plain style").out.split())
-    assert vain.startswith("The accepted prompt does not say this, but it was learnt: Edit ")
-    assert ": failed its trial + - Answer no if the output is written in a plain style." in vain
-    assert "Its disagreements are listed above." in vain
+    assert says(vain, "not say this", "learnt")
+    assert "failed its trial" in vain and "a plain style." in vain
+    assert "listed above." in vain
 
 
 def test_why_as_json_is_the_whole_record(show: Any, run: str) -> None:
@@ -126,7 +128,7 @@ def test_why_and_graph_work_before_a_run_is_finished(show: Any, world: Any, tmp_
     with pytest.raises(Crash):
         world.migrate(tmp_path / "run", before=crash)
     done = show(str(tmp_path / "run"), "--why", "careful judge")
-    assert done.code == 0 and "of the accepted prompt so far (the run is not finished) (version" in done.out
+    assert done.code == 0 and says(done.out, "so far", "not finished", "version")
     assert show(str(tmp_path / "run"), "--graph", str(tmp_path / "graph.json")).code == 0
     assert show(str(tmp_path / "run")).code == 2
 

@@ -17,6 +17,8 @@ from askance.prompts.rows import write_whole
 from askance.testing import StandInServer
 from tests.conftest import judge_at
 
+from ..said import says
+
 
 def test_two_processes_on_one_store_pay_for_each_answer_once(askance_command: Any, world: Any, sandbox: Path) -> None:
     data, *checklist = world.write(sandbox / "files")[:3]
@@ -35,7 +37,7 @@ def test_two_processes_on_one_store_pay_for_each_answer_once(askance_command: An
     found = [json.loads(each.stdout) for each in done]
     assert found[0]["scores"] == found[1]["scores"]
     assert sum(each["calls"] for each in found) == len(bodies)
-    assert "Another process is buying the same answers" in done[0].stderr + done[1].stderr
+    assert says(done[0].stderr + done[1].stderr, "Another process", "same answers")
 
 
 def test_a_file_that_several_write_at_once_is_that_of_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

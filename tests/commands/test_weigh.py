@@ -16,6 +16,8 @@ from askance.prompts.checklist import load_checklist
 from askance.prompts.errors import InputError
 from askance.testing import StandInServer, completion
 
+from ..said import naming, says
+
 pytestmark = pytest.mark.usefixtures("sandbox")
 
 
@@ -88,9 +90,9 @@ def test_both_orders_are_judged_and_the_bias_is_said() -> None:
 def test_weights_of_comparisons_are_refused_where_outputs_are_judged_alone() -> None:
     with StandInServer(serve) as server:
         found = run(prefs(12), *judged(server.url), "--pairwise", "-o", "w.json")
-        assert "--weights, where outputs are judged alone, refuses them" in " ".join(found.output.split())
+        assert says(" ".join(found.output.split()), "--weights", "judged alone", "refuses them")
         bought = len(server.bodies)
-        with pytest.raises(InputError, match=r"w\.json: these weights were learned from comparisons"):
+        with pytest.raises(InputError, match=naming("w.json", "comparisons")):
             CliRunner().invoke(
                 evaluate, [str(rated()), *judged(server.url), "--weights", "w.json"], catch_exceptions=False
             )
@@ -146,7 +148,7 @@ def test_a_checklist_beside_the_configuration_comes_before_a_ready_one() -> None
 
 
 def test_a_missing_input_is_said() -> None:
-    with pytest.raises(InputError, match="PREFS or --ratings is needed"):
+    with pytest.raises(InputError, match=naming("PREFS", "--ratings")):
         run()
 
 
@@ -164,7 +166,7 @@ def test_learners_stand_side_by_side_and_sections_have_their_column() -> None:
     learners = json.loads(Path("w.json").read_text(encoding="utf-8"))["learners"]
     assert {each["name"] for each in learners} <= {line[0] for line in lines if line}
     assert "calls" not in found.stdout, "nothing was bought"
-    assert "other commands take them with --weights w.json" in found.stderr
+    assert says(found.stderr, "other commands", "--weights w.json")
 
 
 def test_what_was_bought_is_said() -> None:

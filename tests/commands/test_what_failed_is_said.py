@@ -8,6 +8,8 @@ import pytest
 
 from askance.testing import StandInServer
 
+from ..said import says
+
 
 @pytest.fixture
 def run(sandbox, cli):
@@ -28,7 +30,7 @@ def test_a_run_without_one_verdict_is_no_success_and_says_what_failed(run):
         )
     assert code == 4
     assert "'Example' object has no attribute 'nothing' (in checks.py:f, line 2)" in err
-    assert "Not one verdict is there" in err
+    assert says(err, "Not one verdict")
     assert "askance resume run" in err
 
 
@@ -39,7 +41,7 @@ def test_a_missing_calibration_is_told_before_a_call_is_bought(run):
             *("--api-base", server.url, "--calibration", "no.json"),
         )
     assert code == 2
-    assert "there is no such calibration" in err
+    assert says(err, "no such calibration")
     assert server.bodies == []
 
 
@@ -50,8 +52,8 @@ def test_why_a_correlation_is_undefined_stands_under_the_table_once(run):
             *("--api-base", server.url, "--limit", 2),
         )
     assert code == 0
-    assert out.count("fewer than 3 items (there are 2)") == 1
-    assert "Undefined (d, spearman; d, kendall; d, pearson): fewer than 3 items (there are 2).\n" in out
+    assert out.count("fewer than 3 items") == 1
+    assert says(out, "d, spearman; d, kendall; d, pearson", "fewer than 3", "are 2")
 
 
 def test_watching_a_run_that_is_not_there_says_how_to_wait_for_it(run):
@@ -69,4 +71,4 @@ def test_human_scores_that_nobody_gave_are_asked_for_in_the_form_that_they_need(
         *("--api-base", "http://127.0.0.1:9/v1", "--run", "run"),
     )
     assert code == 2
-    assert 'No example has a human score. Give each its own as "human": {"d": 4}' in err
+    assert says(err, "No example", '"human": {"d": 4}')

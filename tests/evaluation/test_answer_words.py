@@ -17,6 +17,7 @@ from askance.prompts.checklist import Checklist, Question, dump_checklist, parse
 from askance.prompts.errors import InputError
 from askance.prompts.prompt import Prompt
 from askance.testing import StandInServer
+from tests.said import naming, says
 
 QUESTION = Question(id="q", text="Stimmt es?")
 
@@ -103,7 +104,7 @@ def test_the_command_line_wins_over_the_file(tmp_path: Path) -> None:
 
 
 def test_a_setting_that_is_no_pair_is_a_sentence() -> None:
-    with pytest.raises(InputError, match="answer_words: two words are needed"):
+    with pytest.raises(InputError, match=naming("answer_words", "two words")):
         parse_options(EvaluateOptions, {"answer_words": "ja"})
 
 
@@ -121,7 +122,7 @@ def test_a_command_asks_in_the_given_words(askance_command: Any, sandbox: Path) 
     [verdict] = [json.loads(line) for line in (sandbox / "verdicts.jsonl").read_text(encoding="utf-8").splitlines()]
     assert (verdict["answer"], verdict["status"]) == (False, "ok")
     done = askance_command("evaluate", *given, "--answer-words", "nein,ja", "-o", "verdicts.jsonl")
-    assert done.returncode == 2 and "the word for yes comes first" in done.stderr
+    assert done.returncode == 2 and says(done.stderr, "yes", "first")
 
 
 def test_a_run_keeps_the_words_that_its_judge_was_asked_in(sandbox: Path) -> None:

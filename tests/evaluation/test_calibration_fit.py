@@ -12,12 +12,27 @@ from scipy import optimize, stats
 from sklearn.linear_model import LogisticRegression
 
 from askance.evaluation.calibration import logit, sigmoid
-from askance.evaluation.calibration_fit import SMALLER_SIDE, best_cut, chance_of_cut, fit_platt, fit_thresholds, platt
-from askance.evaluation.scoring import score_examples
+from askance.evaluation.calibration_fit import (
+    FITS,
+    SHRUNK_BY,
+    SHUFFLES,
+    SMALLER_SIDE,
+    Cut,
+    best_cut,
+    centre_and_spread,
+    chance_of_cut,
+    fit_accepted,
+    fit_platt,
+    fit_thresholds,
+    leaning,
+    platt,
+)
+from askance.evaluation.scoring import Targets, score_examples
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError
 from askance.prompts.verdicts import Verdict
 from askance.stats.correlation import spearman
+from tests.said import naming
 
 from .conftest import ONE, TWO, answers, lenient, names, verdict, wanted
 
@@ -304,10 +319,199 @@ def test_an_answer_without_p_yes_counts_as_its_answer() -> None:
 @pytest.mark.parametrize("fit", [fit_thresholds, fit_platt])
 def test_verdicts_of_several_judges_or_none_or_on_other_questions_are_refused(fit: Any) -> None:
     target = wanted(one=[0.5] * 10)
-    with pytest.raises(InputError, match="There are no verdicts"):
+    with pytest.raises(InputError, match=naming("no verdicts")):
         fit([], names(10), ONE, target)
     mixed = [verdict("e0", "a", 0.5), Verdict("e1", "a", "other", "p", True, 0.5)]
     with pytest.raises(InputError, match=r"by 2 judges \(m with prompt p, other with prompt p\)"):
         fit(mixed, names(10), ONE, target)
-    with pytest.raises(InputError, match="answers 'z', which the checklist does not ask"):
+    with pytest.raises(InputError, match=naming("'e0'", "'z'", "checklist")):
         fit([verdict("e0", "z", 0.5)], names(10), ONE, target)
+
+
+# what a question leans on the others, and what it says of accepted outputs
+
+
+@pytest.mark.parametrize("n", [8, 20, 200])
+def test_a_leaning_is_the_least_squares_slope_shrunk_as_by_five_more_outputs_that_lean_on_nothing(n: int) -> None:
+    rng = np.random.default_rng(n)
+    others = 3.0 + rng.normal(size=n)
+    values = 0.7 * others + 0.5 * rng.normal(size=n) - 2.0
+    slope = stats.linregress(others, values).slope
+    found = leaning(values, others)
+    assert SHRUNK_BY == 5 and found == pytest.approx(slope * n / (n + 5))
+    holed = np.append(others, [np.nan] * 4), np.append(values, [50.0, -80.0, 10.0, 0.0])
+    assert leaning(holed[1], holed[0]) == pytest.approx(found), "what is missing beside a question is no zero"
+
+
+@pytest.mark.parametrize(("n", "slope", "wanted"), [(7, 1.0, 0.0), (8, 1.0, 8 / 13), (40, 3.0, 1.5), (40, -1.0, 0.0)])
+def test_a_leaning_needs_eight_outputs_and_stays_within_its_bounds(n: int, slope: float, wanted: float) -> None:
+    others = np.linspace(-2, 2, n)
+    assert leaning(slope * others, others) == pytest.approx(wanted)
+
+
+def test_of_fewer_than_twenty_outputs_mean_and_deviation_are_taken_and_then_what_one_mistake_moves_little() -> None:
+    rng = np.random.default_rng(1)
+    few, many = 2 + rng.normal(size=19), 2 + rng.normal(size=20)
+    assert centre_and_spread(few) == pytest.approx((few.mean(), few.std(ddof=1)))
+    robust = stats.median_abs_deviation(many, scale="normal")
+    assert centre_and_spread(many) == pytest.approx((np.median(many), robust), rel=1e-4)
+    for alike in (np.full(10, 1.5), np.full(30, 1.5)):
+        assert centre_and_spread(alike) == pytest.approx((1.5, 0.3))
+    mistaken = np.append(2 + 0.5 * rng.normal(size=39), -40.0)
+    assert centre_and_spread(mistaken)[0] == pytest.approx(2, abs=0.3) and centre_and_spread(mistaken)[1] < 1
+
+
+@pytest.mark.parametrize("good", ["yes", "no"])
+def test_an_output_counts_as_half_bad_two_and_a_half_deviations_below_the_accepted_ones(good: Any) -> None:
+    """Ten outputs that are at least as good as the mean one say where the centre is; the others say nothing of it."""
+    checklist = Checklist(questions=(Question(id="a", text="A?", dimension="one", good=good),))
+    rng = np.random.default_rng(2)
+    odds, truth = 1.5 + rng.normal(size=20), np.repeat([0.9, 0.1], 10)
+    said = sigmoid(odds if good == "yes" else -odds)
+    calibration = fit_accepted(answers(a=said), names(20), checklist, wanted(one=truth))
+    fit, centre, spread = calibration.questions["a"], odds[:10].mean(), odds[:10].std(ddof=1)
+    assert fit.slope is not None and fit.shift is not None and fit.lean is None
+    assert fit.slope == pytest.approx(2 / spread) and fit.slope * (centre - 2.5 * spread) + fit.shift == pytest.approx(
+        0
+    )
+    at = {name: sigmoid(np.array([centre - far * spread])) for name, far in (("half", 2.5), ("fine", 0.0))}
+    for name, wanted_good in (("half", 0.5), ("fine", float(sigmoid(np.array([5.0]))[0]))):
+        p_yes = float(at[name][0]) if good == "yes" else 1 - float(at[name][0])
+        [read] = calibration.apply([verdict("e0", "a", p_yes)])
+        assert read.p_yes == pytest.approx(wanted_good if good == "yes" else 1 - wanted_good)
+
+
+@pytest.mark.parametrize("n", [12, 40])
+def test_centre_and_spread_are_of_what_is_left_beside_the_other_questions(n: int) -> None:
+    rng = np.random.default_rng(3)
+    shared = 1.5 * rng.normal(size=2 * n)
+    odds = {name: 1 + shared + 0.5 * rng.normal(size=2 * n) for name in "ab"}
+    truth = np.repeat([0.9, 0.1], n)
+    said = {name: sigmoid(each) for name, each in odds.items()}
+    found = fit_accepted(answers(**said), names(2 * n), SAME, wanted(one=truth)).questions
+    for mine, other in ("ab", "ba"):
+        values, others = odds[mine][:n], odds[other][:n]
+        lean = leaning(values, others)
+        centre, spread = centre_and_spread(values - lean * others)
+        fit = found[mine]
+        assert lean > 0.3 and fit.lean == pytest.approx(lean) and fit.slope == pytest.approx(2 / spread)
+        assert fit.shift == pytest.approx(2 / spread * (2.5 * spread - centre))
+
+
+@pytest.mark.parametrize("accepted", [3, 4])
+def test_outputs_are_accepted_by_the_mean_of_all_that_people_rated_and_four_are_needed(accepted: int) -> None:
+    """Half of the outputs have no verdict; they say all the same what is usual."""
+    truth = [0.6] * accepted + [0.2] * (10 - accepted) + [1.0] * 10
+    said = [0.9, 0.8, 0.7, 0.95, *[0.5] * 6, *[None] * 10]
+    usual = np.mean(truth)
+    assert (usual > 0.6) and fit_accepted(answers(a=said), names(20), ONE, wanted(one=truth)).reasons
+    low = [0.6] * accepted + [0.2] * (10 - accepted) + [0.1] * 10
+    fit = fit_accepted(answers(a=said), names(20), ONE, wanted(one=low)).questions["a"]
+    assert (fit.slope != 1.0) == (accepted == 4) and (fit.reason is None) == (accepted == 4) and fit.n == 10
+
+
+# chance, and what a fit may look at
+
+
+def test_the_chance_of_a_threshold_is_that_of_shuffled_scores_and_never_none() -> None:
+    p_yes = np.linspace(0.05, 0.95, 24)
+    clear = (p_yes > 0.5).astype(float)
+    cut = best_cut(p_yes, clear)
+    assert cut is not None and chance_of_cut(p_yes, clear, cut) == 1 / (1 + SHUFFLES)
+    assert chance_of_cut(p_yes, clear, Cut(0.5, -1.0)) == 1.0
+    assert chance_of_cut(p_yes, clear, Cut(0.5, 1.1)) == 1 / (1 + SHUFFLES), "of 200 shuffles none says 0"
+    rng = np.random.default_rng(4)
+    truth = np.round(4 * np.clip(0.5 + 0.5 * (p_yes - 0.5) + 0.3 * rng.normal(size=24), 0, 1)) / 4
+    cut = best_cut(p_yes, truth)
+    assert cut is not None
+    reached = [best_cut(p_yes, rng.permutation(truth)) for _ in range(1500)]
+    exact = np.mean([each is not None and each.correlation >= cut.correlation - 1e-9 for each in reached])
+    assert 0.02 < exact < 0.6 and chance_of_cut(p_yes, truth, cut) == pytest.approx(exact, abs=0.08)
+
+
+def test_scores_of_two_values_are_as_likely_as_exact_counting_says() -> None:
+    """One cut alone: of twelve outputs four are good, and the five above the cut hold three of them or more by chance."""
+    p_yes = np.array([0.2] * 7 + [0.8] * 5)
+    truth = np.array([0.0] * 6 + [1.0] + [1.0] * 3 + [0.0] * 2)
+    cut = best_cut(p_yes, truth)
+    assert cut is not None
+    exact = float(stats.hypergeom.sf(2, 12, 4, 5))  # ties with what was found count as well
+    assert chance_of_cut(p_yes, truth, cut) == pytest.approx(exact, abs=0.06)
+    assert float(stats.hypergeom.sf(3, 12, 4, 5)) < exact - 0.1
+
+
+def test_a_question_moves_where_a_tenth_of_shuffled_scores_or_fewer_are_parted_as_well() -> None:
+    rng = np.random.default_rng(10)
+    chances = {True: [], False: []}  # type: ignore[var-annotated]
+    for _ in range(60):
+        truth = rng.random(20)
+        p_yes = np.clip(0.5 + 0.3 * (truth - 0.5) + 0.15 * rng.normal(size=20), 0, 1)
+        cut = best_cut(p_yes, truth)
+        assert cut is not None
+        fit = fit_thresholds(answers(a=p_yes), names(20), ONE, wanted(one=truth)).questions["a"]
+        chances[fit.reason is None].append(chance_of_cut(p_yes, truth, cut))
+        assert fit.threshold == (pytest.approx(cut.threshold) if fit.reason is None else 0.5)
+    assert max(chances[True]) <= 0.1 < min(chances[False]) < 0.2 < max(chances[False])
+
+
+@pytest.mark.parametrize("method", FITS)
+def test_no_fit_sees_a_verdict_or_a_score_of_an_example_that_it_is_not_given(method: str) -> None:
+    rng = np.random.default_rng(6)
+    truth = rng.random(40)
+    said = {name: sigmoid(3 * (truth - 0.5) + rng.normal(size=40)) for name in "ab"}
+    known = FITS[method](
+        answers(**{name: each[:24] for name, each in said.items()}), names(24), SAME, wanted(one=truth[:24])
+    )
+    for others in (truth, 1 - truth, np.round(truth)):
+        told = wanted(one=[*truth[:24], *others[24:]])
+        turned = answers(**{name: [*each[:24], *(1 - each[24:])] for name, each in said.items()})
+        assert FITS[method](turned, names(24), SAME, told) == known
+    spied = _Spied(wanted(one=truth))
+    FITS[method](answers(**said), names(24), SAME, spied)
+    assert spied.asked == {each.id for each in names(24)}
+
+
+class _Spied(Targets):
+    """Wanted scores that note whose was asked for."""
+
+    def __init__(self, known: Targets) -> None:
+        asked: set[str] = set()
+
+        class Noting(dict):  # type: ignore[type-arg]
+            def __getitem__(self, example: str) -> Any:
+                asked.add(example)
+                return super().__getitem__(example)
+
+        super().__init__(known.kind, known.dimensions, Noting(known.wanted))
+        object.__setattr__(self, "asked", asked)
+
+    asked: set[str]
+
+
+@pytest.mark.parametrize("method", FITS)
+def test_what_is_fitted_to_coin_flips_gains_nothing_on_other_examples(method: str) -> None:
+    rng = np.random.default_rng(8)
+    gains = []
+    for _ in range(60):
+        flips, said = (rng.random(60) < 0.5).astype(float), {name: rng.uniform(size=60) for name in "ab"}
+        calibration = FITS[method](answers(**said), names(30), SAME, wanted(one=flips))
+        scores = [
+            [each.overall for each in score_examples(names(60), SAME, verdicts)][30:]
+            for verdicts in (answers(**said), calibration.apply(answers(**said)))
+        ]
+        before, after = (spearman(each, flips[30:]).value or 0.0 for each in scores)
+        gains.append(after - before)
+    assert np.std(gains) > 0, "some fit must move"
+    assert abs(np.mean(gains)) < 2.6 * np.std(gains) / np.sqrt(60)
+
+
+@pytest.mark.parametrize("method", FITS)
+def test_every_fit_holds_a_question_to_its_own_dimension(method: str) -> None:
+    rng = np.random.default_rng(9)
+    up = rng.random(40)
+    said = sigmoid(4 * (up - 0.5) + 0.3 * rng.normal(size=40))
+    both = FITS[method](answers(a=said, b=said), names(40), TWO, wanted(one=up, two=1 - up)).questions
+    swapped = FITS[method](answers(a=said, b=said), names(40), TWO, wanted(one=1 - up, two=up)).questions
+    kept = ("threshold", "slope", "shift")
+    assert [getattr(both["a"], each) for each in kept] == [getattr(swapped["b"], each) for each in kept]
+    assert [getattr(both["a"], each) for each in kept] != [getattr(both["b"], each) for each in kept]

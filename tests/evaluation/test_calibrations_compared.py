@@ -18,6 +18,7 @@ from askance.optimizer.yardsticks import CorrelationYardstick
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError
 from askance.prompts.examples import Example
+from tests.said import naming, says
 
 from .conftest import ONE, answers, lenient, names, verdict, wanted
 
@@ -86,19 +87,15 @@ def test_the_comparison_is_plain_json_with_a_reason_beside_every_undefined_numbe
         checklist=ONE,
         yardstick=CorrelationYardstick(unrated, resamples=200, seed=42),
     ).to_dict()["platt"]
-    assert figures["errors"] == {
-        "mean_absolute": None,
-        "drift": None,
-        "n": 0,
-        "reason": "no example has both a score and a wanted score",
-    }
+    assert says(figures["errors"].pop("reason"), "no example", "wanted score")
+    assert figures["errors"] == {"mean_absolute": None, "drift": None, "n": 0}
     assert figures["spearman"] is None and figures["reason"]
     assert figures["gain"]["value"] is None and figures["gain"]["reason"]
 
 
 def test_an_example_in_both_splits_is_refused() -> None:
     p_yes, truth = lenient(40)
-    with pytest.raises(InputError, match="'e20' is to be fitted on and measured on"):
+    with pytest.raises(InputError, match=naming("'e20'", "fitted on", "measured on")):
         compare_calibrations(
             answers(a=p_yes),
             answers(a=p_yes),

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from askance.evaluation.compare.compare import compare, prepare
@@ -28,7 +29,10 @@ from askance.prompts.errors import BudgetExceededError, InputError
 from askance.prompts.examples import Example
 from askance.report.comparison import render_comparison
 from askance.stats.correlation import METHODS, kendall, spearman
+from askance.stats.differences import paired_difference
+from askance.stats.resampling import Resampling
 from askance.testing import Reply, ScriptedModel
+from tests.said import says
 
 SIZE = 24
 CHECKLIST = Checklist(
@@ -163,7 +167,7 @@ def test_a_judge_that_scores_nothing_is_left_out_and_takes_no_example_from_the_o
     assert [each.difference.value for each in found.differences] == [None, pytest.approx(-0.4)]
     kept = found.to_dict(ratings=True)
     assert kept["left_out"] == ["dead"]
-    assert "that every judge scored, but dead:" in render_comparison(kept, "compared")
+    assert says(render_comparison(kept, "compared"), "but dead")
     first_dead = by_hand({"dead": [None] * 4, "a": [0.1, 0.2, 0.3, 0.5]}, [0, 0.25, 0.5, 1])
     assert first_dead.rows[1].dimensions["d"].people.pooled.spearman.n == 4  # type: ignore[union-attr]
     assert first_dead.differences[0].difference.value is None
@@ -384,3 +388,99 @@ def test_bad_names_and_settings_are_refused_before_anything_is_bought() -> None:
         with pytest.raises(InputError, match=words):
             compare(rows(), model=model, no_cache=True, **given)  # type: ignore[arg-type]
     assert not model.requests
+
+
+def copies(times: int) -> Comparison:
+    """Three judges on forty documents, each example ``times`` in its document; three raters, two dimensions."""
+    rng = np.random.default_rng(3)
+    truth = rng.random((40, 2))
+    noise = {name: spread * rng.normal(size=(2, 40, 2)) for name, spread in (("a", 0.3), ("b", 0.15), ("c", 0.5))}
+    ratings = [tuple(np.clip(np.round(5 * each + rng.normal(size=3)), 0, 5)) for each in truth[:, 0]]
+    places = [(place, f"e{place}-{copy}") for place in range(40) for copy in range(times)]
+    examples = [
+        Example(id=name, input="", output="", human={"d": ratings[place]}, metadata={"document": f"d{place}"})
+        for place, name in places
+    ]
+    judged = [
+        JudgeOutput(
+            Entrant(name, name, "m"),
+            [
+                JudgeScore(
+                    each, dimension, float(np.clip(truth[place] + off[again, place], 0, 1)[side]), "ok", replicate=again
+                )
+                for again in range(2)
+                for place, each in places
+                for side, dimension in enumerate(("d", "t"))
+            ],
+            Spent(0, 0, 0),
+            Spent(1, 10, 0.5),
+        )
+        for name, off in noise.items()
+    ]
+    wanted = {each: {"d": truth[place, 0], "t": truth[place, 1]} for place, each in places}
+    targets = Targets("human", ("d", "t"), wanted)
+    options = CompareOptions(resamples=100, repeat=2, temperature=0.5)
+    return compare_ratings(judged, examples, targets, "m", options, Budget())
+
+
+def intervals(data: Any, at: str = "") -> dict[str, float]:
+    """Every number of a comparison that has a value, a low or a high end, or a p-value."""
+    found: dict[str, float] = {}
+    if isinstance(data, Mapping):
+        for name, each in data.items():
+            if name in (
+                "value",
+                "low",
+                "high",
+                "p_value",
+                "p_adjusted",
+                "spearman",
+                "kendall",
+                "pearson",
+            ) and isinstance(each, float):
+                found[f"{at}.{name}"] = each
+            else:
+                found |= intervals(each, f"{at}.{name}")
+    elif isinstance(data, list):
+        for place, each in enumerate(data):
+            found |= intervals(each, f"{at}.{place}")
+    return found
+
+
+def test_each_example_five_times_in_its_document_changes_no_figure_of_a_comparison() -> None:
+    once, again = (intervals(copies(times).to_dict()) for times in (1, 5))
+    without = {name for name in once if "per_document" in name}  # one example of a document has no order
+    before = {name: each for name, each in once.items() if name not in without}
+    after = {name: each for name, each in again.items() if name in before}
+    assert (
+        len(before) > 60 and any("differences" in name for name in before) and any("among" in name for name in before)
+    )
+    assert after == pytest.approx(before, abs=1e-9)
+
+
+def test_the_second_judge_is_compared_with_the_first_and_each_dimension_with_its_own() -> None:
+    found = copies(1)
+    value = {
+        (row.name, name): each.people.pooled.spearman.value  # type: ignore[union-attr]
+        for row in found.rows
+        for name, each in row.dimensions.items()
+    }
+    assert {(each.judge, each.dimension) for each in found.differences} == {(j, d) for j in "bc" for d in "dt"}
+    for each in found.differences:
+        assert each.difference.value == pytest.approx(value[each.judge, each.dimension] - value["a", each.dimension])  # type: ignore[operator]
+        assert each.p_adjusted is not None and each.difference.p_value is not None
+        assert each.p_adjusted >= each.difference.p_value > 0
+    alone = next(each.difference.p_value for each in found.differences if each.judge == "c" and each.dimension == "t")
+    one_sided = paired_difference(
+        *(
+            [each.score for each in found.ratings[name] if each.dimension == "t" and each.replicate == 0]
+            for name in "ca"
+        ),
+        [
+            found.human[each.example]["t"]
+            for each in found.ratings["a"]
+            if each.dimension == "t" and each.replicate == 0
+        ],
+        Resampling([f"{n}" for n in range(40)], 2000),
+    ).p_value
+    assert alone == pytest.approx(2 * min(one_sided, 1 - one_sided), abs=0.05)  # type: ignore[operator, type-var]

@@ -18,6 +18,7 @@ from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError
 from askance.prompts.examples import Example
 from askance.prompts.verdicts import Verdict
+from tests.said import naming, says
 
 N = 120
 
@@ -125,7 +126,7 @@ def test_scores_on_a_dimension_that_a_fault_is_called_after_are_as_people_gave_t
 def test_without_human_scores_nothing_is_compared_and_it_is_said_why() -> None:
     found = diagnose_verdicts(examples(), checklist(a="x"), verdicts({"a": noisy()}))
     assert question(found, "a").human is None
-    assert question(found, "a").soft.reason == "people did not rate its dimension"
+    assert says(question(found, "a").soft.reason, "people", "not rate", "dimension")
     assert question(found, "a").p_against is None
 
 
@@ -204,10 +205,10 @@ def test_the_dictionary_is_json_with_null_where_something_is_undefined() -> None
     found = diagnose_verdicts(examples(), checklist(a="x", b="x"), verdicts({"a": noisy(), "b": 0.9}))
     row = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert row["phi"]["matrix"] == [[1.0, None], [None, None]]
-    assert row["phi"]["undefined"] == {"b": f"every answer of {N} is the same"}
-    assert row["questions"][0]["human_p_yes"] == {
-        "value": None, "n": 0, "low": None, "high": None, "reason": "people did not rate its dimension"
-    }  # fmt: skip
+    assert set(row["phi"]["undefined"]) == {"b"} and says(row["phi"]["undefined"]["b"], "every answer", N)
+    unrated = dict(row["questions"][0]["human_p_yes"])
+    assert says(unrated.pop("reason"), "people", "not rate", "dimension")
+    assert unrated == {"value": None, "n": 0, "low": None, "high": None}
     assert row["all_questions"]["effective_questions"] == 1.0
 
 
@@ -229,7 +230,7 @@ def test_verdicts_that_do_not_fit_are_refused(change: dict[str, str], message: s
 
 
 def test_nothing_is_diagnosed_from_nothing() -> None:
-    with pytest.raises(InputError, match="There are no verdicts"):
+    with pytest.raises(InputError, match=naming("no verdicts")):
         diagnose_verdicts(examples(), checklist(a="x"), [])
 
 

@@ -15,6 +15,7 @@ from askance.models.base import Answer, Request
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError
 from askance.testing import Reply, ScriptedModel
+from tests.said import naming, says
 
 ASPECTS = ["facts", "tone", "length"]
 KEPT = [ASPECTS, ["facts", "tone"], ["length"], []]
@@ -58,7 +59,7 @@ def test_em_dim_is_the_mean_share_of_aspects_kept_as_counted_by_hand() -> None:
     assert cot.n == 4
     assert (binary.value, binary.low, binary.high) == (1, 1, 1), "its questions are fixed"
     assert "1 by construction" in comparison_view(found.to_dict()).captions["dimensions"]
-    assert direct.value is None and "not what it looks at" in (direct.reason or "")
+    assert direct.value is None and says(direct.reason, "a number", "looks at")
     judged = {row["judge"]: row for row in found.to_dict()["judges"]}
     assert judged["cot"]["dimensions"]["quality"]["em_dim"]["value"] == pytest.approx(0.5)
 
@@ -89,6 +90,6 @@ def test_it_is_foretold_and_needs_a_second_judging() -> None:
     model = ScriptedModel(world)
     given: list[Any] = [rows(), model, ["binary", "cot"], CHECKLIST, None, None, None, (), ()]
     assert prepare(*given, {"no_cache": True, "repeat": 2, "em_dim": True}).estimate()[ROLE].calls == 8
-    with pytest.raises(InputError, match="takes a second judging"):
+    with pytest.raises(InputError, match=naming("second judging")):
         prepare(*given, {"no_cache": True, "em_dim": True})
     assert model.requests == []

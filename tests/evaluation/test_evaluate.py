@@ -16,6 +16,7 @@ from askance.prompts.errors import BudgetExceededError, InputError
 from askance.prompts.verdicts import save_verdicts
 from askance.report.verdicts import Beside, read_judging
 from askance.testing import Reply, ScriptedModel
+from tests.said import says
 
 pytestmark = pytest.mark.usefixtures("sandbox")
 
@@ -343,7 +344,7 @@ def test_the_mean_of_a_dimension_called_overall_is_its_own_beside_that_over_all_
     assert found.means() == pytest.approx(wanted, abs=1e-3)
     assert {row["dimension"]: row["mean"] for row in found.view().tables["means"]()} == found.means()
     assert found.view().tables["scores"]()[0] == pytest.approx({"example": "e0"} | wanted, abs=1e-3)
-    assert "mean score 0.500 on a scale from 0 to 1" in found.view().lines
+    assert says("\n".join(found.view().lines), "mean score 0.500", "0 to 1")
 
 
 def test_a_threshold_is_held_against_the_score_over_all_questions() -> None:
@@ -357,3 +358,53 @@ def test_the_page_of_verdicts_gives_the_same_means(sandbox: Path) -> None:
     Path("checklist.yaml").write_text(dump_checklist(MIXED), encoding="utf-8")
     read = read_judging(Path("verdicts.jsonl"), Beside(checklist="checklist.yaml"))
     assert read.data["means"] == pytest.approx(found.means())
+
+
+def test_each_example_five_times_in_its_document_changes_no_figure_of_evaluate() -> None:
+    """Forty documents of two examples that are judged alike, rated on two dimensions, and labelled on one of them."""
+    figures = []
+    asked = Checklist(
+        questions=(
+            Question(id="a", text="Is it warm?", dimension="tone"),
+            Question(id="b", text="Is it right?", dimension="facts"),
+        )
+    )
+
+    def says(request: Request) -> Reply:
+        told = request.messages[-1][1]
+        number = int(told.split("out ")[1].split()[0])
+        return 0.05 + 0.9 * (number * (7 if "warm" in told else 11) % 40) / 40
+
+    for human in ("tone", "labels"):
+        for times in (1, 5):
+            given = [
+                {
+                    "id": f"e{place}-{copy}",
+                    "input": f"in {place}",
+                    "output": f"out {place // 2} {'again ' * copy}",
+                    "human": {"tone": place // 2 * 7 % 40 % 5, "facts": place // 2 % 3}
+                    if human == "tone"
+                    else {"tone": place // 2 * 7 % 40 > 15 + 10 * (place // 2 % 3)},
+                    "metadata": {"document": f"d{place // 2}", "kind": "kp"[place // 2 % 2]},
+                }
+                for place in range(80)
+                for copy in range(times)
+            ]
+            found = askance.evaluate(
+                given, checklist=asked, model=judge(says), resamples=100, by="kind", pass_threshold=0.5
+            ).to_dict()
+            figures.append(_flat({name: found[name] for name in found if name not in ("scores", "verdicts", "budget")}))
+    for once, again in (figures[:2], figures[2:]):
+        ends = {name: value for name, value in once.items() if name.split(".")[-1] in ENDS}
+        assert len(ends) > 25 and {name: again[name] for name in ends} == pytest.approx(ends, abs=1e-9)
+    assert any("people_pass_rate" in name for name in figures[2])
+
+
+ENDS = ("value", "low", "high", "spearman", "kendall", "pearson")
+
+
+def _flat(row: Any, at: str = "") -> dict[str, float]:
+    if isinstance(row, dict | list):
+        pairs = row.items() if isinstance(row, dict) else enumerate(row)
+        return {key: value for name, each in pairs for key, value in _flat(each, f"{at}.{name}").items()}
+    return {at: row} if isinstance(row, float) else {}

@@ -25,6 +25,7 @@ from askance.models.base import Request
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError
 from askance.prompts.prompt import Prompt
+from tests.said import naming, says
 
 pytestmark = pytest.mark.usefixtures("sandbox")
 
@@ -138,7 +139,7 @@ def test_a_threshold_of_dimensions_in_any_script_comes_back() -> None:
 
 def test_a_person_reads_it_with_pleasure() -> None:
     text = a_judge().to_yaml()
-    assert "prompt: |\n  Judge well.\n  Say yes or no.\n" in text
+    assert "prompt: |\n  Judge well.\n  " in text and "yes or no.\n" in text
     assert "\n  questions:\n    - id: '010'\n      text: Is it right?\n" in text
     assert "\n  score_scale: [1, 9]\n" in text and "\n    from: comment\n" in text
 
@@ -214,7 +215,7 @@ def test_what_is_no_judge_is_said(tmp_path: Path, letters: Any, world: Any) -> N
     with pytest.raises(InputError, match=r"no such judge; .*Did you mean 'judges.yaml'"):
         load_judge(tmp_path / "judge.yml")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match=r"there is no judge in this directory \(no judge.yaml, and no run\)"):
+    with pytest.raises(InputError, match=naming("no judge", "judge.yaml", "no run")):
         load_judge(tmp_path / "empty")
     letters.tune(tmp_path / "tuned", max_iterations=1)
     assert not (tmp_path / "tuned" / "judge.yaml").exists()
@@ -223,7 +224,7 @@ def test_what_is_no_judge_is_said(tmp_path: Path, letters: Any, world: Any) -> N
     world.align(tmp_path / "run", max_iterations=1)
     for name in ("judge.yaml", "result.json"):
         (tmp_path / "run" / name).unlink()
-    with pytest.raises(InputError, match="this run is not finished"):
+    with pytest.raises(InputError, match=naming("not finished")):
         load_judge(tmp_path / "run")
 
 
@@ -328,7 +329,7 @@ def test_using_it_otherwise_than_it_was_measured_is_said(world: Any, tmp_path: P
         judge.evaluate(world.rows, model=world.model("world/other"), scores="hard")
     (said,) = (record.getMessage() for record in caplog.records)
     assert "model world/other in place of world/target, scores hard in place of soft" in said
-    assert "its figures were measured without that" in said
+    assert says(said, "figures", "measured without that")
 
 
 @pytest.mark.parametrize("given", [{"p_yes": "hard"}, {"p_yes": "logprob"}, {"scores": "expected"}])
@@ -366,7 +367,7 @@ def test_the_error_rates_of_a_judge_are_not_those_of_one_that_was_edited(old: st
     found = edited.pass_threshold(None, {})
     assert found is not None and (found.true_positive_rate, found.fitted_on) == (None, None)
     edited.say_what_differs(None, {})
-    assert "its file was edited; its figures were measured without that" in caplog.text
+    assert says(caplog.text, "file was edited", "measured without that")
 
 
 def test_a_scorers_judge_that_is_written_elsewhere_has_its_figures_still(tmp_path: Path) -> None:
@@ -398,14 +399,12 @@ def test_its_calibration_is_applied_to_its_own_model_only(world: Any, tmp_path: 
     with_file = plain.evaluate(world.rows, model=model, calibration=str(tmp_path / "run" / "calibration-platt.json"))
     found = judge.evaluate(world.rows, model=model)
     assert found.means() == with_file.means() != plain.evaluate(world.rows, model=model).means()
-    with pytest.raises(InputError, match="leave out stop_within"):
+    with pytest.raises(InputError, match=naming("stop_within")):
         judge.evaluate(world.rows, model=model, stop_within=0.1)
     turned = judge.to_yaml().replace("text: Are the facts right?", "text: Are the facts right?\n      good: no")
-    with pytest.raises(
-        InputError, match=r"judge\.yaml, field 'calibration': .* when yes was the good answer to 'facts'"
-    ):
+    with pytest.raises(InputError, match=naming("judge.yaml", "'calibration'", "yes", "'facts'")):
         parse_judge(turned, "judge.yaml")
     caplog.clear()
     other = judge.evaluate(world.rows, model=world.model("world/other"))
     assert other.coverage.share == 1
-    assert "Its calibration does not fit that model and is left out." in caplog.text
+    assert says(caplog.text, "calibration", "left out")

@@ -10,6 +10,7 @@ from askance.evaluation.options import EvaluateOptions, ScoreOptions, WriterOpti
 from askance.models.settings import load_config, parse_options
 from askance.optimizer.options import LoopOptions
 from askance.prompts.errors import InputError
+from tests.said import naming
 
 
 def test_what_interface_promises_is_the_default() -> None:
@@ -91,5 +92,5 @@ def test_a_config_file_that_cannot_be_used_is_a_sentence(tmp_path: Path, text: b
 
 
 def test_a_config_file_that_is_not_there_is_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"nothing\.yaml: there is no such configuration file"):
+    with pytest.raises(InputError, match=naming("nothing.yaml", "no such")):
         load_config(tmp_path / "nothing.yaml")

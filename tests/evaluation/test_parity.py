@@ -85,3 +85,36 @@ def test_examples_that_one_judge_did_not_answer_are_left_out_and_a_constant_judg
     constant = figures(said(MERITS, verdicts), said(MERITS, yes))["questions"]["a"]  # type: ignore[index]
     assert constant["kappa"]["value"] is None and constant["spearman"]["value"] is None
     assert constant["kappa"]["reason"] and constant["same"]["value"] is not None
+
+
+def test_each_example_five_times_in_its_document_changes_no_figure_of_parity() -> None:
+    """But the rank correlation over all questions, whose interval is over the questions: it stays too."""
+    columns = [said(MERITS, judged(seed, MERITS, noise)) for seed, noise in ((1, 0.1), (2, 0.2), (3, 0.6))]
+
+    def times(n: int) -> dict[str, object]:
+        def of(column: list[float | None]) -> list[float | None]:
+            return [each for each in column for _ in range(n)]
+
+        each = [
+            SaidGood({k: of(v) for k, v in one.answers.items()}, {k: of(v) for k, v in one.p_good.items()})
+            for one in columns
+        ]
+        examples = [
+            Example(id=f"{place}-{copy}", input="i", output="o", metadata={"document": f"d{place}"})
+            for place in range(N)
+            for copy in range(n)
+        ]
+        return parity(each[0], each[1], examples, before=each[2], resamples=200)
+
+    def flat(row: object, at: str = "") -> dict[str, float]:
+        if isinstance(row, dict):
+            return {
+                key: value
+                for name, each in row.items()
+                if name != "n"
+                for key, value in flat(each, f"{at}.{name}").items()
+            }
+        return {at: row} if isinstance(row, float) else {}
+
+    once, again = flat(times(1)), flat(times(5))
+    assert len(once) > 30 and again == pytest.approx(once, abs=1e-9)

@@ -17,6 +17,7 @@ from askance.prompts.errors import InputError
 from askance.prompts.examples import Example
 from askance.prompts.verdicts import Verdict
 from askance.stats.correlation import spearman
+from tests.said import naming
 
 NAMES = ("date", "price", "person", "place")
 FAULTS = Checklist(questions=tuple(Question(id=each, text=f"A {each}?", dimension="one", good="no") for each in NAMES))
@@ -153,5 +154,5 @@ def test_the_file_keeps_it_and_other_methods_have_none(tmp_path: Path) -> None:
     data = json.loads(calibration.to_json())
     data["questions"] = {"date": data["questions"]["date"]}
     file.write_text(json.dumps(data), encoding="utf-8")
-    with pytest.raises(InputError, match=r"questions\.date\.lean.*two questions or more"):
+    with pytest.raises(InputError, match=naming("calibration.json", "'questions.date.lean'", "two questions")):
         load_calibration(file)

@@ -12,6 +12,7 @@ from askance.evaluation.compare.run_difference import ALL, run_difference
 from askance.memory.run_directory import RunDirectory
 from askance.prompts.errors import InputError
 from askance.prompts.text import prompt_diff
+from tests.said import naming, says
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -81,7 +82,7 @@ def test_two_runs_are_held_on_what_was_test_in_both(runs: tuple[Path, Path]) -> 
     ]
     assert tests[0] != tests[1]
     assert found.slices[0].n == len(tests[0] & tests[1]) > 0
-    assert f"{found.slices[0].n} examples were test examples of both runs" in found.remarks[0]
+    assert says(found.remarks[0], f"{found.slices[0].n} examples", "both runs")
 
 
 @pytest.mark.parametrize(("field", "named"), [("place", "place"), ("score", "metadata.score")])
@@ -98,7 +99,7 @@ def test_slices_hold_every_example_once(world: Any, runs: tuple[Path, Path], fie
     assert {each.value for each in parts} <= {"even", "odd"}
     assert sum(each.n for each in parts) == whole.n
     assert sum(each.n * each.after for each in parts) == pytest.approx(whole.n * whole.after)
-    with pytest.raises(InputError, match="no example has a metadata field 'palce'"):
+    with pytest.raises(InputError, match=naming("no example", "'palce'")):
         run_difference(*runs, by="palce")
 
 
@@ -130,8 +131,8 @@ def test_of_examples_that_one_run_did_not_have_it_is_not_said_to_have_learned(ru
     kept = [line for line in file.read_text().splitlines() if json.loads(line)["example"] in names]
     file.write_text("".join(f"{line}\n" for line in kept))
     [said] = run_difference(*runs).remarks
-    assert said.startswith(f"{both} examples were test examples of both runs ({len(names)} and {both}).")
-    assert "one of the runs has learned from them, or has no score of them" in said
+    assert says(said, f"{both} examples", "both runs", f"{len(names)} and {both}")
+    assert says(said, "learned from them", "no score")
 
 
 @pytest.mark.parametrize("field", ["output", "context"])
@@ -141,14 +142,14 @@ def test_an_example_of_which_a_text_is_another_is_not_the_same(runs: tuple[Path,
     file.write_text("".join(json.dumps(row | {field: "Something else."}) + "\n" for row in rows))
     found = run_difference(*runs)
     assert found.slices == ()
-    assert "No example was a test example of both" in found.remarks[0]
+    assert says(found.remarks[0], "No example", "both")
 
 
 def test_the_command_prints_tables_json_or_the_patch_alone(runs: tuple[Path, Path], cli: Any, sandbox: Path) -> None:
     code, out, _ = cli("diff", *runs)
-    assert code == 0 and "test examples that both were measured on" in out
+    assert code == 0 and says(out, "test examples", "both")
     code, out, err = cli("diff", runs[0], "--patch", "--json")
-    assert (code, out) == (2, "") and "--patch and --json do not go together." in err
+    assert (code, out) == (2, "") and says(err, "--patch", "--json", "not")
     code, out, _ = cli("diff", runs[0], "--patch")
     assert code == 0 and out == (runs[0] / "changes.diff").read_text()
     code, out, _ = cli("diff", *runs, "--json")

@@ -28,6 +28,8 @@ from askance.experiments.datasets import (
 from askance.prompts.errors import AskanceError, InputError, MissingExtraError
 from askance.prompts.examples import documents
 
+from ..said import naming
+
 DIMENSIONS = {"coherence": 3, "consistency": 4, "fluency": 5, "relevance": 2}
 
 
@@ -101,7 +103,7 @@ def test_summeval_in_our_own_form_takes_the_experts_ratings_before_the_means(tmp
     (example,) = load_rated("summeval", lines(tmp_path / "s.jsonl", [row | {"human_experts": experts()}]))
     assert example.human["relevance"] == (3.0, 4.0, 5.0)
     assert example.metadata["document"] == "d"
-    with pytest.raises(InputError, match="no human score on 'fluency'"):
+    with pytest.raises(InputError, match=naming("no human score", "'fluency'")):
         load_rated("summeval", [row | {"human": {"coherence": 1, "consistency": 1}}])
 
 
@@ -177,7 +179,7 @@ def test_qags_as_published_scores_a_summary_by_its_sentences_majorities(tmp_path
     (example,) = load_rated("qags", lines(tmp_path / "mturk_cnndm.jsonl", [row]))
     assert example.output == "One. One."
     assert example.human_score("consistency") == 0.5
-    with pytest.raises(InputError, match="responses of yes or no"):
+    with pytest.raises(InputError, match=naming("yes or no")):
         qags.load([{"article": "In.", "summary_sentences": [sentence("perhaps")]}])
 
 
@@ -235,7 +237,7 @@ def test_mt_bench_shows_as_many_turns_as_were_judged() -> None:
     assert first.group == second.group == "question 81"
     with pytest.raises(InputError, match="the winner is 'both'"):
         mt_bench.load([judgement(winner="both")])
-    with pytest.raises(InputError, match="user and assistant in turn, 2"):
+    with pytest.raises(InputError, match=naming("user and assistant", 2)):
         mt_bench.load([judgement(turn=2, conversation_b=conversation("B1."))])
 
 
@@ -282,7 +284,7 @@ def test_ifbench_has_its_constraints_as_metadata_and_no_output(tmp_path: Path, m
 
 
 def test_ifbench_rows_without_their_constraints_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="line 1: 'kwargs' must have one object for each"):
+    with pytest.raises(InputError, match=naming("line 1", "'kwargs'", "one object")):
         load_prompts("ifbench", lines(tmp_path / "a.jsonl", [IFBENCH | {"kwargs": [{}]}]))
     with pytest.raises(InputError, match="line 1: the field 'instruction_id_list' is missing"):
         load_prompts("ifbench", lines(tmp_path / "b.jsonl", [{"id": "a", "input": "Write."}]))
@@ -308,10 +310,10 @@ def test_an_id_that_stands_there_twice_is_refused() -> None:
 
 
 def test_a_file_that_is_not_there_or_no_list_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="there is no such file"):
+    with pytest.raises(InputError, match=naming("no such file")):
         load_rated("qags", tmp_path / "none.json")
     (tmp_path / "object.json").write_text("{}")
-    with pytest.raises(InputError, match="a list of JSON objects"):
+    with pytest.raises(InputError, match=naming("JSON objects")):
         load_rated("qags", tmp_path / "object.json")
 
 

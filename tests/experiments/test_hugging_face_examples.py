@@ -13,6 +13,8 @@ from askance.prompts.errors import AskanceError, InputError
 from askance.prompts.rows import hub_rows
 from askance.testing import ScriptedModel
 
+from ..said import naming
+
 datasets = pytest.importorskip("datasets", reason="needs the extra: pip install 'askance[datasets]'")
 pytestmark = pytest.mark.usefixtures("sandbox")
 
@@ -60,7 +62,7 @@ def test_nested_columns_and_lists_of_ratings_are_kept() -> None:
 
 def test_all_splits_at_once_are_no_examples() -> None:
     splits = datasets.DatasetDict({"test": datasets.Dataset.from_dict(COLUMNS)})
-    with pytest.raises(InputError, match=r"several sets, name one: data\['test'\]"):
+    with pytest.raises(InputError, match=naming("several sets", "data['test']")):
         askance.load_examples(splits)
 
 
@@ -81,9 +83,9 @@ def test_a_data_set_on_the_hub_is_named_with_its_split(monkeypatch: pytest.Monke
         AskanceError, match=r"nobody/nothing: cannot be had from the Hugging Face hub \(Couldn't find it.\)"
     ):
         askance.load_examples("hf:nobody/nothing:test")
-    with pytest.raises(InputError, match="write hf:OWNER/NAME:SPLIT"):
+    with pytest.raises(InputError, match=naming("hf:OWNER/NAME:SPLIT")):
         askance.load_examples("hf:owner/data")
-    with pytest.raises(InputError, match="hf:owner/data:test, row 1: the field 'id' is missing"):
+    with pytest.raises(InputError, match=naming("hf:owner/data:test", "row 1", "'id'")):
         askance.load_examples("hf:owner/data:test")
 
 

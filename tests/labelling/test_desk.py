@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
-from askance.labelling.opinions import load_opinions
+from askance.labelling.desk import Desk, majority
+from askance.labelling.figures import MOST_POINTS, agreement, enough_for
+from askance.labelling.labels_file import Entry, texts_of
+from askance.labelling.opinions import JudgeOpinion, Opinions, load_opinions
 from askance.prompts.errors import InputError
 from askance.prompts.examples import Example
 
+from ..said import says
 from .conftest import CHECKLIST, examples
 
 
@@ -147,7 +152,7 @@ def test_the_majority_of_raters_counts_and_a_tie_is_no_label(sit_down: Any) -> N
 
 
 def test_agreement_of_those_drawn_at_random_is_told_apart(place: Any, sit_down: Any) -> None:
-    from askance.labelling.figures import agreement, agreement_line
+    from askance.labelling.figures import agreement_line
 
     many = examples(30)
     _, opinions = load_opinions([place / "one.jsonl", place / "two.jsonl"], CHECKLIST, many, "overall")
@@ -167,4 +172,134 @@ def test_agreement_of_those_drawn_at_random_is_told_apart(place: Any, sit_down: 
     assert found["curve"][-1][1] == 4 / 12
     column = opinions.judges[0].answers[[int(name[1:]) for name in desk.said_first()], 0]
     assert found["questions"][0]["value"] == pytest.approx(column.mean())
-    assert "of the 4 among them that were drawn at random" in str(agreement_line(found))
+    assert says(agreement_line(found), 4, "at random")
+
+
+def said(example: Example, minute: int, passed: bool | None, **more: Any) -> Entry:
+    """What Anna said of an output; only the order of the times counts."""
+    human = {} if passed is None else {"overall": passed}
+    row = {"rater": "anna", "time": f"2026-01-01T{minute // 60:02}:{minute % 60:02}", "why": "spread"}
+    return Entry.model_validate(
+        {"example": example.id, "texts": texts_of(example), **row, **more, "human": human | more.get("human", {})}
+    )
+
+
+def desk_of(data: list[Example], entries: list[Entry]) -> Desk:
+    """A desk at which nothing is asked."""
+    return Desk(data, entries, None, None, "anna", "overall", CHECKLIST.questions)  # type: ignore[arg-type]
+
+
+def judge_of(scores: np.ndarray, answers: np.ndarray | None = None, threshold: float = 0.5) -> Opinions:
+    both = np.tile((scores >= threshold)[:, np.newaxis], (1, 2)).astype(float) if answers is None else answers
+    return Opinions(CHECKLIST, (JudgeOpinion("m/one", scores, threshold, both, both),))
+
+
+def documents_of(times: int) -> tuple[Desk, Opinions]:
+    """Fifteen documents of two examples that the judge judges alike, each example ``times`` in its document."""
+    rng = np.random.default_rng(5)
+    people, right = np.repeat(rng.random(15) < 0.6, 2), np.repeat(rng.random(15) < 0.7, 2)
+    asked = np.repeat(rng.random(15) < 0.5, 2)
+    data, entries, scores, answers = [], [], [], []
+    for place in range(30):
+        for copy in range(times):
+            one = Example(id=f"e{place}-{copy}", input="i", output="o", metadata={"document": f"d{place // 2}"})
+            why = "random" if place % 4 < 2 else "spread"
+            human = {"promises": bool(asked[place])}
+            entries.append(said(one, 8 * place + copy, bool(people[place]), why=why, human=human))
+            data.append(one)
+            scores.append(0.9 if people[place] == right[place] else 0.1)
+            answers.append([float(right[place] != asked[place]), 1.0])
+    return desk_of(data, entries), judge_of(np.array(scores), np.array(answers))
+
+
+def test_each_example_five_times_in_its_document_changes_no_figure_of_the_desk() -> None:
+    once, again = (agreement(*documents_of(times)) for times in (1, 5))
+    assert once is not None and again is not None
+    pairs = [(once["figures"][name], again["figures"][name]) for name in ("all", "random", "passed", "failed")]
+    pairs += zip(once["questions"], again["questions"], strict=True)
+    assert len(pairs) == 5
+    for before, after in pairs:
+        assert after["n"] == 5 * before["n"] and 0 < before["value"] < 1
+        assert [after[key] for key in ("value", "low", "high")] == pytest.approx(
+            [before[key] for key in ("value", "low", "high")]
+        )
+    assert again["curve"][-1][1:] == pytest.approx(once["curve"][-1][1:])
+    for found in (once, again):
+        every = found["figures"]["all"]
+        assert found["curve"][-1] == pytest.approx([every[key] for key in ("n", "value", "low", "high")])
+
+
+def test_the_curve_is_the_share_so_far_in_the_order_of_the_labels_and_ends_with_the_last() -> None:
+    rng = np.random.default_rng(6)
+    data = examples(450)
+    people, order = rng.random(450) < 0.5, rng.permutation(450)
+    entries = [said(data[place], minute, bool(people[place])) for minute, place in enumerate(order)]
+    verdicts = rng.random(450) < 0.5
+    found = agreement(desk_of(data, entries[::-1]), judge_of(verdicts.astype(float)))
+    assert found is not None
+    right = (people == verdicts)[order].astype(float)
+    assert found["curve"][-1][0] == 450 and MOST_POINTS / 2 < len(found["curve"]) <= MOST_POINTS
+    for n, share, low, high in found["curve"]:
+        assert share == pytest.approx(right[:n].mean()) and low < share + 1e-9 and high > share - 1e-9
+
+
+def test_the_figures_are_of_their_own_labels() -> None:
+    """The judge passes 3 of 4 that people pass, and fails 1 of 3 that they fail; two have no score or no label."""
+    data = examples(9)
+    people = [True] * 4 + [False] * 3 + [True, None]
+    scores = np.array([0.9, 0.5, 0.6, 0.49, 0.2, 0.7, 0.8, np.nan, 0.9])
+    entries = [said(each, n, wanted) for n, (each, wanted) in enumerate(zip(data, people, strict=True)) if n < 8]
+    found = agreement(desk_of(data, entries), judge_of(scores))
+    assert found is not None
+    told = {name: (row["value"], row["n"]) for name, row in found["figures"].items()}
+    assert told == {"all": (4 / 7, 7), "passed": (3 / 4, 4), "failed": (pytest.approx(1 / 3), 3), "random": (None, 0)}
+
+
+def test_a_skip_is_no_label_whatever_was_said_of_the_output_in_another_session(sit_down: Any) -> None:
+    data = examples(2)
+    sit_down(data).save("e00", {"overall": True}, "")
+    sit_down(data, dimension="tone").save("e00", {}, "", kind="skip")
+    desk = sit_down(data)
+    assert desk.people() == [None, None] and not desk.labelled.any()
+    assert desk.said_first() == [] and not desk.at_random().any()
+    assert (desk.count().labelled, desk.count().skipped) == (0, 1)
+    label_next(desk)
+    assert desk.next()[0].id == "e00" and desk.next()[1] == "skipped"
+
+
+def test_what_was_taken_back_or_is_only_begun_counts_for_nothing() -> None:
+    data = examples(4)
+    entries = [
+        said(data[0], 1, True, why="random"),
+        said(data[1], 2, False, why="random"),
+        said(data[1], 3, None, kind="undo"),
+        said(data[2], 4, True, kind="draft"),
+        said(data[3], 5, None, comment="Good.", why="random"),
+    ]
+    desk = desk_of(data, entries)
+    assert desk.people() == [1.0, None, None, None]
+    assert desk.labelled.tolist() == desk.at_random().tolist() == [True, False, False, False]
+    count = desk.count()
+    assert (count.labelled, count.passed, count.failed, count.comments, count.answers) == (2, 1, 0, 1, 0)
+
+
+@pytest.mark.parametrize("ratings", [(), (1,), (0,), (1, 0), (1, 1, 0), (0, 1, 0), (1, 0, 1, 0)])
+def test_a_majority_is_more_than_half_of_the_raters(ratings: tuple[int, ...]) -> None:
+    passed = sum(ratings)
+    wanted = None if 2 * passed == len(ratings) else 2 * passed > len(ratings)
+    assert majority(ratings) is wanted
+
+
+@pytest.mark.parametrize("labels", [19, 20])
+def test_the_judges_own_agreement_is_taken_from_twenty_labels_on(labels: int) -> None:
+    data = examples(30)
+    rng = np.random.default_rng(1)
+    entries = [said(each, n, bool(n % 4)) for n, each in enumerate(data[:labels])]
+    scores = np.array([0.2 * (n % 4 > 0) for n in range(30)]) + 0.6 * rng.random(30)
+    found = enough_for(desk_of(data, entries), judge_of(scores), 0.1)
+    people = np.array([float(n % 4 > 0) for n in range(labels)])
+    from scipy.stats import spearmanr
+
+    measured = round(float(spearmanr(scores[:labels], people)[0]), 2)
+    assert measured != 0.3 and found.labelled == labels
+    assert (found.start, found.pass_rate) == ((0.3, 0.5) if labels == 19 else (measured, 0.75))

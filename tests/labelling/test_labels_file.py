@@ -13,6 +13,8 @@ from askance.labelling.labels_file import AllSaid, Entry, LabelsFile, known_entr
 from askance.prompts.errors import AskanceError, InputError
 from askance.prompts.examples import Example
 
+from ..said import naming, says
+
 ONE = Example(id="a", input="in", output="out")
 
 
@@ -83,7 +85,7 @@ def test_a_damaged_line_is_named_and_the_file_is_left_alone(file: LabelsFile) ->
 
 
 def test_a_second_process_is_refused(file: LabelsFile) -> None:
-    with pytest.raises(AskanceError, match="another process is labelling"):
+    with pytest.raises(AskanceError, match=naming("another process", "labelling")):
         LabelsFile(file.path).open()
 
 
@@ -116,8 +118,8 @@ def test_an_undo_takes_back_the_raters_last_word_and_leaves_it_as_a_draft() -> N
 def test_labels_of_texts_that_changed_are_not_used_and_said(caplog: pytest.LogCaptureFixture) -> None:
     path, other = Path("x"), Example(id="b", input="in", output="out")
     assert known_entries(path, [entry(), entry("b"), entry("c")], [ONE, other]) == [entry(), entry("b")]
-    assert "labels of 1 output are not used: not in the data" in caplog.text
+    assert says(caplog.text, "1 output", "not used", "data")
     assert known_entries(path, [entry()], [ONE.model_copy(update={"output": "new"})]) == []
     assert "the texts changed" in caplog.text
-    with pytest.raises(InputError, match="none of these labels is of an output in the data"):
+    with pytest.raises(InputError, match=naming("none", "labels", "data")):
         known_entries(path, [entry("c")], [ONE])

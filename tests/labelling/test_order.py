@@ -16,6 +16,7 @@ from askance.prompts.errors import InputError
 from askance.prompts.examples import Example
 from askance.prompts.verdicts import dump_verdicts
 
+from ..said import naming, says
 from .conftest import CHECKLIST, examples, is_good, verdicts
 
 MANY = examples(30)
@@ -107,9 +108,9 @@ def test_the_order_of_the_file_and_random_order() -> None:
 
 
 def test_an_order_that_needs_judges_says_so(place: Path) -> None:
-    with pytest.raises(InputError, match="a judge's verdicts are needed"):
+    with pytest.raises(InputError, match=naming("a judge's verdicts")):
         Queue("uncertain", MANY, None, 42)
-    with pytest.raises(InputError, match="two judges are needed"):
+    with pytest.raises(InputError, match=naming("two judges")):
         Queue("disagreement", MANY, opinions_of(place, "one.jsonl"), 42)
 
 
@@ -157,7 +158,7 @@ def test_a_judge_that_left_a_question_open_on_every_output_decides_nothing_which
     said = [each for each in verdicts(MANY) if (each.question == "answers") is bool(int(each.example[1:]) % 2)]
     (place / "part.jsonl").write_text(dump_verdicts(said))
     assert opinions_of(place, "part.jsonl") is None
-    assert "The judge m/one has left a question open on every output" in caplog.text
+    assert says(caplog.text, "m/one", "question open", "every output")
     assert [each.name for each in opinions_of(place, "part.jsonl", "two.jsonl").judges] == ["m/two"]
 
 

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from ..said import says
 from .test_label_command import begin  # noqa: F401
 
 HOSTILE = "</script><script>document.title='taken'</script><img src=x onerror=document.title='taken'>"
@@ -117,7 +118,7 @@ async def test_what_is_typed_is_there_again_and_an_end_in_the_terminal_is_said(b
         command.end()
         await page.press("p")
         await page.until("!document.getElementById('problem').hidden")
-        assert "Labelling has ended in the terminal" in await page.text("problem")
+        assert says(await page.text("problem"), "ended", "terminal")
         assert await page.text("id") == asked
     again = begin(place / "data.jsonl")
     async with opened(browser, port, again.address) as page:

@@ -366,3 +366,54 @@ def test_settings_of_the_command_line_leave_records_as_they_are() -> None:
     record = NamedModel(model="openai/a", thinking="low")
     assert with_settings({"a": record}, ["a.thinking=off"]) == {"a": {"model": "openai/a", "thinking": "off"}}
     assert record.thinking == "low"
+
+
+# --- records in place of names ------------------------------------------------------------------------------------------
+
+
+def test_a_record_stands_wherever_a_model_is_named_and_the_run_keeps_it(tmp_path: Path) -> None:
+    with StandInServer(Thinker(30)) as judges, StandInServer(Thinker(50)) as writes:
+        judge_model = NamedModel(model="openai/a", api_base=judges.url, thinking="low", api_key_env="OLD_KEY")
+        notes = NamedModel(model="openai/b", api_base=writes.url, extra_body={"top_k": 1})
+        how: dict[str, Any] = {
+            "update": "edits",
+            "store": tmp_path / "s.db",
+            "note_taker": notes,
+            "prompt": Prompt("Judge."),
+        }
+        first = askance.align(DATA, checklist=ONE, model=judge_model, run=tmp_path / "run", **how)
+        again = askance.resume(tmp_path / "run")
+        found = askance.evaluate(
+            DATA, checklist=ONE, model=judge_model, prompt=Prompt("Judge."), store=tmp_path / "s.db"
+        )
+        kept = load_judge(tmp_path / "run")
+        kept.evaluate(DATA, store=tmp_path / "s.db")
+        bought = len(judges.bodies)
+        kept.evaluate(DATA, model=judge_model, store=tmp_path / "s.db")
+        assert len(judges.bodies) == bought, "every verdict was in the store"
+        checked = askance.check_model(judge_model, no_cache=True)
+    assert {body["reasoning_effort"] for body in judges.bodies} == {"low"}
+    assert writes.bodies and all(body["top_k"] == 1 for body in writes.bodies)
+    assert again.record.calls == first.record.calls
+    assert kept.named == judge_model and kept.model == "openai/a"
+    assert found.coverage.share == 1 and checked.thinks == 30
+
+
+def test_two_records_of_one_name_are_refused_before_anything_is_bought(tmp_path: Path) -> None:
+    low, high = (
+        NamedModel(model="openai/a", api_base="http://127.0.0.1:9/v1", thinking=each) for each in ("low", "high")
+    )
+    with pytest.raises(InputError, match=naming("openai/a", "models=")):
+        askance.migrate(DATA, checklist=ONE, source=low, target=high, run=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    with pytest.raises(InputError, match=naming("openai/a", "models=")):
+        askance.compare(DATA, checklist=ONE, model=[low, high], judges="binary")
+
+
+async def test_a_record_is_one_model_however_often_it_is_asked_for() -> None:
+    record = NamedModel(model="openai/a", api_base="http://127.0.0.1:9/v1", max_concurrency=3)
+    async with Models() as models:
+        assert models.get(record) is models.get(record) is models.get("openai/a")
+        assert models.get(record).max_concurrency == 3  # type: ignore[attr-defined]
+        with pytest.raises(InputError, match=naming("openai/a")):
+            models.get(NamedModel(model="openai/a", max_concurrency=4))

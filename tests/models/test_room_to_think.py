@@ -7,13 +7,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import askance
+from askance import NamedModel
+from askance.agents.deduplicator import Deduplicator
 from askance.memory.verdict_store import VerdictStore
 from askance.models.base import Answer, ModelError, Parameters, Request, make_request
 from askance.models.direct import DirectModel
@@ -21,6 +23,7 @@ from askance.models.gateway import Gateway, RetryPolicy
 from askance.models.wire.thinking import ThinkingFacts
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import BudgetExceededError
+from askance.prompts.lessons import Lesson
 from askance.prompts.prompt import Prompt
 from askance.testing import StandInServer
 from tests.said import naming, says
@@ -364,6 +367,70 @@ def test_a_generator_that_thinks_writes_whole_outputs(tmp_path: Path) -> None:
     judged = "".join(body["messages"][-1]["content"] for body in judges.bodies)
     assert "Dear Sir" in judged
     assert "No No" not in judged
+
+
+def saying(tokens: int, replies: Iterator[str]) -> Callable[[Mapping[str, Any]], Any]:
+    """Return a server's script: a model that thinks so many tokens before each reply."""
+    said: dict[str, str] = {}
+
+    def script(body: Mapping[str, Any]) -> Any:
+        text = said.setdefault(str(body["messages"]), "") or next(replies)
+        said[str(body["messages"])] = text
+        return Thinker(tokens, answer=text)({name: each for name, each in body.items() if name != "response_format"})
+
+    return script
+
+
+async def test_a_deduplicator_that_thinks_is_asked_with_room() -> None:
+    def lesson(number: int) -> Lesson:
+        return Lesson(id=f"L{number}", text=f"Rule {number}.", direction="stricter", dimension="d", evidence=())
+
+    reply = json.dumps({"relation": "duplicate", "of": 2, "merged": ""})
+    with StandInServer(saying(900, iter([reply]))) as server:
+        model = model_at(server.url)
+        _, known = await Deduplicator(Gateway(), model).compare(lesson(9), [lesson(1), lesson(2)])
+        await model.close()
+    assert known is not None and known.id == "L2"
+    assert [body["max_tokens"] for body in server.bodies] == [200, 2_200]
+
+
+def test_a_question_writer_that_thinks_is_asked_with_room(tmp_path: Path) -> None:
+    replies = [
+        json.dumps({"requirements": ["Be brief."]}),
+        json.dumps({"questions": [{"text": "Is it brief?", "violation": "It is long.", "dimension": "style"}]}),
+    ]
+    with StandInServer(saying(900, iter(replies))) as server:
+        written = askance.write_questions(
+            "Sum it up.", model=NamedModel(model="openai/m", api_base=server.url), store=tmp_path / "s.db"
+        )
+    assert [each.text for each in written.questions] == ["Is it brief?"]
+    caps = [body["max_tokens"] for body in server.bodies]
+    assert caps[0] < 2_000 and all(cap > 2_000 for cap in caps[1:])
+
+
+async def test_ten_answers_correct_what_was_said_of_a_model_s_thinking() -> None:
+    said: list[str] = []
+
+    def script(body: Mapping[str, Any]) -> Any:
+        return Thinker(100 if "easy" in str(body["messages"]) else 400)(body)
+
+    with StandInServer(script) as server:
+        gateway, model = Gateway(), model_at(server.url)
+        gateway.on_notice = said.append
+        await asked(gateway, model, request(text="easy"), *(request(text=f"hard {number}") for number in range(12)))
+        await model.close()
+    first, corrected = said
+    assert says(first, 100) and says(corrected, 370, 10, 100)  # (100 + 9 * 400) / 10
+
+
+async def test_what_was_said_of_a_model_s_thinking_is_not_said_again_where_it_holds() -> None:
+    said: list[str] = []
+    with StandInServer(Thinker(300)) as server:
+        gateway, model = Gateway(), model_at(server.url)
+        gateway.on_notice = said.append
+        await asked(gateway, model, *(request(text=f"{number}") for number in range(12)))
+        await model.close()
+    assert len(said) == 1
 
 
 # --- killed and gone on with -----------------------------------------------------------------------------------------------

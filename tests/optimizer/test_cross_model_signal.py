@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import pytest
@@ -17,6 +18,7 @@ from askance.prompts.examples import Example
 from askance.prompts.prompt import Prompt
 from askance.prompts.verdicts import Verdict
 from askance.testing import ScriptedModel
+from tests.said import says
 
 EXAMPLES = [Example(id=name, input=f"in {name}", output=f"out {name}") for name in ("x", "y", "z")]
 CHECKLIST = Checklist(
@@ -225,7 +227,7 @@ def test_only_the_pairs_that_differ_in_what_they_come_from_are_compared_by_their
         found = held.disagreements(DRAFT, seen(verdicts(x_a=0.6, y_a=0.6)))
         assert [each.key for each in found] == ["x/a"], "on y both say yes"
     [told] = said
-    assert "logprob with the target and hard with the source (2 verdicts)" in told and "answers alone" in told
+    assert says(told, "logprob", "target", "hard", "source", "2 verdicts", "answers alone")
     held.disagreements(DRAFT, seen(hard(verdicts())))
     assert len(said) == 2, "another difference is said, too"
 
@@ -290,3 +292,58 @@ def test_a_question_without_any_pair_of_answers_is_no_agreement_and_replicates_a
     alike = [replace(each, replicate=1) for each in verdicts()]
     third = replace(held, differing=0.34)
     assert not third.agrees(seen([*verdicts(x_a=0.4, y_a=0.4), *alike])), "two of three differ, whatever is said again"
+
+
+# --- against the rules as they are written --------------------------------------------------------------------------
+
+
+def test_on_any_two_judges_the_disagreements_are_those_of_the_rules() -> None:
+    """Other answers, or probabilities a margin apart; the gap is what is left without each judge's mean; replicates say nothing."""
+    draw, compared = random.Random(2), 0
+    for _ in range(80):
+        margin = draw.choice([0.25, 0.5])
+        one, other = (
+            verdicts(
+                **{
+                    f"{name}_{each}": draw.choice([None, *(n / 16 for n in range(17))])
+                    for name in "xyz"
+                    for each in "ab"
+                }
+            )
+            for _ in range(2)
+        )
+        again = [replace(each, replicate=1, p_yes=draw.random(), answer=draw.random() < 0.5) for each in other]
+        soft = draw.random() < 0.7
+        held = replace(signal(one, margin=margin), soft=soft)
+        found = held.disagreements(DRAFT, seen(draw.sample([*other, *again], k=12)))
+        expected: dict[str, float] = {}
+        said = {(each.example, each.question): each.p_yes for each in one}
+        for question in "ab":
+            pairs = {
+                each.example: (each.p_yes, said[each.example, question])
+                for each in other
+                if each.question == question and each.p_yes is not None and said[each.example, question] is not None
+            }
+            for name, (mine, theirs) in pairs.items():
+                apart = mine - theirs  # type: ignore[operator]
+                if (mine >= 0.5) != (theirs >= 0.5) or (soft and abs(apart) >= margin):  # type: ignore[operator]
+                    level = sum(a - b for a, b in pairs.values()) / len(pairs)  # type: ignore[operator]
+                    expected[f"{name}/{question}"] = abs(apart) - level * (1 if apart > 0 else -1)
+        assert {each.key: each.gap for each in found} == pytest.approx(expected)
+        for each in found:
+            compared += 1
+            assert each.target is (each.target_p_yes > each.reference_p_yes) is not each.reference  # type: ignore[operator]
+        for question in "ab":
+            gaps = [each.gap for each in found if each.question == question]
+            assert gaps == sorted(gaps, reverse=True)
+    assert compared > 100
+
+
+@pytest.mark.parametrize(("same", "replicated", "agrees"), [(3, False, True), (2, False, False), (2, True, False)])
+def test_what_is_answered_again_makes_no_judge_agree(same: int, replicated: bool, agrees: bool) -> None:
+    source = verdicts(x_a=0.9, y_a=0.9, z_a=0.9)
+    target = verdicts(x_a=0.9, y_a=0.9, z_a=0.9 if same == 3 else 0.1)
+    again = [replace(each, replicate=1) for each in source] if replicated else []
+    held = signal(source, tolerance=None)
+    assert replace(held, differing=0.3).agrees(seen([*target, *again])) is agrees
+    assert held.reference(DRAFT, "x", "a") == 0.9 and held.reference(DRAFT, "nobody", "a") is None

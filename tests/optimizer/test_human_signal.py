@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
+from scipy.stats import spearmanr
 
 from askance.agents.evaluator import Evaluator
 from askance.evaluation.kept_judge import QuestionOrigin
@@ -19,6 +22,7 @@ from askance.prompts.lessons import Disagreement
 from askance.prompts.prompt import Prompt
 from askance.prompts.verdicts import Verdict
 from askance.testing import ScriptedModel
+from tests.said import says
 
 Table = dict[str, dict[str, float | None]]
 
@@ -138,7 +142,7 @@ async def test_the_note_taker_is_told_what_people_gave_and_what_the_judge_says()
     panel = Panel({"q": {"x": 0.9}}, {"x": 0.2})
     reasons = await panel.signal.reasons(panel.draft, panel.seen, panel.found)
     assert reasons.mine == {"x/q": "I see."}
-    assert reasons.theirs == {"x/q": "people's mean score of d: 0.20, from 0 (worst) to 1 (best)"}
+    assert reasons.theirs.keys() == {"x/q"} and says(reasons.theirs["x/q"], "score of d", "0.20", 0, 1)
 
 
 async def test_what_people_wrote_stands_in_the_place_of_their_score() -> None:
@@ -159,7 +163,7 @@ async def test_comments_about_something_else_leave_the_score_where_it_is() -> No
     panel = Panel({"q": {"x": 0.9}}, {"x": 0.2})
     panel.examples[0] = panel.examples[0].model_copy(update={"comment": read_comments({"elsewhere": "Not this."})})
     reasons = await panel.signal.reasons(panel.draft, panel.seen, panel.found)
-    assert reasons.theirs == {"x/q": "people's mean score of d: 0.20, from 0 (worst) to 1 (best)"}
+    assert reasons.theirs.keys() == {"x/q"} and says(reasons.theirs["x/q"], "score of d", "0.20", 0, 1)
 
 
 async def test_without_explanations_only_people_are_quoted() -> None:
@@ -188,3 +192,111 @@ def test_what_a_judge_says_when_asked_again_is_no_further_disagreement() -> None
     again = [replace(each, replicate=1, p_yes=0.1, answer=False) for each in panel.seen.verdicts]
     panel.seen = replace(panel.seen, verdicts=[*panel.seen.verdicts, *again])
     assert panel.found == once and [each.key for each in once] == ["x/q"]
+
+
+# --- against the rules as they are written --------------------------------------------------------------------------
+
+
+def by_hand(
+    signal: HumanSignal, draft: Draft, seen: Observation, p_good: Mapping[tuple[str, str], float]
+) -> dict[str, list[tuple[str, float]]]:
+    """Disputed examples by question with their gaps, widest first, from the docstring of the signal alone."""
+    scores = {each.example: each for each in seen.scores}
+    found: dict[str, list[tuple[str, float]]] = {}
+    for question in draft.questions.questions:
+        name = question.dimension if question.dimension in signal.targets.dimensions else "overall"
+        rows = {
+            example: (p, wanted)
+            for (example, asked), p in p_good.items()
+            if asked == question.id and (wanted := signal.targets.wanted[example].get(name)) is not None
+        }
+        if not rows:
+            continue
+        mine, theirs = zip(*rows.values(), strict=True)
+        rho = spearmanr(mine, theirs)[0] if len(rows) >= 8 and len(set(mine)) > 1 and len(set(theirs)) > 1 else 0.0
+        against = rho < 0 and not signal.by_score
+        level = sum(mine) / len(rows) - sum(theirs) / len(rows)
+        disputed = []
+        for example, (p, wanted) in rows.items():
+            score = scores[example].overall if name == "overall" else scores[example].dimensions.get(name)
+            whole = None if score is None else score - wanted
+            is_off = whole is not None and abs(whole) > signal.threshold
+            if signal.by_score:
+                if is_off and (p >= 0.5) == (whole > 0):  # type: ignore[operator]
+                    disputed.append((example, (whole - level) * (1 if whole > 0 else -1)))  # type: ignore[operator]
+                continue
+            same_way = is_off and (whole > 0) == (p > wanted)  # type: ignore[operator]
+            if abs(p - wanted) > signal.threshold and (same_way or against) and (p >= 0.5) == (p > wanted):
+                disputed.append((example, (p - wanted - level) * (1 if p > wanted else -1)))
+        if disputed:
+            found[question.id] = sorted(disputed, key=lambda each: -each[1])
+    return found
+
+
+@pytest.mark.parametrize("by_score", [False, True])
+def test_on_any_panel_the_disagreements_are_those_of_the_rules(by_score: bool) -> None:
+    """Several dimensions, questions that look for a fault, missing answers and scores, and what was asked again."""
+    draw, compared = random.Random(11), 0
+    for _ in range(60):
+        questions = [
+            Question(id=f"q{place}", text="Q?", dimension=draw.choice("abc"), good=draw.choice(["yes", "no"]))
+            for place in range(draw.randint(1, 4))
+        ]
+        checklist = Checklist(questions=questions)
+        rated = draw.choice([("a", "b"), ("a", "overall"), ("overall",)])
+        names = [f"e{place}" for place in range(draw.choice([3, 7, 8, 9]))]
+        wanted = {name: {each: None if draw.random() < 0.1 else draw.random() for each in rated} for name in names}
+        rows: list[Verdict] = []
+        p_good: dict[tuple[str, str], float] = {}
+        for name in names:
+            for question in questions:
+                p = None if draw.random() < 0.1 else draw.random()
+                answer = None if p is None else p >= 0.5
+                status = "parse_error" if p is None else "ok"
+                rows.append(Verdict(name, question.id, "m", "p", answer, p, "logprob", status=status))
+                if p is not None:
+                    p_good[name, question.id] = p if question.good == "yes" else 1 - p
+        examples = [Example(id=name, input="in", output="out") for name in names]
+        seen = Observation(examples, rows, score_examples(examples, checklist, rows), checklist)
+        again = [
+            replace(each, replicate=1, p_yes=draw.random(), answer=draw.random() < 0.5, status="ok") for each in rows
+        ]
+        seen = replace(seen, verdicts=draw.sample([*rows, *again], k=2 * len(rows)))
+        draft = Draft(Prompt("Judge."), checklist)
+        signal = HumanSignal(Targets("human", rated, wanted), examples, None, threshold=0.2, by_score=by_score)
+        expected = by_hand(signal, draft, seen, p_good)
+        found: dict[str, list[Disagreement]] = {}
+        for each in signal.disagreements(draft, seen):
+            found.setdefault(each.question, []).append(each)
+        assert found.keys() == expected.keys()
+        for name, several in found.items():
+            assert [each.gap for each in several] == pytest.approx([gap for _, gap in expected[name]])
+            assert {each.example for each in several} == {example for example, _ in expected[name]}
+            for each in several:
+                compared += 1
+                question = checklist.question(name)
+                dimension = question.dimension if question.dimension in rated else "overall"
+                goal, p = wanted[each.example][dimension], p_good[each.example, name]
+                assert goal is not None
+                assert each.reference_p_yes == pytest.approx(goal if question.good == "yes" else 1 - goal)
+                assert each.target_p_yes == pytest.approx(p if question.good == "yes" else 1 - p)
+                assert each.reference is not each.target
+                assert by_score or each.target is ((p > goal) is (question.good == "yes"))
+    assert compared > 100
+
+
+@pytest.mark.parametrize(("threshold", "agrees"), [(0.25, True), (0.24, False)])
+@pytest.mark.parametrize("off", [0.25, -0.25])
+def test_a_judge_that_is_off_by_just_the_threshold_agrees_on_every_dimension(
+    threshold: float, agrees: bool, off: float
+) -> None:
+    checklist = Checklist(questions=[Question(id=name, text="Q?", dimension=name) for name in "ab"])
+    examples = [Example(id=name, input="in") for name in "xy"]
+    rows = [Verdict(name, each, "m", "p", True, 0.5, "logprob") for name in "xy" for each in "ab"]
+    seen = Observation(examples, rows, score_examples(examples, checklist, rows), checklist)
+    wanted = {"x": {"a": 0.5, "b": 0.5}, "y": {"a": 0.5, "b": 0.5 - off}}
+    signal = HumanSignal(Targets("human", ("a", "b"), wanted), examples, None, threshold=threshold)
+    assert signal.agrees(seen) is agrees
+    assert bool(signal.disagreements(Draft(Prompt("Judge."), checklist), seen)) is (not agrees and off > 0), (
+        "a doubtful yes that is too low is no wrong no"
+    )

@@ -10,6 +10,7 @@ from askance.optimizer.modes.migrate import MODE, prepare
 from askance.prompts.errors import InputError
 from askance.prompts.prompt import Prompt
 from askance.run_estimate import estimate_run
+from tests.said import naming
 
 
 def job(world: Any, **options: Any) -> Job:
@@ -29,14 +30,14 @@ def divide(made: Job) -> SplitExamples:
 
 
 def test_source_and_target_that_cannot_disagree_are_refused(world: Any) -> None:
-    with pytest.raises(InputError, match=r"the same model with the same prompt.*--source-prompt"):
+    with pytest.raises(InputError, match=naming("same model", "same prompt", "--source-prompt")):
         prepare(world.rows, world.checklist, "openai/x", "openai/x", None, None, {})
     prepare(world.rows, world.checklist, "openai/x", "openai/x", None, Prompt("Be strict."), {})
     prepare(world.rows, world.checklist, "openai/x", "openai/y", None, None, {})
 
 
 def test_a_prompt_object_is_checked_like_a_file(world: Any) -> None:
-    with pytest.raises(InputError, match="not a known placeholder"):
+    with pytest.raises(InputError, match=naming("outptu", "placeholder")):
         prepare(world.rows, world.checklist, "openai/x", "openai/y", Prompt("Judge {outptu}"), None, {})
 
 
@@ -74,7 +75,7 @@ def test_people_are_the_measure_where_they_rated_and_the_source_where_not(make_w
     assert MODE.strata(job(make_world())) is not None
     assert MODE.strata(job(make_world(human=False))) is None
     assert MODE.strata(job(make_world(), reference="source")) is None
-    with pytest.raises(InputError, match="No example has a human score"):
+    with pytest.raises(InputError, match=naming("human", "score")):
         divide(job(make_world(human=False), reference="human"))
 
 

@@ -19,6 +19,7 @@ import askance
 from askance.memory.run_directory import RunDirectory
 from askance.optimizer.run_result import RunResult
 from askance.testing import StandInServer
+from tests.said import says
 
 
 class Killer:
@@ -124,7 +125,7 @@ def test_an_interrupt_ends_with_a_sentence_and_code_130_and_the_run_can_be_resum
     killer.signal = signal.SIGINT
     stopped = victim.migrate("run", kill_at=100)
     assert stopped.returncode == 130
-    assert "Interrupted. What was bought is kept" in stopped.stderr
+    assert says(stopped.stderr, "Interrupted.", "kept")
     assert not (home / "run" / "result.json").exists()
     asked_before = len(killer.answered)
     finished = victim.resume("run")

@@ -23,6 +23,7 @@ from askance.prompts.errors import InputError
 from askance.prompts.examples import Example
 from askance.prompts.lessons import Disagreement
 from askance.testing import ScriptedModel
+from tests.said import says
 
 
 def kind_of(request: Request) -> str:
@@ -97,7 +98,7 @@ def test_ten_lessons_are_retained_in_every_iteration_and_not_in_all_together(wor
     assert [len(each["lessons"]) for each in edits] == [1] * len(edits)
     assert len(edits) > 1, "a second iteration has room for its own"
     reasons = {lesson["reason"] for lesson in done.result["lessons"] if lesson["status"] == "rejected"}
-    assert "not among the 1 retained" in reasons
+    assert any(says(each, 1, "retained") for each in reasons)
 
 
 def test_lessons_are_compared_with_those_of_their_own_iteration_alone(world: Any, tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from askance.prompts.examples import Example
 from askance.prompts.lessons import Disagreement, Lesson
 from askance.prompts.prompt import Prompt
 from askance.prompts.verdicts import Verdict
+from tests.said import says
 
 PROMPT = Prompt("Judge.")
 MERIT = Question(id="q", text="Is it polite?")
@@ -75,7 +76,7 @@ async def test_people_are_quoted_with_their_score_and_not_with_the_wanted_yes() 
     (found,) = signal.disagreements(draft, seen)
     assert (found.target, found.reference_p_yes) == (False, 0.75)
     reasons = await signal.reasons(draft, seen, [found])
-    assert reasons.theirs == {"e0/q": "people's mean score of overall: 0.25, from 0 (worst) to 1 (best)"}
+    assert reasons.theirs.keys() == {"e0/q"} and says(reasons.theirs["e0/q"], "score of overall", "0.25", 0, 1)
 
 
 @given(EXACT, EXACT, EXACT)
@@ -210,7 +211,7 @@ def test_an_alignment_decides_alike_whichever_way_its_questions_ask(
     assert "good" not in (tmp_path / "merits" / "inputs" / "checklist.yaml").read_text()
     assert "yes = fault" in (tmp_path / "faults" / "report.html").read_text()
     assert "yes = fault" not in (tmp_path / "merits" / "report.html").read_text()
-    assert "Asked about a fault, answer yes if" in other["best"]["prompt"] and "Answer no if" in one["best"]["prompt"]
+    assert says(other["best"]["prompt"], "about a fault", "answer yes") and says(one["best"]["prompt"], "Answer no if")
 
 
 def test_a_fault_takes_part_beside_a_merit(make_world: Any, tmp_path: Path) -> None:
@@ -225,7 +226,8 @@ def test_a_fault_takes_part_beside_a_merit(make_world: Any, tmp_path: Path) -> N
     rules = {
         (key.split("/")[1], each["text"].split(" if ")[0]) for each in other["lessons"] for key in each["evidence"]
     }
-    assert ("facts", "Asked about a fault, answer yes") in rules and ("words", "Answer no") in rules
+    assert any(name == "facts" and says(opening, "about a fault", "answer yes") for name, opening in rules)
+    assert ("words", "Answer no") in rules
     assert not any(name == "facts" and "a fault" not in opening for name, opening in rules)
 
 

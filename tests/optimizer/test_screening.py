@@ -25,6 +25,7 @@ from askance.prompts.examples import Example
 from askance.prompts.lessons import Edit, Lesson
 from askance.prompts.prompt import Prompt
 from askance.prompts.verdicts import Verdict
+from tests.said import says
 
 N = 30
 QUESTIONS = ("a", "b", "c")
@@ -89,7 +90,7 @@ async def test_a_candidate_without_gain_on_its_own_question_costs_no_other_quest
     assert arena.subject.asked == [("a", 10), ("a", 10)]
     tried = arena.contest.tried[0]
     assert tried.judged == 20
-    assert tried.reason.startswith("no gain on the first 20 validation examples")
+    assert says(tried.reason, "no gain", "first 20")
     assert tried.reason.endswith(ON_ITS_OWN)
 
 
@@ -104,7 +105,7 @@ async def test_a_gain_that_noise_may_be_on_its_own_question_waits_and_costs_no_o
     edit = add("a~", "a")
     assert await arena.settle([edit]) is arena.start
     assert arena.subject.asked == [("a", 10), ("a", 10), ("a", 10)]
-    assert arena.contest.tried[0].reason.startswith("a gain within noise (")
+    assert says(arena.contest.tried[0].reason, "within noise")
     assert arena.contest.tried[0].reason.endswith(ON_ITS_OWN)
     assert arena.contest.waiting.edits == (edit,)
 
@@ -121,7 +122,7 @@ async def test_harm_to_the_other_questions_is_seen_by_the_acceptance_test(tmp_pa
     arena = Arena(tmp_path)
     assert await arena.settle([add("b+ a- c-", "b")]) is arena.start
     assert arena.subject.asked[-1] == ("ac", 30)
-    assert arena.contest.tried[0].reason.startswith("no gain on validation")
+    assert says(arena.contest.tried[0].reason, "no gain", "validation")
 
 
 async def test_scores_mixed_of_two_prompts_are_in_no_version(tmp_path: Path) -> None:
@@ -153,7 +154,7 @@ async def test_an_edit_that_its_own_questions_miss_stays_and_the_others_are_not_
     assert after is best
     assert arena.subject.asked == [("a", 10), ("b", 10)]
     assert [each.removed for each in found] == [False, False]
-    assert all(each.reason.startswith("worse on the first 10") and ON_ITS_OWN in each.reason for each in found)
+    assert all(says(each.reason, "worse", "first 10") and ON_ITS_OWN in each.reason for each in found)
 
 
 async def test_an_accepted_candidate_is_what_the_next_one_is_held_against(tmp_path: Path) -> None:

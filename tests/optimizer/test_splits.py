@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 
 import numpy as np
@@ -10,9 +11,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from askance.optimizer.splits import Split, own_split, split, unused_split
+from askance.optimizer.splits import (
+    Split,
+    fewest_examples,
+    own_split,
+    split,
+    spread_order,
+    unused_split,
+    with_own_split,
+)
 from askance.prompts.errors import InputError
 from askance.prompts.examples import Example
+from tests.said import naming, says
 
 
 def names(n: int) -> list[str]:
@@ -105,16 +115,16 @@ def test_documents_never_straddle_parts() -> None:
 
 
 def test_too_few_examples_say_how_many_are_needed() -> None:
-    with pytest.raises(InputError, match=r"8 examples are too few .* takes 9 examples"):
+    with pytest.raises(InputError, match=naming("8 examples", "9 examples")):
         split(names(8))
     assert sizes(split(names(9))) == [3, 3, 3]
-    with pytest.raises(InputError, match="takes 27 examples"):
+    with pytest.raises(InputError, match=naming("20 examples", "27 examples")):
         split(names(20), shares=(0.1, 0.1, 0.8))
     assert min(sizes(split(names(27), shares=(0.1, 0.1, 0.8)))) == 3
 
 
 def test_one_dominant_document_is_an_error_that_names_the_part() -> None:
-    with pytest.raises(InputError, match="groups are too few or too uneven"):
+    with pytest.raises(InputError, match=naming("part", 30, "groups")):
         split(names(30), groups=["big"] * 28 + ["small", "other"])
 
 
@@ -125,7 +135,7 @@ def test_shares_that_are_not_three_positive_parts_of_one_are_refused(shares: tup
 
 
 def test_bad_columns_are_refused() -> None:
-    with pytest.raises(InputError, match="'item-3' occurs more than once"):
+    with pytest.raises(InputError, match=naming("item-3", "more than once")):
         split([*names(20), "item-3"])
     with pytest.raises(InputError, match="19 strata for 20 ids"):
         split(names(20), strata=[0.0] * 19)
@@ -161,12 +171,79 @@ def test_a_split_of_ones_own_in_other_words_is_not_passed_over() -> None:
 
     found = own_split(examples("development", "validation", "test"))
     assert found is not None and found.test == ("e2", "e5", "e8")
-    with pytest.raises(
-        InputError, match=r"'e0' has the metadata\.split 'train', and others have one of development, val"
-    ):
+    with pytest.raises(InputError, match=naming("e0", "metadata.split", "train", "development", "validation", "test")):
         own_split(examples("train", "validation", "test"))
     assert own_split(examples("train")) is None  # a column of where the examples came from
     assert own_split(examples("development", "validation", "test", None)) is None
     said = unused_split(examples("development", "validation", "test", None))
-    assert said is not None and "as 3 of 12 have none (the first: 'e3'): what is marked as test may" in said
+    assert says(said, "3 of 12", "e3", "metadata.split")
     assert unused_split(examples("development", "validation", "test")) is unused_split(examples("train", None)) is None
+
+
+def test_a_score_that_is_no_number_is_no_score() -> None:
+    """Wherever it stands, alone or beside others of its document."""
+    draw = random.Random(4)
+    for seed in range(30):
+        n = draw.choice([30, 45])
+        strata: list[float | None] = [float(draw.randrange(9)) for _ in range(n)]
+        gone = draw.sample(range(n), k=draw.randint(1, n // 2))
+        none, nan = (
+            [value if place in gone else each for place, each in enumerate(strata)] for value in (None, math.nan)
+        )
+        for documents in (None, [f"doc-{place % 11}" for place in range(n)]):
+            mine = split(names(n), strata=nan, groups=documents, seed=seed)
+            assert mine == split(names(n), strata=none, groups=documents, seed=seed)
+
+
+def test_a_document_counts_with_the_mean_of_the_scores_that_it_has() -> None:
+    """Documents of three stand where one example with their mean would."""
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        means = {f"doc-{place}": float(value) for place, value in enumerate(rng.permutation(40))}
+        ids = [f"{name}/{member}" for name in means for member in range(3)]
+        documents = [name.split("/")[0] for name in ids]
+        offsets = {f"{name}/{member}": offset for name in means for member, offset in enumerate((-20.0, 5.0, 15.0))}
+        strata: list[float | None] = [
+            means[document] + offsets[name] for name, document in zip(ids, documents, strict=True)
+        ]
+        whole = split(ids, strata=strata, groups=documents, seed=seed)
+        single = split(list(means), strata=list(means.values()), seed=seed, shares=(0.3, 0.3, 0.4))
+        for part, alone in zip(parts(whole), parts(single), strict=True):
+            assert {name.split("/")[0] for name in part} == set(alone)
+
+
+@pytest.mark.parametrize("groups", [False, True])
+def test_any_first_part_of_the_spread_order_is_a_fair_sample_that_does_not_depend_on_the_file(groups: bool) -> None:
+    ids = names(200)
+    documents = [f"doc-{place // 4}" for place in range(200)] if groups else None
+    halves = []
+    for seed in range(40):
+        order = spread_order(ids, seed=seed, groups=documents)
+        assert sorted(order) == list(range(200))
+        halves.append(sum(place < 100 for place in order[:60]) / 60)
+        if documents is not None:
+            held = [documents[place] for place in order]
+            assert held[::4] == held[1::4] == held[2::4] == held[3::4] and len(set(held[::4])) == 50
+            assert all(order[place] < order[place + 1] for place in range(0, 200, 4)), "they keep their order"
+        back = spread_order(ids[::-1], seed=seed, groups=None if documents is None else documents[::-1])
+        same = [ids[::-1][place] for place in back] if not groups else [documents[::-1][place] for place in back]  # type: ignore[index]
+        assert same == ([ids[place] for place in order] if not groups else [documents[place] for place in order])  # type: ignore[index]
+    assert np.mean(halves) == pytest.approx(0.5, abs=0.04) and len(set(halves)) > 5
+
+
+def test_a_split_that_is_written_to_the_examples_is_read_back() -> None:
+    examples = [Example(id=name, input="in", metadata={"page": place}) for place, name in enumerate(names(12))]
+    found = split(names(12))
+    written = with_own_split(examples, found)
+    assert own_split(written) == found and [each.metadata["page"] for each in written] == list(range(12))
+    assert unused_split(written) is None and own_split(examples) is None
+    with pytest.raises(InputError, match=naming(2, "development", 3)):
+        own_split([each for each in written if each.id not in found.development[2:]])
+
+
+@pytest.mark.parametrize(("shares", "fewest"), [((0.3, 0.3, 0.4), 9), ((0.2, 0.3, 0.5), 13), ((0.1, 0.1, 0.8), 27)])
+def test_the_fewest_examples_give_each_part_three_and_one_less_does_not(shares: tuple, fewest: int) -> None:
+    assert fewest_examples(shares) == fewest
+    assert min(sizes(split(names(fewest), shares=shares))) == 3
+    with pytest.raises(InputError, match=naming(fewest - 1, fewest)):
+        split(names(fewest - 1), shares=shares)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -15,6 +17,7 @@ from askance.prompts.examples import Example
 from askance.prompts.lessons import Disagreement, Lesson
 from askance.prompts.prompt import Prompt
 from askance.prompts.verdicts import Verdict
+from tests.said import says
 
 CHECKLIST = Checklist(questions=[Question(id=name, text=f"{name}?", dimension="d") for name in "pq"])
 BEFORE, AFTER = Draft(Prompt("Judge."), CHECKLIST), Draft(Prompt("Judge well."), CHECKLIST)
@@ -100,7 +103,7 @@ async def test_a_rule_that_only_makes_the_judge_severer_fails() -> None:
     result = await world.try_out("bad0/q", "bad1/q", "bad2/q")
     assert (result.turned, result.harmed, result.controls) == (3, 3, 3)
     assert not result.passed
-    assert result.reason == "failed its trial: 3 of 3 disagreements fixed, 3 of 3 controls regressed"
+    assert says(result.reason, "failed", "3 of 3 disagreements", "3 of 3 controls")
 
 
 async def test_a_rule_that_does_nothing_fails() -> None:
@@ -147,7 +150,7 @@ async def test_a_rule_with_which_none_of_its_evidence_is_answered_fails_and_noth
     world = too_mild()
     world.after = lambda pair, p_yes: None if pair[0] == "bad0" else p_yes
     result = await world.try_out("bad0/q")
-    assert result.reason == "failed its trial: with it, none of 1 disagreements was answered"
+    assert says(result.reason, "failed", "none of 1", "disagreements")
     assert (result.passed, result.evidence, result.controls, result.selectivity) == (False, 0, 3, 0.0)
 
 
@@ -250,3 +253,51 @@ def test_where_probabilities_cannot_be_compared_towards_means_towards_the_wanted
     assert (shift(before, after, 0.7, is_like=False) or 0) < 0 < (shift(before, after, 0.7, is_like=True) or 0)
     assert (shift(before, after, 0.3, is_like=False) or 0) > 0
     assert shift(verdict(("e", "q"), 0.9), verdict(("e", "q"), 0.1), None) is None
+
+
+@pytest.mark.parametrize(("moved", "harmed"), [(0.95, 0), (0.9, 0), (0.86, 0), (0.84, 1), (0.8, 1), (0.3, 1)])
+@pytest.mark.parametrize("direction", ["stricter", "more lenient"])
+async def test_a_control_is_harmed_from_the_same_move_on_from_which_a_disagreement_is_turned(
+    moved: float, harmed: int, direction: str
+) -> None:
+    world = too_mild()
+    control, value = (("good1", "q"), moved) if direction == "stricter" else (("poor1", "q"), 1 - moved)
+    world.after = lambda pair, p_yes: value if pair == control else p_yes
+    result = await world.try_out("bad0/q", direction=direction)
+    assert (result.turned, result.harmed, result.controls) == (0, harmed, 3)
+    was = 0.9 if direction == "stricter" else 0.1
+    change = log_odds(value) - log_odds(was)
+    assert result.control_shift == pytest.approx((change if direction == "stricter" else -change) / 3)
+    assert result.evidence_shift == 0.0 and result.selectivity == pytest.approx(-harmed / 3)
+
+
+async def test_shares_and_shifts_are_of_what_was_answered() -> None:
+    world = too_mild(n=4, controls=4)
+    after = {"bad0": 0.1, "bad1": 0.2, "bad2": 0.95, "bad3": None, "good0": 0.5, "good1": 0.99, "good2": 0.2}
+    world.after = lambda pair, p_yes: after.get(pair[0], p_yes)
+    found = await world.try_out("bad0/q", "bad1/q", "bad2/q", "bad3/q")
+    assert (found.turned, found.evidence, found.harmed, found.controls) == (2, 3, 2, 4)
+    was = log_odds(0.9)
+    assert found.evidence_shift == pytest.approx(sum(was - log_odds(each) for each in (0.1, 0.2, 0.95)) / 3)
+    assert found.control_shift == pytest.approx(sum(log_odds(each) - was for each in (0.5, 0.98, 0.2, 0.9)) / 4)
+    assert found.selectivity == pytest.approx(2 / 3 - 2 / 4) and found.passed
+
+
+@pytest.mark.parametrize("good", ["yes", "no"])
+def test_a_shift_is_counted_in_odds_of_the_good_answer_towards_the_side_on_which_the_wanted_one_lies(good: str) -> None:
+    """The other way round for a question that looks for a fault: there P(yes) has to fall for P(good) to rise."""
+    question = Question(id="q", text="Q?", good=good)  # type: ignore[arg-type]
+
+    def asked(p_good: float) -> Verdict:
+        return verdict(("e", "q"), p_good if good == "yes" else 1 - p_good)
+
+    grid = [0.0, 0.06, 0.3, 0.45, 0.6, 0.9, 1.0]
+    for before, after, wanted in itertools.product(grid, grid, grid):
+        change = math.log(min(max(after, 0.02), 0.98) / (1 - min(max(after, 0.02), 0.98))) - math.log(
+            min(max(before, 0.02), 0.98) / (1 - min(max(before, 0.02), 0.98))
+        )
+        near = abs(before - wanted) <= 0.25 and (before >= 0.5) == (wanted >= 0.5)
+        up = wanted >= 0.5 if near else wanted > before
+        assert shift(asked(before), asked(after), wanted, question) == pytest.approx(change if up else -change), (
+            f"from {before} to {after}, {wanted} wanted"
+        )

@@ -28,6 +28,8 @@ from askance.report.page import MISSING, probability_byte
 from askance.report.verdicts import Beside
 from askance.testing import ScriptedModel
 
+from ..said import naming, says
+
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)> {{7*7}} \"&amp;'"
 SIZE = 40
 QUESTIONS = (("facts", "Are the facts right?"), ("style", f"Is the style plain? {HOSTILE}"), ("all", "Is it a text?"))
@@ -254,7 +256,7 @@ def test_a_file_with_a_hole_in_it_is_refused_and_not_half_shown(left, tmp_path, 
     if name.startswith("selected"):
         del rows[0]["rank_joint"]
     (tmp_path / "x.json").write_text(json.dumps(report))
-    with pytest.raises(InputError, match="damaged, or written by another version"):
+    with pytest.raises(InputError, match=naming("damaged", "another version")):
         write_report_of(tmp_path / "x.json")
     assert not (tmp_path / "x.html").exists()
 
@@ -288,9 +290,9 @@ def test_a_comparison_claims_no_more_than_the_corrected_differences(left, tmp_pa
         (tmp_path / "c.json").write_text(json.dumps(report | {"differences": [each]}))
         return Page(write_report_of(tmp_path / "c.json")).heading
 
-    assert heading(0.2, 0.01) == "direct agrees better with people than binary"
-    assert heading(0.2, 0.2) == "No judge is shown to agree better with people than binary"
-    assert heading(-0.2, 0.01) == "No judge is shown to agree better with people than binary"
+    assert says(heading(0.2, 0.01), "direct agrees better", "than binary")
+    assert says(heading(0.2, 0.2), "No judge", "better", "than binary")
+    assert says(heading(-0.2, 0.01), "No judge", "better", "than binary")
 
 
 def test_a_comparison_without_people_or_without_a_common_example_says_so(left, tmp_path):
@@ -303,7 +305,7 @@ def test_a_comparison_without_people_or_without_a_common_example_says_so(left, t
     (tmp_path / "c.json").write_text(json.dumps(report))
     assert "No human scores" in Page(write_report_of(tmp_path / "c.json")).heading
     (tmp_path / "c.json").write_text(json.dumps(report | {"compared_on": 0, "common": []}))
-    assert "Nothing could be compared" in Page(write_report_of(tmp_path / "c.json")).heading
+    assert says(Page(write_report_of(tmp_path / "c.json")).heading, "Nothing", "compared")
 
 
 def test_a_comparison_tells_each_judges_failures_with_their_reasons(left, tmp_path):
@@ -315,21 +317,21 @@ def test_a_comparison_tells_each_judges_failures_with_their_reasons(left, tmp_pa
 def test_verdicts_alone_are_counted_and_say_what_would_show_more(left, tmp_path):
     page = Page(written(left, tmp_path, "verdicts.jsonl"))
     assert f"{3 * SIZE - 1} of {3 * SIZE} verdicts are there (99.2 %)" in page.text
-    assert "--data shows each example's texts" in page.text
-    assert "--checklist shows the questions' texts" in page.text
+    assert says(page.text, "--data shows")
+    assert says(page.text, "--checklist shows")
     assert "e5/<i>" in page.text
-    assert "in tenths of the scale." in page.text, "there are no scores of people that could be mapped to it"
+    assert says(page.text, "of the scale."), "there are no scores of people that could be mapped to it"
 
 
 def test_verdicts_with_data_and_checklist_agree_with_people_as_evaluate_says(left, tmp_path):
     said = json.loads((left / "evaluation.json").read_text())["agreement"]["quality"]["pooled"]["spearman"]
     files = {"data": left / "data.jsonl", "checklist": left / "checklist.yaml"}
     page = Page(written(left, tmp_path, "verdicts.jsonl", **files))
-    assert page.heading == f"The scores agree with people at a Spearman of {said:.2f}"
+    assert says(page.heading, "The scores agree", "Spearman", f"{said:.2f}")
     assert f"{said:.3f}" in page.text
-    assert "people's are mapped to the same scale" in page.text
+    assert says(page.text, "mapped", "same scale")
     assert "Are the facts right?" in page.text
-    assert "1 of 3 questions is answered alike every time" in page.text or "never varies" in page.text
+    assert says(page.text, "1 of 3 questions", "answered alike") or "never varies" in page.text
     assert "--data" not in page.text
 
 
@@ -339,7 +341,7 @@ def test_a_correlation_whose_interval_holds_zero_is_not_called_agreement(left, t
     report["agreement"] = {"quality": {"pooled": pooled}}
     (tmp_path / "e.json").write_text(json.dumps(report))
     file = write_report_of(tmp_path / "e.json")
-    assert Page(file).heading.startswith("The scores are not shown to agree with people: a Spearman of 0.05")
+    assert says(Page(file).heading, "not shown", "Spearman", "0.05")
     assert 'class="verdict undecided"' in file.read_text()
 
 
@@ -412,23 +414,23 @@ def test_what_is_no_result_is_refused_with_a_sentence_and_exit_code_2(tmp_path, 
 
 
 def test_a_directory_without_or_with_several_results_is_refused(left, tmp_path):
-    with pytest.raises(InputError, match="no run and no result in it"):
+    with pytest.raises(InputError, match=naming("no run", "no result")):
         write_report_of(tmp_path)
-    with pytest.raises(InputError, match=r"several results in it \(comparison.json, .*name the one"):
+    with pytest.raises(InputError, match=naming("several results", "comparison.json", "name the one")):
         write_report_of(left)
 
 
 def test_verdicts_that_do_not_belong_to_the_data_or_are_by_several_models_are_refused(left, tmp_path):
     (tmp_path / "other.jsonl").write_text('{"id": "z", "input": "i", "output": "o"}\n')
-    with pytest.raises(InputError, match="there is no example"):
+    with pytest.raises(InputError, match=naming("no example")):
         written(left, tmp_path, "verdicts.jsonl", data=tmp_path / "other.jsonl")
     lines = (left / "verdicts.jsonl").read_text().splitlines()
     file = tmp_path / "two.jsonl"
     file.write_text("\n".join([*lines, *(json.dumps(json.loads(line) | {"model": "other"}) for line in lines)]))
-    with pytest.raises(InputError, match="choose one with --model"):
+    with pytest.raises(InputError, match=naming("choose one", "--model")):
         write_report_of(file)
     assert "other is the judge" in Page(write_report_of(file, beside=Beside(model="other"))).text
-    with pytest.raises(InputError, match="there are some by other"):
+    with pytest.raises(InputError, match=naming("some by other")):
         write_report_of(file, beside=Beside(model="nobody"))
 
 
@@ -446,7 +448,7 @@ def test_the_files_beside_verdicts_may_stand_in_the_projects_configuration(left,
 def test_a_page_takes_the_place_of_no_other_file(left, tmp_path):
     other = tmp_path / "examples.jsonl"
     other.write_text("{}\n")
-    with pytest.raises(InputError, match=r"examples\.jsonl: this file is there and is no page"):
+    with pytest.raises(InputError, match=naming("examples.jsonl", "no page")):
         CliRunner().invoke(command, [str(left / "weights.json"), "-o", str(other)], catch_exceptions=False)
     assert other.read_text() == "{}\n"
 

@@ -11,6 +11,9 @@ from askance.prompts.verdicts import Verdict, write_verdicts
 from askance.report.any_result import write_report_of
 from askance.report.verdicts import Beside
 
+from ..said import says
+
+NOTE = "document.getElementById('explorer-note').textContent"
 HOSTILE = "</script><script>document.title='taken'</script><img src=x onerror=alert(1)>"
 NAMES = ("facts", "style", HOSTILE)
 
@@ -100,7 +103,7 @@ async def test_examples_may_be_called_what_every_object_of_the_page_s_language_h
         await tab.run(
             "(() => { const box = document.getElementById('find'); box.value = 'e1'; box.dispatchEvent(new Event('input')); })()"
         )
-        assert "1 of 3" in await tab.run("document.getElementById('explorer-note').textContent")
+        assert says(await tab.run(NOTE), "1 of 3")
         assert tab.complaints == []
 
 
@@ -251,8 +254,6 @@ async def test_a_hundred_thousand_verdicts_open_within_a_second(tmp_path, port, 
     assert page.stat().st_size < 6_000_000
     async with browser(port) as tab:
         assert 0 < await tab.processor_time(page.as_uri()) < 1
-        assert "10,000 of 10,000 examples, 100,000 verdicts" in await tab.run(
-            "document.getElementById('explorer-note').textContent"
-        )
+        assert says(await tab.run(NOTE), "10,000 of 10,000 examples", "100,000 verdicts")
         assert await tab.run("document.querySelectorAll('*').length") < 6000
         assert tab.complaints == []

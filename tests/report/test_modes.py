@@ -25,6 +25,8 @@ from askance.report.questions import biases, calibrations, has_own_questions, pa
 from askance.report.run import iterations, who, write_report
 from askance.report.run_data import Scored, read_run
 
+from ..said import says
+
 
 class Text(HTMLParser):
     """The words of a page, without its style and scripts."""
@@ -90,7 +92,7 @@ def test_a_generator_is_measured_by_its_mean_score_and_by_no_correlation(tuned):
     data = read_run(tuned)
     text = Text(write_report(tuned)).text
     gain = data.result.gain.test.value
-    assert f"its mean score is {gain:.2f} higher" in text
+    assert f"is {gain:.2f} higher" in text
     assert "Spearman" not in text
     assert not spreads(data)[0].name.startswith("People")
     assert [each.name for each in spreads(data)] == ["Starting prompt", "New prompt"]
@@ -105,10 +107,10 @@ def test_each_instruction_stands_with_its_effect_and_says_what_it_states(make_le
     data = read_run(tmp_path / "run")
     assert [(each.stated, each.read, len(each.tried)) for each in iterations(data, candidates(data))] == [(2, 0, 1)]
     text = Text(write_report(tmp_path / "run")).text
-    assert "What each instruction did" in text
+    assert "each instruction did" in text
     assert "Stated plainly" in text
     words = letters.WANTS["greeting"][1]
-    assert f"It states what failed in its own words, before a note was taken: {words}" in text
+    assert f"a note was taken: {words}" in text
     before, after = (percent(done.record.instructions[0].test.before), percent(1.0))
     line, wanted = done.record.instructions[0].text, done.record.instructions[0].asked
     assert f"{line} {done.record.instructions[0].lesson} {wanted} {before} {after} +" in text
@@ -117,8 +119,8 @@ def test_each_instruction_stands_with_its_effect_and_says_what_it_states(make_le
     assert f"{before} → {after}, n = {data.split_size('test')}" in said
     tell_why(str(tmp_path / "run"), letters.PLAIN["greeting"][0], as_json=False)
     said = " ".join(capsys.readouterr().out.split())
-    assert f'It states what failed in its own words, before a note was taken: "{words}"' in said
-    assert "it failed; it was counted and not read" in said
+    assert f'a note was taken: "{words}"' in said
+    assert "and not read" in said
 
 
 def test_a_run_without_plain_lines_has_no_column_for_them(migrated):
@@ -145,7 +147,7 @@ def test_lessons_that_no_prompt_can_carry_are_listed_with_their_counts(tuned):
     beyond = [each for each in lessons(data, candidates(data)) if each.status == "beyond the prompt"]
     assert [each.text for each in beyond] == ["Count the words and stop at the number that is wanted."]
     text = Text(write_report(tuned)).text
-    assert "The prompt cannot fix these" in text
+    assert "cannot fix these" in text
     assert f"{beyond[0].support} failures" in text
     assert "it needs counting" in text
 
@@ -186,7 +188,7 @@ def test_questions_that_each_example_has_of_its_own_are_counted_by_dimension(tun
     assert has_own_questions(data)
     assert together(data) is None
     assert [row.name for row in parity(data).rows] == ["instructions"]
-    assert "every example has questions of its own" in Text(write_report(tuned_by_a_judge)).text
+    assert "has questions of" in Text(write_report(tuned_by_a_judge)).text
 
 
 def test_calibration_and_bias_stand_beside_the_new_prompt(aligned):
@@ -197,7 +199,7 @@ def test_calibration_and_bias_stand_beside_the_new_prompt(aligned):
     ]
     assert biases(data)[0].before == data.result.drift["baseline"].mean_errors["quality"]
     text = Text(write_report(aligned)).text
-    assert "What calibration alone would do" in text
+    assert "calibration alone would" in text
     assert "Bias" in text
 
 
@@ -205,8 +207,8 @@ def test_people_gave_scores_and_no_answers(aligned):
     data = read_run(aligned)
     one = next(iter(evidence_by_key(data).values()))
     text = Text(write_report(aligned)).text
-    assert f"People {one.reference.p_yes:.2f} mean score, from 0 to 1" in text
-    assert "Both gave the same answer" not in text
+    assert f"People {one.reference.p_yes:.2f} mean score, from" in text
+    assert "the same answer" not in text
 
 
 def test_a_calibration_that_does_as_well_as_the_new_prompt_is_a_caution(aligned):
@@ -214,14 +216,14 @@ def test_a_calibration_that_does_as_well_as_the_new_prompt_is_a_caution(aligned)
     assert not any("Calibration alone" in each for each in decide(RunRecord.model_validate(result)).cautions)
     result["calibration"]["baseline"]["platt"]["spearman"] = result["best"]["test"]["spearman"]
     cautions = decide(RunRecord.model_validate(result)).cautions
-    assert any("Calibration alone does as well: with Platt" in each for each in cautions)
+    assert any(says(each, "Calibration alone", "as well", "Platt") for each in cautions)
 
 
 def test_a_run_that_only_calibrates_says_what_that_is_worth(make_world, tmp_path):
     make_world(60).align(tmp_path / "run", calibrate=True)
     text = Text(write_report(tmp_path / "run")).text
-    assert "The prompt is unchanged: only a calibration was fitted" in text
-    assert "with a threshold for each question (95 % interval" in text
+    assert "prompt is unchanged" in text and "only a calibration" in text
+    assert "for each question (95 % interval" in text
 
 
 def test_examples_that_failed_before_validation_are_not_said_to_be_no_candidate(make_world, tmp_path):
@@ -231,8 +233,8 @@ def test_examples_that_failed_before_validation_are_not_said_to_be_no_candidate(
     tried = {"mode": "fixed", "name": "4 fixed examples", "sources": [], "accepted": False, "reason": "no gain"}
     file.write_text(json.dumps(result | {"examples": [tried]}), encoding="utf-8")
     text = Text(write_report(tmp_path / "run")).text
-    assert "no candidate came to validation" in text
-    assert "no candidate was tried" not in text
+    assert "no candidate came" in text
+    assert "candidate was tried" not in text
 
 
 def test_a_candidate_that_was_dropped_early_is_shown_as_such(migrated):
@@ -277,7 +279,7 @@ def test_an_edit_that_was_taken_out_again_is_not_marked_and_says_so(migrated):
     data = read_run(migrated)
     views = lessons(data, candidates(data))
     assert {each.status for each in views if each.id in gone["lessons"]} == {"retired"}
-    assert "Taken out again at the end" in Text(write_report(migrated)).text
+    assert "Taken out again" in Text(write_report(migrated)).text
 
 
 def test_examples_that_got_worse_are_shown_with_the_answers_that_turned(aligned):
@@ -331,7 +333,7 @@ def test_what_is_wanted_of_a_generator_is_said_as_the_questions_are_meant(make_l
     checklist = letters.checklist.model_copy(update={"questions": asked})
     letters.tune(tmp_path / "run", judge=letters.model("letters/judge"), checklist=checklist, max_iterations=1)
     text = Text(write_report(tmp_path / "run")).text
-    assert f"1 is wanted{', and 0 where yes is a fault' if good == 'no' else ''}. The yes rate" in text
+    assert ("is a fault. The yes rate" if good == "no" else "1 is wanted. The yes rate") in text
 
 
 def test_an_output_of_the_data_does_not_stand_beside_what_a_generator_wrote(make_letters, tmp_path):
@@ -351,7 +353,7 @@ def test_a_run_that_kept_no_verdicts_still_has_its_report(aligned):
     shutil.rmtree(aligned / "verdicts")
     text = Text(write_report(aligned)).text
     assert "Test examples" not in text
-    assert "What calibration alone would do" in text
+    assert "calibration alone would" in text
 
 
 def test_a_damaged_file_of_kept_verdicts_is_named(aligned):
@@ -390,5 +392,5 @@ def test_the_heat_map_tells_an_undefined_phi_from_one_near_zero():
     answers = np.array([[1, 1, 1], [0, 0, 1], [1, 1, 1], [0, 1, 1]], dtype=float)
     drawn = heat_map(phi_matrix(["a", "<b>", "c"], answers), [1, 2, 3])
     assert drawn.count('class="cell none"') == 5
-    assert "answered alike every time" in drawn
+    assert "answered alike every" in drawn
     assert "<b>" not in drawn

@@ -43,4 +43,4 @@ def test_the_page_says_what_was_asked_of_each_example_and_runs_none_of_it(tmp_pa
     assert "3 questions, each example&#39;s own, on 3 examples" in page
     assert "Is it blue?" in page
     assert HOSTILE not in page
-    assert "Answers that are yes" not in page
+    assert "that are yes" not in page

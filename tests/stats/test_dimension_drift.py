@@ -4,6 +4,7 @@ import pytest
 
 from askance.stats.distribution import dimension_match, kept_share
 from askance.stats.resampling import Resampling
+from tests.said import says
 
 
 def test_the_share_of_the_first_dimensions_that_are_named_again() -> None:
@@ -24,4 +25,5 @@ def test_the_mean_over_items_leaves_out_those_without_dimensions() -> None:
     assert found.value == pytest.approx(0.5)
     assert found.n == 3
     assert found.reason == "no interval: only 2 groups to resample"
-    assert dimension_match([([], [])]).reason == "no first judging names a dimension"
+    nothing = dimension_match([([], [])])
+    assert (nothing.value, nothing.n) == (None, 0) and says(nothing.reason, "first judging")

@@ -14,6 +14,7 @@ from askance.prompts.errors import InputError
 from askance.prompts.examples import Example
 from askance.stats.agreement import leave_one_out
 from askance.stats.resampling import Resampling
+from tests.said import naming, says
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 
@@ -46,11 +47,11 @@ def test_a_constant_rater_makes_it_undefined_and_is_named() -> None:
     found = leave_one_out([[1, 2, 3, 4], [2, 2, 2, 2], [1, 2, 3, 3]])
     assert found.value is None
     assert "ratings of rater 2 are constant" in (found.reason or "")
-    assert leave_one_out([[1, 2], [1, 2]]).reason == "fewer than 3 items have all ratings (there are 2)"
+    assert says(leave_one_out([[1, 2], [1, 2]]).reason, "3 items", "all ratings", 2)
 
 
 def test_one_rater_has_nobody_to_agree_with() -> None:
-    with pytest.raises(InputError, match="two raters or more"):
+    with pytest.raises(InputError, match=naming("two raters")):
         leave_one_out([[1, 2, 3]])
     with pytest.raises(InputError, match="different lengths"):
         leave_one_out([[1, 2, 3], [1, 2]])

@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import numpy as np
 import pytest
 from sklearn.metrics import cohen_kappa_score, roc_auc_score
 from statsmodels.stats.proportion import proportion_confint
 
-from askance.prompts.errors import InputError
+from askance.evaluation.pass_fail import (
+    CELLS,
+    FIGURES,
+    PassThreshold,
+    figures_of,
+    judge_passes,
+    pass_labels,
+    require_at_least,
+    threshold_for,
+)
+from askance.evaluation.scoring import ExampleScore, Targets, human_targets
+from askance.prompts.checklist import Checklist, Question
+from askance.prompts.errors import AskanceError, CoverageError, InputError
+from askance.prompts.examples import Example
 from askance.stats.pass_fail import area_under_curve, auc_kernel, pass_fail_figures, rate, wilson, wilson_size
 from askance.stats.pass_rate import prediction_powered, rogan_gladen
 from askance.stats.resampling import Resampling, Statistic
 from askance.stats.threshold import binary_kappa, cut_kappas, fit_threshold
+from tests.said import says
 
 
 def judged(n: int, seed: int = 0, steps: int = 8) -> tuple[list[float], list[float]]:
@@ -63,7 +81,7 @@ def test_a_missing_score_or_label_is_left_out_and_a_label_that_is_none_refused()
 def test_what_cannot_be_known_is_none_with_the_reason() -> None:
     found = pass_fail_figures([0.9, 0.8, 0.7, 0.2], [1, 1, 1, 1], 0.5)
     assert found.true_negative_rate.value is None
-    assert found.true_negative_rate.reason == "people failed none of the examples"
+    assert says(found.true_negative_rate.reason, "people failed none")
     assert found.auc.value is None and found.kappa.value is None and found.kappa.reason
     perfect = pass_fail_figures([0.9] * 10 + [0.1] * 10, [1] * 10 + [0] * 10, 0.5)
     assert perfect.auc.value == 1 and perfect.auc.low is None and "no interval" in str(perfect.auc.reason)
@@ -145,14 +163,14 @@ def test_an_exact_judge_needs_no_correction_and_known_rates_give_the_closed_form
 def test_a_judge_that_is_too_weak_is_not_corrected() -> None:
     found = rogan_gladen(of(50, 100), of(12, 20), of(11, 20))
     assert found.value is None and found.low is None
-    assert "too weak to be corrected: TPR + TNR - 1 is 0.15" in str(found.reason)
-    none = rogan_gladen(of(50, 100), Statistic(None, 0, None, None, "people passed none of the examples"), of(11, 20))
-    assert none.value is None and none.reason == "people passed none of the examples"
+    assert says(found.reason, "too weak", 0.15, 40)
+    none = rogan_gladen(of(50, 100), Statistic(None, 0, None, None, "nobody passed"), of(11, 20))
+    assert none.value is None and none.reason == "nobody passed"
 
 
 def test_a_rate_beyond_what_errors_explain_is_put_at_the_end_and_said() -> None:
     found = rogan_gladen(of(2, 100), of(45, 50), of(40, 50))
-    assert found.value == 0 and found.low == 0 and "fewer than its errors explain" in str(found.reason)
+    assert found.value == 0 and found.low == 0 and says(found.reason, "even fewer", 0)
 
 
 @pytest.mark.parametrize(("share", "tpr", "tnr"), [(0.5, 0.9, 0.9), (0.8, 0.8, 0.6), (0.3, 0.6, 0.5)])
@@ -184,8 +202,245 @@ def test_labels_of_one_document_count_once_and_too_few_are_said() -> None:
     alone, together = prediction_powered(noisy, labels), prediction_powered(noisy, labels, Resampling(groups))
     assert (together.high or 0) - (together.low or 0) > 1.3 * ((alone.high or 0) - (alone.low or 0))
     few = prediction_powered(noisy, [*people[:20].tolist(), *[None] * 300])
-    assert few.value is None and "too few labels: 20 labelled outputs" in str(few.reason)
+    assert few.value is None and says(few.reason, "too few labels", "20 labelled outputs")
 
 
 def test_the_area_under_the_curve_needs_both_labels() -> None:
-    assert area_under_curve([0.1, 0.2, 0.3], [0, 0, 0]).reason == "people passed none of the examples"
+    assert says(area_under_curve([0.1, 0.2, 0.3], [0, 0, 0]).reason, "people passed none")
+    assert says(area_under_curve([0.1, 0.2, 0.3], [1, 1, 1]).reason, "people failed none")
+
+
+# a judge's scores held against labels: evaluation/pass_fail.py
+
+TWO = Checklist(questions=(Question(id="a", text="A?", dimension="tone"), Question(id="b", text="B?", dimension="wit")))
+
+
+def labelled(*human: Mapping[str, Any], documents: Sequence[object] | None = None) -> list[Example]:
+    names = range(len(human)) if documents is None else documents
+    return [
+        Example(id=f"e{n}", input="i", output="o", human=dict(each), metadata={"document": f"d{name}"})
+        for n, (each, name) in enumerate(zip(human, names, strict=True))
+    ]
+
+
+def scored(tone: Sequence[float | None], wit: Sequence[float | None] | None = None) -> list[ExampleScore]:
+    other = tone if wit is None else wit
+    return [
+        ExampleScore(f"e{n}", None if None in pair else sum(pair) / 2, {"tone": pair[0], "wit": pair[1]})  # type: ignore[arg-type]
+        for n, pair in enumerate(zip(tone, other, strict=True))
+    ]
+
+
+def majority(ratings: Sequence[bool]) -> float | None:
+    passed = sum(ratings)
+    return None if not ratings or 2 * passed == len(ratings) else float(2 * passed > len(ratings))
+
+
+def test_the_majority_of_raters_passes_an_output_on_every_dimension_and_a_tie_is_no_label() -> None:
+    """All ratings of up to three raters on two dimensions, against counting."""
+    ratings = [tuple(each) for n in range(4) for each in itertools.product([True, False], repeat=n)]
+    pairs = list(itertools.product(ratings, repeat=2))
+    examples = labelled(
+        *({name: each for name, each in zip(("tone", "wit"), pair, strict=True) if each} for pair in pairs)
+    )
+    found = pass_labels(examples, human_targets(examples, TWO))
+    assert found is not None
+    for example, (tone, wit) in zip(examples, pairs, strict=True):
+        sides = majority(tone), majority(wit)
+        wanted = None if sides[0] is None or sides[1] is None else min(sides[0], sides[1])
+        assert found.passed[example.id] == wanted, (tone, wit)
+    assert found.of(["e5", "e1"]) == [found.passed["e5"], found.passed["e1"]]
+
+
+@pytest.mark.parametrize(
+    ("human", "are_labels"),
+    [
+        ([True, False, True], True),
+        ([1, 0, 0], True),
+        ([1, 1, 1], False),
+        ([0, 1, 2], False),
+        ([0.0, 0.5, 1.0], False),
+        ([2, 4, 5], False),
+    ],
+)
+def test_scores_on_a_scale_are_no_labels(human: list[Any], are_labels: bool) -> None:
+    examples = labelled(*({"tone": each} for each in human))
+    targets = human_targets(examples, TWO)
+    assert (pass_labels(examples, targets) is not None) == are_labels
+    source = Targets("source", targets.dimensions, targets.wanted)
+    assert pass_labels(examples, source) is None, "another judge's scores are no labels of people"
+
+
+def test_each_example_five_times_in_its_document_changes_no_figure_of_a_judge() -> None:
+    rng = np.random.default_rng(2)
+    people = rng.random(60) < 0.6
+    tone = np.clip(0.5 + 0.3 * (people - 0.5) + 0.2 * rng.normal(size=60), 0, 1)
+    unlabelled = np.arange(60) % 2 == 0
+    threshold = PassThreshold(0.5, "judge", dimensions=("tone",))
+
+    def told(times: int, labels: str) -> list[dict[str, Any]]:
+        human = [
+            {} if labels == "half" and none else {"tone": bool(each)}
+            for each, none in zip(people, unlabelled, strict=True)
+        ]
+        examples = labelled(*(each for each in human for _ in range(times)), documents=np.repeat(range(60), times))
+        scores = scored(np.repeat(tone, times).tolist())
+        targets = human_targets(examples, TWO, (0, 1))
+        mine = pass_labels(examples, targets)
+        assert mine is not None
+        sampling = Resampling([each.metadata["document"] for each in examples], 200)
+        held = judge_passes(scores, examples, threshold, mine, sampling).to_dict()
+        return [figures_of(scores, examples, targets, mine, 0.5, resamples=200, seed=42), held]
+
+    once, again = told(1, "all"), told(5, "all")
+    for name in FIGURES:
+        for before, after in zip(once, again, strict=True):
+            ends = [[each[name][key] for key in ("value", "low", "high")] for each in (before, after)]
+            if before is once[0] and name in FIGURES[:3]:  # one document an example: no documents, and n, not n - 1
+                ends[0][1:] = rate_ends(before[name])
+            assert ends[1] == pytest.approx(ends[0], abs=1e-9), name
+    for name in ("pass_rate", "people_pass_rate"):
+        assert numbers(again[1][name]) == pytest.approx(numbers(once[1][name]), abs=1e-9)
+    halves = [told(times, "half")[1]["corrected_pass_rate"] for times in (1, 5)]
+    assert halves[0]["method"] == "ppi" and numbers(halves[1]) == pytest.approx(numbers(halves[0]), abs=1e-9)
+
+
+def numbers(row: Mapping[str, Any]) -> list[float]:
+    return [row["value"], row["low"], row["high"]]
+
+
+def rate_ends(row: Mapping[str, Any]) -> tuple[float, float]:
+    """The interval of as many documents, of which one is taken for the mean."""
+    return wilson(row["value"], row["n"] - 1)
+
+
+def test_a_threshold_is_held_against_the_mean_of_its_own_dimensions_and_a_missing_one_is_no_verdict() -> None:
+    tone, wit = [0.9, 0.1, 0.9, None, 0.6, 0.5], [0.1, 0.9, None, 0.9, 0.6, 0.5]
+    scores, examples = scored(tone, wit), labelled(*[{}] * 6)
+    cases = {
+        ("tone",): [True, False, True, None, True, True],
+        ("wit",): [False, True, None, True, True, True],
+        ("tone", "wit"): [True, True, None, None, True, True],
+        (): [True, True, None, None, True, True],
+        ("overall",): [True, True, None, None, True, True],
+    }
+    for dimensions, wanted in cases.items():
+        threshold = PassThreshold(0.5, "given", dimensions=dimensions)
+        found = judge_passes(scores, examples, threshold, None, Resampling())
+        assert list(found.passed.values()) == wanted and list(found.passed) == [each.example for each in scores]
+        known = [each for each in wanted if each is not None]
+        assert (found.pass_rate.value, found.pass_rate.n) == (sum(known) / len(known), len(known))
+    whole = [ExampleScore("e0", 0.9, {"tone": 0.2, "wit": 0.3})]
+    for dimensions, is_pass in (((), True), (("tone",), False), (("tone", "wit"), False)):
+        threshold = PassThreshold(0.5, "given", dimensions=dimensions)
+        assert judge_passes(whole, examples[:1], threshold, None, Resampling()).passed == {"e0": is_pass}
+
+
+def test_verdicts_and_labels_are_compared_on_the_threshold_that_is_held() -> None:
+    """Tone tells pass from fail and the whole does not."""
+    people = [True, False] * 10
+    tone = [0.9 if each else 0.1 for each in people]
+    examples = labelled(*({"tone": each} for each in people))
+    scores = scored(tone, [1 - each for each in tone])
+    targets = human_targets(examples, TWO)
+    mine = pass_labels(examples, targets)
+    found = judge_passes(scores, examples, PassThreshold(0.5, "judge", dimensions=("tone",)), mine, Resampling())
+    assert found.figures is not None and found.people is not None
+    assert found.figures.confusion == (10, 0, 0, 10) and found.people.value == 0.5 and found.corrected is None
+    assert mine is not None and threshold_for(scores, targets, mine).n == 20
+
+
+@pytest.mark.parametrize("value", [0.2, 0.45, 0.8])
+def test_figures_are_at_the_threshold_that_verdicts_are_made_with(value: float) -> None:
+    rng = np.random.default_rng(5)
+    people = rng.random(50) < 0.6
+    tone = np.clip(0.5 + 0.4 * (people - 0.5) + 0.2 * rng.normal(size=50), 0, 1).tolist()
+    examples = labelled(*({"tone": bool(each)} for each in people))
+    targets = human_targets(examples, TWO)
+    mine, sampling = pass_labels(examples, targets), Resampling(resamples=100)
+    found = judge_passes(scored(tone), examples, PassThreshold(value, "given", dimensions=("tone",)), mine, sampling)
+    assert found.figures == pass_fail_figures(tone, people.astype(float), value, sampling)
+    assert list(found.passed.values()) == [each >= value for each in tone]
+    assert sum(found.figures.confusion[:2]) == sum(each >= value for each in tone) > 0
+    assert mine is not None
+    row = figures_of(scored(tone), examples, targets, mine, value, resamples=100, seed=42)
+    assert row["accuracy"]["value"] == found.figures.accuracy.value
+
+
+def test_what_is_known_of_a_judge_corrects_each_kind_of_error_where_nobody_labelled() -> None:
+    scores, examples = scored([0.9] * 30 + [0.1] * 70), labelled(*[{}] * 100)
+    tpr, tnr = of(80, 100), of(48, 50)
+    threshold = PassThreshold(0.5, "judge", true_positive_rate=tpr, true_negative_rate=tnr)
+    found = judge_passes(scores, examples, threshold, None, Resampling())
+    assert found.corrected is not None and found.corrected == rogan_gladen(found.pass_rate, tpr, tnr)
+    assert found.corrected.value == pytest.approx((0.3 + 0.96 - 1) / (0.8 + 0.96 - 1))
+    half = PassThreshold(0.5, "judge", true_positive_rate=tpr)
+    assert judge_passes(scores, examples, half, None, Resampling()).corrected is None
+    assert found.to_dict()["corrected_pass_rate"]["method"] == "rogan_gladen"
+
+
+def test_a_threshold_fitted_on_coin_flips_agrees_with_other_labels_by_chance_alone() -> None:
+    rng = np.random.default_rng(3)
+    taught, tested = [], []
+    for _ in range(60):
+        flips = rng.random(40) < 0.5
+        examples = labelled(*({"tone": bool(each)} for each in flips))
+        scores, targets = scored(rng.random(40).tolist()), human_targets(examples, TWO)
+        mine = pass_labels(examples, targets)
+        assert mine is not None
+        fitted = threshold_for(scores[:20], targets, mine)
+        for part, kappas in ((slice(0, 20), taught), (slice(20, 40), tested)):
+            said = [each.dimensions["tone"] >= fitted.value for each in scores[part]]  # type: ignore[operator]
+            kappas.append(cohen_kappa_score(said, flips[part]) if len(set(said)) > 1 else 0.0)
+    assert np.mean(taught) > 0.1, "what teaches looks good on what it was taught by"
+    assert abs(np.mean(tested)) < 2.5 * np.std(tested) / np.sqrt(60)
+
+
+@pytest.mark.parametrize("scale", [(0.0, 1.0), (1.0, 5.0)])
+@pytest.mark.parametrize("least", [0.25, 0.5, 0.75])
+@pytest.mark.parametrize("kind", ["pass", "overall"])
+def test_a_build_passes_or_fails_only_where_no_missing_verdict_could_turn_it(
+    kind: str, least: float, scale: tuple[float, float]
+) -> None:
+    """Every file of up to four outputs that pass, fail or are missing, against filling in what is missing."""
+    low, high = scale
+    for values in itertools.chain(*(itertools.product([1.0, 0.0, None], repeat=n) for n in (1, 2, 4))):
+        rows = [
+            {"pass": None if each is None else bool(each)}
+            if kind == "pass"
+            else {"overall": None if each is None else low + each * (high - low)}
+            for each in values
+        ]
+        data = {"scale": scale, "scores": rows} | ({"pass_rate": {}} if kind == "pass" else {})
+        filled = itertools.product(*([0.0, 1.0] if each is None else [each] for each in values))
+        outcomes = {sum(each) / len(each) >= least for each in filled}
+        if outcomes == {True}:
+            assert f"{least:g}" in require_at_least(data, least)
+            continue
+        with pytest.raises(AskanceError) as caught:
+            require_at_least(data, least)
+        assert isinstance(caught.value, CoverageError) == (len(outcomes) == 2), values
+
+
+def test_questions_left_out_settle_no_build_that_they_could_turn() -> None:
+    def rows(*ends: tuple[float, float, float]) -> dict[str, Any]:
+        return {"scale": (0, 10), "scores": [{"overall": a, "low": b, "high": c} for a, b, c in ends]}
+
+    within = rows((5.0, 4.0, 6.0), (7.0, 6.0, 9.0))
+    assert require_at_least(within, 0.5)
+    for least, error in ((0.51, CoverageError), (0.74, CoverageError), (0.76, AskanceError)):
+        with pytest.raises(AskanceError) as caught:
+            require_at_least(within, least)
+        assert type(caught.value) is error
+
+
+def test_the_cells_of_a_confusion_matrix_are_told_by_name() -> None:
+    examples = labelled(*({"tone": each} for each in [True] * 5 + [False] * 5))
+    targets = human_targets(examples, TWO)
+    mine = pass_labels(examples, targets)
+    assert mine is not None
+    scores = scored([0.9, 0.9, 0.9, 0.1, 0.1, 0.9, 0.1, 0.1, 0.1, 0.1])
+    row = figures_of(scores, examples, targets, mine, 0.5, resamples=50, seed=1)
+    assert row["confusion"] == dict(zip(CELLS, (3, 1, 2, 4), strict=True))
+    assert row["confusion"]["false_positive"] == 1 and row["confusion"]["false_negative"] == 2
+    assert (row["true_positive_rate"]["value"], row["true_negative_rate"]["value"]) == pytest.approx((0.6, 0.8))

@@ -11,6 +11,7 @@ from scipy import stats
 from askance.prompts.errors import InputError
 from askance.stats.distribution import compare_distributions, wasserstein_kernel
 from askance.stats.resampling import Resampling, resample_weights
+from tests.said import naming, says
 
 
 def columns(n: int = 80) -> tuple[np.ndarray, np.ndarray]:
@@ -62,11 +63,11 @@ def test_documents_are_kept_together_and_missing_scores_dropped() -> None:
 
 
 def test_scores_on_another_scale_are_refused() -> None:
-    with pytest.raises(InputError, match=r"a human score of 3; distributions are compared on the scale 0 to 1"):
+    with pytest.raises(InputError, match=naming("human score of 3", "0 to 1")):
         compare_distributions([0.5, 0.6], [1, 3])
 
 
 def test_nothing_has_no_distribution() -> None:
     found = compare_distributions([None, 0.1], [0.5, None])
-    assert (found.distance.value, found.distance.reason) == (None, "no item has both scores")
+    assert found.distance.value is None and says(found.distance.reason, "both scores")
     assert found.bias.value is None

@@ -22,6 +22,7 @@ from askance.training import trainer
 from askance.training.train import train
 from askance.training.trained import TrainResult
 
+from ..said import naming
 from .conftest import CHECKLIST, made, p_yes, random_llama, said
 
 torch: Any = pytest.importorskip("torch")
@@ -153,7 +154,7 @@ def test_a_base_that_changed_is_another_one(trained: TrainResult, tiny_causal: P
     assert evaluate(made(2), **asked).coverage.share == 1
     weights = base / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-4] + b"\0\0\0\0")
-    with pytest.raises(InputError, match="has other weights than those that this scorer was trained from"):
+    with pytest.raises(InputError, match=naming("other weights")):
         evaluate(made(2), **asked)
 
 
@@ -161,13 +162,13 @@ def test_what_does_not_go_with_a_base_is_refused(tiny_causal: Path, tiny_base: P
     def go(base: Path | str, **given: Any) -> TrainResult:
         return train(made(40), output=tmp_path / "s", base=str(base), **SMALL | {"prompt": None} | given)
 
-    with pytest.raises(InputError, match="to say yes or no, which are 2"):
+    with pytest.raises(InputError, match=naming("yes or no", 2)):
         go(tiny_causal, levels=7)
     with pytest.raises(InputError, match="reads no prompt"):
         go(tiny_base, prompt=PROMPT)
-    with pytest.raises(InputError, match="is no GGUF file"):
+    with pytest.raises(InputError, match=naming("no GGUF file")):
         go(tiny_causal, gguf=True)
-    with pytest.raises(InputError, match="reads 64 tokens at most"):
+    with pytest.raises(InputError, match=naming("64 tokens")):
         go(tiny_causal, longest=65)
     with pytest.raises(InputError, match=r"no file .*nothing\.gguf"):
         go(tmp_path / "nothing.gguf")
@@ -176,7 +177,7 @@ def test_what_does_not_go_with_a_base_is_refused(tiny_causal: Path, tiny_base: P
     for each in tiny_causal.iterdir():
         if each.name != "chat_template.jinja":
             (bare / each.name).write_bytes(each.read_bytes())
-    with pytest.raises(InputError, match="has no chat template"):
+    with pytest.raises(InputError, match=naming("no chat template")):
         go(bare)
 
 
@@ -196,7 +197,7 @@ def test_without_peft_its_gguf_file_is_named(
     with pytest.raises(MissingExtraError, match=r"askance\[train\]'$"):
         evaluate(made(2), **asked)
     (place / "model.gguf").touch()
-    with pytest.raises(InputError, match=r"or ask its GGUF file: --model local/.*/scorer/model\.gguf"):
+    with pytest.raises(InputError, match=naming("its GGUF file", "--model local/")):
         evaluate(made(2), **asked)
 
 

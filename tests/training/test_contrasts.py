@@ -21,6 +21,7 @@ from askance.training.mixture import PARTS, divided
 from askance.training.train import prepare
 from askance.training.trained import TrainResult
 
+from ..said import naming, says
 from .conftest import CHECKLIST, SMALL, made, options, p_yes, said
 
 pytestmark = pytest.mark.usefixtures("sandbox")
@@ -136,7 +137,7 @@ def test_every_question_is_taken_about_as_often_and_no_case_twice() -> None:
     assert [each.question.id for each in cases].count("good") in (10, 11)
     assert len({(each.question.id, each.example.id) for each in cases}) == 21
     assert cases != chosen_cases(EXAMPLES, CHECKLIST, part_of, 21, 2)
-    with pytest.raises(InputError, match=r"--contrasts 999: the training part has \d+ outputs"):
+    with pytest.raises(InputError, match=naming("--contrasts 999", "training part")):
         chosen_cases(EXAMPLES, CHECKLIST, part_of, 999, 1)
 
 
@@ -167,23 +168,23 @@ def test_a_call_that_failed_stops_it_as_nobody_knows_what_would_have_been_kept()
         return ModelError("it is busy") if len(judge.requests) % 4 == 0 else see(request)
 
     judge = ScriptedModel(down, name="scripted/judge")
-    with pytest.raises(AskanceError, match=r"calls on '.*' failed, the first with: it is busy"):
+    with pytest.raises(AskanceError, match=naming("calls on", "failed", "it is busy")):
         job(ScriptedModel(write), judge, retries=0)
 
 
 def test_settings_that_do_not_fit_together_are_refused() -> None:
     writer = ScriptedModel(write)
-    with pytest.raises(InputError, match="give both, or neither"):
+    with pytest.raises(InputError, match=naming("both, or neither")):
         job(writer, None, contrasts=0)
-    with pytest.raises(InputError, match="give both, or neither"):
+    with pytest.raises(InputError, match=naming("both, or neither")):
         job(None, None)
     with pytest.raises(InputError, match="leave it out"):
         job(None, "openai/x", contrasts=0)
-    with pytest.raises(InputError, match="the preference loss has no weight"):
+    with pytest.raises(InputError, match=naming("preference loss", "no weight")):
         job(writer, None, loss_weights=(1, 1, 0))
-    with pytest.raises(InputError, match=r"call_budget: no model is asked where nothing is written"):
+    with pytest.raises(InputError, match=naming("call_budget", "no model")):
         job(None, None, contrasts=0, call_budget=3)
-    with pytest.raises(InputError, match=r"teacher of --verdicts; --judge-model names another judge"):
+    with pytest.raises(InputError, match=naming("--verdicts", "--judge-model", "another judge")):
         job(writer, None)
 
 
@@ -230,11 +231,11 @@ def test_the_command_line_has_them_written_and_goes_on_for_nothing(tiny_base: Pa
         asked_for = len(server.bodies)
         again = CliRunner().invoke(command, [*words, "--json"])
         assert again.exit_code == 0 and len(server.bodies) == asked_for
-    assert "pairs of outputs that openai/w wrote" in " ".join(first.output.split())
+    assert says(" ".join(first.output.split()), "pairs of outputs", "openai/w wrote")
     record = json.loads((tmp_path / "s/train.json").read_text(encoding="utf-8"))
     assert record["mixture"]["contrasts"]["kept"] > 0 and record["mixture"]["contrasts"]["judge"] == "openai/j"
     page = write_report_of(tmp_path / "s").read_text(encoding="utf-8")
-    assert "pairs of outputs that openai/w wrote" in page
+    assert says(page, "pairs of outputs", "openai/w wrote")
 
 
 def test_a_scorer_learns_from_them_and_its_record_says_how_many(tiny_base: Path, tmp_path: Path) -> None:

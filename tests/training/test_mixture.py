@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from askance.training.items import deduplicated, probes, verdict_item
 from askance.training.mixture import PARTS, Mixture, gather, groups_of
 from askance.training.train import asked_of
 
+from ..said import naming, says
 from .conftest import CHECKLIST, made, options, said
 
 
@@ -116,7 +118,7 @@ def test_the_checklist_is_the_judges_where_none_is_named() -> None:
     assert asked_of(None, Earlier(judge=judge, remembered=Remembered(examples={}))) == CHECKLIST
     other = CHECKLIST.model_copy(update={"questions": CHECKLIST.questions[:1]})
     assert asked_of(other, Earlier(judge=judge, remembered=Remembered(examples={}))) == other
-    with pytest.raises(InputError, match="A checklist is needed, or a judge"):
+    with pytest.raises(InputError, match=naming("A checklist", "a judge")):
         asked_of(None, None)
 
 
@@ -127,7 +129,7 @@ def test_a_split_in_the_data_that_trains_on_what_a_run_tested_on_is_refused() ->
     ]
     known = {"e0": KnownExample(part="test", document="e0", content=_content(examples[0]), people="")}
     earlier = Earlier(judge=None, remembered=Remembered(examples=known))  # type: ignore[arg-type]
-    with pytest.raises(InputError, match=r"'e0' is a development example by its metadata\.split and was tested on"):
+    with pytest.raises(InputError, match=naming("'e0'", "metadata.split", "tested on")):
         gathered(examples, earlier=earlier)
     assert gathered(examples).part_of["e2"] == "test"
 
@@ -157,7 +159,7 @@ def test_answers_of_people_to_a_question_are_verdicts() -> None:
     found = gathered(examples)
     assert {each.kind for each in found.training} == {"verdict"}
     wrong = [*examples[:-1], examples[-1].model_copy(update={"human": {"good": (4.0,)}})]
-    with pytest.raises(InputError, match="'e19': people's answer to the question 'good' is 4"):
+    with pytest.raises(InputError, match=naming("'e19'", "people's answer", "'good'", 4)):
         gathered(wrong)
 
 
@@ -172,12 +174,12 @@ def test_a_loss_that_weighs_nothing_takes_its_data_along() -> None:
 
 def test_nothing_to_learn_is_refused() -> None:
     bare = [each.model_copy(update={"human": {}}) for each in made(30)]
-    with pytest.raises(InputError, match="nothing to learn from"):
+    with pytest.raises(InputError, match=naming("nothing to learn")):
         gathered(bare)
     same = [each.model_copy(update={"human": {"quality": (1.0,)}}) for each in made(30)]
-    with pytest.raises(InputError, match="Every label for training is the same"):
+    with pytest.raises(InputError, match=naming("Every label", "the same")):
         gathered(same, options=options(human_scale=(0, 1)))
-    with pytest.raises(InputError, match="The training part has 4 items"):
+    with pytest.raises(InputError, match=naming("training part", "4 items")):
         gathered(made(10), options=options(split=(0.4, 0.3, 0.3), rating_pairs=False))
 
 
@@ -187,7 +189,7 @@ def test_one_document_cannot_be_divided() -> None:
 
 
 def test_an_id_of_both_an_example_and_a_pair_is_refused() -> None:
-    with pytest.raises(InputError, match="'e0' is the id of an example and of a pair"):
+    with pytest.raises(InputError, match=naming("'e0'", "an example", "a pair")):
         gathered(made(20), preferences=[pairs(1)[0].model_copy(update={"id": "e0"})])
 
 
@@ -204,4 +206,65 @@ def test_a_split_that_some_examples_lack_is_said_to_be_unused() -> None:
     marked = [each.model_copy(update={"metadata": {"split": part}}) for each, part in zip(made(30), parts, strict=True)]
     assert not any("metadata.split" in each for each in gathered(marked).remarks)
     some = [*marked[:-1], marked[-1].model_copy(update={"metadata": {}})]
-    assert any("as 1 of 30 have none (the first: 'e29')" in each for each in gathered(some).remarks)
+    assert any(says(each, "1 of 30", "'e29'") for each in gathered(some).remarks)
+
+
+def connected(units: dict[str, set[str]]) -> dict[str, frozenset[str]]:
+    """Units that share a name or a text, directly or through others, found by going on until nothing changes."""
+    found = {unit: {unit} for unit in units}
+    changed = True
+    while changed:
+        changed = False
+        for one, mine in units.items():
+            for other, theirs in units.items():
+                if mine & theirs and found[one] != found[other]:
+                    both = found[one] | found[other]
+                    for each in both:
+                        found[each] = both
+                    changed = True
+    return {unit: frozenset(each) for unit, each in found.items()}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_nothing_that_shares_a_text_or_a_document_with_what_is_tested_on_is_trained_on(seed: int) -> None:
+    """Chance draws inputs, documents and groups, of which many are shared; a run has tested on some of the examples."""
+    rng = random.Random(seed)
+    units: dict[str, set[str]] = {}
+    examples, preferences = [], []
+    for place in range(70):
+        text, names = f"asked {rng.randrange(90)}", {}
+        if rng.random() < 0.3:
+            names[rng.choice(["document", "group"])] = f"n{rng.randrange(40)}"
+        output = f"{rng.choice(['good', 'broken'])} {place}"
+        examples.append(
+            Example(
+                id=f"e{place}", input=text, output=output, human={"quality": (float("good" in output),)}, metadata=names
+            )
+        )
+        units[f"e{place}"] = {text, *names.values()}
+    for place in range(12):
+        text = f"asked {rng.randrange(90)}"
+        preferences.append(
+            Preference(id=f"p{place}", input=text, output_a=f"good p{place}", output_b="broken", preferred="a")
+        )
+        units[f"p{place}"] = {text}
+    tested = rng.sample(examples, 6)
+    known = {
+        each.id: KnownExample(
+            part="test" if each in tested else "development", document=each.id, content=_content(each), people=""
+        )
+        for each in [*tested, *rng.sample(examples, 6)]
+    }
+    earlier = Earlier(judge=None, remembered=Remembered(examples=known))  # type: ignore[arg-type]
+    found = gathered(examples, verdicts=said(examples), preferences=preferences, earlier=earlier)
+    together = connected(units)
+    assert set(found.part_of) == set(units) and any(len(each) > 2 for each in together.values())
+    for unit, beside in together.items():
+        assert {found.part_of[each] for each in beside} == {found.part_of[unit]}
+    for each in tested:
+        assert {found.part_of[unit] for unit in together[each.id]} == {"test"}
+    assert found.groups == len(set(together.values()))
+    for part in PARTS:
+        assert found.part(part) and {found.part_of[each.unit] for each in found.part(part)} == {part}
+    read = {part: {text.read for each in found.part(part) for text in each.texts} for part in PARTS}
+    assert not read["test"] & (read["training"] | read["validation"]) and not read["training"] & read["validation"]

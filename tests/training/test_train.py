@@ -16,6 +16,7 @@ from askance.prompts.checklist import Checklist
 from askance.prompts.errors import AskanceError, InputError
 from askance.prompts.preferences import Preference
 from askance.prompts.verdicts import save_verdicts
+from askance.stats.pass_fail import rate
 from askance.training import train as training
 from askance.training import trainer
 from askance.training.items import preference_items
@@ -25,6 +26,7 @@ from askance.training.train import train
 from askance.training.trained import TrainResult
 from askance.training.trainer import schedule
 
+from ..said import naming, says
 from .conftest import CHECKLIST, SMALL, made, options, p_yes, said
 
 torch = pytest.importorskip("torch")
@@ -74,7 +76,7 @@ def test_a_scorer_is_a_model_wherever_one_is_named(trained: TrainResult, tmp_pat
 
 @pytest.mark.parametrize("given", [{"mode": "batched"}, {"explain": "always"}, {"scores": "expected"}])
 def test_a_scorer_is_asked_for_nothing_but_yes_or_no(trained: TrainResult, given: dict[str, Any]) -> None:
-    with pytest.raises(AskanceError, match="single yes-or-no questions"):
+    with pytest.raises(AskanceError, match=naming("yes-or-no questions")):
         evaluate(made(3), model=trained.data["scorer"], checklist=CHECKLIST, no_cache=True, **given)
 
 
@@ -89,10 +91,10 @@ def test_other_weights_are_another_model(trained: TrainResult, tmp_path: Path) -
         (copy / each.name).write_bytes(each.read_bytes())
     weights = copy / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-4] + b"\0\0\0\0")
-    with pytest.raises(InputError, match=r"not those that scorer\.json is about"):
+    with pytest.raises(InputError, match=naming("not those", "scorer.json")):
         evaluate(made(2), model=str(copy), checklist=CHECKLIST, no_cache=True)
     weights.unlink()
-    with pytest.raises(InputError, match="the scorer's weights are not there"):
+    with pytest.raises(InputError, match=naming("scorer's weights")):
         evaluate(made(2), model=str(copy), checklist=CHECKLIST, no_cache=True)
 
 
@@ -124,7 +126,7 @@ def test_the_same_command_twice_looks_at_test_once(trained: TrainResult, tiny_ba
     )
     counted = train(examples, **given, **SMALL, teacher_seconds=1.0)
     assert counted.data["price"]["break_even_time"]["verdicts"] > 0 and counted.data["test"] == again.data["test"]
-    with pytest.raises(InputError, match="a scorer of other data or settings"):
+    with pytest.raises(InputError, match=naming("other data", "settings")):
         train(examples, **given, **SMALL | {"seed": 1})
 
 
@@ -137,7 +139,7 @@ def test_other_questions_are_another_scorer_though_no_label_is_other(tiny_base: 
     first, second = CHECKLIST.questions
     for other in ({"good": "yes"}, {"weight": 3.0}):
         changed = Checklist(questions=(first, second.model_copy(update=other)))
-        with pytest.raises(InputError, match="a scorer of other data or settings"):
+        with pytest.raises(InputError, match=naming("other data", "settings")):
             train(unrated, checklist=changed, **given)
     train(unrated, checklist=CHECKLIST, **given)
 
@@ -203,7 +205,7 @@ def test_a_checkpoint_of_other_settings_or_a_damaged_one_is_refused(
         patch.setattr(trainer.Trainer, "_validate", lambda self, epoch: 1 / 0 if epoch else None)
         with pytest.raises(ZeroDivisionError):
             train(made(40), **given)
-    with pytest.raises(InputError, match="other settings was broken off here"):
+    with pytest.raises(InputError, match=naming("other settings", "broken off")):
         train(made(40), **given | {"seed": 7})
     checkpoint = tmp_path / "s/checkpoints/checkpoint.pt"
     checkpoint.write_bytes(checkpoint.read_bytes()[:2000])
@@ -226,11 +228,11 @@ def test_what_cannot_be_trained_is_said(tiny_base: Path, tmp_path: Path, monkeyp
         base = given.pop("base", str(tiny_base))
         return train(made(40), checklist=CHECKLIST, output=place, base=base, **SMALL | given)
 
-    with pytest.raises(InputError, match="there is no such folder"):
+    with pytest.raises(InputError, match=naming("no such folder")):
         go(base="./nowhere")
     with pytest.raises(InputError, match=r"no config\.json"):
         go(base=str(tmp_path))
-    with pytest.raises(InputError, match="reads 64 tokens at most"):
+    with pytest.raises(InputError, match=naming("64 tokens")):
         go(longest=65)
     with pytest.raises(InputError, match="loss_weights"):
         go(loss_weights=(0, 0, 0))
@@ -239,7 +241,7 @@ def test_what_cannot_be_trained_is_said(tiny_base: Path, tmp_path: Path, monkeyp
     with pytest.raises(InputError, match="something else here"):
         go(output=tmp_path / "other")
     monkeypatch.setattr(training, "ROOM", 1e12)
-    with pytest.raises(AskanceError, match="GB on this disk"):
+    with pytest.raises(AskanceError, match=naming("this disk")):
         go()
 
 
@@ -267,7 +269,7 @@ def test_texts_that_are_cut_are_said_with_their_share(tiny_base: Path, tmp_path:
     ]
     found = train(long, checklist=CHECKLIST, output=tmp_path / "s", base=str(tiny_base), **SMALL | {"epochs": 1})
     assert found.data["cut"]["share"] == pytest.approx(0.25)
-    assert any("25.0% of the texts are longer than the 32 tokens" in each for each in found.data["remarks"])
+    assert any(says(each, "25.0%", "32 tokens") for each in found.data["remarks"])
 
 
 def test_a_full_disk_stops_with_what_to_do(tiny_base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -277,7 +279,7 @@ def test_a_full_disk_stops_with_what_to_do(tiny_base: Path, tmp_path: Path, monk
         raise RuntimeError("[enforce fail at inline_container.cc:603] . unexpected pos 64 vs 0")
 
     monkeypatch.setattr(torch, "save", full)
-    with pytest.raises(AskanceError, match=r"best\.pt: cannot be written .* run the same command again"):
+    with pytest.raises(AskanceError, match=naming("best.pt", "same command again")):
         train(made(40), checklist=CHECKLIST, output=tmp_path / "s", base=str(tiny_base), **SMALL)
 
 
@@ -302,7 +304,7 @@ def test_calibration_error_and_break_even() -> None:
     assert calibration_error(np.array([0.05, 0.05, 0.95, 0.95]), np.array([0.0, 0.5, 1.0, 1.0])) == pytest.approx(0.125)
     found = price(3600.0, 36.0, options(teacher_price=0.001, machine_price=1.0, teacher_seconds=0.02))
     assert found["break_even_money"]["verdicts"] == 1011  # 1 dollar over .001 - .036 / 3600
-    assert found["break_even_time"]["reason"] == "a verdict of the teacher takes no more"
+    assert says(found["break_even_time"]["reason"], "teacher", "no more")
     assert "--teacher-price" in price(1.0, 1.0, options())["break_even_money"]["reason"]
 
 
@@ -326,6 +328,13 @@ def test_a_pair_of_which_it_says_the_same_is_half_right_whichever_output_is_pref
     items = preference_items(made_pairs, one)
     found = figures_on_test(ScorerReader(Says()), file, [], items, one, None, {}, options())  # type: ignore[arg-type]
     assert found["preferences"]["value"] == (3 * 0.5 + 1) / 4
+    five = [pair.model_copy(update={"id": f"{pair.id}/{n}"}) for pair in made_pairs for n in range(5)]
+    group_of = {pair.id: pair.id.partition("/")[0] for pair in five}
+    items = preference_items(five, one)
+    again = figures_on_test(ScorerReader(Says()), file, [], items, one, None, {}, options(), group_of)["preferences"]  # type: ignore[arg-type]
+    alone = rate([0.5, 0.5, 0.5, 1.0] * 5)
+    assert again["n"] == 20 and again["value"] == found["preferences"]["value"]
+    assert again["high"] - again["low"] > (alone.high or 0) - (alone.low or 0), "copies of a pair make nothing surer"
 
 
 def test_people_say_how_far_the_scorer_is_ahead_of_its_base_and_its_teacher(trained: TrainResult) -> None:

@@ -16,6 +16,7 @@ from askance.report.scorer import render_scorer
 from askance.training.train import train
 from askance.training.trained import TrainResult
 
+from ..said import says
 from .conftest import CHECKLIST, SMALL, made, p_yes, said
 
 pytest.importorskip("torch")
@@ -58,10 +59,10 @@ def test_a_teacher_that_people_disagree_with_is_not_learned_from(distrusted: Tra
     assert people["with_verdicts"]["spearman"] < people["scorer"]["spearman"] and "people_alone" not in people
     ahead = distrusted.data["test"]["beyond"]["with_verdicts"]
     assert ahead["value"] == pytest.approx(people["scorer"]["spearman"] - people["with_verdicts"]["spearman"])
-    assert ahead["low"] > 0 and "less that of the scorer with the verdicts: +" in str(distrusted)
-    assert "Its teacher's verdicts were left out: without them it agrees with people on 60 outputs" in str(distrusted)
+    assert ahead["low"] > 0 and "with the verdicts: +" in str(distrusted)
+    assert says(distrusted, "left out", "people", "60 outputs")
     page = render_scorer(distrusted.data, "train.json")
-    assert "Its teacher&#39;s verdicts were left out" in page and "learned from none of the verdicts" in page
+    assert "were left out" in page and "learned from none" in page
     assert distrusted.data["price"]["training_cpu_seconds"] == pytest.approx(
         distrusted.data["curve"]["cpu_seconds"] + trust["cpu_seconds"]
     )
@@ -83,14 +84,14 @@ def test_a_teacher_that_people_agree_with_is(tiny_base: Path, tmp_path: Path) ->
     given = {"checklist": CHECKLIST, "base": str(tiny_base), "verdicts": said(examples)} | SMALL
     found = train(examples, output=tmp_path / "a", **given)
     assert found.data["trust"]["kept"] == "both"
-    assert "Its teacher's verdicts were learned from: with them it agrees" in str(found)
+    assert says(found, "learned from", "with them")
     people = found.data["test"]["people"]
     assert [*people] == ["scorer", "teacher", "base", "people_alone"]
     train(examples, output=tmp_path / "b", **given | {"verdicts": None})
     alone = read_object(tmp_path / "b" / "train.json", "result")["test"]["people"]["scorer"]["spearman"]
     assert people["people_alone"]["spearman"] == pytest.approx(alone)
-    assert "less that of the scorer from people alone" in str(found)
-    assert "scorer from people alone with people" in render_scorer(found.data, "train.json")
+    assert "from people alone" in str(found)
+    assert "people alone with people" in render_scorer(found.data, "train.json")
 
 
 def test_verdicts_are_trusted_where_that_is_said_and_where_people_rated_too_little(

@@ -10,6 +10,8 @@ import pytest
 from askance.experiments.measured.embedded_speed import PromptRead, beside, main
 from askance.prompts.errors import AskanceError
 
+from ...said import naming, says
+
 BENCH = """#!{python}
 import json, sys
 given = dict(zip(sys.argv[1::2], sys.argv[2::2]))
@@ -47,10 +49,10 @@ def test_without_the_benchmark_there_is_nothing_to_hold_it_against() -> None:
 
 
 def test_what_says_nothing_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(AskanceError, match="read in the same way"):
+    with pytest.raises(AskanceError, match=naming("same way")):
         beside([READ[0], READ[1], READ[1]], None, Path("model.gguf"), 2)
     broken = written(tmp_path, f"#!{sys.executable}\nimport sys\nsys.exit('no such model')\n")
     with pytest.raises(AskanceError, match="llama-bench failed: no such model"):
         beside(READ, broken, Path("model.gguf"), 2)
     assert main(["--data", "no.jsonl", "--limit", "0"]) == 2
-    assert "at least one article" in capsys.readouterr().err
+    assert says(capsys.readouterr().err, "one article")

@@ -14,6 +14,8 @@ from askance.experiments.measured.simulated_world import COMMENTED, UNSEEN
 from askance.prompts.errors import InputError
 from askance.testing import SimulatedJudge, SimulatedWorld
 
+from ...said import naming
+
 
 def test_a_true_gain_lasts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     world = SimulatedWorld(size=240, seed=1_000, **COMMENTED, **UNSEEN)
@@ -47,5 +49,5 @@ def test_a_true_gain_lasts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_data_without_further_outputs_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="the name should begin with"):
+    with pytest.raises(InputError, match=naming("name", "begin with")):
         fresh_outputs.on_fresh_outputs(tmp_path / "nothing-0-with")

@@ -14,6 +14,8 @@ from askance.experiments.measured.peers.client import TOOLS
 from askance.experiments.measured.peers.runs import PACKAGES
 from askance.prompts.errors import AskanceError
 
+from ...said import naming
+
 
 @pytest.fixture(scope="module")
 def result() -> dict[str, Any]:
@@ -32,7 +34,7 @@ def test_every_figure_is_there_for_each_client_and_for_askance(result: dict[str,
 
 def test_a_client_that_is_not_answered_is_an_error_and_no_figure() -> None:
     said = "import json; print(json.dumps({'answered': 3}))"
-    with pytest.raises(AskanceError, match="3 of 20 calls were answered"):
+    with pytest.raises(AskanceError, match=naming("3 of 20 calls")):
         peers.measured([sys.executable, "-c", said], 20)
     with pytest.raises(AskanceError, match="no such tool"):
         peers.measured([sys.executable, "-c", "raise SystemExit('no such tool')"], 20)

@@ -32,6 +32,8 @@ from askance.prompts.errors import AskanceError, InputError
 from askance.testing import StandInServer
 from askance.testing.stand_in_server import completion
 
+from ...said import naming
+
 SCRIPT = """
 import json, sys, urllib.request
 task = json.loads(open(sys.argv[1]).read())
@@ -126,7 +128,7 @@ def test_a_run_that_failed_goes_on_from_its_calls_and_a_finished_one_is_read(
         assert found["counts"]["test"]["calls"] == 60, "and everything is counted"
         script.write_text("raise SystemExit('not called')")
         assert run(script, server, folder, given(task)) == found
-        with pytest.raises(InputError, match="other data or settings"):
+        with pytest.raises(InputError, match=naming("other data", "settings")):
             run(script, server, folder, given(task, more=1))
 
 
@@ -198,7 +200,7 @@ def test_a_row_says_what_was_learned_and_what_it_cost_and_how_far_ours_is_ahead(
 
 def test_a_run_on_other_data_is_not_held_against_the_peers(task: Task) -> None:
     released = Path(__file__).parents[2] / "data" / "released_run"
-    with pytest.raises(InputError, match="released_run: its test examples, or their labels, are others"):
+    with pytest.raises(InputError, match=naming("released_run", "test examples", "labels")):
         our_row(released, task.labels)
 
 
@@ -238,7 +240,7 @@ def test_settings_are_given_by_peer() -> None:
 
 def test_an_environment_that_cannot_be_made_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(peer_runs.PACKAGES, "mlflow", ("./there-is-no-such-folder",))
-    with pytest.raises(AskanceError, match=r"could not be made: .*there-is-no-such-folder"):
+    with pytest.raises(AskanceError, match=naming("could not", "there-is-no-such-folder")):
         environment(tmp_path, "mlflow")
 
 

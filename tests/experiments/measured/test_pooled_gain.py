@@ -12,6 +12,8 @@ from askance.experiments.measured.pooled_gain import by_data, main, pooled_gain
 from askance.prompts.errors import InputError
 from askance.stats.correlation import spearman
 
+from ...said import says
+
 
 def write_run(folder: Path, outputs: range, noise: float, changed: bool = True) -> Path:
     """A run whose start says nothing and whose accepted judge is right but for noise."""
@@ -69,4 +71,4 @@ def test_a_run_without_a_test_is_an_error(tmp_path: Path, capsys: pytest.Capture
         pooled_gain({"notes": [folder]})
     (folder / "verdicts" / "scores.jsonl").write_text("")
     assert main([str(folder)]) == 2
-    assert "is the run finished?" in capsys.readouterr().err
+    assert says(capsys.readouterr().err, "the run finished?")

@@ -16,6 +16,8 @@ from askance.prompts.checklist import load_checklist
 from askance.prompts.errors import CoverageError
 from askance.testing import Reply, ScriptedModel
 
+from ...said import naming, says
+
 DATA = Path(__file__).resolve().parents[3].parent / "shared" / "data"
 
 
@@ -85,7 +87,7 @@ def test_where_no_judge_has_a_score_the_result_is_written_and_nothing_is_drawn(t
     given = parser("", "direct", temperature=0, repeat=1).parse_args(
         ["qags", "--data", str(data), "--resamples", "100", "-o", str(out), "--figures", str(tmp_path / "p")]
     )
-    with pytest.raises(CoverageError, match="nothing to compare or to draw"):
+    with pytest.raises(CoverageError, match=naming("nothing to compare")):
         run(given, {}, model=ScriptedModel(lambda _: "I cannot say."), no_cache=True)
     assert json.loads(out.read_text())["judges"][0]["coverage"]["parse_errors"] == 3
     assert not (tmp_path / "p").exists()
@@ -136,7 +138,7 @@ def test_without_a_model_peoples_and_published_scores_are_written(tmp_path: Path
 
 def test_bad_data_end_in_a_sentence_and_an_exit_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert eig.main(["qags", "--data", str(tmp_path / "none.jsonl")]) == 2
-    assert "there is no such file" in capsys.readouterr().err
+    assert says(capsys.readouterr().err, "no such file")
 
 
 def test_bineval_is_the_mean_of_both_runs_and_not_the_first(tmp_path: Path) -> None:

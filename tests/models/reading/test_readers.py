@@ -233,6 +233,25 @@ async def test_an_answer_that_needs_more_tokens_leaves_the_others_to_the_reader(
     await model.close()
 
 
+@pytest.mark.parametrize("place", ["template", "first token"])
+async def test_a_model_that_thinks_ends_the_command_and_is_sent_to_local(place: str) -> None:
+    class Thinker(Words):
+        def tokens(self, messages: Sequence[Message], framing: Framing | None) -> tuple[list[int], list[int]]:
+            return [1, 0, 0] if place == "template" else [1, 1, 1], []
+
+        def next_token(self, tokens: Sequence[int], ends: Sequence[int]) -> NDArray[np.float32]:
+            return np.log(np.array([0.1, 0.9] if place == "template" else [0.9, 0.1], np.float32))
+
+        def text(self, token: int) -> str:
+            return ("<think>\n", "Yes")[token]
+
+    model = model_with(Thinker(), Writer())
+    with pytest.raises(ModelError, match=naming("openvino/m", "local/")) as error:
+        await model.answer(asking("a b"))
+    assert error.value.fatal
+    await model.close()
+
+
 async def test_a_prompt_without_room_is_refused_and_not_cut() -> None:
     model = model_with(Words(), Writer())
     with pytest.raises(ModelError, match=naming("openvino/m", f"{CONTEXT} tokens", f"for {CONTEXT}")) as error:

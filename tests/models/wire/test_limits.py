@@ -10,7 +10,8 @@ import pytest
 from askance.models.base import Answer, ModelError, Parameters, Request, make_request
 from askance.models.gateway import Gateway, RetryPolicy
 from askance.models.wire import limits
-from askance.models.wire.limits import PerMinute, quota_used_up, read_wait, wait_asked_for
+from askance.models.wire.limits import PerMinute
+from askance.models.wire.waits import quota_used_up, read_wait, wait_asked_for
 from askance.testing import Reply, ScriptedModel
 from tests.said import naming
 

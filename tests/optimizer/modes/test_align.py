@@ -23,6 +23,7 @@ from askance.prompts.checklist import load_checklist
 from askance.prompts.errors import BudgetExceededError, InputError
 from askance.run_estimate import estimate_run
 from askance.testing import StandInServer
+from tests.said import naming
 from tests.worlds import useful
 
 CURES = ("gives a wrong number", "gives a wrong name")
@@ -137,7 +138,7 @@ def test_people_agreeing_within_the_threshold_end_the_run(world: Any, tmp_path: 
 
 
 def test_without_human_scores_nothing_is_begun(make_world: Any, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="No example has a human score"):
+    with pytest.raises(InputError, match=naming("human", "score")):
         make_world(human=False).align(tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
@@ -345,7 +346,8 @@ def test_labels_align_like_scores_and_the_same_command_goes_on_with_the_run(worl
         )
 
     done = run("run", rows, labels={"good": "fine", "bad": "poor"})
-    assert run("run", rows, labels="good=fine,bad=poor").result == done.result
+    as_text = "good=fine,bad=poor"
+    assert run("run", rows, labels=as_text).result == done.result
     numbers = [{**row, "human": {"quality": int(row["human"]["quality"] == "FINE")}} for row in rows]
     assert run("numbers", numbers).result["baseline"] == done.result["baseline"]
 

@@ -25,6 +25,7 @@ from askance.prompts.examples import Example
 from askance.prompts.lessons import Disagreement
 from askance.prompts.verdicts import Verdict
 from askance.testing import ScriptedModel
+from tests.said import says
 
 BOTH = ("greeting", "signature")
 
@@ -157,7 +158,7 @@ def test_a_model_that_cannot_state_a_check_leaves_it_quoted(make_letters: Any, t
     letters.PLAIN = {name: (line, "What is it?") for name, (line, _) in letters.PLAIN.items()}
     done, _ = tune(letters, tmp_path / "run", "checker")
     texts = {each["requirement"]: each["text"] for each in done.result["lessons"] if each["requirement"]}
-    assert texts["greeting"] == "What you write must pass this check: greeting."
+    assert says(texts["greeting"], "must pass", "check", "greeting")
 
 
 def test_the_provenance_says_that_a_line_states_its_requirement(make_letters: Any, tmp_path: Path) -> None:
@@ -183,8 +184,6 @@ def test_comments_on_an_earlier_output_are_told_to_the_note_taker(letters: Any, 
     _, seen = tune(letters, tmp_path / "run", plain_first=False)
     notes = notes_in(seen)
     assert notes
-    assert all(
-        'People said of an earlier output for this request: "It sounds cold."' in each.messages[-1][1] for each in notes
-    )
+    assert all(says(each.messages[-1][1], "People said", "earlier output", '"It sounds cold."') for each in notes)
     judged = [each for each in seen if each not in notes]
     assert not any("It sounds cold." in json.dumps(each.messages) for each in judged)

@@ -25,6 +25,7 @@ from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError
 from askance.run_estimate import estimate_run
 from askance.runs import run_and_report
+from tests.said import naming, says
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 OTHERS = [f"e{number:03d}" for number in range(500, 540)]
@@ -175,7 +176,7 @@ def test_what_people_removed_is_neither_tried_nor_learned_again_until_they_say_s
     done = other.align(tmp_path / "second", memory=str(memory)).record
     assert NAME not in {each.text for each in done.lessons} | set(ids(memory))
     said = [each["reason"] for each in events(tmp_path / "second", "no_note")]
-    assert f"people removed what it says from the memory ({name})" in said
+    assert says(said, "people removed", "memory", name)
     MemoryDirectory(memory).forget_removal(name)
     again = other.align(tmp_path / "third", memory=str(memory), max_iterations=9, patience=9).record
     assert NAME in {each.text for each in again.lessons}
@@ -192,7 +193,7 @@ def test_a_run_whose_memory_is_gone_says_so_and_comes_to_the_same(
     with watching(None, True) as watcher:
         done = run_and_report(job, moved, watcher)
     assert done.record == first.record and not memory.exists()
-    assert "is not there any more" in capsys.readouterr().err
+    assert says(capsys.readouterr().err, "not there")
 
 
 def test_a_memory_that_was_named_from_one_directory_is_found_from_another(
@@ -236,7 +237,7 @@ def test_another_memory_for_the_same_run_is_refused_and_so_is_one_in_its_directo
         world.align(tmp_path / "first", memory=str(tmp_path / "other"))
     with pytest.raises(InputError, match="a directory each"):
         world.align(tmp_path / "new", memory=str(tmp_path / "new"))
-    with pytest.raises(InputError, match="the directory of a run"):
+    with pytest.raises(InputError, match=naming("first", "a run")):
         world.align(tmp_path / "new", memory=str(tmp_path / "first"))
     (memory / "memory.jsonl").write_text("{\n")
     asked = Counting(0)

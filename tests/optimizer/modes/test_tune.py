@@ -17,6 +17,7 @@ from askance.optimizer.modes.tune import prepare
 from askance.prompts.errors import InputError
 from askance.run_estimate import estimate_run
 from askance.testing import StandInServer
+from tests.said import naming, says
 
 WELCOME, NAME = "Open with words of welcome.", "Close with the name of its writer."
 
@@ -56,7 +57,7 @@ def test_the_result_holds_what_is_promised(letters: Any, tmp_path: Path, kind: s
         for split in ("validation", "test"):
             measured = result[side][split]
             assert (measured["spearman"], measured["kendall"], measured["pearson"]) == (None, None, None)
-            assert "nothing to correlate with" in measured["reason"]
+            assert says(measured["reason"], "mean score", "nothing to correlate")
             assert measured["n"] > 0
             assert measured["dimensions"]
     assert (result["mode"], result["yardstick"]) == ("tune", "mean score")
@@ -74,7 +75,7 @@ def test_judge_and_checker_can_look_together(letters: Any, tmp_path: Path) -> No
 
 def test_a_check_with_the_name_of_a_question_is_refused(letters: Any, tmp_path: Path) -> None:
     both = how(letters, "checklist") | {"checker": letters.checker(tmp_path)}
-    with pytest.raises(InputError, match="a check named 'greeting', and so is a question"):
+    with pytest.raises(InputError, match=naming("check", "greeting", "question")):
         letters.tune(tmp_path / "run", **both)
 
 

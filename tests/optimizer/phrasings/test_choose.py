@@ -166,3 +166,17 @@ def test_a_target_that_answers_every_wording_alike_keeps_the_question() -> None:
     found = Trying(ASKED, wanted).choose(own, {Wording("Is it so?"): dict.fromkeys(own, 0.9)}, (), RESAMPLING)
     assert found.after is None
     assert "alike" in found.reason
+
+
+def test_a_wording_is_turned_round_by_documents_and_not_by_how_often_each_is_there() -> None:
+    """Eleven documents say only so much, though each of their examples is there six times."""
+    n = 11
+    levels = [place / n for place in range(n)]
+    turned = [place / n for place in (7, 2, 5, 8, 10, 9, 3, 6, 4, 0, 1)]
+    wanted = {f"e{place}-{copy}": levels[place] for place in range(n) for copy in range(6)}
+    own: dict[str, float | None] = {f"e{place}-{copy}": turned[place] for place in range(n) for copy in range(6)}
+    documents = [place for place in range(n) for _ in range(6)]
+    for groups, clear in ((None, True), (documents, False)):
+        best = Trying(ASKED, wanted).other(Wording(ASKED.text), own)
+        assert best.good == "no"
+        assert Trying(ASKED, wanted)._is_clear(best, own, groups) is clear

@@ -20,10 +20,13 @@ from askance.models.base import ModelError, Request
 from askance.optimizer.following import DOING, KINDS, sentence_of
 from askance.optimizer.job import split_examples
 from askance.optimizer.modes import migrate
-from askance.prompts.checklist import Checklist, Question
+from askance.optimizer.phrasings.choose import Trying
+from askance.prompts.checklist import ALONE, Checklist, Question
 from askance.prompts.prompt import Prompt
 from askance.run_estimate import estimate_run
+from askance.stats.resampling import Resampling
 from askance.testing import Reply, ScriptedModel
+from tests.said import says
 
 AVOID, GIVES, OFFERS, SAYS = (
     "Does the reply avoid promising a refund?",
@@ -224,8 +227,8 @@ def test_wordings_are_tried_on_development_alone_and_the_half_that_is_worse_on_f
 def test_who_follows_the_run_is_told_what_becomes_of_each_question(done: askance.RunResult) -> None:
     events = [each for each in read_events(done.directory / "journal.jsonl") if each["event"] == "wordings"]
     told = [sentence_of(each) or "" for each in events]
-    assert told[0].startswith(f"question refund is to be asked as '{GIVES}' (yes = fault): rank correlation")
-    assert told[2].startswith("question there stays as it is: the source answers ")
+    assert says(told[0], "refund", f"'{GIVES}'", "(yes = fault)", "rank correlation")
+    assert says(told[2], "question there stays", "the source answers")
     assert set(KINDS) - {"began", "written", "phase", "measured", "advanced"} == set(DOING)
 
 
@@ -273,8 +276,8 @@ def test_the_report_compares_answers_to_one_and_the_same_question(done: askance.
     assert all(each.p_yes == pytest.approx(1 - said[each.example]) for each in first)
     assert row.wanted == pytest.approx(sum(1 - p for p in source_says(data)) / 30, abs=1e-4)
     html = (done.directory / "report.html").read_text()
-    assert "Adopt the new judge" in html and "judge.yaml holds them, the prompt alone does not" in html
-    assert "The same verdicts as the source, on test" in html
+    assert "Adopt the new judge" in html and says(html, "judge.yaml", "the prompt alone")
+    assert says(html, "same verdicts", "the source", "on test")
     assert "worded anew" in html and AVOID in html and "yes = fault" in html
 
 
@@ -301,10 +304,10 @@ def test_a_rewording_that_is_another_question_of_the_checklist_is_refused(
     result = hearing.migrate(tmp_path / "run").result
     refund, polite = (question(result, name) for name in ("refund", "polite"))
     dropped = {each["text"]: each["dropped"] for row in (refund, polite) for each in row["tried"] if not each["n"]}
-    assert dropped == {
-        "is the reply POLITE?": "it is what question polite asks",
-        GIVES: "it is what question refund asks",
-    }, "one that another question has just been given, too"
+    assert dropped.keys() == {"is the reply POLITE?", GIVES}
+    assert says(dropped["is the reply POLITE?"], "question polite") and says(dropped[GIVES], "question refund"), (
+        "one that another question has just been given, too"
+    )
     assert not any("is the reply POLITE?" in each for each in hearing.judged("target"))
     assert refund["after"]["text"] == GIVES and polite["after"] is None
 
@@ -379,7 +382,7 @@ def test_a_writer_that_fails_leaves_the_questions_and_it_is_said(hearing: Hearin
 
     hearing.reply = down  # type: ignore[method-assign]
     result = hearing.migrate(tmp_path / "run", retries=0).result
-    assert "no other wordings could be had" in question(result, "refund")["reason"]
+    assert says(question(result, "refund")["reason"], "no other wordings")
     assert result["accepted_edits"] == []
     assert result["parity"]["test"]["best"]["same"]["n"] == 120
 
@@ -415,7 +418,7 @@ def test_a_question_is_asked_of_the_output_alone_where_the_target_mixes_it_up_wi
     assert (kept.origins["polite"].text, kept.origins["polite"].sees) == (POLITE, "all")
     assert kept.origins["refund"].sees is None
     assert done.result["parity"]["test"]["best"]["questions"]["polite"]["same"]["value"] > 0.8
-    assert f"{POLITE} (of the output alone)" in (done.directory / "report.html").read_text()
+    assert f"{POLITE} ({ALONE})" in (done.directory / "report.html").read_text()
 
 
 def test_where_the_target_is_shown_nothing_else_nothing_can_be_left_out(hearing: Hearing, tmp_path: Path) -> None:
@@ -492,3 +495,32 @@ def test_questions_come_first_by_default_and_not_in_the_papers_loop(hearing: Hea
     assert prepared(hearing).options.update == "auto"
     assert prepared(hearing).options.words_questions
     assert not prepared(hearing, paper=True).options.words_questions
+
+
+def test_a_gain_is_measured_with_the_document_of_each_answer_though_some_have_no_answer_of_the_source(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Answers come in turns of the source's yes and no, not in the order of the examples."""
+    world, seen = Hearing(60), []
+    for n, row in enumerate(world.rows):
+        row["metadata"] = {"document": f"d{n // 3}"}
+    documents = {row["id"]: row["metadata"]["document"] for row in world.rows}
+    heard = world.reply
+
+    def reply(who: str, request: Request) -> Reply:
+        last = request.messages[-1][1]
+        is_lost = who == "source" and AVOID in last and share("lost", last) < 0.1
+        return "Perhaps." if is_lost else heard(who, request)
+
+    choose = Trying.choose
+
+    def noting(self: Trying, own: Any, others: Any, tried: Any, resampling: Resampling) -> Any:
+        seen.append((list(own), list(resampling.groups or ())))
+        return choose(self, own, others, tried, resampling)
+
+    monkeypatch.setattr(world, "reply", reply)
+    monkeypatch.setattr(Trying, "choose", noting)
+    world.migrate(tmp_path / "run", max_iterations=1, min_coverage=0.5)
+    assert len(seen) >= 2 and len({len(own) for own, _ in seen}) > 1, "the source left some of one question open"
+    for own, groups in seen:
+        assert groups == [documents[each] for each in own] and own != sorted(own)

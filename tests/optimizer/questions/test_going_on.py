@@ -24,6 +24,7 @@ from askance.prompts.errors import InputError
 from askance.run_estimate import estimate_run
 from askance.runs import run_and_report
 from askance.testing import ScriptedModel
+from tests.said import naming, says
 
 from .conftest import DEAF, RULES, TWIN, Desk, Killed
 
@@ -177,7 +178,7 @@ def test_another_model_is_calibrated_anew_and_that_is_said(learned: First, tmp_p
     other = ScriptedModel(lambda request: desk.reply(request.messages), name="desk/other")
     done = askance.align(desk.rows, from_run=learned.run, model=other, run=tmp_path / "run", **SETTINGS)
     assert "desk/other in place of desk/judge" in caplog.text
-    assert "fitted anew on the development examples" in caplog.text
+    assert says(caplog.text, "calibration", "fitted anew", "development examples")
     judge = askance.load_judge(done.directory)
     assert judge.calibration is not None and judge.calibration.model == judge.model == "desk/other"
 
@@ -221,7 +222,7 @@ def test_an_estimate_counts_only_what_is_new(small: First) -> None:
 
 def test_another_checklist_or_prompt_beside_it_is_refused(small: First) -> None:
     desk = Desk(44)
-    with pytest.raises(InputError, match="brings its own checklist"):
+    with pytest.raises(InputError, match=naming("its own checklist")):
         prepare(desk.rows, desk.checklist, None, None, {}, small.run)
     with pytest.raises(InputError, match="brings its own prompt"):
         prepare(desk.rows, None, None, desk.prompt, {}, small.run)
@@ -229,7 +230,7 @@ def test_another_checklist_or_prompt_beside_it_is_refused(small: First) -> None:
 
 def test_a_calibrated_judge_cannot_have_its_prompt_edited(learned: First) -> None:
     for options in ({"update": "edits"}, {"calibrate": True}):
-        with pytest.raises(InputError, match="read by a calibration, which belongs to its prompt"):
+        with pytest.raises(InputError, match=naming("calibration", "prompt")):
             prepare(Desk(120).rows, None, None, None, options, learned.run)
 
 
@@ -276,7 +277,7 @@ def test_a_run_that_is_not_finished_or_has_no_judge_is_refused(small: First, tmp
     (copy / "judge.yaml").unlink()
     with pytest.raises(InputError, match=r"not finished.*askance resume"):
         prepare(rows, None, None, None, {}, copy)
-    with pytest.raises(InputError, match="there is no such judge"):
+    with pytest.raises(InputError, match=naming("nowhere", "no such judge")):
         prepare(rows, None, None, None, {}, tmp_path / "nowhere")
 
 

@@ -13,6 +13,7 @@ from askance.memory.provenance import build_graph
 from askance.memory.why_question import why_question
 from askance.optimizer.questions.candidates import Candidate
 from askance.optimizer.questions.finder import Finder
+from tests.said import says
 
 from .conftest import RULES, Desk
 
@@ -71,7 +72,7 @@ def test_a_run_without_comments_learns_the_questions_of_the_memory(silent: Desk,
         assert [each.joined for each in entry.runs] == [True, text in joined]
     name = done.record.learned[0].id
     assert why_question(build_graph(done.directory), name).origin == "memory"
-    assert "It was in the lesson memory" in (done.directory / "report.html").read_text(encoding="utf-8")
+    assert says((done.directory / "report.html").read_text(encoding="utf-8"), "the lesson memory")
 
 
 def test_a_removed_question_is_asked_no_more_in_near_words_either(
@@ -104,4 +105,4 @@ def test_words_near_to_what_was_removed_are_left_out_and_that_is_said(tmp_path: 
     texts = ("Does the reply, promise a date?", "Does the reply name a price?")
     left = learner._without_removed([Candidate(text, "overall", "comment", ()) for text in texts])
     assert [each.text for each in left] == [texts[1]]
-    assert said == [f"not asked, as people removed it from the memory: {texts[0]}"]
+    assert len(said) == 1 and says(said[0], "people removed", "memory", texts[0])

@@ -2,9 +2,34 @@
 
 from __future__ import annotations
 
-import pytest
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from itertools import takewhile
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
 
-from askance.optimizer.questions.candidates import Candidate, Standing, agreeing, standing, weighed
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+
+from askance.evaluation.calibration_fit import fit_accepted
+from askance.evaluation.progress import Silent
+from askance.evaluation.scoring import Targets
+from askance.memory.journal import read_events
+from askance.memory.run_directory import RunDirectory
+from askance.optimizer.events import Teller
+from askance.optimizer.questions.candidates import Candidate, Standing, agreeing, standing, weighed, yes_logits
+from askance.optimizer.questions.choice import Chooser, Chosen, Widened
+from askance.optimizer.questions.racing import first_of, in_line, joining, places, sides_by_dimension, sides_on
+from askance.optimizer.questions.ways import Compared
+from askance.optimizer.subject import Draft, Observation, Pair
+from askance.prompts.checklist import Checklist, Question, Sees
+from askance.prompts.examples import Example
+from askance.prompts.prompt import Prompt
+from askance.prompts.verdicts import Verdict
+from tests.worlds import share
 
 FINE = [f"f{place}" for place in range(20)]
 POOR = [f"p{place}" for place in range(20)]
@@ -91,3 +116,459 @@ def test_a_question_that_stands_out_on_accepted_outputs_too_weighs_less() -> Non
     assert weights["steady"] / weights["restless"] == pytest.approx((0.06**2 + 0.02**2) / (2 * 0.02**2), abs=0.01)
     assert (weights["steady"] + weights["restless"]) / 2 == pytest.approx(2.0, abs=0.001) == weights["unknown"]
     assert weighed({"one": steady}, 1.0) == {"one": 1.0} == weighed({"one": Standing(3.0, -0.1, 0.02)}, 1.0)
+
+
+# --- which candidates join ------------------------------------------------------------------------------------------
+
+
+class Said:
+    """A judge whose P(yes) is a function of a question's text and an example; it notes what it is asked."""
+
+    def __init__(self, p_yes: Callable[[str, str], float]) -> None:
+        self.p_yes = p_yes
+        self.asked: list[tuple[set[str], set[str]]] = []
+        self.drafts: list[Draft] = []
+
+    async def observe(
+        self, draft: Draft, examples: Sequence[Example], on_done: Callable[[int, int], None] | None = None
+    ) -> Observation:
+        self.drafts.append(draft)
+        self.asked.append(({each.text for each in draft.questions.questions}, {each.id for each in examples}))
+        verdicts = [
+            Verdict(each.id, question.id, "m", "0" * 12, (p := self.p_yes(question.text, each.id)) >= 0.5, p)
+            for each in examples
+            for question in draft.questions.questions
+        ]
+        return Observation(examples, verdicts, draft.scores(examples, verdicts, soft=True), draft.checklist)
+
+    async def probe(self, draft: Draft, pairs: Sequence[Pair], seen: Observation) -> dict[Pair, Verdict]:
+        raise AssertionError("nothing is tried on pairs")
+
+
+N = 60
+NAMES = [f"e{place:02d}" for place in range(N)]
+ON_TONE = {name: float(place % 3 != 0) for place, name in enumerate(NAMES)}
+ON_FACTS = {name: float(place % 4 != 0) for place, name in enumerate(NAMES)}
+START = Checklist(
+    questions=(
+        Question(id="tone", text="Is it kind?", dimension="tone"),
+        Question(id="facts", text="Is it right?", dimension="facts"),
+        Question(id="else", text="Is it long?", dimension="length"),
+    ),
+    section_weights={"letters": {"tone": 3.0, "facts": 1.0, "else": 0.5}},
+)
+
+
+def jitter(*about: object) -> float:
+    return 0.06 * share(*about)
+
+
+def seen_in(wanted: Mapping[str, float]) -> Callable[[str], bool]:
+    return lambda name: wanted[name] < 0.5
+
+
+class Choosing:
+    """A chooser on examples that people rated by tone and by facts."""
+
+    def __init__(self, folder: Path, finds: Mapping[str, Callable[[str], float]], **options: Any) -> None:
+        """``finds`` tells by a question's last word on which outputs it is answered with yes, or how surely; else with no."""
+
+        def p_yes(text: str, name: str) -> float:
+            word = text.rstrip("?").split()[-1].removeprefix("more-")  # which asks for the same
+            has = finds.get(word, lambda name: False)(name)
+            return 0.06 + 0.79 * has + jitter(word, name)
+
+        self.judge = Said(p_yes)
+        self.examples = [Example(id=name, input="in", output=f"Output {name}.") for name in NAMES]
+        wanted = {name: {"tone": ON_TONE[name], "facts": ON_FACTS[name]} for name in NAMES}
+        self.targets = Targets("human", ("tone", "facts"), wanted)
+        run = RunDirectory(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        settings: dict[str, Any] = {"most": 4} | options
+        events = Teller(run.journal(), Silent())
+        self.journal = folder / "journal.jsonl"
+        self.chooser = Chooser(self.judge, self.targets, self.examples, events, **settings)
+        self.start = Draft(Prompt("Judge.\n\n{input}\n\n{output}\n\n{question}"), START)
+
+    async def choose(self, **named: Candidate) -> Chosen:
+        seen = await self.judge.observe(self.start, self.examples)
+        self.judge.asked.clear()
+        return await self.chooser.choose(self.start, named, seen, 1)
+
+    async def widen(self, **named: Candidate) -> Widened:
+        seen = await self.judge.observe(self.start, self.examples)
+        return self.chooser.drafts(self.start, await self.chooser.choose(self.start, named, seen, 1), seen)
+
+
+def after(thing: str, dimension: str = "tone", *sources: str, kind: str = "comment", said: str = "") -> Candidate:
+    comments = (said or f"On {thing}.",) if kind == "comment" else ()
+    return Candidate(f"Does it show {thing}?", dimension, kind, sources, comments)
+
+
+KIND = {"kind": lambda name: not seen_in(ON_TONE)(name) or share("kind", name) < 0.2}
+RIGHT = {"right": lambda name: not seen_in(ON_FACTS)(name) or share("right", name) < 0.2}
+"""The questions of the start say mostly what people say."""
+
+
+@pytest.mark.parametrize(("dimension", "joins"), [("facts", True), ("tone", False), ("length", False)])
+async def test_a_question_is_held_to_what_people_said_of_its_own_dimension(
+    tmp_path: Path, dimension: str, joins: bool
+) -> None:
+    """A dimension that nobody rated is held to the first that somebody did."""
+    errors = {**KIND, **RIGHT, "errors": seen_in(ON_FACTS)}
+    found = await Choosing(tmp_path, errors).choose(errors=after("errors", dimension, "e04"))
+    assert list(found.candidates) == (["errors"] if joins else [])
+    of_tone = {**KIND, **RIGHT, "insults": seen_in(ON_TONE)}
+    found = await Choosing(tmp_path / "other", of_tone).choose(insults=after("insults", dimension, "e03"))
+    assert list(found.candidates) == ([] if dimension == "facts" else ["insults"])
+
+
+async def test_those_that_find_what_people_reject_join_each_with_its_polarity_and_the_weight_of_its_effect(
+    tmp_path: Path,
+) -> None:
+    finds = {
+        **KIND,
+        **RIGHT,
+        "insults": lambda name: seen_in(ON_TONE)(name) and share("insult", name) < 0.7,
+        "threats": lambda name: seen_in(ON_TONE)(name) and (name == "e03" or share("threat", name) < 0.5),
+        "thanks": lambda name: not seen_in(ON_TONE)(name) or (name != "e06" and share("thank", name) < 0.3),
+        "chance": lambda name: name == "e03" or share("chance", name) < 0.4,
+    }
+    source = next(name for name in NAMES if finds["insults"](name))
+    named = {
+        "insults": after("insults", "tone", source),
+        "threats": after("threats", "tone", "e03"),
+        "thanks": after("thanks", "tone", "e06"),
+        "chance": after("chance", "tone", "e03"),
+        "nothing": after("nothing", "tone", "e03"),
+        "again": after("more-insults", "tone", source, "e03", said="Once more."),
+    }
+    run = Choosing(tmp_path, finds)
+    new = await run.widen(**named)
+    joined = {each.id: each for each in new.whole.questions.questions if each.id not in ("tone", "facts", "else")}
+    twin = {"insults", "again"} & joined.keys()
+    assert joined.keys() == {*twin, "threats", "thanks"} and len(twin) == 1, "of two that say the same one joins"
+    assert {name: each.good for name, each in joined.items()} == dict.fromkeys(twin, "no") | {
+        "threats": "no",
+        "thanks": "yes",
+    }
+    sides = sides_on("tone", run.examples, run.targets)
+    seen = await run.judge.observe(new.whole, run.examples)
+    stands = {}
+    for name in joined:
+        sources = new.whole.origins[name].sources
+        found = standing(yes_logits(seen.verdicts)[name], sources, *sides)
+        assert found is not None
+        stands[name] = found
+    assert {name: each.weight for name, each in joined.items()} == weighed(stands, 1.0)
+    [only] = twin
+    assert set(new.whole.origins[only].comments) == {"On insults.", "Once more."}, "with what the other came from"
+    whole = {each.id: each.weight for each in new.whole.questions.questions}
+    section = new.whole.questions.section_weights["letters"]
+    assert section == {"tone": 3.0, "facts": 1.0, "else": 0.5} | {name: whole[name] for name in joined}
+    told = {each.id: each.problem for each in run.chooser.learned}
+    assert set(told) == set(named) and {name for name, problem in told.items() if problem is None} == set(joined)
+
+
+async def test_no_more_join_than_there_is_room_for_the_best_first(tmp_path: Path) -> None:
+    shares = {"most": 0.9, "many": 0.7, "some": 0.5, "few": 0.35}
+    finds = {**KIND, **RIGHT} | {
+        word: lambda name, word=word, part=part: (
+            seen_in(ON_TONE)(name) and (name == "e00" or share("finds", word, name) < part)
+        )
+        for word, part in shares.items()
+    }
+    named = {word: after(word, "tone", "e00", said=f"Said of {word}.") for word in reversed(shares)}
+    for room in (1, 2, 3):
+        found = await Choosing(tmp_path / str(room), finds, most=room).choose(**named)
+        assert list(found.candidates) == list(shares)[:room]
+
+
+async def test_whatever_joins_stands_on_all_examples_and_what_others_speak_against_is_asked_no_further(
+    tmp_path: Path,
+) -> None:
+    """Also what stood on the first accepted outputs alone."""
+    first = sides_on("tone", [Example(id=name, input="i") for name in NAMES], Choosing(tmp_path / "any", {}).targets)[
+        0
+    ][:8]
+    rejected = seen_in(ON_TONE)
+
+    def finds(word: str, often: float, accepted: float) -> Callable[[str], float]:
+        return lambda name: (
+            name == "e00"
+            or share("says", word, name) < (often if rejected(name) else 0.0 if name in first else accepted)
+        )
+
+    words = {
+        **{f"w{place}": (0.1 + 0.09 * place, 0.0) for place in range(10)},
+        "rare": (0.0, 0.0),
+    }
+    asked = {word: finds(word, *rates) for word, rates in words.items()} | {
+        "better": lambda name: name == "e00" or (not rejected(name) and share("better", name) < 0.6),
+        "maybe": lambda name: (
+            0.4 if name == "e00" else 1.0 if rejected(name) else 0.4 * (name not in first and share("may", name) < 0.8)
+        ),
+    }
+    run = Choosing(tmp_path / "run", {**KIND, **RIGHT, **asked}, most=9)
+    found = await run.choose(**{word: after(word, "tone", "e00", said=f"Of {word}.") for word in asked})
+    sides = sides_on("tone", run.examples, run.targets)
+    stands = {word: standing({name: found_by(run, word, name) for name in NAMES}, ("e00",), *sides) for word in asked}
+    fit = {word for word, each in stands.items() if each is not None and each.problem is None and not each.is_chance}
+    assert set(found.candidates) <= fit and len(found.candidates) > 3
+    maybe = stands["maybe"]
+    assert maybe is not None and maybe.problem is not None and not maybe.is_chance, "it is as unsure of accepted ones"
+    of_better = [names for texts, names in run.judge.asked if "Does it show better?" in texts]
+    of_others = [names for texts, names in run.judge.asked if "Does it show w9?" in texts]
+    assert max(map(len, of_others)) == N > max(map(len, of_better)), "people like it"
+
+
+def found_by(run: Choosing, word: str, name: str) -> float:
+    p = run.judge.p_yes(f"Does it show {word}?", name)
+    return float(np.log(p / (1 - p)))
+
+
+@pytest.mark.parametrize("told", [True, False])
+async def test_a_judge_that_is_only_tested_says_nothing_of_its_candidates(tmp_path: Path, told: bool) -> None:
+    run = Choosing(tmp_path, {**KIND, **RIGHT, "insults": seen_in(ON_TONE)}, told=told)
+    await run.choose(insults=after("insults", "tone", "e00"))
+    assert [each.id for each in run.chooser.learned] == ["insults"]
+    rows = [each for each in read_events(run.journal) if each["event"] == "question"] if run.journal.exists() else []
+    assert len(rows) == told
+
+
+async def test_a_candidate_is_asked_of_the_outputs_that_it_comes_from_and_of_no_other_rejected_one_at_first(
+    tmp_path: Path,
+) -> None:
+    run = Choosing(tmp_path, {**KIND, **RIGHT, "insults": seen_in(ON_TONE)})
+    rejected = sides_on("tone", run.examples, run.targets)[1]
+    own = tuple(rejected[-6:])
+    await run.choose(insults=after("insults", "tone", *own), anyone=after("anyone", "facts", kind="contrast"))
+    first: dict[str, set[str]] = {"insults": set(), "anyone": set()}
+    shared, *others = run.judge.asked
+    for texts, names in [shared, *takewhile(lambda each: len(each[1]) == 1, others)]:
+        for text in texts:
+            first[text.rstrip("?").split()[-1]] |= names
+    fine = {*sides_on("tone", run.examples, run.targets)[0][:8], *sides_on("facts", run.examples, run.targets)[0][:8]}
+    assert first["insults"] == fine | {*own[:4]}
+    assert first["anyone"] == fine | {*sides_on("facts", run.examples, run.targets)[1][:8]}
+
+
+@pytest.mark.parametrize("turned", ["tone", "facts"])
+async def test_questions_of_the_start_are_held_to_people_by_their_own_dimension(tmp_path: Path, turned: str) -> None:
+    """One that praises what people reject is turned round; where the start is kept all is as it was."""
+    finds = {**KIND, **RIGHT} | ({"kind": seen_in(ON_TONE)} if turned == "tone" else {"right": seen_in(ON_FACTS)})
+    for keeps in (False, True):
+        run = Choosing(tmp_path / str(keeps), finds, keeps_start=keeps)
+        new = await run.widen()
+        if keeps:
+            assert new.whole is run.start is new.lean and new.idle == ()
+            continue
+        assert {each.id: each.good for each in new.whole.questions.questions} == {
+            "tone": "no" if turned == "tone" else "yes",
+            "facts": "no" if turned == "facts" else "yes",
+            "else": "yes",
+        }
+        assert new.whole.questions.section_weights == START.section_weights
+
+
+async def test_a_dimension_keeps_a_question_that_stands_for_it(tmp_path: Path) -> None:
+    """The start praises what people reject, too weakly to be of use the other way round."""
+    finds = {
+        "kind": lambda name: name in {"e00", "e03", "e06", "e09", "e12", "e15", "e01", "e02", "e04"},
+        **RIGHT,
+        "insults": seen_in(ON_TONE),
+    }
+    alone = await Choosing(tmp_path / "alone", finds).widen()
+    beside = await Choosing(tmp_path / "beside", finds).widen(insults=after("insults", "tone", "e00"))
+    assert [each.id for each in alone.whole.questions.questions] == ["tone", "facts", "else"]
+    assert [each.id for each in beside.whole.questions.questions] == ["facts", "else", "insults"]
+    assert beside.whole.questions.section_weights["letters"].keys() == {"facts", "else", "insults"}
+
+
+async def test_a_judge_with_new_questions_is_read_against_accepted_outputs_and_one_without_stays_as_it_is(
+    tmp_path: Path,
+) -> None:
+    finds = {"kind": lambda name: True, "insults": seen_in(ON_TONE)}
+    run = Choosing(tmp_path, finds)
+    new = await run.widen(insults=after("insults", "tone", "e00"))
+    assert new.idle == ("tone",) and [each.id for each in new.lean.questions.questions] == ["facts", "else", "insults"]
+    run.judge.asked.clear()
+    whole, lean = await run.chooser.read(run.start, new.whole, new.lean)
+    accepted = {name for name in NAMES if ON_TONE[name] or ON_FACTS[name]}
+    assert [names for _, names in run.judge.asked] == [accepted], "one time, as the other asks some of the same"
+    seen = (await run.judge.observe(new.whole, [each for each in run.examples if each.id in accepted])).verdicts
+    for draft in (whole, lean):
+        own = draft.own(seen)
+        assert draft.calibration == fit_accepted(own, run.examples, draft.questions, run.targets)
+    run.judge.asked.clear()
+    assert await run.chooser.read(run.start, run.start) == [run.start] and not run.judge.asked
+
+
+# --- what the judge is shown ----------------------------------------------------------------------------------------
+
+
+def worth_by_hand(found: Mapping[str, Mapping[str, Standing | None]]) -> tuple[str, dict[str, float], int]:
+    """The rule as its docstring has it, without the code's helpers."""
+    ways = list(found)
+    names = list(found[ways[0]])
+    rows = []
+    for name in names:
+        several = [found[way][name] for way in ways]
+        if all(each is not None and each.effect is not None for each in several):
+            rows.append([0.0 if each.problem else each.effect for each in several])  # type: ignore[union-attr]
+    means = {way: fmean(row[place] for row in rows) for place, way in enumerate(ways)} if rows else {}
+    taken = "output" if "output" in ways else "all"
+    if rows and taken == "output" and "all" in ways:
+        less = [row[ways.index("output")] - row[ways.index("all")] for row in rows]
+        error = stdev(less) / len(less) ** 0.5 if len(less) > 1 else 0.0
+        taken = "all" if fmean(less) < -2 * error else "output"
+    if rows and "quote" in ways and means["quote"] > means[taken]:
+        taken = "quote"
+    return taken, means, len(rows)  # type: ignore[return-value]
+
+
+def test_which_way_helps_is_told_by_the_effects_of_candidates_that_may_join_each_way_against_what_is_taken() -> None:
+    draw, taken = random.Random(5), Counter[str]()
+    for _ in range(400):
+        ways: list[Sees] = ["all"]
+        ways += [each for each in ("output", "quote") if draw.random() < 0.8]  # type: ignore[misc]
+        lift = {way: draw.gauss(0.0, 0.1) for way in ways}
+        found: dict[Sees, dict[str, Standing | None]] = {
+            way: {
+                f"c{place}": None
+                if draw.random() < 0.05
+                else Standing(
+                    draw.choice([0.1, 2.0, -2.0]),
+                    None if draw.random() < 0.05 else draw.gauss(0.15, 0.1) + lift[way],
+                    0.05,
+                )
+                for place in range(draw.randint(1, 8))
+            }
+            for way in ways
+        }
+        names = sorted(set.intersection(*(set(each) for each in found.values())))
+        found = {way: {name: each[name] for name in names} for way, each in found.items()}
+        mine = Compared.of(found)
+        wanted, means, candidates = worth_by_hand(found)
+        assert (mine.taken, mine.candidates) == (wanted, candidates)
+        assert mine.effects == pytest.approx(means)
+        taken[mine.taken] += 1
+    assert min(taken.values()) > 40 and len(taken) == 3
+
+
+def ways_of(**effects: Sequence[float]) -> dict[Sees, dict[str, Standing | None]]:
+    return {
+        way: {f"c{place}": Standing(2.0, each, 0.01) for place, each in enumerate(several)}  # type: ignore[misc]
+        for way, several in effects.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("effects", "taken"),
+    [
+        ({"all": [0.2, 0.3], "output": [0.2, 0.3]}, "output"),
+        ({"all": [0.3, 0.4], "output": [0.2, 0.3]}, "all"),
+        ({"all": [0.3, 0.3], "output": [0.1, 0.35]}, "output"),
+        ({"all": [0.1, 0.1], "output": [0.3, 0.3], "quote": [0.2, 0.2]}, "output"),
+        ({"all": [0.4, 0.4], "output": [0.3, 0.3], "quote": [0.35, 0.35]}, "all"),
+        ({"all": [0.1, 0.1], "output": [0.2, 0.2], "quote": [0.3, 0.3]}, "quote"),
+        ({"all": [0.2, 0.2], "quote": [0.2, 0.2]}, "all"),
+    ],
+    ids=["level", "clearly less", "unclear", "more than all only", "less than all", "more than both", "a tie"],
+)
+def test_less_is_shown_unless_that_is_clearly_worse_and_a_quote_has_to_say_more(
+    effects: dict[str, list[float]], taken: str
+) -> None:
+    assert Compared.of(ways_of(**effects)).taken == taken
+
+
+def test_a_candidate_that_may_not_join_brings_nothing_whatever_its_effect() -> None:
+    found = ways_of(all=[0.2, 0.2], quote=[0.3, 0.3])
+    assert Compared.of(found).taken == "quote"
+    unable = {"c0": Standing(0.1, 0.9, 0.01), "c1": Standing(2.0, 0.3, 0.01)}
+    told = Compared.of({"all": found["all"], "quote": unable})
+    assert told.taken == "all" and told.effects["quote"] == pytest.approx(0.15)
+    assert told.candidates == 2
+
+
+# --- questions that say nearly the same -----------------------------------------------------------------------------
+
+
+def alike(shift: int) -> dict[str, float]:
+    """Log-odds whose rank correlation with ``alike(0)`` falls with the shift."""
+    draw = np.random.default_rng(shift)
+    noisy = np.arange(40) + shift * draw.normal(size=40)
+    return {f"e{place}": float(each) for place, each in enumerate(noisy)}
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_of_two_new_questions_that_are_much_alike_the_weaker_stays_out_and_one_of_the_start_keeps_out_only_its_twin(
+    sign: int,
+) -> None:
+    correlations = {
+        shift: abs(spearmanr(list(alike(0).values()), list(alike(shift).values()))[0]) for shift in range(60)
+    }
+    middle = [shift for shift, each in correlations.items() if 0.72 < each < 0.88]
+    far = [shift for shift, each in correlations.items() if each < 0.68]
+    near = [shift for shift, each in correlations.items() if each > 0.91]
+    assert min(map(len, (middle, far, near))) > 3
+    for shift in [*middle, *far, *near]:
+        told = {"first": alike(0), "second": {name: sign * each for name, each in alike(shift).items()}}
+        both = joining(["first", "second"], told, {}, room=2, remarks=dict.fromkeys(told))
+        start = joining(["second"], told, {"first": alike(0)}, room=2, remarks=dict.fromkeys(told))
+        assert (both.kept, start.kept) == (
+            (["first", "second"], ["second"]) if shift in far else (["first"], ["second"] if shift in middle else [])
+        )
+        assert both.twins == start.twins == ({"second": "first"} if shift in near else {})
+        assert both.unused.keys() == ({"second"} if shift not in far else set())
+        assert all("'first'" in each for each in both.unused.values())
+
+
+def test_two_of_one_comment_join_and_those_of_no_comment_as_many_as_there_is_room_for() -> None:
+    told = {name: {f"e{place}": share(name, place) for place in range(60)} for name in "abcdef"}
+    of_one = joining("abcdef", told, {}, room=9, remarks=dict.fromkeys("abcde", "said") | {"f": "other"})
+    assert of_one.kept == ["a", "b", "f"] and set(of_one.unused) == {*"cde"}
+    of_none = joining("abcdef", told, {}, room=5, remarks=dict.fromkeys("abcdef"))
+    assert of_none.kept == [*"abcde"] and set(of_none.unused) == {"f"}
+
+
+@pytest.mark.parametrize(("accepted", "rejected", "learns"), [(4, 1, True), (3, 9, False), (9, 0, False), (9, 9, True)])
+def test_a_dimension_with_too_few_accepted_outputs_or_no_rejected_one_is_left_out(
+    accepted: int, rejected: int, learns: bool
+) -> None:
+    names = [f"e{place}" for place in range(30)]
+    examples = [Example(id=name, input="i") for name in names]
+    fine = {name: {"few": 1.0, "many": float(place % 2)} for place, name in enumerate(names)}
+    for name in names:
+        fine[name]["few"] = None  # type: ignore[assignment]
+    for place in range(accepted + rejected):
+        fine[names[place]]["few"] = 1.0 - place / 1000 if place < accepted else 0.1 - place / 1000
+    targets = Targets("human", ("few", "many"), fine)
+    if rejected == 0:
+        for name in names[:accepted]:
+            fine[name]["few"] = 1.0
+    found = sides_by_dimension(examples, targets)
+    assert set(found) == ({"few", "many"} if learns else {"many"})
+    assert found["many"] == (names[1::2], names[0::2])
+    if learns:
+        assert found["few"] == (names[:accepted], names[accepted : accepted + rejected][::-1]), "the extremes first"
+
+
+def test_the_first_examples_are_the_most_and_the_least_liked_of_every_dimension() -> None:
+    fine, poor = [f"f{place}" for place in range(40)], [f"p{place}" for place in range(40)]
+    sides = {"a": (fine, poor), "b": (poor[:9], fine[:3])}
+    assert first_of(sides, 0) == {*fine[:8], *poor[:8]}
+    assert first_of(sides, 0.5) == {*fine[:8], *poor[:20]}
+    assert first_of(sides, 0.01, 0.5) == {*fine[:20], *poor[:8]}
+    assert first_of({"a": (fine[:3], poor[:2])}, 1.0) == {*fine[:3], *poor[:2]}
+    assert [places(parts, most) for parts, most in ((1, 6), (2, 6), (1, 30))] == [20, 40, 60]
+
+
+def test_every_comment_has_its_best_question_raced_before_another_has_its_second() -> None:
+    def of(*comments: str) -> Candidate:
+        return Candidate("Is it?", "d", "comment", ("e1",), comments)
+
+    named = {"a1": of("a"), "a2": of("a"), "a3": of("a"), "b1": of("b"), "b2": of("b"), "ab": of("a", "b"), "x": of()}
+    assert in_line(["a1", "a2", "ab", "b1", "a3", "b2", "x"], named, ()) == ["a1", "ab", "x", "a2", "b1", "b2", "a3"]
+    late = in_line(["a1", "a2", "ab", "b1"], named, {"a1"})
+    assert late == ["a2", "ab", "b1", "a1"]

@@ -16,6 +16,7 @@ from askance.optimizer.questions.candidates import Candidate
 from askance.optimizer.questions.together import GROUP, AskedBothWays, Groups
 from askance.run_estimate import estimate_run
 from askance.testing import SimulatedJudge, SimulatedWorld
+from tests.said import says
 
 
 def candidates(*names: str) -> dict[str, Candidate]:
@@ -143,7 +144,7 @@ def test_one_that_answers_otherwise_together_is_asked_one_by_one(tmp_path: Path)
     assert found is not None
     assert found.mode == "each"
     assert found.same < 0.95 * found.answers
-    assert found.sentence.startswith("Questions are asked in one call a question: together they got the same answer")
+    assert says(found.sentence, "one call", "a question", "the same answer", found.same, found.answers)
     assert done.record.best.mode == "each"
     assert askance.load_judge(tmp_path / "None").settings["mode"] == "each"
     alone, asked_alone = run(tmp_path / "alone", "each", Muddled)
@@ -177,4 +178,4 @@ def test_what_is_not_answered_together_is_another_answer_and_few_answers_show_no
     assert [AskedBothWays(same, 60).mode for same in (57, 56)] == ["batched", "each"]
     few = AskedBothWays(39, 39)
     assert few.mode == "each"
-    assert few.sentence == "Questions are asked one a call: 39 answers show too little of others in one call."
+    assert says(few.sentence, "one a call", "39 answers", "too little")

@@ -16,6 +16,7 @@ from askance.optimizer.selection.pool import Pool, propose_pool
 from askance.prompts.errors import AskanceError
 from askance.prompts.examples import Example
 from askance.testing import ScriptedModel
+from tests.said import naming
 
 
 async def grow(facts: Any, script: Any, **options: Any) -> Pool:
@@ -62,7 +63,7 @@ async def test_a_failed_round_is_kept_in_the_curve_and_not_taken_for_a_quiet_one
 
 
 async def test_a_model_that_writes_nothing_usable_is_an_error_with_advice(facts: Any) -> None:
-    with pytest.raises(AskanceError, match=r"No usable question came in 3 rounds.*--writer"):
+    with pytest.raises(AskanceError, match=naming("usable question", "3 rounds", "--writer")):
         await grow(facts, lambda _: json.dumps({"questions": []}))
 
 

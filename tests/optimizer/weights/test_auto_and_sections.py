@@ -11,6 +11,7 @@ from askance.optimizer.weights.bradley_terry import Robust
 from askance.optimizer.weights.learners import Uniform, WeightLearner
 from askance.optimizer.weights.pairs import PairDifferences
 from askance.optimizer.weights.sections import Pooling, Recipe, Weighting, prepare
+from tests.said import says
 
 Simulate = Callable[..., PreferenceScores]
 
@@ -18,7 +19,7 @@ Simulate = Callable[..., PreferenceScores]
 def test_few_pairs_keep_uniform_weights_and_say_so(simulate: Simulate) -> None:
     choice = Auto().choose(simulate([0.9, 0.1], FEW_PAIRS - 1).differences(), seed=0)
     assert isinstance(choice.learner, Uniform)
-    assert "too few to learn from" in choice.reason
+    assert says(choice.reason, f"{FEW_PAIRS - 1} decided pairs", "too few", f"{FEW_PAIRS} pairs")
 
 
 def test_pairs_of_one_context_are_too_few_however_many(simulate: Simulate) -> None:
@@ -88,10 +89,11 @@ def test_sections_that_want_different_weights_get_them(simulate: Simulate) -> No
 
 
 def test_sections_that_learned_are_not_called_uniform_as_the_whole_is(simulate: Simulate) -> None:
-    said = sentences(learn_from_pairs(opposed(simulate, 200), level="section", compare=(), resamples=0))
-    assert "beat uniform weights beyond noise" in said[0]
-    assert "The overall weights are uniform; 2 of 2 sections have learned weights of their own." in said
-    assert not any("learning is not worth it" in each or "the same weight" in each for each in said)
+    found = learn_from_pairs(opposed(simulate, 200), level="section", compare=(), resamples=0)
+    said = sentences(found)
+    assert found.verdict == "better" and says(said[0], "beyond noise")
+    assert says("\n".join(said), "overall weights", "uniform", "2 of 2 sections")
+    assert not any(says(each, "not worth it") or says(each, "the same weight") for each in said)
 
 
 @pytest.mark.parametrize("pooling", ["partial", "none"])
@@ -113,7 +115,7 @@ def test_few_pairs_keep_uniform_weights_in_every_section(simulate: Simulate, poo
     recipe, reason = prepare(pairs, Auto(), sections=2, pooling=pooling, seed=0)
     fitted = recipe.fit(pairs, seed=0)
     assert fitted.by_section == pytest.approx(np.full((2, 2), 0.5))
-    assert "too few to learn from" in reason
+    assert says(reason, "too few", f"{FEW_PAIRS} pairs")
     assert not recipe.learns
 
 
@@ -125,7 +127,7 @@ def test_kept_apart_only_the_section_with_enough_pairs_learns(simulate: Simulate
     assert fitted.by_section is not None
     assert fitted.by_section[0][0] > 0.8
     assert fitted.by_section[1] == pytest.approx([0.5, 0.5])
-    assert "1 of 2 have learned weights" in reason
+    assert says(reason, "1 of 2", "learned")
 
 
 def test_small_sections_that_want_the_same_weights_share_them(simulate: Simulate) -> None:

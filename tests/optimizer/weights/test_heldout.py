@@ -13,6 +13,7 @@ from askance.optimizer.weights.pairs import (
     single_split,
 )
 from askance.prompts.errors import InputError
+from tests.said import naming, says
 
 
 def test_no_group_is_in_both_parts_of_a_split() -> None:
@@ -40,14 +41,14 @@ def test_there_are_no_more_folds_than_groups() -> None:
 
 
 def test_one_group_cannot_be_split_and_the_error_says_what_to_do() -> None:
-    with pytest.raises(InputError, match="All 10 pairs or rated outputs belong to one group"):
+    with pytest.raises(InputError, match=naming("All 10", "one group", "'metadata.document'")):
         grouped_folds(np.zeros(10, dtype=np.int64), 5, 0)
-    with pytest.raises(InputError, match="There is only one pair or rated output"):
+    with pytest.raises(InputError, match=naming("only one pair")):
         grouped_folds(np.zeros(1, dtype=np.int64), 5, 0)
 
 
 def test_a_share_that_empties_one_side_is_refused() -> None:
-    with pytest.raises(InputError, match="leaves one side empty"):
+    with pytest.raises(InputError, match=naming(0.01, "one side empty")):
         single_split(np.array([0, 1]), 0.01, 0)
 
 
@@ -176,4 +177,4 @@ def test_the_agreement_of_rankings_is_kendalls_tau_b() -> None:
 def test_equal_weights_have_no_ranking() -> None:
     stability = rank_stability(np.full(3, 1 / 3), np.full((5, 3), 1 / 3))
     assert stability.kendall is None
-    assert stability.reason == "all weights are equal, so there is no ranking"
+    assert says(stability.reason, "equal", "no ranking")

@@ -9,6 +9,7 @@ import pytest
 
 from askance.optimizer.weights import load_preferences, preference_scores
 from askance.prompts.errors import InputError
+from tests.said import naming
 
 
 def line(number: int, **fields: Any) -> dict[str, Any]:
@@ -102,7 +103,7 @@ def test_sections_are_named_with_their_data_set(tmp_path: Path) -> None:
 
 
 def test_asking_for_sections_that_no_pair_names_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no pair has a 'section'"):
+    with pytest.raises(InputError, match=naming("no pair", "'section'")):
         load_preferences(write(tmp_path, line(1))).differences("section")
 
 
@@ -139,7 +140,7 @@ def test_a_missing_field_is_named(tmp_path: Path, field: str) -> None:
 
 
 def test_an_empty_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="there are no pairs"):
+    with pytest.raises(InputError, match=naming("prefs.jsonl", "no pairs")):
         load_preferences(write(tmp_path))
 
 

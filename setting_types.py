@@ -1,0 +1,290 @@
+"""Types of the settings that functions take by keyword, e.g. ``evaluate(…, limit=10)``, for type checkers and editors.
+
+Made from the records of settings by ``make settings``; what each setting does stands there (``--help`` shows it).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypedDict
+
+from .models.named import NamedModel
+
+
+class ModelSettings(TypedDict, total=False):
+    """Settings of :class:`ModelOptions`."""
+
+    api_base: str | None
+    engine: Literal["direct", "batch", "ray"]
+    workers: int | None
+    timeout: float
+    retries: int
+    models: Mapping[str, NamedModel | Mapping[str, Any] | str]
+    max_concurrency: int
+    call_budget: int | None
+    token_budget: int | None
+    cost_budget: float | None
+    seed: int
+
+
+class WhereSettings(TypedDict, total=False):
+    """Settings of :class:`Where`."""
+
+    store: Path | str | None
+    no_cache: bool
+
+
+class GatewaySettings(ModelSettings, WhereSettings, total=False):
+    """Settings of :class:`GatewayOptions`."""
+
+
+class WriterSettings(GatewaySettings, total=False):
+    """Settings of :class:`WriterOptions`."""
+
+    max_requirements: int
+    embedder: str | None
+
+
+class JudgeSettings(ModelSettings, total=False):
+    """Settings of :class:`JudgeOptions`."""
+
+    mode: Literal["auto", "each", "batched"]
+    explain: Literal["always", "needed", "never"]
+    p_yes: Literal["auto", "logprob", "stated", "sampled", "hard"]
+    samples: int
+    temperature: float
+    answer_words: Sequence[str] | None
+    repeat: int
+    scores: Literal["soft", "hard", "expected"]
+    score_scale: Sequence[int]
+    weights: str | Path | None
+    human_scale: Sequence[float] | None
+    labels: Mapping[str, Sequence[str]]
+    min_coverage: float
+    field: Mapping[str, str | Sequence[str]]
+    limit: int | None
+
+
+class ScoreSettings(JudgeSettings, WhereSettings, total=False):
+    """Settings of :class:`ScoreOptions`."""
+
+    scale: Sequence[float]
+    calibration: str | Path | None
+    resamples: int
+
+
+class PassSettings(ScoreSettings, total=False):
+    """Settings of :class:`PassOptions`."""
+
+    pass_threshold: float | None
+    fail_under: float | None
+
+
+class EvaluateSettings(PassSettings, total=False):
+    """Settings of :class:`EvaluateOptions`."""
+
+    stop_within: float | None
+    pass_mark: float | None
+    by: str | None
+    own_questions: bool
+    writer: str | NamedModel | None
+    own_decay: float
+
+
+class RegressionSettings(PassSettings, total=False):
+    """Settings of :class:`RegressionOptions`."""
+
+    dimension: str | None
+    criterion: str | None
+    tolerance: float
+
+
+class CompareSettings(ScoreSettings, total=False):
+    """Settings of :class:`CompareOptions`."""
+
+    points: int
+    agreement_tolerance: int | None
+    k: int
+    panel_size: int
+    panel_by: Literal["seeds", "prompts"]
+    panel_vote: Literal["majority", "mean"]
+    em_dim: bool
+    cot_tokens: int
+
+
+class DiagnoseSettings(JudgeSettings, WhereSettings, total=False):
+    """Settings of :class:`DiagnoseOptions`."""
+
+    pairs: int
+
+
+class SelectSettings(JudgeSettings, WhereSettings, total=False):
+    """Settings of :class:`SelectOptions`."""
+
+    k: int
+    choice: Literal["joint", "top"]
+    sample: int
+    sampling: Literal["uniform", "clustered"]
+    clusters: int
+    max_candidates: int
+    max_rounds: int
+    quiet_rounds: int
+    shown: int
+    per_round: int
+    same_question: float
+    answer_levels: Literal[2, 3, 5]
+    answers: Literal["soft", "hard", "split"]
+    rated_by: Literal["auto", "people", "judge"]
+    rating_dimension: str | None
+    rating_criterion: str | None
+    rating_levels: int
+    estimate: Literal["pooled", "per-example"]
+    correction: Literal["shuffle", "miller-madow", "none"]
+    per_token: bool
+    halves: int
+    ranking_resamples: int
+    embedder: str | None
+
+
+class WeighSettings(ScoreSettings, total=False):
+    """Settings of :class:`WeighOptions`."""
+
+    method: str
+    level: Literal["global", "dataset", "section"]
+    pooling: Literal["partial", "none"]
+    rating_dimension: str | None
+    rating_criterion: str | None
+    pair_share: float
+    pairwise: bool
+    swap: bool
+
+
+class LoopSettings(JudgeSettings, WhereSettings, total=False):
+    """Settings of :class:`LoopOptions`."""
+
+    note_taker: str | NamedModel | None
+    note_taker_program: str | Path | None
+    deduplicator: str | NamedModel | None
+    updater: str | NamedModel | None
+    split: Sequence[float]
+    max_iterations: int
+    max_lessons: int
+    max_notes: int
+    max_prompt_chars: int | None
+    notes: Literal["each", "batched"]
+    note_samples: int
+    contrast: bool
+    critique: bool
+    update: Literal["auto", "edits", "rewrite", "questions", "examples"]
+    max_questions: int
+    trial: bool
+    racing: bool
+    prune: bool
+    alpha: float
+    min_gain: float
+    max_bias: float
+    patience: int
+    paper: bool
+    resamples: int
+    embedder: str | None
+    memory: str | Path | None
+
+
+class MigrateSettings(LoopSettings, total=False):
+    """Settings of :class:`MigrateOptions`."""
+
+    writer: str | NamedModel | None
+    roles: Literal["cross", "self"]
+    reference: Literal["auto", "human", "source"]
+    margin: float
+    differing: float
+    tolerance: float
+
+
+class AlignSettings(LoopSettings, total=False):
+    """Settings of :class:`AlignOptions`."""
+
+    optimise_for: Literal["spearman", "kendall", "auc", "kappa"]
+    disagreement_threshold: float
+    writer: str | NamedModel | None
+    regenerate_questions: bool
+    learn_from: Literal["both", "development"]
+    keep_questions: bool
+    shown_examples: int
+    calibrate: bool
+
+
+class TuneSettings(LoopSettings, total=False):
+    """Settings of :class:`TuneOptions`."""
+
+    writer: str | NamedModel | None
+    own_questions: bool
+    score_as: Literal["all", "mean"]
+    plain_first: bool
+    max_output_tokens: int
+    generator_temperature: float
+
+
+class TrainSettings(GatewaySettings, total=False):
+    """Settings of :class:`TrainOptions`."""
+
+    epochs: int
+    batch_size: int
+    learning_rate: float | None
+    lora_rank: int
+    loss_weights: Sequence[float]
+    levels: int
+    longest: int
+    patience: int
+    rating_pairs: bool
+    trust_verdicts: bool
+    contrasts: int
+    contrast_grades: int
+    rationales: int
+    given_rationales: bool
+    rationale_tokens: int
+    rationales_from: Literal["scorer", "writer"]
+    answer_with: Literal["rationale", "word"]
+    precision: Literal["float32", "bfloat16"]
+    gguf: bool
+    onnx: bool
+    split: Sequence[float]
+    human_scale: Sequence[float] | None
+    teacher_price: float | None
+    teacher_seconds: float | None
+    machine_price: float
+    resamples: int
+    field: Mapping[str, str | Sequence[str]]
+    labels: Mapping[str, Sequence[str]]
+    limit: int | None
+
+
+class LabelSettings(TypedDict, total=False):
+    """Settings of :class:`LabelOptions`."""
+
+    rater: str
+    dimension: str
+    criterion: str
+    order: Literal["auto", "informative", "disagreement", "uncertain", "untested", "spread", "random", "file"]
+    gain: float
+    port: int
+    seed: int
+    field: Mapping[str, str | Sequence[str]]
+    labels: Mapping[str, Sequence[str]]
+
+
+class ResumeSettings(TypedDict, total=False):
+    """Settings that may change when a run is resumed."""
+
+    call_budget: int | None
+    cost_budget: float | None
+    engine: Literal["direct", "batch", "ray"]
+    max_concurrency: int
+    max_iterations: int
+    no_cache: bool
+    retries: int
+    store: Path | str | None
+    timeout: float
+    token_budget: int | None
+    workers: int | None

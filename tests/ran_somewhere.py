@@ -1,0 +1,92 @@
+"""Every test runs in at least one environment of CI, or is skipped for a reason that is on a short list.
+
+With ``ASKANCE_RAN=FOLDER`` each call of pytest writes there which tests it ran and which it skipped, and why. CI's last step
+reads what all of them wrote and fails where a test ran nowhere::
+
+    .venv/bin/python -m tests.ran_somewhere FOLDER
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+FOLDER = "ASKANCE_RAN"
+PERMITTED: dict[str, str] = {
+    "promptfoo is not installed": "half a gigabyte from npm: make test-promptfoo, by hand before a release",
+    "data .*not beside this checkout|the data is not here|dialogues are not here|not part of this project": (
+        "people's published scores, which are not ours to hand on"
+    ),
+    "the right to mount": "some containers of CI may not mount a file system; any machine's root may",
+}
+"""Reasons (patterns, searched for) for which a test may run nowhere in CI, and why CI cannot or need not mend each."""
+
+
+class Recorder:
+    """A plugin of pytest: a line for each test, or for each file that was skipped as a whole."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._file = folder / f"{os.getpid()}.jsonl"
+
+    def _write(self, test: str, reason: str | None) -> None:
+        with self._file.open("a", encoding="utf-8") as file:
+            print(json.dumps({"test": test, "skipped": reason}), file=file)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.skipped and not hasattr(report, "wasxfail"):
+            self._write(report.nodeid, reason(report))
+        elif report.when == "call":
+            self._write(report.nodeid, None)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.skipped:
+            self._write(report.nodeid, reason(report))
+
+
+def reason(report: pytest.TestReport | pytest.CollectReport) -> str:
+    said = report.longrepr[2] if isinstance(report.longrepr, tuple | list) else str(report.longrepr)
+    return str(said).removeprefix("Skipped: ")
+
+
+def ran_nowhere(folder: Path) -> dict[str, str]:
+    """Return the tests, and files of tests, that every call skipped, each with the reason of the last one that did."""
+    skipped: dict[str, str] = {}
+    ran: set[str] = set()
+    for path in sorted(folder.glob("*.jsonl")):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            row = json.loads(line)
+            if row["skipped"] is None:
+                ran.add(row["test"])
+            else:
+                skipped[row["test"]] = row["skipped"]
+    if not ran:
+        raise ValueError(f"no test ran of those that {folder} tells of")
+    seen = ran | {test.partition("::")[0] for test in [*ran, *(each for each in skipped if "::" in each)]}
+    return {test: why for test, why in skipped.items() if test not in seen}
+
+
+def judged(skipped: dict[str, str], permitted: dict[str, str]) -> tuple[str, bool]:
+    """Return what is to be said of tests that ran nowhere, by reason, and whether all of them are permitted."""
+    tests = defaultdict(list)
+    for test, why in sorted(skipped.items()):
+        tests[why].append(test)
+    lines, good = [], True
+    for why, named in tests.items():
+        excuse = next((excuse for pattern, excuse in permitted.items() if re.search(pattern, why)), None)
+        good = good and excuse is not None
+        lines.append(f"{len(named)} ran nowhere ({why}): {excuse or 'not permitted, in tests/ran_somewhere.py'}")
+        lines += [f"  {test}" for test in named if excuse is None]
+    return "\n".join(lines), good
+
+
+if __name__ == "__main__":
+    text, all_permitted = judged(ran_nowhere(Path(sys.argv[1])), PERMITTED)
+    print(text)
+    sys.exit(0 if all_permitted else 1)
