@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 OUTSIDE = {"tests", "build", "docs", "prompts/templates"}
 PAGES = {".html", ".js", ".j2"}
 WORDS_IN_A_ROW = 4
-MOST = 1000
+MOST = 50
 
 Row = tuple[str, ...]
 
@@ -83,7 +83,7 @@ def pinned(folder: Path) -> tuple[list[tuple[Path, int, str]], int]:
 
 def test_few_assertions_repeat_a_sentence_of_askance() -> None:
     found, total = pinned(ROOT / "tests")
-    assert total > MOST and len(found) <= MOST, "\n".join(f"{path}:{line}: {text}" for path, line, text in found)
+    assert total > 9000 and len(found) <= MOST, "\n".join(f"{path}:{line}: {text}" for path, line, text in found)
 
 
 if __name__ == "__main__":
