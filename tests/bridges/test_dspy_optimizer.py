@@ -213,7 +213,7 @@ def test_examples_that_differ_in_their_labels_alone_share_one_prediction(post: P
 
 
 def test_a_metric_that_gives_no_number_ends_the_run_with_a_sentence(post: Post) -> None:
-    with pytest.raises(InputError, match=naming("nothing", "None", "number", "True", "False")):
+    with pytest.raises(InputError, match=naming("lambda_named_nothing", "None", "number", "True", "False")):
         post.compile(metric=lambda_named_nothing)
 
 

@@ -628,7 +628,7 @@ def failing(
             raise HTTPError(request.full_url, status, "no", message, io.BytesIO(b"{}"))
 
     monkeypatch.setattr(module, "_opener", lambda _: Opener())
-    monkeypatch.setattr(module, "time", SimpleNamespace(sleep=waits.append))
+    monkeypatch.setattr(module.time, "sleep", waits.append)
     return waits, calls
 
 
@@ -637,10 +637,19 @@ BODY = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
 
 @pytest.mark.parametrize(
     ("asks", "waited"),
-    [("7", 7.0), ("0", 0.0), ("60", 60.0), ("61", 60.0), ("86400", 60.0), ("soon", 0.5), ("-3", 0.5), (None, 0.5)],
+    [
+        ("7", 7.0),
+        ("0", 0.0),
+        ("61", 61.0),
+        ("600", 600.0),
+        ("601", 600.0),
+        ("86400", 600.0),
+        ("soon", 0.5),
+        (None, 0.5),
+    ],
 )
 @pytest.mark.parametrize("status", [408, 429, 500, 503, 529])
-def test_a_server_that_names_a_time_is_waited_for_and_never_more_than_a_minute(
+def test_a_server_that_names_a_time_is_waited_for_and_never_more_than_ten_minutes(
     status: int, asks: str | None, waited: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     module = as_module_once()
@@ -764,3 +773,135 @@ def test_arguments_that_name_no_one_file_are_refused(given: list[str], sandbox: 
     assert as_module_once().main(given) == 2
     out, err = capsys.readouterr()
     assert out == "" and (says(err, "nowhere.jsonl") if len(given) == 1 else says(err, "data.jsonl"))
+
+
+# --- what the server and the environment decide ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bad", ["{}", '{"choices": []}', "not JSON", "[]", "", "null"])
+def test_a_reply_without_an_answer_is_asked_for_again_and_six_are_an_error(
+    bad: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module, waits = as_module_once(), list[float]()
+    good = json.dumps(completion(BODY, 0.9))
+    replies = iter([bad, good, *[bad] * 6])
+    opener = SimpleNamespace(open=lambda request, timeout: io.BytesIO(next(replies).encode()))
+    monkeypatch.setattr(module, "_opener", lambda _: opener)
+    monkeypatch.setattr(module.time, "sleep", waits.append)
+    assert module._post(dict(BODY))["choices"] and waits == [0.5]
+    with pytest.raises(module.JudgeError, match=naming("6 attempts")):
+        module._post(dict(BODY))
+    assert len(waits) == 6
+
+
+def test_a_certificate_that_cannot_be_verified_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    module, tries = as_module_once(), list[str]()
+
+    def refuse(request: Any, timeout: float) -> Any:
+        tries.append(request.full_url)
+        raise OSError("[SSL: CERTIFICATE_VERIFY_FAILED] self-signed")
+
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://judge.example.invalid/v1/")
+    monkeypatch.setattr(module, "_opener", lambda _: SimpleNamespace(open=refuse))
+    with pytest.raises(module.JudgeError, match=naming("SSL_CERT_FILE")):
+        module._post(dict(BODY))
+    assert tries == ["https://judge.example.invalid/v1/chat/completions"]
+
+
+def test_the_environment_names_the_key_and_the_model(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = serve(with_logprobs)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-7")
+    monkeypatch.setenv("JUDGE_MODEL", "mine")
+    as_module(kept()).judge(output="x")
+    assert {each["Authorization"] for each in server.headers} == {"Bearer sk-7"}
+    assert {each["model"] for each in server.bodies} == {"mine"}
+    server.headers.clear()
+    monkeypatch.delenv("OPENAI_API_KEY")
+    as_module(kept()).judge(output="x")
+    assert server.headers and not any("Authorization" in each for each in server.headers)
+
+
+# --- as a tool calls it ---------------------------------------------------------------------------------------------
+
+
+def stub(monkeypatch: pytest.MonkeyPatch, name: str, **parts: Any) -> None:
+    """A module of a tool that need not be installed."""
+    made = ModuleType(name)
+    vars(made).update(parts)
+    parent, _, last = name.rpartition(".")
+    if parent:
+        stub(monkeypatch, parent) if parent not in sys.modules else None
+        monkeypatch.setattr(sys.modules[parent], last, made, raising=False)
+    monkeypatch.setitem(sys.modules, name, made)
+
+
+def half_right(text: str) -> float:
+    """The truth is all right, the tone half: the whole is 4 of 4.5."""
+    return {"Is it rude?": 0.0, "Is it {short}?": 0.0}.get(text, 1.0)
+
+
+HARD = {"settings": {"scores": "hard"}}
+
+
+@pytest.mark.parametrize(
+    ("own", "given", "passes"),
+    [
+        (0.7, None, False),
+        (0.6, None, True),
+        (None, 0.8, True),
+        (None, 0.9, False),
+        (0.6, 0.9, False),
+        (0.7, 0.8, True),
+        (None, 8 / 9, True),
+    ],
+)
+def test_a_tools_threshold_is_held_against_the_whole_and_the_judges_own_against_its_dimensions(
+    own: float | None, given: float | None, passes: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge = kept(threshold=own, threshold_of=("tone",), **HARD)
+    module = as_module(judge, "promptfoo")
+    bodies = answering(module, monkeypatch, half_right)
+    context = {"vars": {"question": "Who?"}, "prompt": "P", "config": {"input": "question"}}
+    if given is not None:
+        context["config"]["threshold"] = given  # type: ignore[index]
+    found = module.get_assert("An output.", context)
+    assert found["pass"] is passes and found["score"] == pytest.approx(8 / 9)
+    assert found["named_scores"] == pytest.approx({"truth": 1.0, "tone": 2 / 3})
+    assert [each["pass"] for each in found["component_results"]] == [True, True, False, True]
+    assert all("Who?" in str(body) and "P" not in str(body["messages"][-1]).split() for body in bodies)
+
+    stub(monkeypatch, "deepeval.metrics", BaseMetric=object)
+    module = as_module(judge, "deepeval")
+    answering(module, monkeypatch, half_right)
+    metric = module.AskanceJudge(threshold=given)
+    case = SimpleNamespace(
+        input="Who?", actual_output="x", context=None, retrieval_context=["a", "b"], expected_output=None
+    )
+    assert metric.measure(case) == pytest.approx(8 / 9)
+    assert metric.is_successful() is passes
+
+
+@pytest.mark.parametrize("to", ["promptfoo", "deepeval"])
+def test_without_any_threshold_such_a_tool_gets_an_error_and_no_pass(to: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    stub(monkeypatch, "deepeval.metrics", BaseMetric=object)
+    module = as_module(kept(), to)
+    answering(module, monkeypatch, half_right)
+    with pytest.raises(module.JudgeError, match=naming("threshold")):
+        module.get_assert("x", {}) if to == "promptfoo" else module.AskanceJudge()
+
+
+@pytest.mark.parametrize("threshold", [None, 0.6, 0.7])
+def test_mlflow_is_told_the_score_the_dimensions_and_whether_it_passes_where_there_is_a_threshold(
+    threshold: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feedback = lambda name, value, rationale="": (name, value)  # noqa: E731
+    stub(monkeypatch, "mlflow.entities", Feedback=feedback)
+    stub(monkeypatch, "mlflow.genai.scorers", scorer=lambda name: lambda made: made)
+    module = as_module(kept(threshold=threshold, threshold_of=("tone",), **HARD), "mlflow")
+    answering(module, monkeypatch, half_right)
+    found = dict(module.askance_judge({"input": "Who?"}, {"text": "x"}, {"expected_response": "y"}))
+    assert found.pop("askance") == pytest.approx(8 / 9)
+    passed = {} if threshold is None else {"askance/passed": threshold == 0.6}
+    assert found == pytest.approx({**passed, "askance/truth": 1.0, "askance/tone": 2 / 3})
+    with pytest.raises(module.JudgeError, match=naming("no output")):
+        module.askance_judge({"input": "Who?"}, {}, None)

@@ -104,7 +104,7 @@ def test_gepa_improves_a_judge_against_people_and_reads_why_it_answered(world: A
     with evaluator_adapter(
         world.rows, checklist=world.checklist, model=world.model("world/target"), prompt=world.prompt, no_cache=True
     ) as adapter:
-        assert adapter.seed_candidate == {"instructions": "Judge with care."}
+        assert adapter.seed_candidate == {"instructions": world.prompt.text}
         result = gepa.optimize(
             adapter.seed_candidate,
             trainset=adapter.splits.development,
