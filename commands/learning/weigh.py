@@ -12,12 +12,21 @@ from ...evaluation.progress import showing
 from ...models.budget import spending
 from ...optimizer.weights import learners
 from ...optimizer.weights.rating_plan import METHODS
+from ...optimizer.weights.registry import refuse_gone
 from ...optimizer.weights.weigh import prepare
 from ...prompts.errors import InputError, as_typed
 from ...prompts.rows import write_whole
 from ..options import GroupedCommand, buying_options, load_dotenv, settings, settings_options
 from ..output import check_coverage, check_output, dump_json, echo_estimate, echo_json, show
 from ..terminal import echo
+
+
+class _Method(click.Choice[str]):
+    """The methods of today; one of an earlier version is refused with what takes its place."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        refuse_gone(value)
+        return super().convert(value, param, ctx)
 
 
 @click.command(name="weigh", cls=GroupedCommand)
@@ -30,7 +39,7 @@ from ..terminal import echo
 @buying_options
 @click.option(
     "--method",
-    type=click.Choice(list(dict.fromkeys(["auto", *learners(), *METHODS]))),
+    type=_Method(list(dict.fromkeys(["auto", *learners(), *METHODS]))),
     default=None,
     help=f"Learner (bayes takes minutes); with --ratings one of {', '.join(METHODS)}. [default: auto]",
 )

@@ -80,8 +80,7 @@ class Auto:
     one closest to uniform wins: with few pairs, or where learning buys nothing, that is uniform weights themselves. In
     simulations half a standard error gave up less than a whole one where learning pays and little more than it where
     uniform weights are right. The held-out pairs on which ``Auto`` is judged play no part, so its held-out accuracy
-    pays for the choice as well (nested cross-validation). ``LocalSearch`` is not among the learners by default: it was
-    never better than ``Robust``, and its bootstrap intervals are too narrow (docs/results/choosing.md).
+    pays for the choice as well (nested cross-validation).
     """
 
     learners: tuple[WeightLearner, ...] = field(default_factory=lambda: (Robust(), Logistic(), BestSingle()))

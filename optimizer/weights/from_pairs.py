@@ -33,7 +33,7 @@ from .preferences import Level, PreferenceScores
 from .registry import QUICK, find_learner
 from .sections import Pooling, Recipe, Weighting, prepare
 
-UNLEARNED = ("uniform", "decay", "best-single")
+UNLEARNED = ("uniform", "best-single")
 """Learners that set no several weights from the pairs."""
 MANY_PAIRS = 20_000
 """With more pairs one half is held out once; with fewer, every pair is held out once, in five folds."""

@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from ...prompts.errors import AskanceError, InputError, MissingExtraError
+from ...prompts.errors import AskanceError, MissingExtraError
 from .pairs import Floats, PairDifferences, margins_to_credits
 
 SHRINKAGE = (0.0, 0.25, 0.5, 0.75)
@@ -126,21 +126,3 @@ class BestSingle:
         weights = np.zeros(pairs.tests)
         weights[int(np.argmax(right))] = 1.0
         return weights
-
-
-@dataclass(frozen=True)
-class Decay:
-    """The n-th test of the checklist (or of the file) weighs ``base`` to the power n (LMUnit Table 15)."""
-
-    base: float = 0.8
-    name: str = "decay"
-    quick: bool = True
-
-    def __post_init__(self) -> None:
-        """Check the base."""
-        if not 0.0 < self.base <= 1.0:
-            raise InputError(f"The base of decaying weights is {self.base}; it must lie above 0 and at most at 1.")
-
-    def learn(self, pairs: PairDifferences, *, seed: int, start: Floats | None = None) -> Floats:
-        """Decaying weights, whatever the pairs."""
-        return normalised(self.base ** np.arange(pairs.tests, dtype=np.float64))

@@ -5,22 +5,27 @@ from __future__ import annotations
 from ...prompts.errors import InputError, did_you_mean
 from .auto import Auto
 from .bradley_terry import Logistic, Robust
-from .learners import BestSingle, Decay, Uniform, WeightLearner
-from .searches import Bayes, LocalSearch, OptunaSearch
+from .learners import BestSingle, Uniform, WeightLearner
+from .searches import Bayes, OptunaSearch
 
-QUICK = ("uniform", "best-single", "decay", "logistic", "robust", "local-search")
+QUICK = ("uniform", "best-single", "logistic", "robust")
 """Learners shown beside the chosen method unless others are named."""
 
 
 ALIASES = {"optuna": "optuna-tpe"}
 """Other names under which a learner can be asked for."""
+GONE = {
+    "local-search": "robust, which was never worse on held-out pairs and has intervals that hold",
+    "decay": "uniform, or a file with the weights that you want: --weights of evaluate",
+    "optuna-gp": "bayes, which is a Gaussian process too, or optuna-tpe",
+}
+"""Learners of earlier versions, and what takes the place of each."""
 
 
 def learners() -> dict[str, WeightLearner]:
     """Every learner with its usual settings, by name."""
     known: list[WeightLearner] = [
-        Uniform(), BestSingle(), Decay(), Logistic(), Robust(), LocalSearch(), Auto(), Bayes(),
-        OptunaSearch("tpe"), OptunaSearch("gp"),
+        Uniform(), BestSingle(), Logistic(), Robust(), Auto(), Bayes(), OptunaSearch(),
     ]  # fmt: skip
     return {learner.name: learner for learner in known}
 
@@ -33,6 +38,7 @@ def find_learner(learner: str | WeightLearner) -> WeightLearner:
     """
     if not isinstance(learner, str):
         return learner
+    refuse_gone(learner)
     known = learners()
     learner = ALIASES.get(learner, learner)
     if learner not in known:
@@ -40,3 +46,9 @@ def find_learner(learner: str | WeightLearner) -> WeightLearner:
             f"There is no weight learner '{learner}'.{did_you_mean(learner, known)} Choose from: {', '.join(known)}."
         )
     return known[learner]
+
+
+def refuse_gone(method: str) -> None:
+    """Raise InputError for a learner of an earlier version; it names what takes its place."""
+    if method in GONE:
+        raise InputError(f"The weight learner '{method}' is gone. In its place: {GONE[method]}.")

@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 
 from .auto import FEW_PAIRS, Auto, take_groups
-from .learners import Decay, LearningFailedError, Uniform, WeightLearner
+from .learners import LearningFailedError, Uniform, WeightLearner
 from .pairs import Floats, PairDifferences, close_to_best, compact, grouped_folds, margins_to_credits
 
 Pooling = Literal["partial", "none"]
@@ -63,7 +63,7 @@ class Recipe:
     def learns(self) -> bool:
         """Whether the weights depend on the pairs at all."""
         own = () if np.isinf(self.strength) else self.own
-        return any(not isinstance(each, (Uniform, Decay)) for each in (self.overall, *own))
+        return any(not isinstance(each, Uniform) for each in (self.overall, *own))
 
     def fit(self, pairs: PairDifferences, *, seed: int, start: Weighting | None = None) -> Weighting:
         """Learn from ``pairs``.

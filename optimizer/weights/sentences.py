@@ -79,11 +79,6 @@ def sentences(result: WeighResult) -> list[str]:
         said.append(f"Chosen by cross-validation: {result.reason}.")
     said += _power(result)
     said += [] if apart else [_heaviest(result)]
-    if result.low is not None and result.learner.startswith("local-search"):
-        said.append(
-            "The intervals of these weights are too narrow: in simulations 95% intervals of local-search weights held "
-            "about two thirds of the true weights (those of robust and logistic held 94%)."
-        )
     said += _counted(result)
     said += [f"The learner {score.name} gave nothing: {score.failure}" for score in result.learners if score.failure]
     return said

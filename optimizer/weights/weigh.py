@@ -42,7 +42,7 @@ from .from_pairs import check_pairs
 from .from_ratings import check_ratings
 from .judged_pairs import PairsJob, PositionBias, RatingsJob, prepare_pairs, prepare_ratings
 from .rating_plan import METHODS, rating_method
-from .registry import ALIASES
+from .registry import ALIASES, refuse_gone
 
 
 @dataclass(frozen=True, repr=False)
@@ -227,6 +227,7 @@ def _learn(
 
 
 def _check_method(name: str, *, rated: bool) -> None:
+    refuse_gone(name)
     of_pairs = name in {*learners(), *ALIASES}
     if rated and of_pairs and name not in METHODS:
         raise InputError(

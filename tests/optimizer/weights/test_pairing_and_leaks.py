@@ -110,11 +110,10 @@ def test_the_power_of_a_cautious_choice_is_that_of_the_best_that_learns_several_
     others = {
         name: HeldOutTrial(name, np.maximum(base, credits(share, 200, rng)))
         for name, share in (
-            ("decay", 0.9),
             ("best-single", 0.95),
             ("logistic", 0.1),
             ("robust", 0.3),
-            ("local-search", 0.2),
+            ("bayes", 0.2),
         )
     }
     uniform = HeldOutTrial("uniform", base)
@@ -128,7 +127,7 @@ def test_the_power_of_a_cautious_choice_is_that_of_the_best_that_learns_several_
     assert found.one_point == pytest.approx(per_pair / 0.01**2, abs=1.1)
     named = pairs_to_tell([others["logistic"], auto, uniform, others["robust"]], uniform, groups, 400)
     assert named.learner == "logistic", "who names a method is told of that method"
-    alone = pairs_to_tell([auto, uniform, others["decay"]], uniform, groups, 400)
+    alone = pairs_to_tell([auto, uniform, others["best-single"]], uniform, groups, 400)
     assert alone.learner == "auto" and alone.observed is None and alone.reason
 
 
@@ -153,8 +152,7 @@ def repeated(prefs: PreferenceScores, times: int) -> PreferenceScores:
 def test_each_pair_five_times_in_its_group_changes_no_figure(simulate: Simulate) -> None:
     prefs = simulate([0.6, 0.25, 0.15], 90, flips=0.2)
     once, again = (
-        learn_from_pairs(repeated(prefs, times), method="best-single", compare=("decay",), resamples=40)
-        for times in (1, 5)
+        learn_from_pairs(repeated(prefs, times), method="best-single", compare=(), resamples=40) for times in (1, 5)
     )
     assert again.counts.held_out == 5 * once.counts.held_out and again.verdict == once.verdict
     for before, after in zip(once.learners, again.learners, strict=True):
@@ -164,7 +162,7 @@ def test_each_pair_five_times_in_its_group_changes_no_figure(simulate: Simulate)
     assert (again.low, again.high) == (pytest.approx(once.low), pytest.approx(once.high))
     assert once.power.one_point is not None and once.power.one_point > 1000
     assert again.power.one_point == pytest.approx(5 * once.power.one_point, rel=0.01), "as many documents are needed"
-    alone = learn_from_pairs(prefs, method="best-single", compare=("decay",), resamples=2)
+    alone = learn_from_pairs(prefs, method="best-single", compare=(), resamples=2)
     width = [each.held_out.high - each.held_out.low for each in (alone, again)]  # type: ignore[operator]
     assert width[1] > 0.5 * width[0], "five times as many pairs would have less than half the width"
 

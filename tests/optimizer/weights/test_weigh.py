@@ -92,7 +92,7 @@ def test_all_learners_are_judged_on_the_same_held_out_pairs(simulate: Simulate) 
         for score in result.learners
         if score.right is not None and score.score_ties is not None and score.wrong is not None
     }
-    assert set(totals) == {"auto", "uniform", "best-single", "decay", "logistic", "robust", "local-search"}
+    assert set(totals) == {"auto", "uniform", "best-single", "logistic", "robust"}
     assert set(totals.values()) == {result.counts.held_out} == {120}
 
 
