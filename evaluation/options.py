@@ -493,6 +493,6 @@ class WeighOptions(ScoreOptions):
         return {name: getattr(self, name) for name in names & self.model_fields_set}
 
     @property
-    def asked_resamples(self) -> dict[str, int]:
+    def asked_resamples(self) -> int | None:
         """The number of resamples, where it was given; learners have defaults of their own."""
-        return {"resamples": self.resamples} if "resamples" in self.model_fields_set else {}
+        return self.resamples if "resamples" in self.model_fields_set else None

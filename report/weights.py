@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..memory.decision import Choice
 from ..models.budget import count
-from ..optimizer.weights.sentences import held_out, weights_view
+from ..optimizer.weights.learned import held_out, weights_view
 from ..prompts.errors import as_typed
 from ..prompts.words import Figure
 from .result_page import FirstScreen, Section, Tile, render_result_page, settings_section, view_sections
@@ -68,7 +68,6 @@ def _screen(data: Mapping[str, Any], name: str, learners: Mapping[str, Mapping[s
     of_pairs = "held_out" in data
     what, label = ("accuracy", "In the right order") if of_pairs else ("spearman", "Spearman with the ratings")
     said = list(data["conclusion"])
-    lead = said[:1] if of_pairs else said[:2]
     mine, uniform = learners[data["method"]], learners.get("uniform")
     gain = mine["difference"] or Figure(None, reason="uniform weights are the yardstick")
     power = data.get("power") or {"more": None, "reason": "counted for pairs only; this was learned from ratings"}
@@ -84,9 +83,7 @@ def _screen(data: Mapping[str, Any], name: str, learners: Mapping[str, Mapping[s
         ),
         Tile("Learned from", learned_from, count(len(data["weights"]), "test")),
     ]
-    return FirstScreen(
-        "weigh", name, choice, headline, " ".join(lead), tiles, said[len(lead) :], heading="What else was found"
-    )
+    return FirstScreen("weigh", name, choice, headline, said[0], tiles, said[1:], heading="What else was found")
 
 
 def _counted(data: Mapping[str, Any]) -> list[dict[str, Any]]:

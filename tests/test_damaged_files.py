@@ -31,7 +31,7 @@ from askance.memory.provenance import build_graph
 from askance.memory.run_directory import RunDirectory
 from askance.models.settings import load_config, parse_options
 from askance.optimizer.following import RunProgress
-from askance.optimizer.weights.preferences import load_preferences
+from askance.optimizer.weights.scores import load_preferences
 from askance.prompts.checklist import load_checklist
 from askance.prompts.errors import AskanceError, InputError
 from askance.prompts.examples import load_examples

@@ -11,8 +11,7 @@ from ...evaluation.options import LEAST_COVERAGE, UNUSED, WeighOptions
 from ...evaluation.progress import showing
 from ...models.budget import spending
 from ...optimizer.weights import learners
-from ...optimizer.weights.rating_plan import METHODS
-from ...optimizer.weights.registry import refuse_gone
+from ...optimizer.weights.choosing import refuse_gone
 from ...optimizer.weights.weigh import prepare
 from ...prompts.errors import InputError, as_typed
 from ...prompts.rows import write_whole
@@ -39,9 +38,9 @@ class _Method(click.Choice[str]):
 @buying_options
 @click.option(
     "--method",
-    type=_Method(list(dict.fromkeys(["auto", *learners(), *METHODS]))),
+    type=_Method(list(dict.fromkeys(["auto", *learners(), *learners(rated=True)]))),
     default=None,
-    help=f"Learner (bayes takes minutes); with --ratings one of {', '.join(METHODS)}. [default: auto]",
+    help=f"Learner (bayes takes minutes); with --ratings one of {', '.join(learners(rated=True))}. [default: auto]",
 )
 @settings_options(WeighOptions, without=("method", *UNUSED))
 def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **given: Any) -> None:

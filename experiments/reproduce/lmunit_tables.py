@@ -8,17 +8,10 @@ from typing import Any
 import numpy as np
 
 from ...optimizer.weights import PreferenceScores, find_learner
-from ...optimizer.weights.from_pairs import HeldOutTrial, try_learner
-from ...optimizer.weights.pairs import (
-    ACCURACY_RESAMPLES,
-    Floats,
-    PairFold,
-    interval,
-    margins_to_credits,
-    resample_shares,
-    single_split,
-)
-from ...optimizer.weights.sections import Pooling
+from ...optimizer.weights.choosing import Pooling
+from ...optimizer.weights.evidence import Floats, PairFold, margins_to_credits, single_split
+from ...optimizer.weights.heldout import HeldOutTrial, try_learner
+from ...optimizer.weights.intervals import ACCURACY_RESAMPLES, interval, resample_shares
 from ...prompts.checklist import Checklist
 from ...prompts.preferences import Preference
 from .unit_tests import KINDS
@@ -95,7 +88,7 @@ def weights_table(
     groups = [prefs.groups[row] for row in tested]
     sections = [prefs.sections[row] or "all" for row in tested]
     single = margins_to_credits(alike.differences[tested, prefs.tests.index(first_test)])
-    uniform = try_learner(find_learner("uniform"), alike, halves, 0, "none", seed).credits
+    uniform = try_learner(find_learner("uniform"), alike, halves, pooling="none", seed=seed).credits
     assert uniform is not None, "equal weights need no pairs"
     rows = [
         _row(f"single test ({first_test})", single, sections, groups, seed),
@@ -103,7 +96,7 @@ def weights_table(
     ]
     parts = len(set(prefs.sections))
     for name in learners:
-        whole = try_learner(find_learner(name), alike, halves, 0, "none", seed)
+        whole = try_learner(find_learner(name), alike, halves, pooling="none", seed=seed)
         rows.append(_learned(f"learned weights, {name}", whole, sections, groups, seed))
         if parts > 1:
             rows += _by_section(prefs, name, halves, sections, groups, seed)
@@ -120,7 +113,7 @@ def _by_section(
         ways = (*ways, ("partial", "pooled"))
     rows = []
     for pooling, word in ways:
-        trial = try_learner(find_learner(name), pairs, halves, count, pooling, seed)
+        trial = try_learner(find_learner(name), pairs, halves, sections=count, pooling=pooling, seed=seed)
         rows.append(_learned(f"learned weights by section ({word}), {name}", trial, sections, groups, seed))
     return rows
 

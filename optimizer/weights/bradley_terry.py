@@ -18,8 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .learners import LearningFailedError, normalised, require_decided, scipy_part
-from .pairs import Floats, PairDifferences
+from .evidence import Floats, PairDifferences, scipy_part
+from .learners import LearningFailedError, normalised, require_decided
 
 CURVATURE_ROWS = 10_000
 """Most pairs used for the curvature matrix; it steers the steps and leaves the solution unchanged."""

@@ -1,4 +1,4 @@
-"""How sure the weights are: bootstrap over pairs, stability of the ranking of tests, and pairs needed to tell."""
+"""How sure weights and accuracies are: bootstrap over groups, the ranking of tests, and pairs needed to tell."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from math import ceil
 
 import numpy as np
 
-from .learners import LearningFailedError
-from .pairs import Codes, Floats, PairDifferences, compact, interval
-from .sections import Recipe, Weighting
+from .evidence import Codes, Floats, compact
 
+CONFIDENCE = 0.95
+"""Of all intervals."""
+ACCURACY_RESAMPLES = 2_000
+"""Resamples behind an interval of a held-out accuracy."""
+ABOUT_AS_GOOD = 0.5
+"""Within this many standard errors of the best, cross-validation prefers the more careful option."""
 Z_TWO_SIDED_05 = 1.959964
 Z_POWER_80 = 0.841621
 MOST_FAILED = 0.1
@@ -95,30 +99,6 @@ def bootstrap_counts(groups: Codes, resamples: int, seed: int) -> Iterator[Float
         yield drawn[codes].astype(np.float64)
 
 
-def bootstrap_weights(
-    recipe: Recipe, pairs: PairDifferences, fitted: Weighting, *, resamples: int, seed: int
-) -> WeightSamples:
-    """Learn again on resamples of the pairs (whole groups), starting from the weights found.
-
-    The choices in ``recipe`` (learner, shrinkage, pooling) stay as they are, so the spread is that of the
-    weights given those choices. For learners of the 0-1 objective the bootstrap is a rough guide only:
-    maximisers of piecewise constant objectives converge with the cube root of the number of pairs (Manski's
-    maximum score), which it does not reproduce.
-    """
-    overall, by_section, failed = [], [], 0
-    for number, counts in enumerate(bootstrap_counts(pairs.groups, resamples, seed)):
-        try:
-            again = recipe.fit(pairs.reweighted(counts), seed=seed + number, start=fitted)
-        except LearningFailedError:
-            failed += 1
-            continue
-        overall.append(again.overall)
-        if again.by_section is not None:
-            by_section.append(again.by_section)
-    tests = pairs.tests
-    return WeightSamples(np.array(overall).reshape(-1, tests), np.array(by_section) if by_section else None, failed)
-
-
 def rank_stability(weights: Floats, samples: Floats) -> Stability:
     """Compare the ranking of tests by ``weights`` (tests,) with those of ``samples`` (resamples, tests)."""
     ranks = _ranks(samples)
@@ -167,3 +147,94 @@ def pairs_needed(learner: str, difference: float, standard_error: float, pairs: 
         return Power(learner, None, one_point, None, "the observed difference is exactly 0")
     observed = ceil(per_pair / difference**2)
     return Power(learner, observed, one_point, max(0, observed - pairs))
+
+
+def resample_shares(credits: Floats, groups: Codes, resamples: int, seed: int) -> Floats:
+    """Bootstrap the shares of right pairs of several learners together, whole groups at a time.
+
+    Groups that earn the same are drawn together (a multinomial over distinct outcomes), so the cost depends
+    on how many different outcomes there are and not on the number of pairs.
+
+    Args:
+        credits: Shape (pairs, learners): 1 right, 1/2 score tie, 0 wrong.
+        groups: Shape (pairs,).
+        resamples: Number of resamples.
+        seed: Same seed, same draws.
+
+    Returns:
+        Shape (resamples, learners).
+    """
+    used, codes = np.unique(groups, return_inverse=True)
+    earned = np.column_stack(
+        [np.bincount(codes, weights=column, minlength=len(used)) for column in (*credits.T, np.ones(len(codes)))]
+    )
+    outcomes, times = np.unique(earned, axis=0, return_counts=True)
+    rng = np.random.default_rng(seed)
+    block = max(1, 4_000_000 // len(outcomes))
+    shares = []
+    for start in range(0, resamples, block):
+        draws = rng.multinomial(len(used), times / times.sum(), size=min(block, resamples - start))
+        totals = draws @ outcomes
+        shares.append(totals[:, :-1] / totals[:, -1:])
+    return np.concatenate(shares)
+
+
+def paired_standard_error(differences: Floats, groups: Codes) -> float:
+    """Standard error of a mean of differences between two learners' credits, groups being independent.
+
+    Args:
+        differences: Shape (pairs,), credit of one learner minus credit of the other.
+        groups: Shape (pairs,).
+    """
+    sums = np.bincount(compact(groups), weights=differences - differences.mean())
+    count = len(sums)
+    if count < 2:
+        return float("inf")
+    return float(np.sqrt((sums**2).sum() * count / (count - 1)) / len(differences))
+
+
+def close_to_best(credits: Floats, groups: Codes) -> tuple[int, list[int]]:
+    """The option with the best share of right pairs, and all (it included) that are about as good.
+
+    Args:
+        credits: Shape (options, pairs).
+        groups: Shape (pairs,).
+    """
+    shares = credits.mean(axis=1)
+    best = int(np.argmax(shares))
+    close = [
+        option
+        for option in range(len(credits))
+        if option == best
+        or shares[best] - shares[option]
+        <= ABOUT_AS_GOOD * paired_standard_error(credits[best] - credits[option], groups)
+    ]
+    return best, close
+
+
+def interval(samples: Floats) -> tuple[Floats, Floats]:
+    """Percentile interval along the first axis of ``samples``, with the coverage :data:`CONFIDENCE`."""
+    tail = (1.0 - CONFIDENCE) / 2.0
+    low, high = np.quantile(samples, [tail, 1.0 - tail], axis=0)
+    return low, high
+
+
+def interval_of_means(items: Floats, means: Floats, groups: Codes, centre: float) -> tuple[Floats, Floats]:
+    """:func:`interval` of resampled means, and one of some width where all items are alike and no resample differs.
+
+    There the share of items on the other side of ``centre`` may be as high as Clopper and Pearson's interval (Biometrika 26,
+    1934) of none among the groups says: two pairs of two are no certainty.
+
+    Args:
+        items: Shape (pairs, columns).
+        means: Shape (resamples, columns).
+        groups: Shape (pairs,): those of one group count as one.
+        centre: Items have a counterpart as far on its other side.
+    """
+    low, high = interval(means)
+    unseen = 1.0 - ((1.0 - CONFIDENCE) / 2.0) ** (1.0 / len(np.unique(groups)))
+    alike, reached = np.ptp(items, axis=0) == 0, items[0] + unseen * 2.0 * (centre - items[0])
+    return (
+        np.where(alike, np.minimum(items[0], reached), low),
+        np.where(alike, np.maximum(items[0], reached), high),
+    )

@@ -29,9 +29,7 @@ from ...prompts.preferences import Preference, has_chosen, preference_of
 from ...prompts.prompt import Prompt
 from ...prompts.rows import source_rows
 from ...prompts.verdicts import Verdict
-from . import PreferenceScores, RatingScores, preference_scores, rating_scores
-from .preferences import context_name
-from .ratings import rated_dimension
+from .scores import PreferenceScores, RatingScores, context_name, preference_scores, rated_dimension, rating_scores
 
 logger = logging.getLogger(__name__)
 

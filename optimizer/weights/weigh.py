@@ -23,33 +23,25 @@ from ...setting_types import WeighSettings
 from . import (
     PreferenceScores,
     RatingScores,
-    RatingWeights,
     ScoreKind,
     WeighResult,
     find_learner,
-    learn_from_pairs,
-    learn_from_ratings,
-    learners,
+    learn_weights,
     load_preferences,
     load_ratings,
-    rating_report,
-    rating_sentences,
     sentences,
     weights_report,
     weights_view,
 )
-from .from_pairs import check_pairs
-from .from_ratings import check_ratings
 from .judged_pairs import PairsJob, PositionBias, RatingsJob, prepare_pairs, prepare_ratings
-from .rating_plan import METHODS, rating_method
-from .registry import ALIASES, refuse_gone
+from .learn import check
 
 
 @dataclass(frozen=True, repr=False)
 class LearnedWeights(Shown):
     """Weights with how sure they are, in numbers and in words."""
 
-    result: WeighResult | RatingWeights
+    result: WeighResult
     judged: tuple[Evaluation, ...] = ()
     """The verdicts that were bought; none where all scores were given."""
     bias: PositionBias | None = None
@@ -67,15 +59,13 @@ class LearnedWeights(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """The content of ``weights.json``."""
-        found = self.result
-        report = weights_report(found) if isinstance(found, WeighResult) else rating_report(found)
+        report = weights_report(self.result)
         report = {"schema": report["schema"], "scores": self.scores} | report
         return report | ({"position_bias": self.bias.to_dict()} if self.bias else {})
 
     def sentences(self) -> list[str]:
         """What was found, in words."""
-        found = self.result
-        said = sentences(found) if isinstance(found, WeighResult) else rating_sentences(found)
+        said = sentences(self.result)
         if self.scores == "pairwise":
             said.append(
                 "These weights are for comparing two outputs; --weights, where outputs are judged alone, refuses them."
@@ -168,10 +158,7 @@ class WeighingJob:
         """
         pairs = self.pairs.unscored if isinstance(self.pairs, PairsJob) else self.pairs
         rated = self.rated.unscored if isinstance(self.rated, RatingsJob) else self.rated
-        if rated is not None:
-            check_ratings(rated, pairs)
-        elif pairs is not None:
-            check_pairs(pairs, self.settings.level)
+        check(pairs, rated, level=self.settings.level)
 
     def estimate(self) -> Estimate:
         """What :meth:`run` would buy, which is nothing where the scores are in the files; nothing is bought.
@@ -213,38 +200,27 @@ class WeighingJob:
 
 def _learn(
     pairs: PreferenceScores | None, rated: RatingScores | None, settings: WeighOptions, watcher: Watcher
-) -> WeighResult | RatingWeights:
+) -> WeighResult:
     tests = next(each.tests for each in (pairs, rated) if each is not None)
     counted = [f"{len(pairs.ids)} pairs"] if pairs else []
     counted += [f"{len(rated.ids)} rated outputs"] if rated else []
     watcher.phase(f"weighing {len(tests)} tests on {' and '.join(counted)}")
-    common: dict[str, Any] = {"seed": settings.seed} | settings.asked_resamples
-    if rated is not None:
-        method, share = rating_method(settings.method), settings.pair_share
-        return learn_from_ratings(rated, pairs=pairs, method=method, pair_share=share, **common)
-    assert pairs is not None
-    return learn_from_pairs(pairs, method=settings.method, level=settings.level, pooling=settings.pooling, **common)
-
-
-def _check_method(name: str, *, rated: bool) -> None:
-    refuse_gone(name)
-    of_pairs = name in {*learners(), *ALIASES}
-    if rated and of_pairs and name not in METHODS:
-        raise InputError(
-            f"There is no method '{name}' for ratings, as it learns from pairs. Choose from: {', '.join(METHODS)}."
-        )
-    if not rated and name in METHODS and not of_pairs:
-        raise InputError(
-            f"There is no weight learner '{name}' for pairs, as it learns from rated outputs (--ratings). "
-            f"Choose from: {', '.join(learners())}."
-        )
-    rating_method(name) if rated else find_learner(name)
+    return learn_weights(
+        pairs,
+        ratings=rated,
+        method=settings.method,
+        level=settings.level,
+        pooling=settings.pooling,
+        pair_share=settings.pair_share,
+        resamples=settings.asked_resamples,
+        seed=settings.seed,
+    )
 
 
 def _check(settings: WeighOptions, *, data: Any, ratings: Any, checklist: Any, model: Any) -> None:
     if data is None and ratings is None:
         raise InputError("PREFS or --ratings is needed: preference pairs, rated outputs or both.")
-    _check_method(settings.method, rated=ratings is not None)
+    find_learner(settings.method, rated=ratings is not None)
     if (checklist is None) != (model is None):
         raise InputError("--checklist and --model belong together: the model answers the checklist's questions.")
     if settings.pairwise and (data is None or model is None):

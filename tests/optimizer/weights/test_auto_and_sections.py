@@ -5,23 +5,22 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from askance.optimizer.weights import Auto, PreferenceScores, learn_from_pairs, sentences
-from askance.optimizer.weights.auto import FEW_PAIRS, Shrunk
+from askance.optimizer.weights import Auto, PreferenceScores, learn_weights, sentences
 from askance.optimizer.weights.bradley_terry import Robust
+from askance.optimizer.weights.choosing import FEW, Pooling, Recipe, Shrunk, Weighting, prepare
+from askance.optimizer.weights.evidence import PairDifferences
 from askance.optimizer.weights.learners import Uniform, WeightLearner
-from askance.optimizer.weights.pairs import PairDifferences
-from askance.optimizer.weights.sections import Pooling, Recipe, Weighting, prepare
 from tests.said import says
 
 Simulate = Callable[..., PreferenceScores]
 
 
 def test_few_pairs_keep_uniform_weights_and_say_so(simulate: Simulate) -> None:
-    choice = Auto().choose(simulate([0.9, 0.1], FEW_PAIRS - 1).differences(), seed=0)
+    choice = Auto().choose(simulate([0.9, 0.1], FEW - 1).differences(), seed=0)
     assert isinstance(choice.learner, Uniform)
-    assert says(choice.reason, f"{FEW_PAIRS - 1} decided pairs", "too few", f"{FEW_PAIRS} pairs")
+    assert says(choice.reason, f"{FEW - 1} decided pairs", "too few", f"{FEW} pairs")
     assert choice.candidates == ()
-    enough = Auto().choose(simulate([0.9, 0.1], FEW_PAIRS).differences(), seed=0)
+    enough = Auto().choose(simulate([0.9, 0.1], FEW).differences(), seed=0)
     assert len(enough.candidates) > 1, "so many are cross-validated"
 
 
@@ -76,8 +75,8 @@ def opposed(simulate: Simulate, pairs: int) -> PreferenceScores:
 
 def test_sections_that_want_different_weights_get_them(simulate: Simulate) -> None:
     prefs = opposed(simulate, 150)
-    apart = learn_from_pairs(prefs, level="section", compare=(), resamples=20)
-    together = learn_from_pairs(prefs, compare=(), resamples=0)
+    apart = learn_weights(prefs, level="section", compare=(), resamples=20)
+    together = learn_weights(prefs, compare=(), resamples=0)
     chat, code = apart.sections
     assert (chat.name, code.name) == ("chat", "code")
     assert chat.weights[0] > 0.8
@@ -92,7 +91,7 @@ def test_sections_that_want_different_weights_get_them(simulate: Simulate) -> No
 
 
 def test_sections_that_learned_are_not_called_uniform_as_the_whole_is(simulate: Simulate) -> None:
-    found = learn_from_pairs(opposed(simulate, 200), level="section", compare=(), resamples=0)
+    found = learn_weights(opposed(simulate, 200), level="section", compare=(), resamples=0)
     said = sentences(found)
     assert found.verdict == "better" and says(said[0], "beyond noise")
     assert says("\n".join(said), "overall weights", "uniform", "2 of 2 sections")
@@ -114,17 +113,17 @@ def test_auto_learns_in_sections_though_the_whole_teaches_little(simulate: Simul
 
 @pytest.mark.parametrize("pooling", ["partial", "none"])
 def test_few_pairs_keep_uniform_weights_in_every_section(simulate: Simulate, pooling: Pooling) -> None:
-    pairs = opposed(simulate, FEW_PAIRS // 2 - 1).differences("section")
+    pairs = opposed(simulate, FEW // 2 - 1).differences("section")
     recipe, reason = prepare(pairs, Auto(), sections=2, pooling=pooling, seed=0)
     fitted = recipe.fit(pairs, seed=0)
     assert fitted.by_section == pytest.approx(np.full((2, 2), 0.5))
-    assert says(reason, "too few", f"{FEW_PAIRS} pairs")
+    assert says(reason, "too few", f"{FEW} pairs")
     assert not recipe.learns
 
 
 def test_kept_apart_only_the_section_with_enough_pairs_learns(simulate: Simulate) -> None:
     pairs = opposed(simulate, 150).differences("section")
-    pairs = pairs.take(np.arange(300) < 150 + FEW_PAIRS - 1)
+    pairs = pairs.take(np.arange(300) < 150 + FEW - 1)
     recipe, reason = prepare(pairs, Auto(), sections=2, pooling="none", seed=0)
     fitted = recipe.fit(pairs, seed=0)
     assert fitted.by_section is not None

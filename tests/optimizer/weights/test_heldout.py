@@ -3,14 +3,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from askance.optimizer.weights.intervals import bootstrap_counts, pairs_needed, rank_stability
-from askance.optimizer.weights.pairs import (
-    grouped_folds,
+from askance.optimizer.weights.evidence import grouped_folds, single_split
+from askance.optimizer.weights.intervals import (
+    bootstrap_counts,
     interval,
     interval_of_means,
     paired_standard_error,
+    pairs_needed,
+    rank_stability,
     resample_shares,
-    single_split,
 )
 from askance.prompts.errors import InputError
 from tests.said import naming, says

@@ -15,32 +15,33 @@ from askance.optimizer.weights import (
     LearningFailedError,
     PreferenceScores,
     RatingScores,
-    learn_from_pairs,
-    learn_from_ratings,
+    find_learner,
+    learn_weights,
+    learners,
     preference_scores,
     rating_scores,
 )
-from askance.optimizer.weights.from_pairs import HeldOutTrial, against_uniform, pairs_to_tell, score_trials
-from askance.optimizer.weights.from_ratings import _compare, _held_out, _Trial
-from askance.optimizer.weights.learned import LearnerScore
-from askance.optimizer.weights.pairs import (
+from askance.optimizer.weights.choosing import Recipe, Shrunk, Weighting, prepare
+from askance.optimizer.weights.evidence import (
     Floats,
     PairDifferences,
-    close_to_best,
+    RatedScores,
+    grouped_folds,
     margins_to_credits,
-    paired_standard_error,
     share_right,
 )
-from askance.optimizer.weights.rating_plan import (
-    METHODS,
-    Objective,
-    Plan,
-    RatingData,
-    development_groups,
-    learn_plan,
-    plan_for,
-    resampled_weights,
+from askance.optimizer.weights.heldout import (
+    HeldOutTrial,
+    against_uniform,
+    compare_held_out,
+    pairs_to_tell,
+    score_correlations,
+    score_trials,
 )
+from askance.optimizer.weights.intervals import close_to_best, paired_standard_error
+from askance.optimizer.weights.learn import bootstrap_weights
+from askance.optimizer.weights.learned import LearnerScore, PairCounts, RatingCounts
+from askance.optimizer.weights.learners import BestSingle, LeastSquares, RankSearch, Uniform, WeightLearner
 
 Simulate = Callable[..., PreferenceScores]
 
@@ -152,17 +153,19 @@ def repeated(prefs: PreferenceScores, times: int) -> PreferenceScores:
 def test_each_pair_five_times_in_its_group_changes_no_figure(simulate: Simulate) -> None:
     prefs = simulate([0.6, 0.25, 0.15], 90, flips=0.2)
     once, again = (
-        learn_from_pairs(repeated(prefs, times), method="best-single", compare=(), resamples=40) for times in (1, 5)
+        learn_weights(repeated(prefs, times), method="best-single", compare=(), resamples=40) for times in (1, 5)
     )
+    assert isinstance(again.counts, PairCounts) and isinstance(once.counts, PairCounts)
     assert again.counts.held_out == 5 * once.counts.held_out and again.verdict == once.verdict
     for before, after in zip(once.learners, again.learners, strict=True):
         for name in ("accuracy", "low", "high", "difference", "difference_low", "difference_high", "weights"):
             assert getattr(after, name) == pytest.approx(getattr(before, name)), (before.name, name)
     assert again.weights == pytest.approx(once.weights) and once.low is not None and again.low is not None
     assert (again.low, again.high) == (pytest.approx(once.low), pytest.approx(once.high))
+    assert once.power is not None and again.power is not None
     assert once.power.one_point is not None and once.power.one_point > 1000
     assert again.power.one_point == pytest.approx(5 * once.power.one_point, rel=0.01), "as many documents are needed"
-    alone = learn_from_pairs(prefs, method="best-single", compare=(), resamples=2)
+    alone = learn_weights(prefs, method="best-single", compare=(), resamples=2)
     width = [each.held_out.high - each.held_out.low for each in (alone, again)]  # type: ignore[operator]
     assert width[1] > 0.5 * width[0], "five times as many pairs would have less than half the width"
 
@@ -183,10 +186,11 @@ def rated(weights: Sequence[float], outputs: int, *, noise: float, times: int = 
 
 def test_each_rated_output_five_times_in_its_group_changes_no_figure() -> None:
     once, again = (
-        learn_from_ratings(rated([0.7, 0.3, 0.0], 60, noise=0.15, times=times), method="least-squares", resamples=30)
+        learn_weights(ratings=rated([0.7, 0.3, 0.0], 60, noise=0.15, times=times), method="least-squares", resamples=30)
         for times in (1, 5)
     )
-    assert again.outputs == 5 * once.outputs and again.verdict == once.verdict
+    assert isinstance(again.counts, RatingCounts) and isinstance(once.counts, RatingCounts)
+    assert again.counts.outputs == 5 * once.counts.outputs and again.verdict == once.verdict
     told = 0
     for before, after in zip(once.learners, again.learners, strict=True):
         if before.name in ("rank-search", "auto"):  # what a search finds may differ by rounding
@@ -204,10 +208,12 @@ def test_a_gain_in_rank_correlation_is_measured_on_the_same_resamples_of_whole_g
     common = ratings + 0.8 * np.repeat(rng.normal(size=40), 3)
     uniform, learned = common + 0.2 * rng.normal(size=120), common + 0.1 * rng.normal(size=120)
     groups = np.repeat(np.arange(40), 3)
-    data = RatingData(rng.random((120, 2)), ratings, groups, None)
-    trials = {name: _Trial(learned if name == "rank-search" else uniform) for name in METHODS}
+    data = RatedScores(rng.random((120, 2)), ratings, groups)
+    trials = [
+        HeldOutTrial(name, np.empty(0), learned if name == "rank-search" else uniform) for name in learners(rated=True)
+    ]
     parts = [np.arange(60), np.arange(60, 120)]
-    found = next(each for each in _compare(data, parts, trials, 5) if each.name == "rank-search")
+    found = next(each for each in score_correlations(data, parts, trials, 5) if each.name == "rank-search")
     first = (np.arange(120) < 60).astype(float)
 
     def mean(predicted: Floats, people: Floats, side: Floats) -> float:
@@ -225,14 +231,20 @@ def test_a_gain_in_rank_correlation_is_measured_on_the_same_resamples_of_whole_g
     assert gain[1] - gain[0] < 0.5 * (own[1] - own[0])
 
 
+def resampled_weights(data: RatedScores, method: str, resamples: int, seed: int) -> Floats:
+    """Weights by ``method`` on resamples of ``data``."""
+    recipe, even = Recipe(find_learner(method, rated=True)), Weighting(np.full(data.tests, 1 / data.tests))
+    return bootstrap_weights(recipe, data, even, resamples=resamples, seed=seed).overall
+
+
 @pytest.mark.parametrize("failures", [1, 3])
 def test_a_resample_whose_ratings_have_no_order_gives_no_weights(failures: int) -> None:
     """Of sixty outputs one (or three) fails: it is in 63 (or 95) of a hundred resamples, and only there is there an order."""
     rng = np.random.default_rng(0)
     ratings = (np.arange(60) >= failures).astype(float)
-    data = RatingData(np.column_stack([rng.random(60), ratings]), ratings, np.arange(60), None)
+    data = RatedScores(np.column_stack([rng.random(60), ratings]), ratings, np.arange(60))
     for method in ("best-single", "rank-search", "least-squares"):
-        samples = resampled_weights(data, Plan(method), 0.0, 100, 7)  # type: ignore[arg-type]
+        samples = resampled_weights(data, method, 100, 7)
         assert len(samples) == pytest.approx(100 * (1 - (1 - failures / 60) ** 60), abs=10)
         assert (samples[:, 1] > 0.5).all() and samples.sum(axis=1) == pytest.approx(np.ones(len(samples)))
 
@@ -242,9 +254,9 @@ def test_each_output_five_times_in_its_group_gives_the_same_weights_on_every_res
     rng = np.random.default_rng(1)
     scores = rng.random((12, 2))
     ratings = scores @ np.array([0.6, 0.4]) + 0.2 * rng.normal(size=12)
-    many = RatingData(np.repeat(scores, 5, axis=0), np.repeat(ratings, 5), np.repeat(np.arange(12), 5), None)
-    few = RatingData(scores, ratings, np.arange(12), None)
-    both = [resampled_weights(each, Plan(method), 0.0, 40, 3) for each in (many, few)]
+    many = RatedScores(np.repeat(scores, 5, axis=0), np.repeat(ratings, 5), np.repeat(np.arange(12), 5))
+    few = RatedScores(scores, ratings, np.arange(12))
+    both = [resampled_weights(each, method, 40, 3) for each in (many, few)]
     assert len(both[0]) >= 35 and np.std(both[0][:, 0]) > 0
     assert both[0] == pytest.approx(both[1])
 
@@ -287,7 +299,7 @@ def test_no_pair_of_a_tested_group_is_shown_to_a_learner_nor_to_those_that_it_ch
     spy = Spy()
     prefs = told_apart(simulate)
     method = Auto(learners=(spy,), name="auto-of-spies") if inside_auto else spy
-    learn_from_pairs(prefs, method=method, compare=(), folds=folds, resamples=0)
+    learn_weights(prefs, method=method, compare=(), folds=folds, resamples=0)
     seen = [{round(each * 60) // 3 for each in np.abs(shown.differences[:, 0])} for shown in spy.shown]
     assert all(len(shown) == 3 * len(groups) for shown, groups in zip(spy.shown, seen, strict=True)), "whole groups"
     outer = 10 if folds == 1 else 20 - 20 // folds
@@ -311,7 +323,7 @@ def test_preferences_of_held_out_pairs_do_not_change_what_is_learned_for_them(si
     for said in (labels, turned):
         spy = Spy()
         other = preference_scores(prefs.ids, prefs.tests, prefs.scores_a, prefs.scores_b, said, groups=prefs.groups)
-        learn_from_pairs(other, method=spy, compare=(), folds=5, resamples=0)
+        learn_weights(other, method=spy, compare=(), folds=5, resamples=0)
         spies.append(spy.shown[:-1])
     same = [np.array_equal(a.differences, b.differences) for a, b in zip(*spies, strict=True)]
     assert same.count(True) == 1, "of five folds the one that tests the group"
@@ -325,7 +337,7 @@ def test_coin_flips_of_people_gain_nothing_on_held_out_pairs() -> None:
         flips = ["a" if each else "b" for each in rng.random(80) < 0.5]
         prefs = preference_scores([str(n) for n in range(80)], list("wxyz"), a, b, flips)
         try:
-            found = learn_from_pairs(prefs, method="robust", compare=(), resamples=0, folds=4)
+            found = learn_weights(prefs, method="robust", compare=(), resamples=0, folds=4)
         except LearningFailedError:  # no test points the way that these coins fell
             continue
         if found.held_out.difference is None:  # nor on a part of them
@@ -338,63 +350,58 @@ def test_coin_flips_of_people_gain_nothing_on_held_out_pairs() -> None:
     assert len(gains) >= 15 and abs(np.mean(gains)) < 2.5 * np.std(gains) / np.sqrt(len(gains)) and better <= 3
 
 
-def test_ratings_by_lot_gain_nothing_on_held_out_outputs(monkeypatch: pytest.MonkeyPatch) -> None:
-    from askance.optimizer.weights import from_ratings
-
-    monkeypatch.setattr(from_ratings, "METHODS", ("uniform", "best-single"))
+def test_ratings_by_lot_gain_nothing_on_held_out_outputs() -> None:
     gains, better, taught = [], 0, []
     for seed in range(25):
         ratings = rated([0.25] * 4, 40, noise=0.0, seed=seed)
         lots = np.random.default_rng(1000 + seed).permutation(ratings.ratings)
-        data = RatingData(ratings.scores, lots, np.arange(40), None)
-        scores, verdict, _ = _held_out(data, "best-single", 0.0, 4, seed)
-        gains.append(scores[1].difference)
-        better += verdict == "better"
-        objective = Objective(data.scores, lots, None, 0.0)
-        weights = learn_plan(data, Plan("best-single"), 0.0)
-        taught.append(float(np.subtract(*objective.values(np.array([weights, np.full(4, 0.25)])))))
+        data = RatedScores(ratings.scores, lots, np.arange(40))
+        found = compare_held_out([BestSingle()], data, grouped_folds(data.groups, 4, seed), seed=seed)
+        gains.append(found.scores[0].difference)
+        better += found.verdict == "better"
+        weights = BestSingle().learn(data, seed=seed)
+        taught.append(float(np.subtract(*data.objective(np.array([weights, np.full(4, 0.25)])))))
     assert np.mean(taught) > 0.1, "on the outputs that taught them weights look better"
     assert abs(np.mean(gains)) < 2.8 * np.std(gains) / 5 and better <= 3
 
 
 def test_ratings_of_held_out_outputs_do_not_change_what_is_predicted_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    from askance.optimizer.weights import from_ratings
-
     taught: list[set[float]] = []
-    learn = from_ratings.learn_plan
+    fit = Recipe.fit
 
-    def noting(data: RatingData, *rest: Any) -> Floats:
+    def noting(recipe: Recipe, data: RatedScores, **settings: Any) -> Weighting:
         taught.append(set(data.ratings.tolist()))
-        return learn(data, *rest)
+        return fit(recipe, data, **settings)
 
-    monkeypatch.setattr(from_ratings, "learn_plan", noting)
-    learn_from_ratings(rated([0.7, 0.3], 40, noise=0.1), method="best-single", folds=4, resamples=0)
+    monkeypatch.setattr(Recipe, "fit", noting)
+    learn_weights(ratings=rated([0.7, 0.3], 40, noise=0.1), method="best-single", folds=4, resamples=0)
     every = taught[-1]
     assert len(every) == 40
-    folds = [every - each for each in taught[:-1:5]]
+    assert len(taught) == 5 * 4 + 1
+    folds = [every - each for each in taught[:4]]
     assert len(folds) == 4 and sorted(len(each) for each in folds) == [10] * 4
     assert set.union(*folds) == every, "each output is tested once, by weights that it did not teach"
-    for fold, start in zip(folds, range(0, 20, 5), strict=True):
-        assert all(not fold & each for each in taught[start : start + 5])
+    for place, fold in enumerate(folds):
+        assert all(not fold & each for each in taught[place:20:4])
 
 
 def test_every_decided_pair_beside_ratings_is_tested_once_by_weights_that_it_did_not_teach(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from askance.optimizer.weights import from_ratings
+    from askance.optimizer.weights import heldout
 
     rng = np.random.default_rng(3)
     groups, ties = np.repeat(np.arange(20), 2), np.arange(40) % 8 == 0
     differences = rng.uniform(-1, 1, (40, 2))
     pairs = PairDifferences(differences, ties, groups, np.zeros(40, dtype=np.int64), np.ones(40))
-    data = RatingData(rng.random((40, 2)), rng.random(40), groups, pairs)
+    data = RatedScores(rng.random((40, 2)), rng.random(40), groups, pairs, 0.5)
     taught: list[set[float]] = []
-    learn = from_ratings.learn_plan
+    fit = Recipe.fit
 
-    def noting(inside: RatingData, *rest: Any) -> Floats:
+    def noting(recipe: Recipe, inside: RatedScores, **settings: Any) -> Weighting:
         assert inside.pairs is not None
         taught.append(set(inside.pairs.differences[:, 0].tolist()))
-        return learn(inside, *rest)
+        return fit(recipe, inside, **settings)
 
     tested: list[set[float]] = []
 
@@ -402,10 +409,9 @@ def test_every_decided_pair_beside_ratings_is_tested_once_by_weights_that_it_did
         tested.append(set(np.round(margins, 9).tolist()))
         return margins_to_credits(margins)
 
-    monkeypatch.setattr(from_ratings, "METHODS", ("uniform",))
-    monkeypatch.setattr(from_ratings, "learn_plan", noting)
-    monkeypatch.setattr(from_ratings, "margins_to_credits", first_alone)
-    _held_out(data, "uniform", 0.5, 4, 1)
+    monkeypatch.setattr(Recipe, "fit", noting)
+    monkeypatch.setattr(heldout, "margins_to_credits", first_alone)
+    compare_held_out([Uniform()], data, grouped_folds(data.groups, 4, 1), seed=1)
     margins = differences @ np.full(2, 0.5)
     assert sorted(each for fold in tested for each in fold) == sorted(np.round(margins[~ties], 9).tolist())
     for fold, teachers in zip(tested, taught, strict=True):
@@ -437,7 +443,8 @@ def test_the_mixed_objective_is_spearman_and_right_pairs_each_on_one_scale() -> 
     right = [np.average(differences[~ties] @ each > 0, weights=counts[~ties]) for each in candidates]
     for share in (0.0, 0.3, 1.0):
         wanted = (1 - share) * spearman + share * (2 * np.array(right) - 1)
-        assert Objective(scores, ratings, pairs, share).values(candidates) == pytest.approx(wanted)
+        rated = RatedScores(scores, ratings, np.arange(20), pairs, share)
+        assert rated.objective(candidates) == pytest.approx(wanted)
 
 
 def test_what_is_about_as_good_as_the_best_is_within_half_a_paired_standard_error() -> None:
@@ -455,20 +462,25 @@ def test_what_is_about_as_good_as_the_best_is_within_half_a_paired_standard_erro
         assert (option in close) == (option == first or gap.mean() <= 0.5 * paired_standard_error(gap, groups))
 
 
+def chosen_for(data: RatedScores, method: str, seed: int) -> WeightLearner:
+    """What ``method`` settles on."""
+    return prepare(data, find_learner(method, rated=True), sections=0, pooling="partial", seed=seed)[0].overall
+
+
 def test_of_ways_about_as_good_the_most_uniform_is_taken_and_few_outputs_teach_nothing() -> None:
     even = rated([0.25] * 4, 80, noise=0.3)
     steep = rated([1.0, 0.0, 0.0, 0.0], 80, noise=0.05)
     of = {
-        name: RatingData(each.scores, each.ratings, np.arange(80), None)
-        for name, each in (("even", even), ("steep", steep))
+        name: RatedScores(each.scores, each.ratings, np.arange(80)) for name, each in (("even", even), ("steep", steep))
     }
-    assert plan_for(of["even"], "auto", 0.0, 1) == Plan("uniform")
-    found = plan_for(of["steep"], "auto", 0.0, 1)
-    assert found.method in ("least-squares", "rank-search") and found.uniform_share < 0.5
-    few = of["steep"].part(np.arange(80) < 19)
-    assert plan_for(few, "auto", 0.0, 1) == Plan("uniform")
-    assert plan_for(of["steep"].part(np.arange(80) < 20), "auto", 0.0, 1).method != "uniform"
-    assert plan_for(few, "least-squares", 0.0, 1) == Plan("least-squares")
+    assert chosen_for(of["even"], "auto", 1) == Uniform()
+    found = chosen_for(of["steep"], "auto", 1)
+    assert isinstance(found, Shrunk) and found.uniform_share < 0.5
+    assert found.learner.name in ("least-squares", "rank-search")
+    few = of["steep"].take(np.arange(80) < 19)
+    assert chosen_for(few, "auto", 1) == Uniform()
+    assert chosen_for(of["steep"].take(np.arange(80) < 20), "auto", 1) != Uniform()
+    assert chosen_for(few, "least-squares", 1) == LeastSquares()
 
 
 def test_a_cautious_choice_is_the_most_uniform_of_those_within_half_a_standard_error_of_the_best() -> None:
@@ -476,29 +488,27 @@ def test_a_cautious_choice_is_the_most_uniform_of_those_within_half_a_standard_e
     cautious = []
     for seed in (0, 2, 7):
         ratings = rated([0.5, 0.5], 30, noise=0.6, seed=seed)
-        data = RatingData(ratings.scores, ratings.ratings, np.arange(30), None)
-        plans = [
-            Plan("uniform"),
-            *(Plan(name, mix) for name in ("least-squares", "rank-search") for mix in (0, 0.25, 0.5, 0.75)),
-        ]  # type: ignore[arg-type]
+        data = RatedScores(ratings.scores, ratings.ratings, np.arange(30))
+        shrunk = [Shrunk(each, mix) for each in (LeastSquares(), RankSearch()) for mix in (0, 0.25, 0.5, 0.75)]
+        plans: list[WeightLearner] = [Uniform(), *shrunk]
         folds = []
-        for inside in development_groups(data, 5, seed):
+        for split in grouped_folds(data.groups, 5, seed):
             try:
-                weights = [learn_plan(data.part(inside), plan, 0.0) for plan in plans]
+                weights = [plan.learn(data.take(split.development), seed=0) for plan in plans]
             except LearningFailedError:
                 folds = []
                 break
-            rows = ~inside
+            rows = split.test
             folds.append([stats.spearmanr(data.scores[rows] @ each, data.ratings[rows])[0] for each in weights])
-        found = plan_for(data, "auto", 0.0, seed)
+        found = chosen_for(data, "auto", seed)
         if not folds:
-            assert found == Plan("uniform")
+            assert found == Uniform()
             continue
         table = np.array(folds)
         means, best = table.mean(axis=0), int(table.mean(axis=0).argmax())
         errors = (table[:, [best]] - table).std(axis=0, ddof=1) / np.sqrt(len(table))
         close = [n for n in range(len(plans)) if means[best] - means[n] <= 0.5 * errors[n]]
-        share = [1.0 if n == 0 else plans[n].uniform_share for n in range(len(plans))]
+        share = [1.0, *(each.uniform_share for each in shrunk)]
         assert found == plans[max(close, key=lambda n: (share[n], means[n]))]
         cautious.append(found != plans[best])
     assert any(cautious)

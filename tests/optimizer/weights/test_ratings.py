@@ -10,16 +10,17 @@ import pytest
 from askance.optimizer.weights import (
     PreferenceScores,
     RatingScores,
-    learn_from_pairs,
-    learn_from_ratings,
+    learn_weights,
     load_ratings,
     load_weights,
     preference_scores,
-    rating_report,
     rating_scores,
-    rating_sentences,
+    sentences,
+    weights_report,
 )
-from askance.optimizer.weights.rating_plan import Objective, RatingData, development_groups, least_squares, maximise
+from askance.optimizer.weights.evidence import RatedScores, grouped_folds
+from askance.optimizer.weights.learned import PairCounts, RatingCounts
+from askance.optimizer.weights.learners import LeastSquares, RankSearch
 from askance.prompts.errors import InputError
 from tests.said import naming, says
 
@@ -61,16 +62,17 @@ def write(folder: Path, *rows: dict[str, Any]) -> Path:
 
 
 def test_weights_are_recovered_from_ratings_on_any_scale() -> None:
-    result = learn_from_ratings(simulate([0.6, 0.3, 0.1, 0.0], 240), method="rank-search", resamples=0)
+    result = learn_weights(ratings=simulate([0.6, 0.3, 0.1, 0.0], 240), method="rank-search", resamples=0)
     assert result.weights == pytest.approx([0.6, 0.3, 0.1, 0.0], abs=0.05)
     assert result.verdict == "better"
 
 
 def test_ratings_and_pairs_are_learned_from_together() -> None:
     ratings = simulate([0.6, 0.3, 0.1], 120)
-    both = learn_from_ratings(ratings, pairs=ratings_to_pairs(ratings), resamples=0)
-    assert both.pair_share == 0.5
-    assert both.pairs == 180
+    both = learn_weights(ratings=ratings, pairs=ratings_to_pairs(ratings), resamples=0)
+    assert isinstance(both.counts, RatingCounts)
+    assert both.counts.pair_share == 0.5
+    assert both.counts.pairs == 180
     assert both.weights == pytest.approx([0.6, 0.3, 0.1], abs=0.1)
     assert all(score.pair_accuracy is not None for score in both.learners)
 
@@ -81,21 +83,23 @@ def test_pairs_that_say_nothing_are_said_to_say_nothing() -> None:
     a, b = rng.random((2, 12, 3))
     b[:5, 1] = np.nan
     pairs = preference_scores([f"p{n}" for n in range(12)], ratings.tests, a, b, ["tie"] * 12)
-    found = learn_from_ratings(ratings, pairs=pairs, method="least-squares", resamples=0)
-    assert (found.pairs, found.pairs_decided, found.pairs_left_out, found.pair_share) == (7, 0, 5, 0.0)
+    found = learn_weights(ratings=ratings, pairs=pairs, method="least-squares", resamples=0)
+    counts = found.counts
+    assert isinstance(counts, RatingCounts)
+    assert (counts.pairs, counts.pairs_decided, counts.pairs_left_out, counts.pair_share) == (7, 0, 5, 0.0)
     assert all(score.pair_accuracy is None for score in found.learners)
-    assert "NaN" not in json.dumps(rating_report(found))
-    said = "\n".join(rating_sentences(found))
+    assert "NaN" not in json.dumps(weights_report(found))
+    said = "\n".join(sentences(found))
     assert says(said, "5 of 12 pairs", "missing") and says(said, "In no pair", "prefer")
-    alone = learn_from_ratings(ratings, method="least-squares", resamples=0)
+    alone = learn_weights(ratings=ratings, method="least-squares", resamples=0)
     assert found.weights == pytest.approx(alone.weights)
-    assert "pairs" not in " ".join(rating_sentences(alone))
+    assert "pairs" not in " ".join(sentences(alone))
 
 
 def test_uniform_weights_are_kept_when_they_are_right() -> None:
-    result = learn_from_ratings(simulate([0.25] * 4, 80, noise=0.2), resamples=0)
+    result = learn_weights(ratings=simulate([0.25] * 4, 80, noise=0.2), resamples=0)
     assert result.verdict in ("cannot tell", "same")
-    assert "within noise" in " ".join(rating_sentences(result)) or result.learner == "uniform"
+    assert "within noise" in " ".join(sentences(result)) or result.learner == "uniform"
 
 
 def test_the_objective_is_spearmans_correlation() -> None:
@@ -104,15 +108,15 @@ def test_the_objective_is_spearmans_correlation() -> None:
     ratings = simulate([0.5, 0.5], 50, noise=0.3)
     coarse = np.round(ratings.scores * 3) / 3
     candidates = np.array([[0.5, 0.5], [0.9, 0.1]])
-    values = Objective(coarse, ratings.ratings, None, 0.0).values(candidates)
+    values = RatedScores(coarse, ratings.ratings, np.arange(50)).objective(candidates)
     expected = [spearmanr(coarse @ weights, ratings.ratings).statistic for weights in candidates]
     assert values == pytest.approx(expected)
 
 
 def test_one_resample_is_said_to_make_no_interval() -> None:
     ratings = simulate([0.5, 0.5], 50)
-    of_ratings = learn_from_ratings(ratings, method="best-single", resamples=1)
-    of_pairs = learn_from_pairs(ratings_to_pairs(ratings), method="robust", compare=(), resamples=1)
+    of_ratings = learn_weights(ratings=ratings, method="best-single", resamples=1)
+    of_pairs = learn_weights(ratings_to_pairs(ratings), method="robust", compare=(), resamples=1)
     assert of_ratings.no_interval == of_pairs.no_interval and says(of_pairs.no_interval, "one resample", "two or more")
     assert of_ratings.low is None and of_pairs.low is None
 
@@ -121,7 +125,7 @@ def test_one_resample_is_said_to_make_no_interval() -> None:
 def test_ratings_of_one_context_beside_pairs_of_others_are_learned_from() -> None:
     whole = simulate([0.9, 0.1], 24)
     rated = rating_scores(whole.ids, whole.tests, whole.scores, whole.ratings, groups=["one"] * 24)
-    found = learn_from_ratings(rated, pairs=ratings_to_pairs(whole), method="rank-search", resamples=2)
+    found = learn_weights(ratings=rated, pairs=ratings_to_pairs(whole), method="rank-search", resamples=2)
     failed = {score.name: score.reason for score in found.learners if score.spearman is None}
     assert set(failed) == {"least-squares"} and says(failed["least-squares"], "no rated output")
     assert found.weights[0] > 0.5
@@ -129,9 +133,9 @@ def test_ratings_of_one_context_beside_pairs_of_others_are_learned_from() -> Non
 
 def test_a_constant_score_never_wins_the_search() -> None:
     scores = np.column_stack([np.full(20, 0.5), np.arange(20) / 20])
-    objective = Objective(scores, -np.arange(20.0), None, 0.0)
-    assert objective.values(np.array([[1.0, 0.0]])).tolist() == [-np.inf]
-    assert maximise(objective, np.array([0.5, 0.5]))[1] > 0
+    rated = RatedScores(scores, -np.arange(20.0), np.arange(20))
+    assert rated.objective(np.array([[1.0, 0.0]])).tolist() == [-np.inf]
+    assert RankSearch().maximise(rated, np.array([0.5, 0.5]))[1] > 0
 
 
 def test_a_constant_score_never_wins_though_pairs_alone_count() -> None:
@@ -139,21 +143,21 @@ def test_a_constant_score_never_wins_though_pairs_alone_count() -> None:
     ids = [str(number) for number in range(20)]
     ratings = rating_scores(ids, ["says", "silent"], scores, np.arange(20.0))
     pairs = preference_scores(ids, ["says", "silent"], scores * 0.5 + 0.25, np.full((20, 2), 0.2), ["a"] * 20)
-    found = learn_from_ratings(ratings, pairs=pairs, method="best-single", pair_share=1.0, resamples=2)
+    found = learn_weights(ratings=ratings, pairs=pairs, method="best-single", pair_share=1.0, resamples=2)
     assert found.weights.tolist() == [1.0, 0.0]
 
 
 def test_the_search_never_ends_below_its_start() -> None:
     ratings = simulate([0.4, 0.3, 0.2, 0.1], 60, noise=0.3)
-    objective = Objective(ratings.scores, ratings.ratings, None, 0.0)
-    start = least_squares(ratings.scores, ratings.ratings)
-    end = maximise(objective, start)
-    assert objective.values(end[None, :])[0] >= objective.values(start[None, :])[0]
+    rated = RatedScores(ratings.scores, ratings.ratings, np.arange(60))
+    start = LeastSquares().learn(rated, seed=0)
+    end = RankSearch().learn(rated, seed=0)
+    assert rated.objective(end[None, :])[0] >= rated.objective(start[None, :])[0]
 
 
 def test_pairs_made_of_ratings_go_through_weigh() -> None:
-    result = learn_from_pairs(ratings_to_pairs(simulate([0.9, 0.1], 120)), method="robust", compare=(), resamples=5)
-    assert result.counts.groups == 30
+    result = learn_weights(ratings_to_pairs(simulate([0.9, 0.1], 120)), method="robust", compare=(), resamples=5)
+    assert isinstance(result.counts, PairCounts) and result.counts.groups == 30
     assert result.weights[0] > 0.8
 
 
@@ -206,39 +210,40 @@ def test_scores_may_stand_in_the_metadata_as_in_examples(tmp_path: Path) -> None
 def test_ratings_and_pairs_of_different_tests_are_refused() -> None:
     pairs = ratings_to_pairs(simulate([0.5, 0.5], 20))
     with pytest.raises(InputError, match="different tests"):
-        learn_from_ratings(simulate([0.5, 0.3, 0.2], 20), pairs=pairs)
+        learn_weights(ratings=simulate([0.5, 0.3, 0.2], 20), pairs=pairs)
 
 
 def test_ratings_that_are_all_the_same_are_refused() -> None:
     ratings = rating_scores(["x", "y", "z"], ["q"], np.random.default_rng(0).random((3, 1)), [1.0, 1.0, 1.0])
     with pytest.raises(InputError, match=naming("three rated outputs", "the same")):
-        learn_from_ratings(ratings)
+        learn_weights(ratings=ratings)
 
 
 def test_the_report_is_json_and_its_weights_can_be_loaded(tmp_path: Path) -> None:
-    result = learn_from_ratings(simulate([0.6, 0.3, 0.1], 60), resamples=5)
+    result = learn_weights(ratings=simulate([0.6, 0.3, 0.1], 60), resamples=5)
     path = tmp_path / "weights.json"
-    path.write_text(json.dumps(rating_report(result), allow_nan=False), encoding="utf-8")
+    path.write_text(json.dumps(weights_report(result), allow_nan=False), encoding="utf-8")
     assert list(load_weights(path).values()) == pytest.approx(result.weights)
 
 
 def test_the_same_seed_gives_the_same_weights() -> None:
-    first, second = (learn_from_ratings(simulate([0.6, 0.4], 60), resamples=5, seed=3) for _ in range(2))
-    assert rating_report(first) == rating_report(second)
+    first, second = (learn_weights(ratings=simulate([0.6, 0.4], 60), resamples=5, seed=3) for _ in range(2))
+    assert weights_report(first) == weights_report(second)
 
 
 def test_choices_are_made_without_the_held_out_outputs(monkeypatch: pytest.MonkeyPatch) -> None:
-    from askance.optimizer.weights import from_ratings
+    from askance.optimizer.weights import heldout, learn
 
     seen: list[int] = []
-    plan_for = from_ratings.plan_for
+    prepare = learn.prepare
 
-    def noting(data: Any, *rest: Any) -> Any:
+    def noting(data: Any, *rest: Any, **settings: Any) -> Any:
         seen.append(len(data.ratings))
-        return plan_for(data, *rest)
+        return prepare(data, *rest, **settings)
 
-    monkeypatch.setattr(from_ratings, "plan_for", noting)
-    learn_from_ratings(simulate([0.5, 0.5], 40), folds=5, resamples=0)
+    monkeypatch.setattr(learn, "prepare", noting)
+    monkeypatch.setattr(heldout, "prepare", noting)
+    learn_weights(ratings=simulate([0.5, 0.5], 40), folds=5, resamples=0)
     assert set(seen[:-1]) == {32}
     assert seen[-1] == 40
 
@@ -276,28 +281,29 @@ def test_a_fold_whose_ratings_are_all_the_same_has_no_order_and_is_left_out() ->
     from scipy.stats import spearmanr
 
     ratings = rare_failures(60, 3)
-    result = learn_from_ratings(ratings, method="uniform", resamples=0)
+    result = learn_weights(ratings=ratings, method="uniform", resamples=0)
     found = next(each for each in result.learners if each.name == "uniform")
-    data = RatingData(ratings.scores, ratings.ratings, np.arange(60), None)
-    held_out = [~inside for inside in development_groups(data, 5, 42)]
+    held_out = [split.test for split in grouped_folds(np.arange(60), 5, 42)]
     ordered = [rows for rows in held_out if np.ptp(ratings.ratings[rows])]
-    assert 0 < len(ordered) < 5 and result.without_order == 60 - sum(rows.sum() for rows in ordered)
+    in_order = sum(map(len, ordered))
+    assert isinstance(result.counts, RatingCounts)
+    assert 0 < len(ordered) < 5 and result.counts.without_order == 60 - in_order
     score = ratings.scores.mean(axis=1)
     wanted = [spearmanr(score[rows], ratings.ratings[rows]).statistic for rows in ordered]
-    assert found.spearman == pytest.approx(np.average(wanted, weights=[rows.sum() for rows in ordered]))
+    assert found.spearman == pytest.approx(np.average(wanted, weights=[len(rows) for rows in ordered]))
     assert found.low is not None and found.low < found.spearman
-    assert f"On {60 - result.without_order} held-out outputs" in rating_sentences(result)[0]
+    assert f"On {in_order} held-out outputs" in sentences(result)[0]
 
 
 def test_resamples_without_any_order_are_no_reason_to_leave_the_others_out_or_to_fail() -> None:
     """Of 60 outputs 2 fail: neither is drawn in one of eight resamples, and in a fold that has one in one of three."""
-    result = learn_from_ratings(rare_failures(60, 2), method="least-squares")
+    result = learn_weights(ratings=rare_failures(60, 2), method="least-squares")
     assert result.low is None and result.high is None and result.weights.argmax() == 0
     assert result.no_interval is not None and "of the 100 resamples" in result.no_interval
-    assert rating_report(result)["intervals_reason"] == result.no_interval
-    alone = learn_from_ratings(rare_failures(60, 1), method="uniform")
+    assert weights_report(result)["intervals_reason"] == result.no_interval
+    alone = learn_weights(ratings=rare_failures(60, 1), method="uniform")
     assert alone.learners[0].spearman is not None and alone.learners[0].low is None
     assert "no interval: " in (alone.learners[0].reason or "") and alone.verdict == "undefined"
-    assert says("\n".join(rating_sentences(alone)), "noise", "not known")
-    few = learn_from_ratings(rare_failures(3, 1), method="uniform")
-    assert says(rating_sentences(few)[0], "no fold", "rated differently")
+    assert says("\n".join(sentences(alone)), "noise", "not known")
+    few = learn_weights(ratings=rare_failures(3, 1), method="uniform")
+    assert says(sentences(few)[0], "no fold", "rated differently")

@@ -10,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 
 from askance.optimizer.weights import PreferenceScores
-from askance.optimizer.weights.pairs import share_right
-from askance.optimizer.weights.searches import Bayes, OptunaSearch
+from askance.optimizer.weights.evidence import share_right
+from askance.optimizer.weights.learners import Bayes, OptunaSearch
 
 Simulate = Callable[..., PreferenceScores]
 TRUTH = [0.5, 0.3, 0.15, 0.05]

@@ -1,26 +1,28 @@
-"""What a learner sees: score differences of pairs; which of them are held out, and what weights get right on them."""
+"""What a learner sees, pairs or ratings, and which rows of it are held out.
+
+Pairs (:class:`PairDifferences`) and ratings (:class:`RatedScores`, alone or with pairs beside them) answer to the same
+calls, so that one pipeline learns from either: ``tests``, ``groups``, ``take``, ``reweighted``, ``objective``,
+``held_out_values``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...prompts.errors import InputError
+from ...prompts.errors import InputError, MissingExtraError
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 SCORE_TIE = 1e-9
 """Two outputs tie in the score when their weighted means (scores in [0, 1]) differ by no more than this."""
-CONFIDENCE = 0.95
-"""Of all intervals."""
-ACCURACY_RESAMPLES = 2_000
-"""Resamples behind an interval of a held-out accuracy."""
-ABOUT_AS_GOOD = 0.5
-"""Within this many standard errors of the best, cross-validation prefers the more careful option."""
 
 
 def codes_of(names: Sequence[str]) -> Codes:
@@ -86,6 +88,31 @@ class PairDifferences:
             return self.differences, self.counts
         return self.differences[~self.is_tie], self.counts[~self.is_tie]
 
+    @property
+    def can_be_learned(self) -> bool:
+        """Whether there is a decided pair."""
+        return self.decided_pairs > 0
+
+    @property
+    def learnable(self) -> int:
+        """Number of rows that teach: the decided pairs."""
+        return self.decided_pairs
+
+    @property
+    def teaching_groups(self) -> Codes:
+        """Group of each decided pair; shape (decided pairs,)."""
+        return self.groups[~self.is_tie]
+
+    def objective(self, candidates: Floats) -> Floats:
+        """Share of right pairs by each row of ``candidates`` (candidates, tests)."""
+        differences, counts = self.decided()
+        share: Floats = margins_to_credits(candidates @ differences.T) @ counts / counts.sum()
+        return share
+
+    def held_out_values(self, candidates: Floats, fold: int) -> tuple[Floats, Codes]:
+        """Credit of each candidate on each decided pair, shape (candidates, pairs), and the pairs' groups."""
+        return margins_to_credits(candidates @ self.decided()[0].T), self.teaching_groups
+
     def with_ties_as_halves(self) -> tuple[Floats, Floats]:
         """As ``decided``, and each data tie as half a win for either side: two mirrored rows that count one half."""
         if not self.is_tie.any():
@@ -93,6 +120,109 @@ class PairDifferences:
         won, won_counts = self.decided()
         tied, half = self.differences[self.is_tie], self.counts[self.is_tie] / 2
         return np.concatenate([won, tied, -tied]), np.concatenate([won_counts, half, half])
+
+
+@dataclass(frozen=True, eq=False)
+class RatedScores:
+    """Rated outputs and, where there are pairs, their differences; a row is an output or, after them, a pair."""
+
+    scores: Floats
+    """Shape (outputs, tests), in [0, 1]."""
+    ratings: Floats
+    """Shape (outputs,); higher is better."""
+    output_groups: Codes
+    """Shape (outputs,)."""
+    pairs: PairDifferences | None = None
+    pair_share: float = 0.0
+    """How much of the objective is pairs: 0 for ratings alone."""
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return len(self.ratings) + (0 if self.pairs is None else len(self.pairs))
+
+    @property
+    def tests(self) -> int:
+        """Number of tests."""
+        return int(self.scores.shape[1])
+
+    @property
+    def groups(self) -> Codes:
+        """Group of each output, then of each pair."""
+        return self.output_groups if self.pairs is None else np.concatenate([self.output_groups, self.pairs.groups])
+
+    @property
+    def can_be_learned(self) -> bool:
+        """Whether the outputs have an order, which takes three that are not all rated the same."""
+        return len(self.ratings) >= 3 and bool(np.ptp(self.ratings) > 0)
+
+    @property
+    def learnable(self) -> int:
+        """Number of rows that teach: the rated outputs."""
+        return len(self.ratings)
+
+    @property
+    def teaching_groups(self) -> Codes:
+        """Group of each rated output; shape (outputs,)."""
+        return self.output_groups
+
+    def take(self, rows: NDArray[np.intp] | NDArray[np.bool_]) -> RatedScores:
+        """The outputs and pairs in ``rows`` (indices, which may repeat, or a mask)."""
+        at = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+        outputs = at[at < len(self.ratings)]
+        pairs = None if self.pairs is None else self.pairs.take(at[at >= len(self.ratings)] - len(self.ratings))
+        return replace(
+            self,
+            scores=self.scores[outputs],
+            ratings=self.ratings[outputs],
+            output_groups=self.output_groups[outputs],
+            pairs=pairs,
+        )
+
+    def reweighted(self, counts: Floats) -> RatedScores:
+        """Each row ``counts`` (shape (rows,)) times; ranks need the rows themselves."""
+        return self.take(np.repeat(np.arange(len(self)), counts.astype(np.int64)))
+
+    @cached_property
+    def _ranks(self) -> Floats:
+        ranks: Floats = scipy_part("stats").rankdata(self.ratings) - (len(self.ratings) + 1) / 2
+        return ranks
+
+    def objective(self, candidates: Floats) -> Floats:
+        """Spearman's correlation with the ratings, alone or mixed with the share of right pairs, of each candidate.
+
+        It is (1 - s)·Spearman + s·(2·share of right pairs - 1), both on [-1, 1], s being ``pair_share``. A constant
+        score has no correlation and gives -inf, whatever the pairs say.
+        """
+        scores = np.round(self.scores @ candidates.T, 12)
+        ranks = scipy_part("stats").rankdata(scores, axis=0) - (len(self._ranks) + 1) / 2
+        spread = np.sqrt((ranks**2).sum(axis=0) * (self._ranks**2).sum())
+        with np.errstate(divide="ignore", invalid="ignore"):
+            spearman: Floats = np.where(spread > 0, self._ranks @ ranks / spread, -np.inf)
+        if self.pairs is None or not self.pairs.decided_pairs or self.pair_share == 0:
+            return spearman
+        right, ranked = self.pairs.objective(candidates), np.isfinite(spearman)
+        share = self.pair_share
+        mixed: Floats = (1.0 - share) * np.where(ranked, spearman, 0.0) + share * (2.0 * right - 1.0)
+        return np.where(ranked, mixed, -np.inf)
+
+    def held_out_values(self, candidates: Floats, fold: int) -> tuple[Floats, Codes]:
+        """The objective of each candidate, shape (candidates, 1), and the fold as its group."""
+        return self.objective(candidates)[:, None], np.array([fold])
+
+
+Evidence = PairDifferences | RatedScores
+
+
+def scipy_part(name: str) -> Any:
+    """The module ``scipy.NAME``.
+
+    Raises:
+        MissingExtraError: scipy is not installed.
+    """
+    try:
+        return import_module(f"scipy.{name}")
+    except ImportError as error:
+        raise MissingExtraError("weights", "scipy") from error
 
 
 def margins_to_credits(margins: Floats) -> Floats:
@@ -178,94 +308,3 @@ def require_groups(groups: Codes) -> int:
             "different groups to those that do not share a context."
         )
     return count
-
-
-def resample_shares(credits: Floats, groups: Codes, resamples: int, seed: int) -> Floats:
-    """Bootstrap the shares of right pairs of several learners together, whole groups at a time.
-
-    Groups that earn the same are drawn together (a multinomial over distinct outcomes), so the cost depends
-    on how many different outcomes there are and not on the number of pairs.
-
-    Args:
-        credits: Shape (pairs, learners): 1 right, 1/2 score tie, 0 wrong.
-        groups: Shape (pairs,).
-        resamples: Number of resamples.
-        seed: Same seed, same draws.
-
-    Returns:
-        Shape (resamples, learners).
-    """
-    used, codes = np.unique(groups, return_inverse=True)
-    earned = np.column_stack(
-        [np.bincount(codes, weights=column, minlength=len(used)) for column in (*credits.T, np.ones(len(codes)))]
-    )
-    outcomes, times = np.unique(earned, axis=0, return_counts=True)
-    rng = np.random.default_rng(seed)
-    block = max(1, 4_000_000 // len(outcomes))
-    shares = []
-    for start in range(0, resamples, block):
-        draws = rng.multinomial(len(used), times / times.sum(), size=min(block, resamples - start))
-        totals = draws @ outcomes
-        shares.append(totals[:, :-1] / totals[:, -1:])
-    return np.concatenate(shares)
-
-
-def paired_standard_error(differences: Floats, groups: Codes) -> float:
-    """Standard error of a mean of differences between two learners' credits, groups being independent.
-
-    Args:
-        differences: Shape (pairs,), credit of one learner minus credit of the other.
-        groups: Shape (pairs,).
-    """
-    sums = np.bincount(compact(groups), weights=differences - differences.mean())
-    count = len(sums)
-    if count < 2:
-        return float("inf")
-    return float(np.sqrt((sums**2).sum() * count / (count - 1)) / len(differences))
-
-
-def close_to_best(credits: Floats, groups: Codes) -> tuple[int, list[int]]:
-    """The option with the best share of right pairs, and all (it included) that are about as good.
-
-    Args:
-        credits: Shape (options, pairs).
-        groups: Shape (pairs,).
-    """
-    shares = credits.mean(axis=1)
-    best = int(np.argmax(shares))
-    close = [
-        option
-        for option in range(len(credits))
-        if option == best
-        or shares[best] - shares[option]
-        <= ABOUT_AS_GOOD * paired_standard_error(credits[best] - credits[option], groups)
-    ]
-    return best, close
-
-
-def interval(samples: Floats) -> tuple[Floats, Floats]:
-    """Percentile interval along the first axis of ``samples``, with the coverage :data:`CONFIDENCE`."""
-    tail = (1.0 - CONFIDENCE) / 2.0
-    low, high = np.quantile(samples, [tail, 1.0 - tail], axis=0)
-    return low, high
-
-
-def interval_of_means(items: Floats, means: Floats, groups: Codes, centre: float) -> tuple[Floats, Floats]:
-    """:func:`interval` of resampled means, and one of some width where all items are alike and no resample differs.
-
-    There the share of items on the other side of ``centre`` may be as high as Clopper and Pearson's interval (Biometrika 26,
-    1934) of none among the groups says: two pairs of two are no certainty.
-
-    Args:
-        items: Shape (pairs, columns).
-        means: Shape (resamples, columns).
-        groups: Shape (pairs,): those of one group count as one.
-        centre: Items have a counterpart as far on its other side.
-    """
-    low, high = interval(means)
-    unseen = 1.0 - ((1.0 - CONFIDENCE) / 2.0) ** (1.0 / len(np.unique(groups)))
-    alike, reached = np.ptp(items, axis=0) == 0, items[0] + unseen * 2.0 * (centre - items[0])
-    return (
-        np.where(alike, np.minimum(items[0], reached), low),
-        np.where(alike, np.maximum(items[0], reached), high),
-    )

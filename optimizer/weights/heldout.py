@@ -1,0 +1,279 @@
+"""The held-out comparison: learners on the same held-out pairs or rated outputs, and whether one beats uniform weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from time import process_time
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...prompts.errors import InputError, MissingExtraError
+from ...stats.kernels import correlation_kernel
+from ...stats.resampling import Kernel, percentile_interval, resample, resample_weights, tied
+from .choosing import Pooling, prepare
+from .evidence import Codes, Evidence, Floats, PairDifferences, PairFold, RatedScores, compact, margins_to_credits
+from .intervals import (
+    ACCURACY_RESAMPLES,
+    CONFIDENCE,
+    Power,
+    interval_of_means,
+    paired_standard_error,
+    pairs_needed,
+    resample_shares,
+)
+from .learned import Conclusion, LearnerScore
+from .learners import LearningFailedError, Uniform, WeightLearner
+
+UNLEARNED = ("uniform", "best-single")
+"""Learners that set no several weights from the pairs."""
+CORRELATION_RESAMPLES = 1_000
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutTrial:
+    """One learner on all splits."""
+
+    name: str
+    credits: Floats | None = None
+    """Credit on each decided held-out pair, split by split; None when the learner failed."""
+    predicted: Floats | None = None
+    """Score of each rated output by weights learned without its group, shape (outputs,); None without ratings."""
+    seconds: float = 0.0
+    weights: list[Floats] = field(default_factory=list)
+    failure: str | None = None
+
+
+def try_learner(
+    learner: WeightLearner,
+    data: Evidence,
+    splits: list[PairFold],
+    *,
+    sections: int = 0,
+    pooling: Pooling = "partial",
+    seed: int,
+) -> HeldOutTrial:
+    """Learn on the development part of every split and judge the weights on the held-out part.
+
+    A learner that fails, or whose package is missing, gives a trial with the failure in words.
+    """
+    credits, weights, seconds = [np.empty(0)], [], 0.0
+    of_ratings = isinstance(data, RatedScores)
+    predicted = np.full(len(data.ratings), np.nan) if isinstance(data, RatedScores) else None
+    for number, split in enumerate(splits):
+        development, test = data.take(split.development), data.take(split.test)
+        own_seed = seed if of_ratings else seed + number
+        began = process_time()
+        try:
+            recipe, _ = prepare(development, learner, sections=sections, pooling=pooling, seed=own_seed)
+            fitted = recipe.fit(development, seed=own_seed)
+        except (LearningFailedError, MissingExtraError) as error:
+            return HeldOutTrial(learner.name, failure=str(error))
+        seconds += process_time() - began
+        weights.append(fitted.overall)
+        if isinstance(data, RatedScores) and predicted is not None:
+            rows = split.test[split.test < len(data.ratings)]
+            predicted[rows] = data.scores[rows] @ fitted.overall
+        pairs = test.pairs if isinstance(test, RatedScores) else test
+        if pairs is not None:
+            credits.append(margins_to_credits(fitted.margins(pairs.take(~pairs.is_tie))))
+    return HeldOutTrial(learner.name, np.concatenate(credits), predicted, seconds / len(splits), weights)
+
+
+def score_trials(trials: list[HeldOutTrial], baseline: HeldOutTrial, groups: Codes, seed: int) -> list[LearnerScore]:
+    """Every learner's share of right pairs, on the same resamples of the same held-out pairs."""
+    assert baseline.credits is not None
+    worked = [trial for trial in trials if trial.credits is not None]
+    credits = np.column_stack([baseline.credits, *(trial.credits for trial in worked if trial.credits is not None)])
+    shares = resample_shares(credits, groups, ACCURACY_RESAMPLES, seed)
+    lows, highs = interval_of_means(credits, shares, groups, 0.5)
+    gain_lows, gain_highs = interval_of_means(credits - credits[:, :1], shares - shares[:, :1], groups, 0.0)
+    scores = []
+    for trial in trials:
+        if trial.credits is None:
+            scores.append(LearnerScore(trial.name, reason=trial.failure))
+            continue
+        column = 1 + worked.index(trial)
+        accuracy = float(trial.credits.mean())
+        scores.append(
+            LearnerScore(
+                name=trial.name,
+                accuracy=accuracy,
+                low=float(lows[column]),
+                high=float(highs[column]),
+                right=int((trial.credits == 1.0).sum()),
+                score_ties=int((trial.credits == 0.5).sum()),
+                wrong=int((trial.credits == 0.0).sum()),
+                difference=accuracy - float(baseline.credits.mean()),
+                difference_low=float(gain_lows[column]),
+                difference_high=float(gain_highs[column]),
+                seconds=trial.seconds,
+                weights=tuple(np.mean(trial.weights, axis=0).tolist()),
+            )
+        )
+    return scores
+
+
+def score_correlations(
+    data: RatedScores, parts: list[NDArray[np.intp]], trials: list[HeldOutTrial], seed: int
+) -> list[LearnerScore]:
+    """Every learner's rank correlation with the ratings, on the same resamples of whole groups.
+
+    It is taken within the held-out part of each fold. ``parts`` are those in which ratings differ; there may be none.
+    """
+    if not parts:
+        flat = "no fold holds out outputs that are rated differently"
+        return [LearnerScore(trial.name, reason=trial.failure or flat) for trial in trials]
+    kernels = {
+        trial.name: _mean_correlation("spearman", trial.predicted, data.ratings, parts)
+        for trial in trials
+        if trial.predicted is not None
+    }
+    codes = compact(data.output_groups)
+    weights = resample_weights(int(codes.max()) + 1, CORRELATION_RESAMPLES, seed, codes)
+    draws = dict(zip(kernels, resample(list(kernels.values()), weights), strict=True))
+    ones = np.ones((len(data.ratings), 1))
+    points = {name: float(kernel(ones)[0]) for name, kernel in kernels.items()}
+    scores = []
+    for trial in trials:
+        name, point = trial.name, points.get(trial.name, np.nan)
+        if np.isnan(point) or trial.predicted is None or trial.credits is None:
+            constant = "in one of the folds the score is the same for every output"
+            scores.append(LearnerScore(name, reason=trial.failure or constant))
+            continue
+        low, high, why = percentile_interval(draws[name], CONFIDENCE)
+        gain_low, gain_high, no_gain = percentile_interval(draws[name] - draws["uniform"], CONFIDENCE)
+        scores.append(
+            LearnerScore(
+                name=name,
+                spearman=point,
+                low=low,
+                high=high,
+                kendall=float(_mean_correlation("kendall", trial.predicted, data.ratings, parts)(ones)[0]),
+                difference=None if np.isnan(points["uniform"]) else point - points["uniform"],
+                difference_low=gain_low,
+                difference_high=gain_high,
+                pair_accuracy=float(trial.credits.mean()) if len(trial.credits) else None,
+                reason=why or no_gain,
+            )
+        )
+    return scores
+
+
+def _mean_correlation(
+    method: Literal["spearman", "kendall"], predicted: Floats, ratings: Floats, parts: list[NDArray[np.intp]]
+) -> Kernel:
+    """Mean over the folds' held-out parts, by size: scores of different folds come from different weights.
+
+    A part in which a resample has one rating alone has no order, and is left out of that resample's mean.
+    """
+    kernels = [correlation_kernel(method, predicted[rows], ratings[rows]) for rows in parts]
+    rated = [tied(ratings[rows])[:, None] for rows in parts]
+
+    def kernel(weights: Floats) -> Floats:
+        drawn = [weights[rows] for rows in parts]
+        has_order = np.array([_differ(each, some) for each, some in zip(rated, drawn, strict=True)])
+        sizes = np.where(has_order, [some.sum(axis=0) for some in drawn], 0.0)
+        values = np.array([each(some) for each, some in zip(kernels, drawn, strict=True)])
+        with np.errstate(invalid="ignore"):
+            mean: Floats = (sizes * np.where(has_order, values, 0.0)).sum(axis=0) / sizes.sum(axis=0)
+        return mean
+
+    return kernel
+
+
+def _differ(values: Floats, drawn: Floats) -> NDArray[np.bool_]:
+    """Whether the values, shape (items, 1), that a resample drew differ; shape (resamples,)."""
+    highest = np.where(drawn > 0, values, -np.inf).max(axis=0)
+    lowest = np.where(drawn > 0, values, np.inf).min(axis=0)
+    differ: NDArray[np.bool_] = highest > lowest
+    return differ
+
+
+def against_uniform(trial: HeldOutTrial, baseline: HeldOutTrial, score: LearnerScore) -> Conclusion:
+    """What the paired comparison of the method with uniform weights on the same held-out data says."""
+    if trial.credits is None or score.difference_low is None or score.difference_high is None:
+        return "undefined"
+    if trial.predicted is None:
+        alike = np.array_equal(trial.credits, baseline.credits)  # type: ignore[arg-type]
+    else:
+        alike = score.difference_low == score.difference_high == 0.0
+    if alike:
+        return "same"
+    if score.difference_low is not None and score.difference_low > 0.0:
+        return "better"
+    if score.difference_high is not None and score.difference_high < 0.0:
+        return "worse"
+    return "cannot tell"
+
+
+def pairs_to_tell(trials: list[HeldOutTrial], baseline: HeldOutTrial, groups: Codes, pairs: int) -> Power:
+    """How many pairs would tell learned from uniform weights.
+
+    The method comes first among ``trials``. Where it chooses between learners (``auto``), its choices lean
+    on uniform weights and hide the difference, so the best of the others that learn several weights is
+    asked instead.
+
+    Args:
+        trials: The method and those beside it.
+        baseline: Uniform weights.
+        groups: Group of each held-out pair, shape (held-out pairs,).
+        pairs: Decided pairs in all.
+    """
+    asked = trials[0]
+    others = [trial for trial in trials[1:] if trial.credits is not None and trial.name not in UNLEARNED]
+    if asked.name == "auto" and others:
+        asked = max(others, key=lambda trial: 0.0 if trial.credits is None else float(trial.credits.mean()))
+    if asked.credits is None or baseline.credits is None:
+        return Power(asked.name, None, None, None, f"{asked.name} could not be judged: {asked.failure}")
+    gains = asked.credits - baseline.credits
+    return pairs_needed(asked.name, float(gains.mean()), paired_standard_error(gains, groups), pairs)
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutComparison:
+    """The method first, then uniform weights and the other learners, on the same held-out data."""
+
+    scores: list[LearnerScore]
+    verdict: Conclusion
+    power: Power | None
+    """None for ratings."""
+    held_out: int
+    """Decided pairs, or outputs that have an order, in the held-out parts."""
+
+
+def compare_held_out(
+    asked: list[WeightLearner],
+    data: Evidence,
+    splits: list[PairFold],
+    *,
+    sections: int = 0,
+    pooling: Pooling = "partial",
+    seed: int,
+) -> HeldOutComparison:
+    """Try the learners (the method comes first) and uniform weights; say whether the method beats these."""
+    tested = np.empty(0, dtype=np.intp)
+    if isinstance(data, PairDifferences):
+        tested = np.concatenate([split.test[~data.is_tie[split.test]] for split in splits])
+        if not len(tested):
+            raise InputError("No decided pair is held out; give more pairs or another seed.")
+    baseline = try_learner(Uniform(), data, splits, pooling=pooling, seed=seed)
+    trials = [
+        baseline
+        if each.name == "uniform"
+        else try_learner(each, data, splits, sections=sections, pooling=pooling, seed=seed)
+        for each in asked
+    ]
+    if asked[0].name != "uniform":
+        trials.insert(1, baseline)
+    if isinstance(data, PairDifferences):
+        groups = data.groups[tested]
+        scores, held_out = score_trials(trials, baseline, groups, seed), len(tested)
+        power = pairs_to_tell(trials, baseline, groups, data.decided_pairs)
+    else:
+        outputs = data.ratings
+        parts = [split.test[split.test < len(outputs)] for split in splits]
+        parts = [rows for rows in parts if len(rows) and np.ptp(tied(outputs[rows])) > 0]
+        scores, held_out, power = score_correlations(data, parts, trials, seed), sum(map(len, parts)), None
+    return HeldOutComparison(scores, against_uniform(trials[0], baseline, scores[0]), power, held_out)
