@@ -47,8 +47,8 @@ def render_weights(data: Mapping[str, Any], name: str) -> str:
     how = f"In place of the checklist's own; no model is asked anew: {use}"
     if data.get("scores") == "pairwise":
         how = (
-            "They say which of two outputs is better, and are learned from comparisons of two; where each output is judged "
-            "alone, as by evaluate, they are refused. Learn weights for that without --pairwise."
+            "They say which of two outputs is better, and are learned from comparisons of two; where each output is "
+            "judged alone, as by evaluate, they are refused. Learn weights for that without --pairwise."
         )
     return render_result_page(
         _screen(data, name, {row["name"]: row for row in view.tables["learners"]()}),
@@ -87,7 +87,7 @@ def _screen(data: Mapping[str, Any], name: str, learners: Mapping[str, Mapping[s
 
 
 def _counted(data: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What became of the pairs or outputs."""
+    """Counts of the pairs or outputs."""
     if "held_out" not in data:
         rows = {
             "Rated outputs": data["outputs"],

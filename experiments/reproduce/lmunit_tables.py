@@ -9,7 +9,7 @@ import numpy as np
 
 from ...optimizer.weights import PreferenceScores, find_learner
 from ...optimizer.weights.choosing import Pooling
-from ...optimizer.weights.evidence import Floats, PairFold, margins_to_credits, single_split
+from ...optimizer.weights.evidence import Floats, PairFold, codes_of, margins_to_credits, single_split
 from ...optimizer.weights.heldout import HeldOutTrial, try_learner
 from ...optimizer.weights.intervals import ACCURACY_RESAMPLES, interval, resample_shares
 from ...prompts.checklist import Checklist
@@ -58,7 +58,7 @@ def gain(better: PreferenceScores, than: PreferenceScores, seed: int) -> Row:
         groups = [prefs.groups[row] for row in keep]
     if not len(credits[0]):
         return {"value": None, "reason": "no decided pair has both kinds of score"}
-    shares = resample_shares(np.column_stack(credits), _codes(groups), ACCURACY_RESAMPLES, seed)
+    shares = resample_shares(np.column_stack(credits), codes_of(groups), ACCURACY_RESAMPLES, seed)
     low, high = interval(shares[:, :1] - shares[:, 1:])
     value = float(credits[0].mean() - credits[1].mean())
     return {"value": value, "low": float(low[0]), "high": float(high[0]), "n": len(credits[0])}
@@ -69,8 +69,8 @@ def weights_table(
 ) -> list[Row]:
     """Table 14 and the upper half of Table 15: single test, equal weights, and learned ones, on held-out halves.
 
-    The paper learns with ``bayes``, which takes minutes a fit, and keeps sections apart. Other learners stand beside it on
-    the same pairs, and quick ones also with pooled weights, which lean a small section on the whole.
+    The paper learns with ``bayes``, which takes minutes a fit, and keeps sections apart. Other learners stand beside it
+    on the same pairs, and quick ones also with pooled weights, which lean a small section on the whole.
 
     Args:
         prefs: Scores of all pairs.
@@ -190,7 +190,7 @@ def _row(name: str, credits: Floats, sections: Sequence[str], groups: Sequence[s
 def _cell(credits: Floats, groups: Sequence[str], seed: int) -> Row:
     if not len(credits):
         return _nothing()
-    low, high = interval(resample_shares(credits[:, None], _codes(groups), ACCURACY_RESAMPLES, seed))
+    low, high = interval(resample_shares(credits[:, None], codes_of(groups), ACCURACY_RESAMPLES, seed))
     return {
         "accuracy": float(credits.mean()),
         "low": float(low[0]),
@@ -204,7 +204,3 @@ def _cell(credits: Floats, groups: Sequence[str], seed: int) -> Row:
 
 def _nothing() -> Row:
     return {"accuracy": None, "reason": "no decided pair has all its scores"}
-
-
-def _codes(groups: Sequence[str]) -> Any:
-    return np.unique(list(groups), return_inverse=True)[1]

@@ -67,7 +67,7 @@ class Shrunk:
 
     @property
     def quick(self) -> bool:
-        """As the learner."""
+        """Whether the learner is quick."""
         return self.learner.quick
 
     def learn(self, pairs: Evidence, *, seed: int, start: Floats | None = None) -> Floats:
@@ -94,7 +94,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Choice:
-    """What cross-validation settled on, and why."""
+    """The learner that cross-validation settled on, with the reason."""
 
     learner: WeightLearner
     reason: str
@@ -127,12 +127,12 @@ class Auto:
 
     def choose(self, pairs: Evidence, *, seed: int) -> Choice:
         """Pick a learner and its shrinkage for ``pairs``."""
-        groups = len(np.unique(pairs.teaching_groups))
-        if pairs.learnable < FEW or groups < 2:
+        count, groups = len(pairs.teaching_groups), len(np.unique(pairs.teaching_groups))
+        if count < FEW or groups < 2:
             rows = "rated outputs" if isinstance(pairs, RatedScores) else "decided pairs"
             return Choice(
                 Uniform(),
-                f"uniform weights: {pairs.learnable} {rows} in {groups} groups are too few to learn from "
+                f"uniform weights: {count} {rows} in {groups} groups are too few to learn from "
                 f"(at least {FEW} {rows.split()[1]} and 2 groups are needed)",
             )
         by_name = {learner.name: learner for learner in self.learners}
@@ -152,7 +152,7 @@ class Auto:
         even = uniform_weights(pairs.tests)
         options = [("uniform", 1.0), *((each.name, share) for each in self.learners for share in SHRINKAGE)]
         of_ratings = isinstance(pairs, RatedScores)
-        repeats = 3 if not of_ratings and pairs.learnable < 300 else 1
+        repeats = 3 if isinstance(pairs, PairDifferences) and pairs.decided_pairs < 300 else 1
         folds = min(self.folds, groups) if of_ratings else self.folds
         parts, tested, failed = [np.empty((len(options), 0))], [np.empty(0, dtype=np.int64)], set()
         for repeat in range(repeats):

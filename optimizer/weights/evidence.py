@@ -1,4 +1,4 @@
-"""What a learner sees, pairs or ratings, and which rows of it are held out.
+"""Pairs and ratings as a learner sees them, and the rows of them that are held out.
 
 Pairs (:class:`PairDifferences`) and ratings (:class:`RatedScores`, alone or with pairs beside them) answer to the same
 calls, so that one pipeline learns from either: ``tests``, ``groups``, ``take``, ``reweighted``, ``objective``,
@@ -94,11 +94,6 @@ class PairDifferences:
         return self.decided_pairs > 0
 
     @property
-    def learnable(self) -> int:
-        """Number of rows that teach: the decided pairs."""
-        return self.decided_pairs
-
-    @property
     def teaching_groups(self) -> Codes:
         """Group of each decided pair; shape (decided pairs,)."""
         return self.groups[~self.is_tie]
@@ -154,11 +149,6 @@ class RatedScores:
     def can_be_learned(self) -> bool:
         """Whether the outputs have an order, which takes three that are not all rated the same."""
         return len(self.ratings) >= 3 and bool(np.ptp(self.ratings) > 0)
-
-    @property
-    def learnable(self) -> int:
-        """Number of rows that teach: the rated outputs."""
-        return len(self.ratings)
 
     @property
     def teaching_groups(self) -> Codes:
@@ -293,7 +283,7 @@ def _places(groups: Codes, seed: int) -> Floats:
 
 
 def require_groups(groups: Codes) -> int:
-    """How many groups there are, numbered from 0.
+    """Count the groups, which are numbered from 0.
 
     Raises:
         InputError: There are fewer than two, so nothing can be held out.
@@ -304,7 +294,7 @@ def require_groups(groups: Codes) -> int:
             raise InputError("There is only one pair or rated output with all its scores, so none can be held out.")
         raise InputError(
             f"All {len(groups)} pairs or rated outputs belong to one group, so none can be held out. Those of one "
-            "'metadata.document', or without one with the same 'input', are one group unless each line names a 'group'; give "
-            "different groups to those that do not share a context."
+            "'metadata.document', or without one with the same 'input', are one group unless each line names a 'group';"
+            " give different groups to those that do not share a context."
         )
     return count

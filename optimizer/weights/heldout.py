@@ -1,4 +1,4 @@
-"""The held-out comparison: learners on the same held-out pairs or rated outputs, and whether one beats uniform weights."""
+"""The held-out comparison: learners on the same held-out pairs or rated outputs, beside uniform weights."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def try_learner(
     predicted = np.full(len(data.ratings), np.nan) if isinstance(data, RatedScores) else None
     for number, split in enumerate(splits):
         development, test = data.take(split.development), data.take(split.test)
-        own_seed = seed if of_ratings else seed + number
+        own_seed = seed if of_ratings else seed + number  # the choices of ``auto`` draw folds of their own
         began = process_time()
         try:
             recipe, _ = prepare(development, learner, sections=sections, pooling=pooling, seed=own_seed)
@@ -192,7 +192,7 @@ def _differ(values: Floats, drawn: Floats) -> NDArray[np.bool_]:
 
 
 def against_uniform(trial: HeldOutTrial, baseline: HeldOutTrial, score: LearnerScore) -> Conclusion:
-    """What the paired comparison of the method with uniform weights on the same held-out data says."""
+    """Conclude from the paired comparison of the method with uniform weights on the same held-out data."""
     if trial.credits is None or score.difference_low is None or score.difference_high is None:
         return "undefined"
     if trial.predicted is None:
@@ -201,7 +201,7 @@ def against_uniform(trial: HeldOutTrial, baseline: HeldOutTrial, score: LearnerS
         alike = score.difference_low == score.difference_high == 0.0
     if alike:
         return "same"
-    if score.difference_low is not None and score.difference_low > 0.0:
+    if score.difference_low > 0.0:
         return "better"
     if score.difference_high is not None and score.difference_high < 0.0:
         return "worse"
@@ -209,7 +209,7 @@ def against_uniform(trial: HeldOutTrial, baseline: HeldOutTrial, score: LearnerS
 
 
 def pairs_to_tell(trials: list[HeldOutTrial], baseline: HeldOutTrial, groups: Codes, pairs: int) -> Power:
-    """How many pairs would tell learned from uniform weights.
+    """Count the pairs that would tell learned from uniform weights.
 
     The method comes first among ``trials``. Where it chooses between learners (``auto``), its choices lean
     on uniform weights and hide the difference, so the best of the others that learn several weights is

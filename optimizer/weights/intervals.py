@@ -11,7 +11,7 @@ import numpy as np
 from .evidence import Codes, Floats, compact
 
 CONFIDENCE = 0.95
-"""Of all intervals."""
+"""Coverage of all intervals."""
 ACCURACY_RESAMPLES = 2_000
 """Resamples behind an interval of a held-out accuracy."""
 ABOUT_AS_GOOD = 0.5
@@ -23,7 +23,7 @@ MOST_FAILED = 0.1
 
 
 def too_few(resamples: int) -> str | None:
-    """Why so many resamples make no interval; None where they do."""
+    """The reason why so many resamples make no interval; None where they make one."""
     if resamples == 1:
         return "one resample makes no interval; ask for two or more"
     return None if resamples else "no resamples were asked for"
@@ -222,8 +222,8 @@ def interval(samples: Floats) -> tuple[Floats, Floats]:
 def interval_of_means(items: Floats, means: Floats, groups: Codes, centre: float) -> tuple[Floats, Floats]:
     """:func:`interval` of resampled means, and one of some width where all items are alike and no resample differs.
 
-    There the share of items on the other side of ``centre`` may be as high as Clopper and Pearson's interval (Biometrika 26,
-    1934) of none among the groups says: two pairs of two are no certainty.
+    There the share of items on the other side of ``centre`` may be as high as Clopper and Pearson's interval
+    (Biometrika 26, 1934) of none among the groups says: two pairs of two are no certainty.
 
     Args:
         items: Shape (pairs, columns).

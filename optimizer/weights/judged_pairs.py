@@ -38,7 +38,7 @@ TEXTS = ("id", "input", "output_a", "output_b", "prompt", "chosen", "rejected")
 
 @dataclass(frozen=True)
 class OrderEffect:
-    """What the order of the outputs did to one test, or to all."""
+    """Effect of the order of the outputs on one test, or on all."""
 
     mean_p_first: float | None
     """Mean probability that the output shown first is called the better one; 0.5 without bias where every pair is
@@ -46,7 +46,7 @@ class OrderEffect:
     both_orders: int
     """Comparisons that were made in both orders."""
     depend: int
-    """Those of them whose winner is not the same in both orders; no winner (0.5) in one of them is another winner."""
+    """Comparisons whose winner is not the same in both orders; no winner (0.5) in one of them is another winner."""
 
     @property
     def share(self) -> float | None:
@@ -54,7 +54,7 @@ class OrderEffect:
         return self.depend / self.both_orders if self.both_orders else None
 
     def to_dict(self) -> dict[str, Any]:
-        """As in ``weights.json``."""
+        """The fields in ``weights.json``."""
         return {
             "mean_p_first": self.mean_p_first,
             "both_orders": self.both_orders,
@@ -65,7 +65,7 @@ class OrderEffect:
 
 @dataclass(frozen=True)
 class PositionBias:
-    """What the order of the outputs did."""
+    """Effect of the order of the outputs, over all and by test."""
 
     swapped: bool
     """Whether the pairs were shown in both orders."""
@@ -76,14 +76,14 @@ class PositionBias:
     """Over pairs, whose winner is that of the mean over all tests."""
 
     def to_dict(self) -> dict[str, Any]:
-        """As in ``weights.json``."""
+        """The fields in ``weights.json``."""
         reason = None if self.overall.both_orders else _no_share(self)
         tests = {test: effect.to_dict() for test, effect in self.by_test.items()}
         pairs = self.by_pair.to_dict()
         return {"swapped": self.swapped, **self.overall.to_dict(), "reason": reason, "pairs": pairs, "tests": tests}
 
     def sentences(self) -> list[str]:
-        """The same in words."""
+        """Say what the order of the outputs did."""
         effect = self.overall
         if effect.mean_p_first is None:
             return [f"Nothing can be said about position bias: {_no_share(self)}."]
@@ -93,8 +93,8 @@ class PositionBias:
             return [f"{first}. Whether the order decides is not known: {_no_share(self)}."]
         return [
             f"{first} (0.50 without position bias); in {effect.share:.0%} of the {effect.both_orders} comparisons made "
-            f"in both orders the winner depends on the order, and so it does in {pairs} pairs by the mean over all tests. "
-            "Scores are the means of both orders."
+            f"in both orders the winner depends on the order, and so it does in {pairs} pairs by the mean over all "
+            "tests. Scores are the means of both orders."
         ]
 
 
@@ -145,7 +145,7 @@ class JudgedPairs:
     scores: PreferenceScores
     evaluation: Evaluation
     bias: PositionBias | None = None
-    """What the order of the outputs did; None where each output was judged alone."""
+    """Effect of the order of the outputs; None where each output was judged alone."""
 
 
 @dataclass(frozen=True)
@@ -289,9 +289,11 @@ def load_pairs(source: Any, *, limit: int | None = None, seed: int = 42) -> list
 
     Args:
         source: A file, a data set on the Hugging Face hub, a data frame, or rows: ``id``, ``input``, ``output_a``,
-            ``output_b`` and ``preferred``; or ``chosen`` and ``rejected`` with a ``prompt``, where an ``id`` is not needed.
+            ``output_b`` and ``preferred``; or ``chosen`` and ``rejected`` with a ``prompt``, where an ``id`` is not
+            needed.
         limit: Read only so many pairs.
-        seed: Which of ``chosen`` and ``rejected`` is shown as a, see :func:`~askance.prompts.preferences.preference_of`.
+        seed: Decides which of ``chosen`` and ``rejected`` is shown as a, see
+            :func:`~askance.prompts.preferences.preference_of`.
 
     Raises:
         InputError: Names the file, line and field of the first problem.
@@ -350,7 +352,7 @@ def pairwise_scores(
 def cells(
     verdicts: Iterable[Verdict], questions: Checklist | None = None, *, soft: bool
 ) -> dict[tuple[str, str], float | None]:
-    """What the verdicts on every example and test are worth, replicates averaged; None where one is missing.
+    """Worth of the verdicts on every example and test, replicates averaged; None where one is missing.
 
     Without ``questions`` yes is good to all of them.
     """

@@ -9,7 +9,17 @@ import numpy as np
 
 from ...prompts.errors import InputError
 from .choosing import Pooling, Recipe, Weighting, find_learner, learners, prepare
-from .evidence import SCORE_TIE, Evidence, RatedScores, codes_of, grouped_folds, require_groups, single_split
+from .evidence import (
+    SCORE_TIE,
+    Evidence,
+    PairDifferences,
+    PairFold,
+    RatedScores,
+    codes_of,
+    grouped_folds,
+    require_groups,
+    single_split,
+)
 from .heldout import compare_held_out
 from .intervals import CONFIDENCE, WeightSamples, bootstrap_counts, interval, rank_stability, too_few
 from .learned import PairCounts, RatingCounts, SectionWeights, WeighResult
@@ -48,14 +58,15 @@ def learn_weights(
         pairs: Pairs with scores.
         ratings: Rated outputs with scores by the same tests; alone or with pairs beside them.
         method: A learner or its name (see ``learners()``) that gives the weights.
-        compare: Learners shown beside it on the same held-out data, ``uniform`` always among them; None: the quick ones.
+        compare: Learners shown beside it on the same held-out data, ``uniform`` always among them; None: the quick
+            ones.
         level: One set of weights, or one for each data set or section; of pairs alone.
         pooling: For data sets and sections: ``partial`` leans small ones on the whole, ``none`` keeps them apart.
         pair_share: Share of the pairs in what is maximised beside ratings, in [0, 1].
         folds: 1 for one split into halves, more for cross-validation; None: 5, or 1 with a slow learner or over 20,000
             pairs.
-        resamples: Bootstrap resamples for the weights; None: 200 (100 of ratings), or 50 over 500,000 scores, or none for
-            a slow learner.
+        resamples: Bootstrap resamples for the weights; None: 200 (100 of ratings), or 50 over 500,000 scores, or none
+            for a slow learner.
         seed: Decides splits, searches and resamples.
 
     Raises:
@@ -74,19 +85,15 @@ def learn_weights(
     others = [each for each in others if each.name not in (chosen.name, "uniform")]
     data = check(pairs, ratings, level=level, pair_share=pair_share)
     names = () if rated or pairs is None else pairs.section_names(level)
-    if folds is None:
-        slow = not all(each.quick for each in (chosen, *others))
-        folds = 1 if slow or (not rated and len(data) > MANY_PAIRS) else 5
-    splits = grouped_folds(data.groups, folds, seed) if folds > 1 else single_split(data.groups, HELD_OUT, seed)
+    splits = _splits(data, folds, all(each.quick for each in (chosen, *others)), seed)
     compared = compare_held_out([chosen, *others], data, splits, sections=len(names), pooling=pooling, seed=seed)
 
     recipe, reason = prepare(data, chosen, sections=len(names), pooling=pooling, seed=seed)
     fitted = recipe.fit(data, seed=seed)
     if resamples is None:
         resamples = _usual_resamples(data) if recipe.quick else 0
-    samples = None
-    if resamples and recipe.learns:
-        samples = bootstrap_weights(recipe, data, fitted, resamples=resamples, seed=seed)
+    again = bool(resamples) and recipe.learns
+    samples = bootstrap_weights(recipe, data, fitted, resamples=resamples, seed=seed) if again else None
     usable = samples if samples is not None and samples.usable else None
     low, high = interval(usable.overall) if usable else (None, None)
     return WeighResult(
@@ -113,10 +120,17 @@ def learn_weights(
     )
 
 
+def _splits(data: Evidence, folds: int | None, quick: bool, seed: int) -> list[PairFold]:
+    if folds is None:
+        many = isinstance(data, PairDifferences) and len(data) > MANY_PAIRS
+        folds = 5 if quick and not many else 1
+    return grouped_folds(data.groups, folds, seed) if folds > 1 else single_split(data.groups, HELD_OUT, seed)
+
+
 def check(
     pairs: PreferenceScores | None, ratings: RatingScores | None, *, level: Level = "global", pair_share: float = 0.5
 ) -> Evidence:
-    """What is learned from; data from which nothing can be learned, whatever their scores, are refused.
+    """Bring pairs and ratings together, and refuse data from which nothing can be learned, whatever their scores.
 
     Raises:
         InputError: No decided pair and no order among rated outputs; only one group; sections or data sets that no pair

@@ -1,4 +1,4 @@
-"""What was learned: records, the content of ``weights.json``, sentences, and tables of that file."""
+"""The result of learning: records, the content of ``weights.json``, sentences, and tables of that file."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ Conclusion = Literal["better", "worse", "cannot tell", "same", "undefined"]
 
 @dataclass(frozen=True)
 class LearnerScore:
-    """What one learner reaches on the held-out pairs or rated outputs; None, with a reason, where undefined."""
+    """Figures of one learner on the held-out pairs or rated outputs; None, with a reason, where undefined."""
 
     name: str
     accuracy: float | None = None
-    """Of pairs: share of the decided ones in the right order, a score tie being half."""
+    """Share of the decided pairs in the right order, a score tie being half; None for ratings."""
     spearman: float | None = None
-    """Of ratings: correlation within the held-out part of each fold, averaged over the folds whose ratings differ."""
+    """Correlation within the held-out part of each fold, averaged over folds whose ratings differ; None for pairs."""
     low: float | None = None
     high: float | None = None
     right: int | None = None
@@ -57,7 +57,7 @@ class LearnerScore:
 
 @dataclass(frozen=True)
 class PairCounts:
-    """What became of the pairs."""
+    """Counts of the pairs: read, left out, decided, tied."""
 
     read: int
     left_out: int
@@ -77,7 +77,7 @@ class PairCounts:
 
 @dataclass(frozen=True)
 class RatingCounts:
-    """What became of the rated outputs, and of the pairs beside them."""
+    """Counts of the rated outputs, and of the pairs beside them."""
 
     outputs: int
     without_order: int
@@ -85,11 +85,11 @@ class RatingCounts:
     pairs: int
     left_out: int
     pairs_decided: int
-    """Those of ``pairs`` in which people preferred one output."""
+    """Pairs in which people preferred one output."""
     pairs_left_out: int
     """Pairs without some score; never filled in."""
     pair_share: float
-    """How much of the objective is pairs: 0 ratings alone."""
+    """Share of the pairs in the objective; 0 for ratings alone."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +109,7 @@ class WeighResult:
 
     method: str
     learner: str
-    """What the method settled on, e.g. ``robust (25% uniform)``."""
+    """The learner that the method settled on, e.g. ``robust (25% uniform)``."""
     reason: str
     """Why the method settled on it; empty when nothing was open."""
     level: Level
@@ -178,7 +178,7 @@ def weights_report(result: WeighResult) -> dict[str, Any]:
 
 
 def sentences(result: WeighResult) -> list[str]:
-    """What was found, in words: whether the weights beat uniform ones, and what was counted."""
+    """Say whether the weights beat uniform ones, and what was counted."""
     counts = result.counts
     if isinstance(counts, RatingCounts):
         said = [_verdict(result, counts.outputs - counts.without_order)]
@@ -218,7 +218,7 @@ _VERDICTS = {
 
 
 def _verdict(result: WeighResult, held_out: int) -> str:
-    """Whether the method beats uniform weights on the held-out pairs or outputs."""
+    """Say whether the method beats uniform weights on the held-out pairs or outputs."""
     score, uniform = result.held_out, result.uniform
     of_ratings = isinstance(result.counts, RatingCounts)
     things = f"{held_out} held-out {'outputs' if of_ratings else 'pairs'}"
@@ -234,7 +234,8 @@ def _verdict(result: WeighResult, held_out: int) -> str:
         facts = f"On {things} {result.method} puts {score.accuracy:.1%} in the right order, "
         facts += f"uniform weights {uniform.accuracy:.1%}"
     if result.verdict == "same":
-        return f"{facts}: they order {'every output' if of_ratings else 'every pair'} alike, so learning weights bought nothing."
+        every = "every output" if of_ratings else "every pair"
+        return f"{facts}: they order {every} alike, so learning weights bought nothing."
     gain = f"{score.difference:+.3f}" if of_ratings else f"{100 * score.difference:+.1f} points"
     if score.difference_low is None or score.difference_high is None:
         return f"{facts}: a difference of {gain}, and whether that is noise is not known: {score.reason}."
@@ -365,7 +366,7 @@ def _learner(result: WeighResult, score: LearnerScore) -> dict[str, Any]:
 
 
 def weights_view(data: Mapping[str, Any]) -> View:
-    """What there is to see of learned weights.
+    """Tables and sentences of learned weights.
 
     Args:
         data: The content of ``weights.json``.
@@ -386,9 +387,11 @@ def weights_view(data: Mapping[str, Any]) -> View:
     }
     captions = {
         "weights": "the weights; they sum to 1, and each section that has its own has a column",
-        "learners": f"the learners on the same {held_out(data)}; {data['method']} is used; differences are from uniform weights",
+        "learners": f"the learners on the same {held_out(data)}; {data['method']} is used; differences are from "
+        "uniform weights",
         "sections": "the sections, with their decided pairs; one with few leans on the others",
-        "order": "does the order of the outputs decide?; mean probability that the output shown first is called the better one, 0.500 being no bias",
+        "order": "does the order of the outputs decide?; mean probability that the output shown first is called the "
+        "better one, 0.500 being no bias",
     }
     return View(f"{len(data['weights'])} tests", data["conclusion"], tables, tuple(captions), captions=captions)
 

@@ -33,7 +33,7 @@ class WeightLearner(Protocol):
 
     @property
     def name(self) -> str:
-        """What the tables call it."""
+        """The name in tables."""
 
     @property
     def quick(self) -> bool:
@@ -193,7 +193,7 @@ class BlackBox:
         self.names = [f"w{test:04d}" for test in range(pairs.tests)]
 
     def start(self, weights: Floats | None) -> dict[str, float]:
-        """Where the search begins: ``weights`` scaled to a largest of 1, or uniform ones."""
+        """The point where the search begins: ``weights`` scaled to a largest of 1, or uniform ones."""
         first = np.ones(self._tests) if weights is None else weights / weights.max()
         return dict(zip(self.names, first.tolist(), strict=True))
 

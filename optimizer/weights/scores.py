@@ -6,9 +6,9 @@ One line a pair: ``id``, ``preferred`` (``"a"``, ``"b"`` or ``"tie"``), ``scores
 never straddle development and test; without ``group``, pairs of one ``document`` are one group, without that those with
 the same ``input``, and without ``input`` each pair is its own.
 
-One line a rated output: ``id``, ``scores`` (as ``scores_a``; also found under ``metadata``), ``human`` (object: dimension
-to number, label or list of these) or ``rating`` (a number on any scale, or a label), which comes first unless a
-dimension is named; optional ``group`` and ``document``, as of pairs.
+One line a rated output: ``id``, ``scores`` (as ``scores_a``; also found under ``metadata``), ``human`` (object:
+dimension to number, label or list of these) or ``rating`` (a number on any scale, or a label), which comes first unless
+a dimension is named; optional ``group`` and ``document``, as of pairs.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ def check_tables(
     scores: Mapping[str, Floats],
     others: Mapping[str, Sized | None],
 ) -> None:
-    """Raise InputError unless ids are unique, every column has an entry for each, and scores (rows, tests) are in [0, 1]."""
+    """Raise InputError unless ids are unique, every column has an entry for each, and scores are in [0, 1]."""
     for name, column in {**scores, **others}.items():
         if column is not None and len(column) != len(ids):
             raise InputError(f"There are {len(ids)} {what}s, but '{name}' has {len(column)} entries.")
@@ -321,7 +321,7 @@ def group_of(row: dict[str, Any], identity: str, where: str) -> str:
 
 
 def context_name(group: object, document: str | None, text: str, identity: str) -> str:
-    """Name of the context of an output: its ``group``, else its document, else one made of its ``input``, else its own."""
+    """Name of an output's context: its ``group``, else its document, else one made of its ``input``, else its own."""
     if group is not None:
         return str(group)
     if document is not None:

@@ -45,9 +45,9 @@ class LearnedWeights(Shown):
     judged: tuple[Evaluation, ...] = ()
     """The verdicts that were bought; none where all scores were given."""
     bias: PositionBias | None = None
-    """What the order of the outputs did; None unless the judge saw both outputs of a pair."""
+    """Effect of the order of the outputs; None unless the judge saw both outputs of a pair."""
     scores: ScoreKind = "given"
-    """What the weights were learned from."""
+    """The kind of scores that the weights were learned from."""
 
     @property
     def weights(self) -> dict[str, float]:
@@ -64,7 +64,7 @@ class LearnedWeights(Shown):
         return report | ({"position_bias": self.bias.to_dict()} if self.bias else {})
 
     def sentences(self) -> list[str]:
-        """What was found, in words."""
+        """Say what was found."""
         said = sentences(self.result)
         if self.scores == "pairwise":
             said.append(
@@ -88,7 +88,8 @@ def weigh(
 
     Args:
         data: Preference pairs, with scores of their own or to be judged: a file, a data frame or rows.
-        ratings: Rated outputs, as a file, a data frame or rows, with scores of their own or to be judged; alone or beside ``data``.
+        ratings: Rated outputs, as a file, a data frame or rows, with scores of their own or to be judged; alone or
+            beside ``data``.
         checklist: The tests, where outputs are to be judged.
         model: The judge.
         prompt: For the judge; askance's own by default.
@@ -143,7 +144,7 @@ def prepare(
 
 @dataclass(frozen=True)
 class WeighingJob:
-    """What weights are to be learned from, checked: scores that are there, or outputs to be judged."""
+    """Checked data to learn weights from: scores that are there, or outputs to be judged."""
 
     pairs: PreferenceScores | PairsJob | None
     rated: RatingScores | RatingsJob | None
@@ -161,7 +162,7 @@ class WeighingJob:
         check(pairs, rated, level=self.settings.level)
 
     def estimate(self) -> Estimate:
-        """What :meth:`run` would buy, which is nothing where the scores are in the files; nothing is bought.
+        """Estimate what :meth:`run` would buy, which is nothing where the scores are in the files.
 
         Outputs that are in a pair and rated as well are bought once, but are in the estimate twice.
         """
