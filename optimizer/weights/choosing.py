@@ -85,7 +85,7 @@ class Shrunk:
 
 @dataclass(frozen=True)
 class Option:
-    """One learner at one shrinkage, and its cross-validated share of right pairs on the development pairs."""
+    """One learner at one shrinkage, and its cross-validated share of right pairs, or objective of ratings."""
 
     learner: str
     uniform_share: float
@@ -145,7 +145,8 @@ class Auto:
         name, share = options[chosen]
         candidates = tuple(Option(each[0], each[1], float(mean)) for each, mean in zip(options, means, strict=True))
         learner = Uniform() if name == "uniform" else Shrunk(by_name[name], share)
-        return Choice(learner, _reason(candidates[chosen], candidates[best], learner), candidates)
+        of_ratings = isinstance(pairs, RatedScores)
+        return Choice(learner, _reason(candidates[chosen], candidates[best], learner, of_ratings), candidates)
 
     def _cross_validate(self, pairs: Evidence, groups: int, seed: int) -> tuple[list[tuple[str, float]], Floats, Codes]:
         """Held-out values of every learner and shrinkage: the options, shape (options, items), the items' groups."""
@@ -178,16 +179,14 @@ class Auto:
         return [options[index] for index in kept], np.concatenate(parts, axis=1)[kept], np.concatenate(tested)
 
 
-def _reason(chosen: Option, best: Option, learner: WeightLearner) -> str:
+def _reason(chosen: Option, best: Option, learner: WeightLearner, of_ratings: bool) -> str:
+    right, top = (f"{each.share_right:{'.3f' if of_ratings else '.1%'}}" for each in (chosen, best))
+    found = f"an objective of {right}" if of_ratings else f"{right} of development pairs in the right order"
     if chosen == best:
-        return (
-            f"{learner.name}: best in cross-validation ({chosen.share_right:.1%} of development pairs in the "
-            "right order)"
-        )
+        return f"{learner.name}: best in cross-validation ({found})"
     return (
-        f"{learner.name}: {chosen.share_right:.1%} of development pairs in the right order in cross-validation, "
-        f"about as good as the best ({best.learner} with {best.uniform_share:.0%} uniform, {best.share_right:.1%}) and "
-        "closer to uniform weights"
+        f"{learner.name}: {found} in cross-validation, about as good as the best "
+        f"({best.learner} with {best.uniform_share:.0%} uniform, {top}) and closer to uniform weights"
     )
 
 

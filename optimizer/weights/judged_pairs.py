@@ -202,8 +202,6 @@ def prepare_pairs(
     Raises:
         InputError: Names the file, line and field of the first problem.
     """
-    if swap and not pairwise:
-        raise InputError("--swap shows both outputs of a pair in both orders, so it needs --pairwise.")
     seed = options.get("seed", ModelOptions.model_fields["seed"].default)
     pairs = load_pairs(path, limit=options.pop("limit", None), seed=seed)
     if not pairwise:
