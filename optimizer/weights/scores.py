@@ -155,16 +155,15 @@ def preference_scores(
         groups=tuple(names_of_groups[row] for row in kept),
         sections=tuple(sections[row] if sections is not None else None for row in kept),
         datasets=tuple(datasets[row] if datasets is not None else None for row in kept),
-        left_out=_left_out(ids, tests, absent, keep),
+        left_out=_left_out(ids, tests, absent, np.flatnonzero(~keep).tolist()),
     )
 
 
 def _left_out(
-    ids: Sequence[str], tests: Sequence[str], missing: NDArray[np.bool_], keep: NDArray[np.bool_]
+    ids: Sequence[str], tests: Sequence[str], missing: NDArray[np.bool_], rows: Iterable[int]
 ) -> tuple[LeftOut, ...]:
     return tuple(
-        LeftOut(ids[row], tuple(tests[test] for test in np.flatnonzero(missing[row]).tolist()))
-        for row in np.flatnonzero(~keep).tolist()
+        LeftOut(ids[row], tuple(tests[test] for test in np.flatnonzero(missing[row]).tolist())) for row in rows
     )
 
 
@@ -384,7 +383,7 @@ def rating_scores(
         scores=table[keep],
         ratings=rated[keep],
         groups=tuple(each for each, used in zip(names, keep, strict=True) if used),
-        left_out=_left_out(ids, tests, missing, keep),
+        left_out=_left_out(ids, tests, missing, np.flatnonzero(~keep).tolist()),
     )
 
 
