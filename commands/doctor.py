@@ -23,7 +23,7 @@ from ..memory.postgres_store import PostgresAddress
 from ..memory.verdict_store import SCHEMA_VERSION, Place, open_store, store_path
 from ..models.base import Model
 from ..models.direct import REDIRECTS, default_base_url, shown_address
-from ..models.embedded_models import EMBEDDED, MODELS, RegisteredModel
+from ..models.embedded.registry import EMBEDDED, MODELS, RegisteredModel
 from ..models.event_loops import run_sync
 from ..models.files import cache_directory, known_identity
 from ..models.named import NamedModel, read_named

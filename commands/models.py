@@ -13,8 +13,8 @@ import click
 
 from ..evaluation.options import GatewayOptions
 from ..models.base import Answer, Model, Parameters, Request, make_request
-from ..models.download import pull, pulled
-from ..models.embedded_models import MODELS, HubFile, RegisteredModel, resolve
+from ..models.embedded.download import pull, pulled
+from ..models.embedded.registry import MODELS, HubFile, RegisteredModel, resolve
 from ..models.event_loops import run_sync
 from ..models.gateway import Gateway
 from ..models.named import ModelRecords, NamedModel

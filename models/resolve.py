@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 from ..prompts.errors import InputError, MissingExtraError, did_you_mean
 from .base import Model
 from .direct import DirectModel, check_address, default_base_url
-from .download import pulled
-from .embedded import EmbeddedServerPool
-from .embedded_models import EMBEDDED, RegisteredModel, resolve
+from .embedded.download import pulled
+from .embedded.local_model import EmbeddedModel
+from .embedded.registry import EMBEDDED, RegisteredModel, resolve
+from .embedded.servers import EmbeddedServerPool
 from .files import file_identity
 from .litellm_model import LiteLLMModel
-from .local_model import EmbeddedModel
 from .named import ModelLike, ModelRecords, NamedModel, identity_of
 from .prices import list_price
 from .trained.scorer_file import is_scorer

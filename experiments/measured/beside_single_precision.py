@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...evaluation.evaluate import evaluate
-from ...models.download import pull
-from ...models.embedded_models import RegisteredModel, resolve
+from ...models.embedded.download import pull
+from ...models.embedded.registry import RegisteredModel, resolve
 from ...models.reading.onnx_decoder import GgufFile
 from ...models.reading.onnx_reader import load_onnx_reader
 from ...models.reading.reading_model import CONTEXT, Reader, ReadingModel, normalised

@@ -22,10 +22,10 @@ from typing import Any
 
 from ...evaluation.evaluate import evaluate
 from ...models.base import Answer, Request
-from ...models.download import pull
-from ...models.embedded import EmbeddedServerPool, ServerSettings, available_threads
-from ...models.embedded_models import RegisteredModel, resolve
-from ...models.local_model import EmbeddedModel
+from ...models.embedded.download import pull
+from ...models.embedded.local_model import EmbeddedModel
+from ...models.embedded.registry import RegisteredModel, resolve
+from ...models.embedded.servers import EmbeddedServerPool, ServerSettings, available_threads
 from ...prompts.checklist import Checklist, load_checklist
 from ...prompts.errors import AskanceError, InputError
 from ...prompts.examples import Example

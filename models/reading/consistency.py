@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from ...prompts.errors import InputError
 from ...prompts.prompt import Framing
-from ..embedded import available_threads
+from ..embedded.servers import available_threads
 from .reading_model import TOGETHER, Reader, SideBySideReader, as_long, blocks
 
 logger = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...prompts.errors import AskanceError, InputError, MissingExtraError, import_optional
-from ..embedded import available_threads
+from ..embedded.servers import available_threads
 from ..files import cache_directory, made_whole
 from .consistency import CONSISTENCY, PROCESSOR, consistent_reader
 from .onnx_decoder import ABOUT, DECODER, EMBEDDINGS, FIRST, FORM, HEAD, TOKENIZER, CannotReadError, convert

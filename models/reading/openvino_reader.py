@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...prompts.errors import InputError, MissingExtraError, import_optional
-from ..embedded import available_threads
+from ..embedded.servers import available_threads
 from ..files import cache_directory, made_whole
 from .consistency import ALONE, CONSISTENCY, consistent_reader
 from .reading_model import BLOCK, Block, KeptBlocks, Reader, as_long, normalised, parted

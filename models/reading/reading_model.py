@@ -32,7 +32,7 @@ OPENING, TEXT = 16, 64
 """Tokens from which on a prompt's fixed text, and one text of an example, is kept as a block of its own: each block is one more way
 of the weights through the processor, as long as that of some twenty tokens."""
 CONTEXT = 4096
-"""Tokens that a prompt may have, as for `askance.models.embedded`."""
+"""Tokens that a prompt may have, as for `askance.models.embedded.servers`."""
 CACHE_MIB = 2048
 TOGETHER = 8
 """Prompts that are read side by side, at most."""

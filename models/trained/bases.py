@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from ...prompts.errors import InputError, MissingExtraError, import_optional
 from ...prompts.rows import read_object
-from ..download import pulled
-from ..embedded_models import MODELS, RegisteredModel, resolve
+from ..embedded.download import pulled
+from ..embedded.registry import MODELS, RegisteredModel, resolve
 from ..files import file_identity
 from .torch_tools import load
 

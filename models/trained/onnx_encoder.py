@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...prompts.errors import InputError, import_optional
-from ..embedded import available_threads
+from ..embedded.servers import available_threads
 from .scorer_file import ONNX_FILE
 from .shared_rows import ROWS, inputs_of, lengths_of, of_like_length, rows_of
 

