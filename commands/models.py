@@ -236,7 +236,7 @@ def check_model(
         async with session(settings, None, say) as (models, gateway):
             model = models.get(asked)
             found = await _what_it_can(model, gateway)
-            facts = gateway.facts(model)
+            facts = gateway.room.facts(model)
         if facts is not None:
             try:
                 with settings.open_store() as store:
@@ -269,7 +269,7 @@ async def _what_it_can(model: Model, gateway: Gateway) -> ModelCheck:
     third = await _ask(model, gateway, _ASKED.format(_QUESTIONS[2]), verdict)
     seconds = perf_counter() - began
     refused: Sequence[str] = getattr(model, "left_out", ())
-    facts, choice = gateway.facts(model), getattr(model, "choice", None)
+    facts, choice = gateway.room.facts(model), getattr(model, "choice", None)
     return ModelCheck(
         name=model.name,
         model=model.identity,

@@ -15,11 +15,12 @@ from typing import Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from ..prompts.errors import InputError
+from .answer_store import AnswerStore
 from .batches.records import BatchJournal
 from .budget import Budget, count
 from .direct import check_address
 from .event_loops import BackgroundLoop
-from .gateway import AnswerStore, Gateway, RetryPolicy
+from .gateway import Gateway, RetryPolicy
 from .named import NamedModel, read_named
 from .resolve import Models
 from .settings import KEPT, Idle, idle_settings, where

@@ -17,8 +17,8 @@ from typing import Any
 from ...agents.asking import LOOKUP_BLOCK
 from ...memory.postgres_store import PostgresAddress
 from ...memory.verdict_store import open_store, place_of
+from ...models.answer_store import AnswerStore
 from ...models.base import Answer
-from ...models.gateway import AnswerStore
 from ..command_line import machine, write_result
 
 ANSWER = Answer("Yes", (("Yes", tuple((f" yes{place}", -place / 4) for place in range(20))),), 640, 1, 0.0001)

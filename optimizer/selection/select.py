@@ -15,10 +15,11 @@ from ...agents.rating import Rater, Rating, ToRate
 from ...evaluation.options import SelectOptions
 from ...evaluation.progress import Watcher, watching
 from ...memory.embedders import DEFAULT_EMBEDDER, embedder
+from ...models.answer_store import AnswerStore
 from ...models.base import Model
 from ...models.budget import Budget, estimate_tokens
 from ...models.event_loops import run_sync
-from ...models.gateway import AnswerStore, Gateway
+from ...models.gateway import Gateway
 from ...models.named import ModelLike, ModelRecords
 from ...models.session import session
 from ...models.settings import parse_options, refuse_idle
