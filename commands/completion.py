@@ -6,7 +6,7 @@ import click
 from click.shell_completion import CompletionItem, get_completion_class
 
 from ..models.embedded.registry import EMBEDDED, MODELS
-from ..models.settings import FILE, MODEL
+from ..settings import FILE, MODEL
 from .options import naming
 from .terminal import echo
 

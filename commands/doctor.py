@@ -28,9 +28,9 @@ from ..models.event_loops import run_sync
 from ..models.files import cache_directory, known_identity
 from ..models.named import NamedModel, read_named
 from ..models.resolve import Models
-from ..models.settings import MODEL, load_config
 from ..models.wire.networks import certificate_problem, proxy_for, tls_context
 from ..prompts.errors import AskanceError, InputError, did_you_mean
+from ..settings import MODEL, load_config
 from .options import load_dotenv, names_of, naming
 from .output import echo_json
 from .terminal import echo

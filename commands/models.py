@@ -19,10 +19,10 @@ from ..models.event_loops import run_sync
 from ..models.gateway import Gateway
 from ..models.named import ModelRecords, NamedModel
 from ..models.session import session
-from ..models.settings import parse_options
 from ..prompts.errors import AskanceError, InputError
 from ..prompts.words import money
 from ..setting_types import GatewaySettings
+from ..settings import parse_options
 from .options import config_option, load_dotenv, model_setting_option, settings
 from .output import echo_json, print_rows
 from .terminal import echo

@@ -22,7 +22,12 @@ from ..evaluation.options import (
 )
 from ..labelling.options import LabelOptions
 from ..models.named import with_settings
-from ..models.settings import (
+from ..optimizer.options import AlignOptions, MigrateOptions, TuneOptions
+from ..prompts.checklist import READY
+from ..prompts.errors import InputError, did_you_mean, like_named
+from ..prompts.field_map import parse_field_map
+from ..prompts.rows import is_on_hub, read_text
+from ..settings import (
     ALSO,
     FILE,
     MODEL,
@@ -33,11 +38,6 @@ from ..models.settings import (
     load_config,
     settings_naming,
 )
-from ..optimizer.options import AlignOptions, MigrateOptions, TuneOptions
-from ..prompts.checklist import READY
-from ..prompts.errors import InputError, did_you_mean, like_named
-from ..prompts.field_map import parse_field_map
-from ..prompts.rows import is_on_hub, read_text
 from ..training.options import TrainOptions
 from .output import check_apart, hush
 

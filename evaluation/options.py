@@ -11,9 +11,9 @@ from pydantic import BaseModel, Field, field_validator, model_validator
 from ..agents.judging import Judging
 from ..memory.verdict_store import Place, SharedStore, VerdictStore, open_store, place_of, store_path
 from ..models.session import ModelOptions
-from ..models.settings import FILE, FileName, Idle, ModelName, beside, where, without
 from ..prompts.checklist import AnswerPair
 from ..prompts.labels import LabelWords
+from ..settings import FILE, FileName, Idle, ModelName, beside, where, without
 
 
 class Where(BaseModel):

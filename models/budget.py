@@ -9,13 +9,8 @@ from typing import Any
 
 from ..prompts.errors import BudgetExceededError
 from ..prompts.text import letters
-from ..prompts.words import money
+from ..prompts.words import count, money
 from .base import Answer, Model, Request
-
-
-def count(value: int, what: str) -> str:
-    """``1 call``, ``2 calls``."""
-    return f"{value:,} {what}{'' if value == 1 else 's'}"
 
 
 def spending(calls: int, reused: int, tokens: int, dollars: float | None) -> str:

@@ -15,15 +15,16 @@ from typing import Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from ..prompts.errors import InputError
+from ..prompts.words import count
+from ..settings import KEPT, Idle, idle_settings, where
 from .answer_store import AnswerStore
 from .batches.records import BatchJournal
-from .budget import Budget, count
+from .budget import Budget
 from .direct import check_address
 from .event_loops import BackgroundLoop
 from .gateway import Gateway, RetryPolicy
 from .named import NamedModel, read_named
 from .resolve import Models
-from .settings import KEPT, Idle, idle_settings, where
 
 
 class ModelOptions(BaseModel):

@@ -12,9 +12,10 @@ from contextlib import suppress
 from dataclasses import replace
 
 from ..prompts.errors import AskanceError, BudgetExceededError
+from ..prompts.words import count
 from .answer_store import AnswerStore
 from .base import A_WORD, Answer, EmptyAnswerError, Model, ModelError, Request
-from .budget import Budget, count, highest_cost, reserved_tokens
+from .budget import Budget, highest_cost, reserved_tokens
 from .wire.thinking import ROOM, ThinkingFacts, needs_room
 
 SETTLED = 10

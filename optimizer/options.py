@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from ..evaluation.options import LEAST_COVERAGE, JudgeOptions, Where
-from ..models.settings import KEPT, FileName, Idle, ModelName, where, without
 from ..prompts.errors import like_named
+from ..settings import KEPT, FileName, Idle, ModelName, where, without
 
 _NOTES = ("note_taker_program", "notes", "note_samples", "contrast", "critique")
 _LOOP = ("trial", "prune", "max_notes", "max_lessons", "max_prompt_chars", "patience")

@@ -7,8 +7,8 @@ from typing import ClassVar, Literal
 from pydantic import Field, model_validator
 
 from ..evaluation.options import GatewayOptions
-from ..models.settings import Idle, where
 from ..prompts.labels import LabelWords
+from ..settings import Idle, where
 
 _BUYING = tuple(each for each in GatewayOptions.model_fields if each != "seed")
 _OF_RATIONALES = ("rationale_tokens", "rationales_from", "answer_with")

@@ -28,13 +28,13 @@ from ...models.event_loops import run_sync
 from ...models.gateway import Gateway
 from ...models.replies.yes_no import LEAST_MASS
 from ...models.session import session
-from ...models.settings import parse_options
 from ...prompts.checklist import Checklist, Question
 from ...prompts.default import default_prompt
 from ...prompts.errors import InputError
 from ...prompts.examples import Example, documents
 from ...prompts.preferences import Preference
 from ...prompts.verdicts import Verdict
+from ...settings import parse_options
 from ...stats.correlation import correlate, statistic_dict
 from ...stats.resampling import Resampling
 from ..datasets import load_pairs_of

@@ -11,8 +11,8 @@ from datetime import datetime
 from time import time
 from typing import Any
 
+from ...prompts.words import count
 from ..base import Answer, LeftOutError, ModelError, Request
-from ..budget import count
 from .endpoint import BatchEndpoint, BatchState, as_object
 from .records import BatchJournal, BatchRecord
 

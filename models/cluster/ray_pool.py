@@ -22,8 +22,9 @@ from typing import Any
 
 from ... import __version__
 from ...prompts.errors import AskanceError, InputError, import_optional
+from ...prompts.words import count
 from ..base import Answer, Model, ModelError, Request
-from ..budget import count, highest_cost
+from ..budget import highest_cost
 from ..named import NamedModel
 from .node_worker import Call, NodeWorker
 

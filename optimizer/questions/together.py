@@ -17,10 +17,10 @@ import numpy as np
 
 from ...evaluation.calibration import sigmoid
 from ...models.base import Model, ModelError
-from ...models.budget import count
 from ...models.gateway import Gateway
 from ...models.prices import FREE
 from ...prompts.examples import Example
+from ...prompts.words import count
 from ..events import Teller
 from ..options import AlignOptions
 from ..subject import Draft, Subject

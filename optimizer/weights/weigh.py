@@ -15,11 +15,11 @@ from ...evaluation.shown import Shown, View
 from ...models.base import Model
 from ...models.budget import CAPS
 from ...models.named import ModelLike, ModelRecords
-from ...models.settings import flag, parse_options, refuse_idle
 from ...prompts.checklist import Checklist
 from ...prompts.errors import BudgetExceededError, CoverageError, InputError
 from ...prompts.prompt import Prompt
 from ...setting_types import WeighSettings
+from ...settings import flag, parse_options, refuse_idle
 from . import (
     PreferenceScores,
     RatingScores,
