@@ -16,13 +16,12 @@ from ..evaluation.options import (
     DiagnoseOptions,
     EvaluateOptions,
     SelectOptions,
-    WeighOptions,
     Where,
     WriterOptions,
 )
 from ..labelling.options import LabelOptions
 from ..models.named import with_settings
-from ..optimizer.options import AlignOptions, MigrateOptions, TuneOptions
+from ..optimizer.options import AlignOptions, MigrateOptions, TuneOptions, WeighOptions
 from ..prompts.checklist import READY
 from ..prompts.errors import InputError, did_you_mean, like_named
 from ..prompts.field_map import parse_field_map
@@ -32,8 +31,11 @@ from ..settings import (
     FILE,
     MODEL,
     RENAMED,
+    Heading,
+    Under,
     check_each,
     flag,
+    headings,
     idle_settings,
     load_config,
     settings_naming,
@@ -63,44 +65,33 @@ FIRST = {
     "weigh": "ratings checklist model prompt output method level pairwise dry_run config",
 }
 """Of the commands with many options: those that matter most, ten at most, as ``--help`` has them first."""
-HEADINGS = {
-    "The judges compared": "candidates k panel panel_size panel_by panel_vote points agreement_tolerance em_dim cot_tokens",
-    "How the judge is asked": "mode explain p_yes samples temperature answer_words repeat prompt judge_prompt",
-    "Scores": "scores score_scale weights own_decay calibration scale pass_threshold pass_mark fail_under stop_within by resamples",
-    "How questions are proposed": "max_candidates max_rounds quiet_rounds shown per_round same_question",
-    "How questions are chosen": "choice sample sampling clusters answer_levels answers estimate "
-    "correction per_token halves ranking_resamples",
-    "How weights are learned": "pooling pair_share swap",
-    "How a scorer is trained": "batch_size learning_rate levels rating_pairs contrasts contrast_grades trust_verdicts precision "
-    "lora_rank gguf onnx",
-    "Rationales of a scorer": "given_rationales rationales rationale_tokens rationales_from answer_with",
-    "What it is counted to save": "teacher_price teacher_seconds machine_price",
-    "What is changed": "update calibrate own_questions score_as plain_first learn_from max_questions keep_questions regenerate_questions "
-    "shown_examples max_output_tokens generator_temperature",
-    "When a change is accepted": "optimise_for reference alpha min_gain max_bias trial racing prune paper",
-    "How labels are asked for": "gain port",
-    "When it ends": "max_iterations patience max_lessons max_prompt_chars differing tolerance",
-    "Disagreements and lessons": "disagreement_threshold margin max_notes notes note_samples contrast critique memory",
-    "Who takes which role": "roles note_taker note_taker_program deduplicator updater writer judge_model embedder",
-    "Data and people's scores": "dataset field labels human_scale rated_by rating_levels rating_dimension limit split min_coverage",
-    "Models": "api_base model_settings engine workers timeout retries max_concurrency seed",
-    "Budget and store": "call_budget token_budget cost_budget store no_cache",
-    "Output": "yes quiet as_json help",
+NO_SETTINGS: dict[str, Under] = {
+    "candidates": Under(Heading.COMPARED),
+    "panel": Under(Heading.COMPARED, 2),
+    "prompt": Under(Heading.ASKED),
+    "judge_model": Under(Heading.ROLES),
+    "dataset": Under(Heading.DATA),
+    "model_settings": Under(Heading.MODELS, -1),
+    "yes": Under(Heading.OUTPUT),
+    "quiet": Under(Heading.OUTPUT),
+    "as_json": Under(Heading.OUTPUT, 1),
+    "help": Under(Heading.OUTPUT, 2),
 }
-"""What else there is, by what it is about; ``--help`` has those headings under which a command has something."""
+"""Options that are no settings, with their headings; a setting's heading is on its field."""
 
 
 class GroupedCommand(click.Command):
     """A command with many options: the ones that matter most first, the others under headings."""
 
     def grouped(self, ctx: click.Context) -> dict[str, list[click.Option]]:
-        """Its options by heading; none is there twice or left out."""
+        """Its options by heading: the chosen ones first, then those under each heading, then any without one."""
         options = [each for each in self.get_params(ctx) if isinstance(each, click.Option)]
         left = {"help" if "--help" in each.opts else each.name: each for each in options if not each.hidden}
-        found = {
-            heading: [left.pop(name) for name in names.split() if name in left]
-            for heading, names in {"Options": FIRST[str(self.name)], **HEADINGS}.items()
-        }
+        found = {"Options": [left.pop(name) for name in FIRST[str(self.name)].split()]}
+        under = {name: where for record in RECORDS for name, where in headings(record).items()} | NO_SETTINGS
+        for heading in Heading:
+            names = [name for name in left if name in under and under[name].heading is heading]
+            found[heading.value] = [left.pop(name) for name in sorted(names, key=lambda name: under[name].place)]
         found["Other options"] = list(left.values())
         return {heading: params for heading, params in found.items() if params}
 
