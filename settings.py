@@ -92,7 +92,8 @@ KEPT = "kept"
 
 @dataclass(frozen=True)
 class Idle:
-    """Settings without use beside others; a record has these under ``idle``, beside those of the records it is made of."""
+    """Settings without use beside others; a record has these under ``idle``, beside those of the records it is made
+    of."""
 
     names: tuple[str, ...]
     when: Callable[[Mapping[str, Any]], bool]

@@ -340,8 +340,8 @@ def _check_asked_there(values: Mapping[str, Any]) -> None:
     is_kept = any(values.get(each) for each in ("judge_file", "judge_run", "from_run"))
     if elsewhere and elsewhere == names and not is_kept:
         raise InputError(
-            f"--api-base: only models named openai/NAME are asked there, and {elsewhere[0]} is not. Write openai/NAME, with the "
-            "name that the server has for its model, or leave --api-base out."
+            f"--api-base: only models named openai/NAME are asked there, and {elsewhere[0]} is not. Write "
+            "openai/NAME, with the name that the server has for its model, or leave --api-base out."
         )
 
 

@@ -1,4 +1,5 @@
-"""Every setting of judging and measuring: one name each in the configuration file, on the command line and in Python."""
+"""Every setting of judging and measuring: one name each in the configuration file, on the command line and in
+Python."""
 
 from __future__ import annotations
 
@@ -73,17 +74,17 @@ class JudgeOptions(ModelOptions):
 
     mode: Annotated[Literal["auto", "each", "batched"], Heading.ASKED] = Field(
         "auto",
-        description="One call a question, or one call an output; auto: one call an output where the model thinks (20 questions at most), "
-        "in align also where the judge answers questions together as it answers them alone (never an embedded one, whose calls "
-        "cost nothing).",
+        description="One call a question, or one call an output; auto: one call an output where the model thinks (20 "
+        "questions at most), in align also where the judge answers questions together as it answers them alone (never "
+        "an embedded one, whose calls cost nothing).",
     )
     explain: Annotated[Literal["always", "needed", "never"], Heading.ASKED] = Field(
         "needed", description="Buy explanations with every verdict, where they are read, or never."
     )
     p_yes: Annotated[Literal["auto", "logprob", "stated", "sampled", "hard"], Heading.ASKED] = Field(
         "auto",
-        description="Where the probability of yes comes from; stated: each answer comes with a number from 0 to 100; auto: "
-        "log-probabilities, else of a model that thinks the number, else samples, else the answer itself.",
+        description="Where the probability of yes comes from; stated: each answer comes with a number from 0 to 100; "
+        "auto: log-probabilities, else of a model that thinks the number, else samples, else the answer itself.",
     )
     samples: Annotated[int, Heading.ASKED] = Field(
         1, ge=1, description="Answers per question where the probability is counted from samples."
@@ -93,13 +94,14 @@ class JudgeOptions(ModelOptions):
     )
     answer_words: Annotated[AnswerPair | None, Heading.ASKED] = Field(
         None,
-        description="Words for yes and no that judges answer with, e.g. ja,nein; default: the checklist's answers, else "
-        "yes and no, read in the language of the prompt too.",
+        description="Words for yes and no that judges answer with, e.g. ja,nein; default: the checklist's answers, "
+        "else yes and no, read in the language of the prompt too.",
     )
     repeat: Annotated[int, Heading.ASKED] = Field(1, ge=1, description="Replicates of every verdict.")
     scores: Annotated[Literal["soft", "hard", "expected"], Heading.SCORES] = Field(
         "soft",
-        description="Score from probabilities of yes, from the yes/no answers, or the expected number on --score-scale.",
+        description="Score from probabilities of yes, from the yes/no answers, or the expected number on "
+        "--score-scale.",
     )
     score_scale: Annotated[tuple[int, int], Heading.SCORES] = Field(
         (1, 5), description="Lowest and highest number that the judge gives, for --scores expected."
@@ -117,7 +119,8 @@ class JudgeOptions(ModelOptions):
         LEAST_COVERAGE,
         ge=0,
         le=1,
-        description="Smallest share of verdicts that must be there; below it the exit code is 4, and all that came is written.",
+        description="Smallest share of verdicts that must be there; below it the exit code is 4, and all that came is "
+        "written.",
     )
     field: Annotated[dict[str, str | tuple[str, ...]], Heading.DATA.at(1)] = Field(
         default_factory=dict,
@@ -205,8 +208,8 @@ class PassOptions(ScoreOptions):
         None,
         ge=0,
         le=1,
-        description="Score (in [0, 1]) from which on an output passes; default: the judge's own, else 0.5 where people's "
-        "labels are pass or fail.",
+        description="Score (in [0, 1]) from which on an output passes; default: the judge's own, else 0.5 where "
+        "people's labels are pass or fail.",
     )
     fail_under: Annotated[float | None, Heading.SCORES.at(6)] = Field(
         None,
@@ -245,7 +248,8 @@ class EvaluateOptions(PassOptions):
         1.0,
         gt=0,
         le=1,
-        description="Weight of each of an example's own questions, as a multiple of that of the one before (LMUnit: 0.8).",
+        description="Weight of each of an example's own questions, as a multiple of that of the one before (LMUnit: "
+        "0.8).",
     )
 
     idle: ClassVar[tuple[Idle, ...]] = (
@@ -420,8 +424,8 @@ class SelectOptions(JudgeOptions, Where):
     )
     answers: Annotated[Literal["soft", "hard", "split"], Heading.CHOSEN] = Field(
         "soft",
-        description="The probability of yes, the yes/no answer, or above/below the question's own median probability, for "
-        "a judge that says yes to nearly everything.",
+        description="The probability of yes, the yes/no answer, or above/below the question's own median probability, "
+        "for a judge that says yes to nearly everything.",
     )
     rated_by: Annotated[Literal["auto", "people", "judge"], Heading.DATA.at(4)] = Field(
         "auto", description="Where overall ratings come from; auto: people, where they rated half of the sample."
@@ -484,6 +488,7 @@ class SelectOptions(JudgeOptions, Where):
                 raise ValueError("estimate: per-example is for yes/no answers, soft or hard")
             if self.rated_by == "people":
                 raise ValueError(
-                    "rated_by: the estimate per example needs the judge's ratings; people rated no output given an answer"
+                    "rated_by: the estimate per example needs the judge's ratings; people rated no output given an "
+                    "answer"
                 )
         return self

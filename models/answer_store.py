@@ -15,8 +15,8 @@ class StoreAwayError(AskanceError):
 
 
 class AnswerStore(Protocol):
-    """Where answers are kept: a SQLite file (:class:`askance.memory.verdict_store.VerdictStore`) or a PostgreSQL database
-    (:class:`askance.memory.postgres_store.PostgresStore`). Each method may raise :class:`StoreAwayError`."""
+    """Where answers are kept: a SQLite file (:class:`askance.memory.verdict_store.VerdictStore`) or a PostgreSQL
+    database (:class:`askance.memory.postgres_store.PostgresStore`). Each method may raise :class:`StoreAwayError`."""
 
     def get_many(self, keys: Sequence[bytes]) -> Mapping[bytes, Answer]:
         """Those of the answers that are there."""

@@ -55,11 +55,11 @@ class Request:
     replicate: int
     key: bytes
     framing: Framing | None = field(default=None, compare=False)
-    """What the other requests on the same example have too, for a server that can keep what it has read; no part of what
-    is sent. None where nothing is known of it."""
+    """What the other requests on the same example have too, for a server that can keep what it has read; no part of
+    what is sent. None where nothing is known of it."""
     about: tuple[Question, Example] | None = field(default=None, compare=False)
-    """The question and the example, where one word, yes or no, is asked for: what a trained encoder reads in place of the
-    messages."""
+    """The question and the example, where one word, yes or no, is asked for: what a trained encoder reads in place of
+    the messages."""
     room: int = field(default=0, compare=False)
     """Tokens that the model may think beside those of its answer; no part of the key, as the answer is the same
     question's."""
@@ -147,8 +147,8 @@ class Model(Protocol):
     identity: str
     """What the answers depend on besides the request: endpoint and model, or the hash of the weights.
 
-    Where they depend on more than can be said here, e.g. a script, the model has a true ``answers_stay_in_the_run``: a run's
-    answers are then not shared with other commands.
+    Where they depend on more than can be said here, e.g. a script, the model has a true ``answers_stay_in_the_run``: a
+    run's answers are then not shared with other commands.
     """
 
     async def answer(self, request: Request) -> Answer:
@@ -184,7 +184,8 @@ class ModelError(CallError):
 
 
 class EmptyAnswerError(ModelError):
-    """The endpoint answered, but with nothing: the model may have nothing to say, or something on the way went wrong."""
+    """The endpoint answered, but with nothing: the model may have nothing to say, or something on the way went
+    wrong."""
 
 
 class LeftOutError(ModelError):

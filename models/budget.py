@@ -31,7 +31,8 @@ BEGIN_AGAIN = "Raise the cap to go on; with --no-cache no answer was kept, so th
 
 
 def estimate_tokens(text: str) -> int:
-    """Rough number of tokens of a text, at least one: a quarter of its characters, and each of Chinese, Japanese or Korean one."""
+    """Rough number of tokens of a text, at least one: a quarter of its characters, and each of Chinese, Japanese or
+    Korean one."""
     return max(1, letters(text) // 4)
 
 
@@ -165,7 +166,8 @@ class Budget:
         self._reserved_cost += cost
 
     async def reserve_in_turn(self, tokens: int, cost: float = 0.0) -> None:
-        """Like :meth:`reserve`; where only what is set aside for calls under way is in the way, once they have come back.
+        """Like :meth:`reserve`; where only what is set aside for calls under way is in the way, once they have come
+        back.
 
         Raises:
             BudgetExceededError: A cap would be passed all the same.

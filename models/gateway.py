@@ -36,7 +36,8 @@ STORE_PATIENCE = 300.0
 AHEAD = 20_000
 """So many answers of the store are told apart; of more it need not be known, and a million keys take 130 MB."""
 HOPELESS = 10
-"""After so many calls in a row without an answer the endpoint is taken to be down; what it refuses of one example counts as one."""
+"""After so many calls in a row without an answer the endpoint is taken to be down; what it refuses of one example
+counts as one."""
 
 
 _INSTEAD = {
@@ -48,7 +49,8 @@ _INSTEAD = {
 
 
 class RetryPolicy:
-    """How often and how long to wait: exponential with full jitter, the endpoint's wish first, and never without end."""
+    """How often and how long to wait: exponential with full jitter, the endpoint's wish first, and never without
+    end."""
 
     def __init__(self, attempts: int = 6, first: float = 0.5, longest: float = 60.0) -> None:
         """``attempts`` counts the first one; waits are in seconds, and none is longer than ``longest``."""
@@ -156,7 +158,8 @@ class Gateway:
         return (line is not None and line.answered) or bool(self._ahead[role])
 
     def concurrency(self, model: Model) -> int:
-        """How many calls a model takes at once: its own limit, or the common one; as many as it ``gathers`` into batches."""
+        """How many calls a model takes at once: its own limit, or the common one; as many as it ``gathers`` into
+        batches."""
         if gathers := getattr(model, "gathers", 0):
             return int(gathers)
         if own := getattr(model, "max_concurrency", None):
@@ -223,7 +226,8 @@ class Gateway:
         return stored.get(request.key) or await self.buy(role, model, request)
 
     async def probe(self, role: str, model: Model, request: Request) -> Answer:
-        """Like :meth:`ask`, for an answer by which a model is tried, and which is asked for again where it is of use."""
+        """Like :meth:`ask`, for an answer by which a model is tried, and which is asked for again where it is of
+        use."""
         answer = await self.ask(role, model, request)
         self._probed.add(request.key)
         return answer
@@ -325,7 +329,8 @@ class Gateway:
                 silent = monotonic() - since
                 if silent > STORE_PATIENCE:
                     raise AskanceError(
-                        f"{error} That is so for {silent / 60:.0f} minutes, so the run stops here; what was bought before is kept."
+                        f"{error} That is so for {silent / 60:.0f} minutes, so the run stops here; what was bought "
+                        "before is kept."
                     ) from None
                 if not self._store_is_away and self.on_notice:
                     self.on_notice(f"The store: {error} It is waited for.")
@@ -340,8 +345,8 @@ class Gateway:
             line.in_batches = ()
             if self.on_notice:
                 self.on_notice(
-                    f"{model.name}: some of what is asked is in a batch that is open, and is bought here as well. The same command with "
-                    "--engine batch waits for the batch instead."
+                    f"{model.name}: some of what is asked is in a batch that is open, and is bought here as well. The "
+                    "same command with --engine batch waits for the batch instead."
                 )
         if not line.under_way:
             line.heard = monotonic()
@@ -369,7 +374,8 @@ class Gateway:
                         if isinstance(error, EmptyAnswerError) and self._ahead[role]:
                             raise  # it has answered before, if in an earlier process
                         if (not error.retry or (error.status == 200 and not too_long)) and self._ahead[role]:
-                            # were their answers bought now, they would come in between: only those it refuses, or breaks off, are left
+                            # were their answers bought now, they would come in between: only those it refuses, or
+                            # breaks off, are left
                             self._ahead[role] -= 1
                             raise
                         if request.prefix and error.status is not None and not error.retry:

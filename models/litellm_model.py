@@ -1,4 +1,5 @@
-"""Any provider through LiteLLM, for ``provider/model`` names other than ``openai/`` at an own endpoint and ``local/``."""
+"""Any provider through LiteLLM, for ``provider/model`` names other than ``openai/`` at an own endpoint and
+``local/``."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What every command needs while it runs: its settings, models and the gateway.
 
-A command opens a :func:`session`; where callers are not async (DSPy, GEPA), a :func:`background_session` keeps models and
-gateway on a loop in a thread of its own, so that many threads share one gateway.
+A command opens a :func:`session`; where callers are not async (DSPy, GEPA), a :func:`background_session` keeps models
+and gateway on a loop in a thread of its own, so that many threads share one gateway.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class ModelOptions(BaseModel):
     )
     engine: Annotated[Literal["direct", "batch", "ray"], Heading.MODELS] = Field(
         "direct",
-        description="Ask one by one, in batches at half the price that may take a day (openai/NAME), or from the machines of a "
-        "Ray cluster.",
+        description="Ask one by one, in batches at half the price that may take a day (openai/NAME), or from the "
+        "machines of a Ray cluster.",
     )
     workers: Annotated[int | None, Heading.MODELS] = Field(
         None, ge=1, description="Workers of engine ray; by default one a machine."

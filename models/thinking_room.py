@@ -1,7 +1,7 @@
 """The room to think: one answer of a model that may think before it answers, with as much room as it turns out to need.
 
-A model that thinks its tokens away is asked the same with more room. What is learned of it is kept in the store, so that
-the next command asks with that room at once.
+A model that thinks its tokens away is asked the same with more room. What is learned of it is kept in the store, so
+that the next command asks with that room at once.
 """
 
 from __future__ import annotations
@@ -179,8 +179,8 @@ class ThinkingRoom:
         return whole
 
     async def _one_call(self, model: Model, request: Request, lost: Answer) -> Answer:
-        """One call within the budget. What was ``lost`` before for the same answer is not booked yet, so it is reserved,
-        too."""
+        """One call within the budget. What was ``lost`` before for the same answer is not booked yet, so it is
+        reserved, too."""
         tokens = reserved_tokens(request) + lost.prompt_tokens + lost.completion_tokens
         cost = highest_cost(model, request) + (lost.cost_usd or 0.0)
         if getattr(model, "gathers", 0):  # its calls come back when no more are asked

@@ -24,7 +24,8 @@ class LoopOptions(JudgeOptions, Where):
         LEAST_COVERAGE,
         ge=0,
         le=1,
-        description="Smallest share of verdicts that must be there: on less nothing is accepted, and the exit code is 4.",
+        description="Smallest share of verdicts that must be there: on less nothing is accepted, and the exit code is "
+        "4.",
     )
     note_taker: Annotated[ModelName, Heading.ROLES] = Field(
         None, description="Model that draws lessons from disagreements."
@@ -63,8 +64,9 @@ class LoopOptions(JudgeOptions, Where):
     )
     update: Annotated[Literal["auto", "edits", "rewrite", "questions", "examples"], Heading.CHANGED] = Field(
         "auto",
-        description="What is changed. auto: whatever the mode knows; edits: the prompt, one edit a lesson; rewrite: the "
-        "prompt, all lessons at once; questions: the checklist alone; examples: judged ones that the judge is shown.",
+        description="What is changed. auto: whatever the mode knows; edits: the prompt, one edit a lesson; rewrite: "
+        "the prompt, all lessons at once; questions: the checklist alone; examples: judged ones that the judge is "
+        "shown.",
     )
     max_questions: Annotated[int, Heading.CHANGED.at(3)] = Field(
         12, ge=1, description="Questions that may join the checklist in one iteration at most."
@@ -89,8 +91,8 @@ class LoopOptions(JudgeOptions, Where):
     max_bias: Annotated[float, Heading.ACCEPTED] = Field(
         0.15,
         gt=0,
-        description="How much the bias (mean score less the wanted mean) may grow without better ranking; a generator: how far a "
-        "pass rate may fall.",
+        description="How much the bias (mean score less the wanted mean) may grow without better ranking; a "
+        "generator: how far a pass rate may fall.",
     )
     patience: Annotated[int, Heading.ENDS.at(-1)] = Field(
         2, ge=1, description="Iterations without an accepted edit before the run ends."
@@ -183,7 +185,8 @@ class MigrateOptions(LoopOptions):
     tolerance: Annotated[float, Heading.ENDS] = Field(
         0.02,
         ge=0,
-        description="With --paper: stop when mean scores of target and source differ by less on every dimension (criterion).",
+        description="With --paper: stop when mean scores of target and source differ by less on every dimension "
+        "(criterion).",
     )
 
     as_in_the_papers: ClassVar[dict[str, object]] = {
@@ -235,17 +238,19 @@ class AlignOptions(LoopOptions):
     writer: Annotated[ModelName, Heading.ROLES] = Field(None, description="Model that writes the questions anew.")
     regenerate_questions: Annotated[bool, Heading.CHANGED.at(4)] = Field(
         False,
-        description="Write the questions anew from every changed prompt; the acceptance test decides on the two together, and on the "
-        "prompt alone where it refuses them. --dry-run takes the questions to be as many as before.",
+        description="Write the questions anew from every changed prompt; the acceptance test decides on the two "
+        "together, and on the prompt alone where it refuses them. --dry-run takes the questions to be as many as "
+        "before.",
     )
     learn_from: Annotated[Literal["both", "development"], Heading.CHANGED.at(2)] = Field(
         "both",
-        description="Examples that questions are learned from: development and validation, each tested on the other; or "
-        "development alone, tested on validation, for a third fewer calls.",
+        description="Examples that questions are learned from: development and validation, each tested on the other; "
+        "or development alone, tested on validation, for a third fewer calls.",
     )
     keep_questions: Annotated[bool, Heading.CHANGED.at(3)] = Field(
         False,
-        description="Keep every question of the checklist as it is: none is left out or turned round for what it says of the examples.",
+        description="Keep every question of the checklist as it is: none is left out or turned round for what it says "
+        "of the examples.",
     )
     shown_examples: Annotated[int, Heading.CHANGED.at(4)] = Field(
         4, ge=2, le=20, description="Judged examples that the judge is shown with one output at most."

@@ -49,8 +49,8 @@ class TrainOptions(GatewayOptions):
     longest: int = Field(
         512,
         ge=16,
-        description="Tokens that the scorer reads of a text at most, of an output with its input where questions are read beside them; "
-        "the rest is cut off.",
+        description="Tokens that the scorer reads of a text at most, of an output with its input where questions are "
+        "read beside them; the rest is cut off.",
     )
     patience: Annotated[int, Heading.ENDS.at(-1)] = Field(
         2, ge=1, description="Epochs without a lower loss on validation after which it ends."
@@ -60,8 +60,8 @@ class TrainOptions(GatewayOptions):
     )
     trust_verdicts: Annotated[bool, Heading.TRAINED.at(1)] = Field(
         False,
-        description="Learn from --verdicts in any case; else they are left out where people's scores of validation say that "
-        "people alone teach more.",
+        description="Learn from --verdicts in any case; else they are left out where people's scores of validation "
+        "say that people alone teach more.",
     )
     contrasts: Annotated[int, Heading.TRAINED] = Field(
         0, ge=0, description="Questions with an input each for which --writer writes outputs that pass and that fail."
@@ -76,8 +76,8 @@ class TrainOptions(GatewayOptions):
     )
     given_rationales: Annotated[bool, Heading.RATIONALES.at(-1)] = Field(
         False,
-        description="Learn the explanations of --verdicts and people's comments too, as rationales (a causal base); in any case where "
-        "rationales are drawn.",
+        description="Learn the explanations of --verdicts and people's comments too, as rationales (a causal base); "
+        "in any case where rationales are drawn.",
     )
     rationale_tokens: Annotated[int, Heading.RATIONALES] = Field(80, ge=4, description="Tokens of a rationale at most.")
     rationales_from: Annotated[Literal["scorer", "writer"], Heading.RATIONALES] = Field(
@@ -88,7 +88,8 @@ class TrainOptions(GatewayOptions):
     )
     precision: Annotated[Literal["float32", "bfloat16"], Heading.TRAINED.at(1)] = Field(
         "float32",
-        description="Of training, and of an encoder's reading; bfloat16 is faster on processors with such instructions.",
+        description="Of training, and of an encoder's reading; bfloat16 is faster on processors with such "
+        "instructions.",
     )
     gguf: Annotated[bool, Heading.TRAINED.at(2)] = Field(
         False, description="Write model.gguf too: a causal base that is a GGUF file, with what it learned."

@@ -35,7 +35,8 @@ class BatchState:
 
     id: str
     status: str
-    """``validating``, ``in_progress``, ``finalizing``, ``completed``, ``failed``, ``expired``, ``cancelling`` or ``cancelled``."""
+    """``validating``, ``in_progress``, ``finalizing``, ``completed``, ``failed``, ``expired``, ``cancelling`` or
+    ``cancelled``."""
     input_file: str
     output_file: str | None = None
     """Id of the file with the answers."""
@@ -80,7 +81,8 @@ class BatchEndpoint:
         self._retry = retry
         self._on_wait = on_wait
         self._has_batches = False
-        """Whether it is known to offer batches: a reply that is none is then of what stands in front of it, and may pass."""
+        """Whether it is known to offer batches: a reply that is none is then of what stands in front of it, and may
+        pass."""
 
     async def upload(self, lines: Path) -> str:
         """The id of a file of requests, one a line.
@@ -256,8 +258,8 @@ class BatchEndpoint:
 
     def _unreadable(self, found: object) -> ModelError:
         return ModelError(
-            f"{self._name}: the endpoint's reply is none of OpenAI's batch API. Does it offer batches, with /v1 at the end of "
-            f"--api-base where it wants it? It said: {str(found)[:200]}",
+            f"{self._name}: the endpoint's reply is none of OpenAI's batch API. Does it offer batches, with /v1 at "
+            f"the end of --api-base where it wants it? It said: {str(found)[:200]}",
             retry=self._has_batches,
             fatal=not self._has_batches,
             status=200,

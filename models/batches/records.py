@@ -60,7 +60,8 @@ class BatchJournal:
             _sync(self._folder)
         except OSError as error:
             raise AskanceError(
-                f"{path}: the batch cannot be written down ({error.strerror}), so nothing is sent that could not be found again."
+                f"{path}: the batch cannot be written down ({error.strerror}), so nothing is sent that could not be "
+                "found again."
             ) from None
 
     def drop(self, record: BatchRecord) -> None:
@@ -68,7 +69,8 @@ class BatchJournal:
         self._path(record).unlink(missing_ok=True)
 
     def read(self, known: Collection[str] = ()) -> list[BatchRecord]:
-        """The records, oldest first, but for those of the input files ``known``. However old: the endpoint says what it no longer has.
+        """The records, oldest first, but for those of the input files ``known``. However old: the endpoint says what it
+        no longer has.
 
         Raises:
             InputError: One is damaged.
@@ -103,8 +105,8 @@ def _read(path: Path) -> BatchRecord | None:
         return None
     except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
         raise InputError(
-            f"{path}: this record of a batch cannot be read ({type(error).__name__}). What the batch has answered is still at "
-            "the endpoint; move the file away to buy it again."
+            f"{path}: this record of a batch cannot be read ({type(error).__name__}). What the batch has answered is "
+            "still at the endpoint; move the file away to buy it again."
         ) from None
 
 

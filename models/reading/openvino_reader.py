@@ -1,7 +1,7 @@
 """``openvino/NAME``: a GGUF file whose verdicts are read by OpenVINO, on processors where that is faster.
 
-OpenVINO reads the same 4-bit weights with the integer and bfloat16 instructions of newer processors, which llama.cpp's wheel
-is not built for.
+OpenVINO reads the same 4-bit weights with the integer and bfloat16 instructions of newer processors, which llama.cpp's
+wheel is not built for.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ AS_LARGE = 1.2
 
 
 def reads_faster_here() -> bool:
-    """Whether OpenVINO is installed and this processor has the bfloat16 instructions that make it faster than llama.cpp's wheel."""
+    """Whether OpenVINO is installed and this processor has the bfloat16 instructions that make it faster than
+    llama.cpp's wheel."""
     try:
         openvino = import_optional("openvino", "openvino", "openvino")
         import_optional("openvino_genai", "openvino", "openvino-genai")
@@ -72,7 +73,8 @@ def folder_of(sha256: str) -> Path:
 
 
 def made_ready(name: str, path: Path, sha256: str) -> Path:
-    """Where a GGUF file is in OpenVINO's form, which is made the first time (about half a minute, as large as the file).
+    """Where a GGUF file is in OpenVINO's form, which is made the first time (about half a minute, as large as the
+    file).
 
     Raises:
         MissingExtraError: OpenVINO is not installed. InputError: It cannot read this kind of model.
@@ -93,8 +95,9 @@ def _said_of(name: str, path: Path, folder: Path) -> Iterator[None]:
     except (RuntimeError, OSError) as error:
         first = next((line for line in str(error).splitlines() if line.strip()), "no reason given")
         raise InputError(
-            f"{name}: OpenVINO cannot use {path.name} ({first.strip()[:200]}). It reads models of the kinds Llama, Qwen2 and "
-            f"Qwen3; for others write local/ in place of openvino/. What it made of the file is in {folder}, if anything."
+            f"{name}: OpenVINO cannot use {path.name} ({first.strip()[:200]}). It reads models of the kinds Llama, "
+            f"Qwen2 and Qwen3; for others write local/ in place of openvino/. What it made of the file is in "
+            f"{folder}, if anything."
         ) from error
 
 
@@ -146,7 +149,8 @@ class _OpenVinoReader:
         self._kept = KeptBlocks()
 
     def _held_of(self, prompts: Sequence[Sequence[int]], start: int, known: Sequence[Block]) -> NDArray[np.float32]:
-        """What the model holds of the last token of each prompt, all of which begin with the blocks that are known, up to ``start``."""
+        """What the model holds of the last token of each prompt, all of which begin with the blocks that are known, up
+        to ``start``."""
         width = as_long(len(prompts[0]) - start)
         tokens, places = np.zeros((2, len(prompts), width), np.int64)
         seen = np.ones((len(prompts), start + width), np.int64)
@@ -193,7 +197,8 @@ class _OpenVinoReader:
     def _infer(
         self, tokens: NDArray[np.int64], seen: NDArray[np.int64], places: NDArray[np.int64]
     ) -> NDArray[np.float32]:
-        """The same of prompts side by side, shape (prompts, 1, width); what is ``seen``, and at which places the tokens stand."""
+        """The same of prompts side by side, shape (prompts, 1, width); what is ``seen``, and at which places the tokens
+        stand."""
         prompts, count = tokens.shape
         given = {
             "input_ids": tokens,
@@ -227,10 +232,11 @@ def _whole(values: NDArray[Any]) -> NDArray[np.float32]:
 
 
 def _split_off_head(openvino: Any, model: Any) -> Any:
-    """Have the model end with what it holds of one token (``last``), and return what makes logits of that, as a model of its own.
+    """Have the model end with what it holds of one token (``last``), and return what makes logits of that, as a model
+    of its own.
 
-    So the vocabulary is gone through once and not for every token, a sixth of the work; and logits, whose differences are what
-    counts, are not rounded to the 8 bits that bfloat16 has for a number.
+    So the vocabulary is gone through once and not for every token, a sixth of the work; and logits, whose differences
+    are what counts, are not rounded to the 8 bits that bfloat16 has for a number.
     """
     operators = openvino.opset13
     result = model.get_results()[0]

@@ -114,8 +114,8 @@ def find_base(name: str) -> Base:
     if os.path.isdir(name):
         if not (Path(name) / "config.json").is_file():
             raise InputError(
-                f"--base {name}: there is no config.json in this folder, so it is no model of transformers. Name the folder "
-                "of one, a GGUF file, a model on the hub, or minilm."
+                f"--base {name}: there is no config.json in this folder, so it is no model of transformers. Name the "
+                "folder of one, a GGUF file, a model on the hub, or minilm."
             )
         return Base(str(Path(name).resolve()), str(Path(name).resolve()))
     if name.startswith((".", "/", "~")) or name.count("/") > 1:

@@ -111,10 +111,12 @@ class CausalNetwork:
     def write(self, asked: Sequence[Sequence[Message]], most: int) -> list[list[Rationale]]:
         """The rationale that the network writes in each conversation, the likeliest token each time; in a list of one.
 
-        Texts that are written together are padded, which changes a rationale only where two tokens are as good as equally likely.
+        Texts that are written together are padded, which changes a rationale only where two tokens are as good as
+        equally likely.
 
         Args:
-            asked: Conversations that end with asking for it; they are cut so that a rationale of ``most`` tokens has room.
+            asked: Conversations that end with asking for it; they are cut so that a rationale of ``most`` tokens has
+                room.
             most: Tokens of it.
         """
         encoded = [self._cut(each, self.longest - most) for each in self._encoded(asked)]
@@ -136,7 +138,8 @@ class CausalNetwork:
         """How likely rationales are, with the end of their turn, after the conversations that ask for them.
 
         Returns:
-            Log-probability (the sum over the tokens) and number of tokens of each, shape (rationales, 2), on the processor.
+            Log-probability (the sum over the tokens) and number of tokens of each, shape (rationales, 2), on the
+            processor.
         """
         before = self._encoded([asked for asked, _ in written])
         said = self._tokenizer([text for _, text in written], add_special_tokens=False, verbose=False)["input_ids"]
@@ -183,7 +186,8 @@ class CausalNetwork:
         self._model.peft_config["default"].save_pretrained(folder)
 
     def merged(self) -> Iterator[tuple[str, NDArray[Any], NDArray[Any]]]:
-        """Name of each changed matrix in transformers' terms, its numbers in the base, and with LoRA added to them; float32."""
+        """Name of each changed matrix in transformers' terms, its numbers in the base, and with LoRA added to them;
+        float32."""
         layer = import_optional("peft.tuners.lora", "train", "peft").LoraLayer
         for name, each in self._model.get_base_model().named_modules():
             if isinstance(each, layer):
@@ -214,7 +218,8 @@ class CausalNetwork:
         return tokens[:head] + tokens[head - longest :]
 
     def _read(self, encoded: Sequence[list[int]], read: Callable[[list[int]], Any]) -> Any:
-        """Rows of texts of like length, read together; what training keeps of them is worked out again where there are many."""
+        """Rows of texts of like length, read together; what training keeps of them is worked out again where there are
+        many."""
         again = import_optional("torch.utils.checkpoint", "train", "torch").checkpoint
         trained = self._model.training
 
@@ -269,7 +274,8 @@ class CausalNetwork:
 
 
 def _turn_ends(tokenizer: Any) -> list[int]:
-    """Tokens with which a turn of the model ends: the one that the chat template has there first, then that of a text's end."""
+    """Tokens with which a turn of the model ends: the one that the chat template has there first, then that of a text's
+    end."""
     shown = tokenizer.apply_chat_template(
         [{"role": "user", "content": "no"}, {"role": "assistant", "content": "yes"}], tokenize=False
     )

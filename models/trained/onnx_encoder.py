@@ -29,7 +29,8 @@ class OnnxEncoder:
     """What :class:`~.shared_encoder.SharedEncoder` says, on the processor; see :class:`~.network.ReadingNetwork`."""
 
     def __init__(self, session: Any, tokenizer: Any, levels: int, longest: int) -> None:
-        """``session`` is that of ONNX Runtime, ``tokenizer`` that of the package tokenizers; ``longest`` is in tokens."""
+        """``session`` is that of ONNX Runtime, ``tokenizer`` that of the package tokenizers; ``longest`` is in
+        tokens."""
         self._session, self._tokenizer, self._levels, self.longest = session, tokenizer, levels, longest
         tokenizer.no_padding()
 

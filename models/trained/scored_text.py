@@ -1,4 +1,5 @@
-"""What a scorer reads: a unit test u with a prompt p and a response r (LMUnit §3.1), and the rationale that it may write first (§3.3)."""
+"""What a scorer reads: a unit test u with a prompt p and a response r (LMUnit §3.1), and the rationale that it may
+write first (§3.3)."""
 
 from __future__ import annotations
 
@@ -39,8 +40,8 @@ class ScoredText:
 def scored_text(question: Question, example: Example, messages: tuple[Message, ...] = ()) -> ScoredText:
     """The text of a question about an example's output.
 
-    The evaluator's prompt is in the messages alone: an encoder has learned how to judge, it is not told. Neither is ``good``, as
-    P(yes) is what it says, whichever answer speaks for the output.
+    The evaluator's prompt is in the messages alone: an encoder has learned how to judge, it is not told. Neither is
+    ``good``, as P(yes) is what it says, whichever answer speaks for the output.
     """
     asked = [question.text, *(each for each in (question.rubric, question.reference) if each)]
     beside = (example.reference, example.input, example.context) if question.sees == "all" else ()

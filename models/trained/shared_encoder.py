@@ -24,10 +24,10 @@ OPSET = 17
 class SharedEncoder(CrossEncoder):
     """A BERT encoder that reads an output, with what it was made from, and beside it every question on it.
 
-    A question's tokens see the output and each other, and the output's see themselves alone. So what is said to a question does not
-    depend on what else is asked, and a further one costs no more than its own words. The head is given the mean of the question's tokens: an encoder
-    of sentences was trained to say in a mean what a text says, and learns from fewer outputs so than by its first token
-    (``experiments/results/shared_reading.json``).
+    A question's tokens see the output and each other, and the output's see themselves alone. So what is said to a
+    question does not depend on what else is asked, and a further one costs no more than its own words. The head is
+    given the mean of the question's tokens: an encoder of sentences was trained to say in a mean what a text says, and
+    learns from fewer outputs so than by its first token (``experiments/results/shared_reading.json``).
     """
 
     kind: ClassVar[NetworkKind] = "shared-encoder"

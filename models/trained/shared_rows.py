@@ -1,4 +1,5 @@
-"""Outputs and the questions on them as rows of tokens, and rows as what the network is given: torch and ONNX Runtime read the same."""
+"""Outputs and the questions on them as rows of tokens, and rows as what the network is given: torch and ONNX Runtime
+read the same."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
     from .scored_text import ScoredText
 
     Encode = Callable[..., list[tuple[list[int], list[int]]]]
-    """Given texts, or all first and all second texts of pairs: the tokens of each with their types (0, and 1 of the second)."""
+    """Given texts, or all first and all second texts of pairs: the tokens of each with their types (0, and 1 of the
+    second)."""
 
 QUESTIONS = 16
 """Questions that are read beside one output at most; further ones are read beside it once more."""
@@ -73,8 +75,8 @@ def _row(output: list[int], types: list[int], questions: Sequence[list[int]], pl
 def inputs_of(rows: Sequence[SharedRow], questions: int) -> dict[str, NDArray[Any]]:
     """What the network is given of some rows, by the names and in the order of :data:`INPUTS`.
 
-    ``attention_mask`` says what each token sees: the output, and the tokens of its own question. ``shares`` are those of the tokens in
-    the mean of each question. Rows are filled up with token 0, which is seen by no other.
+    ``attention_mask`` says what each token sees: the output, and the tokens of its own question. ``shares`` are those
+    of the tokens in the mean of each question. Rows are filled up with token 0, which is seen by no other.
     """
     width = max(len(each.tokens) for each in rows)
     parts = _filled([each.parts for each in rows], width, NOTHING)

@@ -62,8 +62,8 @@ def load(what: Callable[[Any], Any], name: str, kind: str) -> Any:
         except Exception as error:  # safetensors, tokenizers and the hub have kinds of their own, without one for all
             first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
             raise InputError(
-                f"{name}: transformers cannot load it as {kind} ({first.strip()[:200]}). Name minilm, an embedded model, the "
-                "folder of a model, or one on the hub that this machine reaches."
+                f"{name}: transformers cannot load it as {kind} ({first.strip()[:200]}). Name minilm, an embedded "
+                "model, the folder of a model, or one on the hub that this machine reaches."
             ) from error
 
 
