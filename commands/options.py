@@ -370,8 +370,9 @@ def _option(name: str, info: FieldInfo) -> Callable[[Function], Function]:
     help_text = info.description or ""
     kind = _without_none(info.annotation)
     if kind is bool:
+        default = "on" if info.default else "off"
         both = f"{long}/--no-{long.removeprefix('--')}" if info.default else long
-        return click.option(both, name, default=None, is_flag=True, help=f"{help_text} [default: {_on(info.default)}]")
+        return click.option(both, name, default=None, is_flag=True, help=f"{help_text} [default: {default}]")
     if get_origin(kind) is dict:
         form = "OURS=COLUMN" if name == "field" else "good=WORD,bad=WORD"
         return click.option(long, name, multiple=True, metavar=form, help=help_text)
@@ -390,10 +391,6 @@ def _option(name: str, info: FieldInfo) -> Callable[[Function], Function]:
         other = next(flag(also) for also, ours in ALSO.items() if ours == name)
         return click.option(long, other, name, type=kind, default=None, help=help_text)
     return click.option(long, name, type=kind, default=None, help=help_text)
-
-
-def _on(value: bool) -> str:
-    return "on" if value else "off"
 
 
 def _without_none(annotation: Any) -> Any:

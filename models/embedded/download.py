@@ -44,7 +44,9 @@ def pull(model: RegisteredModel, *, progress: Progress | None = None, fetch: Fet
     with _disk_errors_as_sentences(model, target), _one_process_at_a_time(target):
         if (path := pulled(model)) is not None:  # the other process has just fetched it
             return path
-        _drop_unusable(target, model)
+        if target.exists():
+            logger.warning("%s does not have the bytes of %s; it is fetched again.", target, model.name)
+            target.unlink()
         failures: list[str] = []
         for source in allowed:
             _require_room(model, source, target)
@@ -98,12 +100,6 @@ def _allowed(model: RegisteredModel) -> tuple[Source, ...]:
     if not allowed:
         raise InputError(f"{SOURCE_VARIABLE} is {wanted}, but {model.name} has no such source; unset it.")
     return allowed
-
-
-def _drop_unusable(target: Path, model: RegisteredModel) -> None:
-    if target.exists():
-        logger.warning("%s does not have the bytes of %s; it is fetched again.", target, model.name)
-        target.unlink()
 
 
 def _part_file(target: Path, source: Source) -> Path:
