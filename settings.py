@@ -19,7 +19,7 @@ from .prompts.yaml_files import read_yaml
 
 Settings = TypeVar("Settings", bound=BaseModel)
 MODEL, FILE = "model", "file"
-"""What a setting names, where it is no plain text."""
+"""Marks of settings that name a model or a file."""
 ModelName = Annotated[str | None, MODEL]
 FileName = Annotated[str | None, BeforeValidator(lambda value: str(value) if isinstance(value, Path) else value), FILE]
 
@@ -126,7 +126,7 @@ def idle_rules(record: type[BaseModel]) -> list[Idle]:
 
 
 def idle_settings(record: type[BaseModel], given: Mapping[str, Any]) -> dict[str, str]:
-    """Those of the given settings that are not at their default and would change nothing, with the reason."""
+    """Given settings that would change nothing though they are not at their default, with the reason."""
     defaults = {name: info.get_default(call_default_factory=True) for name, info in record.model_fields.items()}
     settings = {**defaults, **given}
     return {

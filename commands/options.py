@@ -64,7 +64,7 @@ FIRST = {
     "train": "checklist verdicts preferences judge_run base output epochs loss_weights longest config",
     "weigh": "ratings checklist model prompt output method level pairwise dry_run config",
 }
-"""Of the commands with many options: those that matter most, ten at most, as ``--help`` has them first."""
+"""Options that stand first in ``--help``, ten at most, for each command with many options."""
 NO_SETTINGS: dict[str, Under] = {
     "candidates": Under(Heading.COMPARED),
     "panel": Under(Heading.COMPARED, 2),

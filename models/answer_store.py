@@ -19,7 +19,7 @@ class AnswerStore(Protocol):
     database (:class:`askance.memory.postgres_store.PostgresStore`). Each method may raise :class:`StoreAwayError`."""
 
     def get_many(self, keys: Sequence[bytes]) -> Mapping[bytes, Answer]:
-        """Those of the answers that are there."""
+        """Look up answers; a key that has none is left out."""
         ...
 
     def put(self, key: bytes, answer: Answer) -> None:
@@ -43,9 +43,9 @@ class AnswerStore(Protocol):
         ...
 
     def renew(self, keys: Sequence[bytes]) -> None:
-        """What was claimed is still being bought; a claim that is not renewed lapses after its lease."""
+        """Keep claims alive: a claim that is not renewed lapses after its lease."""
         ...
 
     def let_go(self, keys: Sequence[bytes]) -> None:
-        """What was claimed is not to be bought, or is there."""
+        """Give up claims on answers that are not to be bought, or that are there now."""
         ...

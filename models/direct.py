@@ -234,7 +234,7 @@ class DirectModel:
         )
 
     def _broke_off(self, error: Any) -> ModelError:
-        """What an answer is that the endpoint could not finish; it says so beside what there is of it."""
+        """The error for an answer that the endpoint could not finish; it says so beside the part that is there."""
         payload = json.dumps({"error": error}).encode()
         if error and (status := _code(error, otherwise=200)) != 200:
             return self._error(status, {}, payload)
@@ -274,7 +274,7 @@ class DirectModel:
 
 
 def no_money_left(said: str) -> str:
-    """What an HTTP status of 402 means, with what was said."""
+    """A clause on HTTP status 402, with the endpoint's words."""
     return (
         f"the account has too little money left (HTTP 402: {said}). Top it up and run the command again; what was "
         "bought is kept."

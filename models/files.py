@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 CHUNK_BYTES = 1 << 20
 PART = ".part-"
-"""What the name of a folder begins with that is being made."""
+"""Beginning of the name of a folder that is still being made."""
 ABANDONED = 86_400.0
 """Seconds after which what a process was making is taken for left behind: it was killed."""
 

@@ -34,7 +34,8 @@ RENEWS_EVERY = 30.0
 STORE_PATIENCE = 300.0
 """Seconds that a store may be away before the run stops."""
 AHEAD = 20_000
-"""So many answers of the store are told apart; of more it need not be known, and a million keys take 130 MB."""
+"""Number of stored answers that are told apart. Beyond it the distinction is not needed, and a million keys take 130
+MB."""
 HOPELESS = 10
 """After so many calls in a row without an answer the endpoint is taken to be down; what it refuses of one example
 counts as one."""
@@ -85,7 +86,7 @@ class _Line:
     per_minute: PerMinute | None = None
     failed_in_a_row: int = 0
     refused: set[str] = field(default_factory=set)
-    """What requests on an example began with that were refused since the last answer."""
+    """Beginnings (``prefix``) of the requests that were refused since the last answer."""
     in_batches: Container[str] = ()
     """Keys, in hex, of its requests that are in a batch which this process does not wait for."""
 
@@ -107,7 +108,7 @@ class Gateway:
         stored_answers_are_ours: bool = False,
         brought: Container[bytes] = (),
     ) -> None:
-        """What is asked, and who pays.
+        """Nothing is asked yet.
 
         ``stored_answers_are_ours``: the store belongs to one run, whose ledger counts each answer once as paid, but for
         those under the keys ``brought``, which an earlier run has paid for.
@@ -142,7 +143,7 @@ class Gateway:
         self._probed: set[bytes] = set()
         """Answers that a model was tried by, until they are asked for: they are the same ones, and not reused."""
         self._ahead: Counter[str] = Counter()
-        """By role, how many answers were in the store that no refused call has been set against."""
+        """Number of stored answers by role, less one for each refused call."""
         self.room = ThinkingRoom(self.budget, store, self._notify, self._has_answered)
         """Asks with room where a model thinks, and knows how much it needs."""
 
@@ -191,7 +192,7 @@ class Gateway:
         return self.store is not None and key in await self._once_there(partial(self.store.get_many, [key]))
 
     async def stored(self, role: str, keys: Sequence[bytes]) -> Mapping[bytes, Answer]:
-        """Those answers that need no call; each is booked as reused."""
+        """Look up answers in the store; each that is found is booked as reused."""
         if self.store is None:
             return {}
         found = await self._once_there(partial(self.store.get_many, keys))
@@ -299,7 +300,7 @@ class Gateway:
         return found
 
     def _let_go(self, key: bytes) -> None:
-        """Of a claim; where the store is away it lapses by itself."""
+        """Give up a claim; where the store is away the claim lapses by itself."""
         if self.store is not None:
             with suppress(StoreAwayError):
                 self.store.let_go([key])
@@ -467,7 +468,7 @@ class StoredAnswers(Gateway):
     """Gives what the store has and buys nothing."""
 
     async def buy(self, role: str, model: Model, request: Request) -> Answer:
-        """It is not there.
+        """Refuse to buy.
 
         Raises:
             ModelError: Always.

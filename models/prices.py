@@ -40,7 +40,7 @@ _PER_MILLION = {
 }
 """US dollars for a million prompt tokens and a million tokens of answers."""
 BATCH_SHARE = 0.5
-"""Of these prices, what OpenAI takes for what is asked in a batch."""
+"""Share of these prices that OpenAI charges in a batch."""
 _SNAPSHOT = re.compile(r"-20\d\d-\d\d-\d\d$")
 
 

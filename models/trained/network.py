@@ -37,7 +37,7 @@ class Network(ReadingNetwork, Protocol):
     """One of torch's, which can be trained: while it is, gradients go through its levels."""
 
     device: str
-    """What it is on, in torch's terms: ``cpu`` or ``cuda``."""
+    """Device in torch's terms: ``cpu`` or ``cuda``."""
 
     @property
     def kind(self) -> NetworkKind:
@@ -46,7 +46,7 @@ class Network(ReadingNetwork, Protocol):
 
     @property
     def precision(self) -> Literal["bfloat16"] | None:
-        """What it reads in, as in :class:`~.scorer_file.ScorerFile`."""
+        """Precision of reading, as in :class:`~.scorer_file.ScorerFile`."""
         ...
 
     @property

@@ -22,7 +22,7 @@ class ScoredText:
     """The question, with what its rubric and reference answer say."""
     output: str
     given: str = ""
-    """What the output was made from: the reference, the input and the context."""
+    """The sources of the output: the reference, the input and the context."""
     messages: tuple[Message, ...] = ()
     """The conversation in which a judge is asked the question, for a network that reads that; else none."""
 
@@ -70,5 +70,5 @@ def after_rationale(text: ScoredText, rationale: str) -> ScoredText:
 
 
 def asked_for(text: ScoredText) -> tuple[Message, ...]:
-    """Of a text :func:`after_rationale`, the conversation that the rationale was asked for in."""
+    """The conversation that asked for the rationale, from a text made by :func:`after_rationale`."""
     return text.messages[:-2]

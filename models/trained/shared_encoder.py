@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .shared_rows import SharedRow
 
 OPSET = 17
-"""Of the operators in a graph of ONNX: what ONNX Runtime has read for years."""
+"""Version of the operators in an ONNX graph, which ONNX Runtime has read for years."""
 
 
 class SharedEncoder(CrossEncoder):
@@ -61,7 +61,8 @@ class SharedEncoder(CrossEncoder):
             return self.logits(**given)
 
     def logits(self, shares: Any, **given: Any) -> Any:
-        """Of every level, shape (rows, questions, levels), from the tensors of :func:`~.shared_rows.inputs_of`."""
+        """Logits of the levels, shape (rows, questions, levels), from the tensors of
+        :func:`~.shared_rows.inputs_of`."""
         torch, model = self._torch, self._model
         with torch.autocast(self.device, torch.bfloat16, enabled=self.precision == "bfloat16"):
             read = model.bert(**given).last_hidden_state.float()

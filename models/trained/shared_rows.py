@@ -23,7 +23,7 @@ QUESTIONS = 16
 ROWS = 8
 """Outputs that go through the network together, each with its questions."""
 OUTPUT, NOTHING = 0, -1
-"""What a token belongs to; a question's have its number, from 1 on."""
+"""Owner of a token: the output, or nothing. A question's tokens have its number, from 1 on."""
 INPUTS = {
     "input_ids": ("rows", "tokens"),
     "position_ids": ("rows", "tokens"),
@@ -31,7 +31,7 @@ INPUTS = {
     "attention_mask": ("rows", "", "tokens", "tokens"),
     "shares": ("rows", "questions", "tokens"),
 }
-"""What the network is given (:func:`inputs_of`), with the names of its axes; one without a name is 1 long."""
+"""Inputs of the network (:func:`inputs_of`), with the names of their axes; an axis without a name is 1 long."""
 
 
 class SharedRow(NamedTuple):
@@ -39,13 +39,13 @@ class SharedRow(NamedTuple):
 
     tokens: list[int]
     positions: list[int]
-    """Of each token within the output or within its question."""
+    """Position of each token within the output or within its question."""
     types: list[int]
     """0 of the output's tokens, 1 of those that it was made from and of the questions'."""
     parts: list[int]
-    """What each token belongs to."""
+    """Owner of each token."""
     places: list[int]
-    """Of the questions' texts, among all that are asked for."""
+    """Places of the questions' texts among all that are asked for."""
 
 
 def rows_of(texts: Sequence[ScoredText], cut: Encode) -> list[SharedRow]:

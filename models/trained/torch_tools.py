@@ -50,7 +50,7 @@ def by_length(lengths: Sequence[int], at_once: int, read: Callable[[list[int]], 
 
 
 def load(what: Callable[[Any], Any], name: str, kind: str) -> Any:
-    """What a function makes of the module ``transformers``, without its bars and its reports.
+    """Call a function with the module ``transformers``, without its progress bars and reports.
 
     Raises:
         InputError: transformers cannot load ``name`` as a ``kind``.

@@ -122,7 +122,7 @@ class TrainedScorer:
                     future.set_result(each)
 
     def _read(self, texts: list[ScoredText]) -> list[_Said]:
-        """What is said to each text."""
+        """Read texts and return what the scorer says to each."""
         if self._network is None:
             self._network = self._opened()
         network, most = self._network, self._file.rationale_tokens

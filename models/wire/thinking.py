@@ -89,7 +89,7 @@ class ThinkingFacts(NamedTuple):
         return round(self.tokens / self.answers) if self.answers else self.room
 
     def and_these(self, others: ThinkingFacts) -> ThinkingFacts:
-        """Both together."""
+        """The union of two sets of facts."""
         return ThinkingFacts(max(self.room, others.room), self.answers + others.answers, self.tokens + others.tokens)
 
 
