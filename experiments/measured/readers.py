@@ -21,15 +21,17 @@ from statistics import fmean, pstdev
 from typing import Any
 
 from ...models.embedded import available_threads
-from ...prompts.checklist import dump_checklist
+from ...prompts.checklist import dump_checklist, load_checklist
 from ...prompts.errors import AskanceError, InputError
 from ...prompts.verdicts import Verdict, read_verdicts
 from ...stats.correlation import spearman
 from ..command_line import RESULTS, machine, says_errors, write_result
-from .embedded_speed import ASKED, QUESTIONS, asked_questions
 
 RESULT = RESULTS / "readers.json"
+QUESTIONS = Path(__file__).parents[1] / "qags" / "ten_questions.yaml"
 PROMPT = QUESTIONS.with_name("prompt.md")
+ASKED = 5
+"""Questions on each example: the first of QAGS's ten."""
 PACKAGES = Path(__file__).parents[3]
 Place = tuple[str, str]
 """Example and question."""
@@ -104,7 +106,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     first: dict[Place, float] = {}
     with tempfile.TemporaryDirectory() as work:
         checklist = Path(work) / "questions.yaml"
-        checklist.write_text(dump_checklist(asked_questions()), encoding="utf-8")
+        whole = load_checklist(QUESTIONS)
+        asked_here = whole.model_copy(update={"questions": whole.questions[:ASKED], "section_weights": {}})
+        checklist.write_text(dump_checklist(asked_here), encoding="utf-8")
         for name, packages in asked:
             where = packages, given.data.absolute(), checklist, f"{name.partition(',')[0]}/{given.model}"
             start, _ = evaluated(*where, 1)

@@ -34,12 +34,6 @@ PACKAGES = {
         *("jinja2", "pandas", "alembic<2", "sqlalchemy<2.1"),
     ),
     "autochecklist": ("autochecklist==0.2.3", "numpy", "networkx"),
-    "aiohttp": ("aiohttp==3.14.5",),
-    "openai": ("openai==3.54.0",),
-    "litellm": ("litellm==1.106.2",),
-    "dspy": ("dspy==3.4.1",),
-    "deepeval": ("deepeval==4.3.1",),
-    "autorubric": ("autorubric==1.6.1",),
 }
 """What is installed for each environment."""
 
