@@ -15,13 +15,13 @@ from ...prompts.errors import InputError
 from ...prompts.examples import Example
 from ...prompts.field_map import FIELDS
 from ...prompts.rows import validate_row
-from .sources import Hub, Row, Source, rows_of
+from .rows import Hub, Row, Source, rows_of
 
 HUB = Hub("allenai/IFBench_test", "train", file="the authors' IFBench_test.jsonl")
 
 
-def load(source: Source = None) -> list[Example]:
-    """The prompts, in the order of the file, as examples without an output; the constraints are metadata."""
+def load_ifbench(source: Source = None) -> list[Example]:
+    """Load the prompts, in the order of the file, as examples without an output; the constraints are metadata."""
     return [_example(row) for row in rows_of(source, HUB)]
 
 

@@ -16,17 +16,12 @@ from ...prompts.examples import Example, documents
 from ...stats.correlation import correlate, statistic_dict
 from ...stats.resampling import Resampling
 from ..command_line import write_result
-from ..datasets import load_rated, summeval
+from ..datasets import load_rated
+from ..datasets.rated import DIMENSIONS, split_summeval
 from .chart_data import phi_by_dimension
 from .figures import draw_into
 
 CHECKLISTS = Path(__file__).parent / "checklists"
-DIMENSIONS = {
-    "qags": ("consistency",),
-    "topical_chat": ("naturalness", "coherence", "engagingness", "groundedness"),
-    "summeval": ("coherence", "consistency", "fluency", "relevance"),
-}
-"""The dimensions in the papers' tables."""
 PUBLISHED = "unieval"
 """Field of some files with the scores that UniEval's authors published."""
 Further = Callable[[Mapping[str, Any]], dict[str, Any]]
@@ -96,7 +91,7 @@ def run(
     """
     examples = load_rated(given.dataset, given.data)
     if given.part != "all":
-        development, test = summeval.split(examples, seed=given.seed)
+        development, test = split_summeval(examples, seed=given.seed)
         examples = development if given.part == "development" else test
     dimensions = DIMENSIONS[given.dataset]
     result = {

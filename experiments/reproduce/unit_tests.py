@@ -37,8 +37,7 @@ from ...prompts.verdicts import Verdict
 from ...stats.correlation import correlate, statistic_dict
 from ...stats.resampling import Resampling
 from ..datasets import load_pairs_of
-from ..datasets.llmbar import PARTS
-from ..datasets.llmbar import load as load_llmbar
+from ..datasets.pairs import LLMBAR_PARTS, load_llmbar
 
 Kind = Literal["expected", "said", "soft", "hard"]
 KINDS: Mapping[Kind, str] = {
@@ -68,7 +67,7 @@ def load_sections(dataset: str, files: Sequence[str], *, limit: int | None = Non
     if files:
         pairs = [_in_section(pair, Path(file).stem) for file in files for pair in load_pairs_of(dataset, file)]
     elif dataset == "llmbar":
-        pairs = [pair for part in PARTS for pair in load_llmbar(part=part)]
+        pairs = [pair for part in LLMBAR_PARTS for pair in load_llmbar(part=part)]
     else:
         pairs = load_pairs_of(dataset)
     seen: set[str] = set()
