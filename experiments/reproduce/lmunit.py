@@ -26,8 +26,8 @@ from ...prompts.preferences import Preference
 from ...prompts.words import number_text
 from ..command_line import says_errors, write_result
 from ..datasets import PAIRS, RATED, load_rated
-from .common import CHECKLISTS, DIMENSIONS, add_common, endpoint_options
-from .figures import draw_into
+from ..datasets.rated import DIMENSIONS
+from .common import CHECKLISTS, add_common, endpoint_options
 from .lmunit_tables import gain, query_table, scores_table, weights_table
 from .unit_tests import (
     KINDS,
@@ -110,7 +110,6 @@ def run(given: argparse.Namespace, model: Any) -> dict[str, Any] | None:
     result = {"table": given.table, "dataset": given.dataset, "model": name, "paper": PAPER[given.table], **found}
     write_result(given.output, result)
     print(as_text(result), file=sys.stderr)
-    draw_into(given.figures, result)
     return result
 
 

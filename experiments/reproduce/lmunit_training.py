@@ -48,7 +48,8 @@ from ...training.measured import ScorerReader
 from ...training.train import DEFAULT_BASE
 from ..command_line import says_errors, write_result
 from ..datasets import load_rated
-from .common import DIMENSIONS, PUBLISHED
+from ..datasets.rated import DIMENSIONS
+from .common import PUBLISHED
 from .lmunit_scorers import ALL, ARMS, by_document, train_scorer, training_of
 from .lmunit_simulated import ERRORS, simulated
 
