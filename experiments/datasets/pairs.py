@@ -44,8 +44,8 @@ _SECTION = {subset: section for section, subsets in SECTIONS.items() for subset 
 def load_llmbar(source: Source = None, *, part: str = "Natural") -> list[Preference]:
     """Load LLMBar (Zeng et al. 2024), in the order of the file: one output of a pair follows its instruction.
 
-    Read are the authors' ``dataset.json`` of one part (``input``, ``output_1``, ``output_2``, ``label``), the data set on
-    the hub, and askance's own format. ``part`` names the pairs and says which part is taken from the hub.
+    Read are the authors' ``dataset.json`` of one part (``input``, ``output_1``, ``output_2``, ``label``), the data set
+    on the hub, and askance's own format. ``part`` names the pairs and says which part is taken from the hub.
     """
     file = "the authors' dataset.json of one part, with input, output_1, output_2, label"
     hub = Hub("princeton-nlp/LLMBar", part, "LLMBar", file)
@@ -73,8 +73,9 @@ def _llmbar(row: Row, number: int, part: str) -> Preference:
 def load_mt_bench(source: Source = None) -> list[Preference]:
     """Load MT-Bench's human judgements (Zheng et al. 2023), in the order of the file, a pair each.
 
-    Read are the data set on the hub (split ``human``), a file with the same columns, and askance's own format. The input is what the user asked; a judgement of the second turn is about both replies of a model, with the
-    user's second question between them. Judgements of one question are one group (``metadata.group``).
+    Read are the data set on the hub (split ``human``), a file with the same columns, and askance's own format. The
+    input is what the user asked; a judgement of the second turn is about both replies of a model, with the user's
+    second question between them. Judgements of one question are one group (``metadata.group``).
     """
     return [_mt_bench(row, number) for number, row in enumerate(rows_of(source, MT_BENCH))]
 

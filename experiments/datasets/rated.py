@@ -39,13 +39,15 @@ def load_summeval(source: Source = None) -> list[Example]:
     """Load SummEval (Fabbri et al. 2021), in the order of the file: CNN/DM summaries of 16 systems, rated 1 to 5.
 
     Read are the authors' ``model_annotations.aligned.paired.jsonl`` (every expert's rating is kept), UniEval's
-    ``summeval.json``, ``mteb/summeval`` of the hub (means of the experts; systems are numbered) and askance's own format.
+    ``summeval.json``, ``mteb/summeval`` of the hub (means of the experts; systems are numbered) and askance's own
+    format.
     """
     return [each for row in rows_of(source, SUMMEVAL) for each in _summeval(row)]
 
 
 def split_summeval(examples: Sequence[Example], *, seed: int = 42) -> tuple[list[Example], list[Example]]:
-    """Divide into development and test as in BinEval (App. B): 10 examples of each system at random, the rest is the test.
+    """Divide into development and test as in BinEval (App. B): 10 examples of each system at random, the rest is the
+    test.
 
     With all 16 systems that is 160 and 1,440. The paper does not say which generator its seed 42 belongs to, so the
     same numbers do not mean the same examples.
@@ -64,8 +66,8 @@ def split_summeval(examples: Sequence[Example], *, seed: int = 42) -> tuple[list
         members = sorted(each.id for each in by_system[system])
         if len(members) <= PER_SYSTEM:
             raise InputError(
-                f"System '{system}' has {len(members)} examples; more than {PER_SYSTEM} are needed to take {PER_SYSTEM} "
-                "for development."
+                f"System '{system}' has {len(members)} examples; more than {PER_SYSTEM} are needed "
+                f"to take {PER_SYSTEM} for development."
             )
         chosen.update(chance.sample(members, PER_SYSTEM))
     return [each for each in examples if each.id in chosen], [each for each in examples if each.id not in chosen]
@@ -105,11 +107,12 @@ def _of_one_document(row: Row) -> Iterator[Example]:
 
 
 def load_qags(source: Source = None) -> list[Example]:
-    """Load QAGS (Wang et al. 2020), in the order of the file: CNN/DM (235) or XSum (239) summaries, rated for consistency.
+    """Load QAGS (Wang et al. 2020), in the order of the file: CNN/DM (235) or XSum (239) summaries, rated for
+    consistency.
 
     Read are the authors' ``mturk_cnndm.jsonl`` and ``mturk_xsum.jsonl``, UniEval's ``qags_cnndm.json`` and
-    ``qags_xsum.json``, and askance's own format. From the authors' files the score of a summary is the mean over its sentences of what most of the three workers
-    said, as QAGS computes it.
+    ``qags_xsum.json``, and askance's own format. From the authors' files the score of a summary is the mean over its
+    sentences of what most of the three workers said, as QAGS computes it.
     """
     return [_qags(row, number) for number, row in enumerate(rows_of(source, QAGS))]
 
@@ -140,9 +143,9 @@ def _supported(row: Row, sentence: Mapping[str, Any]) -> bool:
 def load_topical_chat(source: Source = None) -> list[Example]:
     """Load Topical-Chat as rated for USR (Mehri and Eskenazi 2020), in the order of the file.
 
-    There are 60 contexts with replies of 6 systems; those to one context share ``metadata.document``. Read are the authors'
-    ``tc_usr_data.json`` (every annotator's rating is kept), UniEval's ``topical_chat.json`` and askance's own format.
-    The four dimensions of UniEval and BinEval come first; the others are kept where they are.
+    There are 60 contexts with replies of 6 systems; those to one context share ``metadata.document``. Read are the
+    authors' ``tc_usr_data.json`` (every annotator's rating is kept), UniEval's ``topical_chat.json`` and askance's own
+    format. The four dimensions of UniEval and BinEval come first; the others are kept where they are.
     """
     return [each for number, row in enumerate(rows_of(source, TOPICAL_CHAT)) for each in _topical_chat(row, number)]
 

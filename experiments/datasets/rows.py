@@ -97,7 +97,8 @@ def rows_of(source: Source, home: Hub | Elsewhere) -> Iterator[Row]:
     """
     if source is None and isinstance(home, Elsewhere):
         raise InputError(
-            f"{home.name} is not on the hub in a form that is known here. Download its authors' {home.file} and name it."
+            f"{home.name} is not on the hub in a form that is known here. "
+            f"Download its authors' {home.file} and name it."
         )
     if source is None and isinstance(home, Hub):
         for number, row in enumerate(_from_hub(home), 1):

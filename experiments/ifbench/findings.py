@@ -81,7 +81,8 @@ def _numbers(output: str, _: Mapping[str, Any]) -> str:
 
 
 def _pronouns(output: str, _: Mapping[str, Any]) -> str:
-    return f"It has {_count(sum(_PRONOUNS.fullmatch(word) is not None for word in _bare(output.replace('/', ' '))), 'pronoun')}."
+    found = sum(_PRONOUNS.fullmatch(word) is not None for word in _bare(output.replace("/", " ")))
+    return f"It has {_count(found, 'pronoun')}."
 
 
 def _keyword_counts(output: str, arguments: Mapping[str, Any]) -> str:

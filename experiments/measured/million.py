@@ -1,8 +1,9 @@
-"""A million verdicts on one machine: processor time and peak memory of evaluate, diagnose and report, each as a process.
+"""A million verdicts on one machine: processor time and peak memory of evaluate, diagnose and report, each as a
+process.
 
-Run ``python -m askance.experiments.measured.million`` (some ten minutes; ``--quick`` only shows that it works). Texts, people's
-scores and answers are **made up**, and the answers are all in the store before anything is measured: what is in the figures is
-askance alone. Times are processor times of the process, its start included.
+Run ``python -m askance.experiments.measured.million`` (some ten minutes; ``--quick`` only shows that it works). Texts,
+people's scores and answers are **made up**, and the answers are all in the store before anything is measured: what is
+in the figures is askance alone. Times are processor times of the process, its start included.
 """
 
 from __future__ import annotations

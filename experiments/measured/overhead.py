@@ -1,8 +1,8 @@
 """What askance itself costs: processor time a judged question, warm verdicts a second, start-up, memory.
 
-Run ``python -m askance.experiments.measured.overhead`` (some four minutes; ``--quick`` is a small run that only shows that it
-works). The judge is a stand-in server in another process, so that no model's time is in the figures, and times are
-processor times of the client unless they are called wall times.
+Run ``python -m askance.experiments.measured.overhead`` (some four minutes; ``--quick`` is a small run that only shows
+that it works). The judge is a stand-in server in another process, so that no model's time is in the figures, and times
+are processor times of the client unless they are called wall times.
 """
 
 from __future__ import annotations
@@ -288,7 +288,8 @@ def as_text(result: dict[str, Any]) -> str:
         "",
         f"{big['verdicts']} verdicts ({big['examples']} x {big['questions']}), store "
         f"{big['store_bytes_per_verdict']} bytes a verdict",
-        f"{'evaluate, fresh process':<32}{'wall s':>9}{'CPU s':>9}{'calls':>9}{'peak MB':>9}{'/wall s':>9}{'/CPU s':>9}",
+        f"{'evaluate, fresh process':<32}{'wall s':>9}{'CPU s':>9}{'calls':>9}{'peak MB':>9}"
+        f"{'/wall s':>9}{'/CPU s':>9}",
     ]
     for name, row in big["runs"].items():
         lines.append(

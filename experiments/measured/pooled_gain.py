@@ -1,9 +1,10 @@
 """The mean gain on test of several finished runs, with an interval: one test of 60 outputs is off by .17.
 
-Run ``python -m askance.experiments.measured.pooled_gain RUN...`` after ``learned_questions``, whose directories are named
-``DATA-SEED-ARM``. Runs of one data set test on overlapping parts of it, so its outputs are drawn once for all its runs (a
-bootstrap by output); data sets are drawn apart. The judges are taken as they are: the interval says how far the outputs
-that they were tested on make the mean uncertain, not how other runs would end. A run that changed nothing has gained 0.
+Run ``python -m askance.experiments.measured.pooled_gain RUN...`` after ``learned_questions``, whose directories are
+named ``DATA-SEED-ARM``. Runs of one data set test on overlapping parts of it, so its outputs are drawn once for all its
+runs (a bootstrap by output); data sets are drawn apart. The judges are taken as they are: the interval says how far the
+outputs that they were tested on make the mean uncertain, not how other runs would end. A run that changed nothing has
+gained 0.
 """
 
 from __future__ import annotations
@@ -61,7 +62,8 @@ def _figures(gains: Sequence[float], values: Vector) -> dict[str, float]:
 
 
 def _gain(table: Mapping[str, tuple[float, float, float]], outputs: Mapping[str, int]) -> Kernel:
-    """The accepted judge's correlation less the start's, of weighted outputs; a judge that is constant on them has 0."""
+    """The accepted judge's correlation less the start's, of weighted outputs; a judge that is constant on them has
+    0."""
     rows = np.array([outputs[name] for name in table])
     start, accepted, wanted = np.array(list(table.values())).T
     both = [correlation_kernel("spearman", scores, wanted) for scores in (start, accepted)]

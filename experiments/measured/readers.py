@@ -1,9 +1,10 @@
 """What reads the embedded model's verdicts fastest on this machine, and how alike the readers judge.
 
-Run ``python -m askance.experiments.measured.readers --data qags_cnndm.jsonl`` on idle processors (some ten minutes on two cores; what a reader
-makes of the file has to be there). Five questions are asked of each of some articles with their summaries by ``askance evaluate``, as a
-user would, once of one article and once of all: the difference is what the others took, with nothing of starting. ``--first FOLDER`` puts an
-earlier version of askance beside, whose package the folder holds.
+Run ``python -m askance.experiments.measured.readers --data qags_cnndm.jsonl`` on idle processors (some ten minutes on
+two cores; what a reader makes of the file has to be there). Five questions are asked of each of some articles with
+their summaries by ``askance evaluate``, as a user would, once of one article and once of all: the difference is what
+the others took, with nothing of starting. ``--first FOLDER`` puts an earlier version of askance beside, whose package
+the folder holds.
 """
 
 from __future__ import annotations

@@ -5,15 +5,15 @@ align paper`` is a small one). Judges, people and helpers are simulated (:class:
 judge has six errors that the right guidance cures, the note-taker is wrong in 30 % of the cases and some of its rules
 do harm. What is true of a judge is measured on a fresh population that no run sees.
 
-Where people comment (``COMMENTED``), two thirds of the outputs below people's mean have a comment, a fifth of the comments
-say nothing, a tenth speak of something else, and 5 % of the scores are on the wrong side, as in the made-up data of
-``learned_questions.py``. One question in three that is made of a comment is usable; the judge tells with it what has the
-thing with an area under the curve of .79 to .996, and nothing with the others (.4 to .6): the odds of METHOD part 4. Of
-the noise in its answers a fifth is common to all questions on an output and two fifths to those about one thing, which
-was not measured. Shown an output, the model names each of its things in one case of three. All of these are parameters
-of the world. In the first world a judge that finds its faults with such questions is hardly better (the noise of twelve
-kinds), so a second one was made after that was seen, nearer to METHOD part 4: few house rules, pass or fail, rules in the
-prompt mostly overlooked (``UNSEEN``). It was not changed after its results.
+Where people comment (``COMMENTED``), two thirds of the outputs below people's mean have a comment, a fifth of the
+comments say nothing, a tenth speak of something else, and 5 % of the scores are on the wrong side, as in the made-up
+data of ``learned_questions.py``. One question in three that is made of a comment is usable; the judge tells with it
+what has the thing with an area under the curve of .79 to .996, and nothing with the others (.4 to .6): the odds of
+METHOD part 4. Of the noise in its answers a fifth is common to all questions on an output and two fifths to those about
+one thing, which was not measured. Shown an output, the model names each of its things in one case of three. All of
+these are parameters of the world. In the first world a judge that finds its faults with such questions is hardly better
+(the noise of twelve kinds), so a second one was made after that was seen, nearer to METHOD part 4: few house rules,
+pass or fail, rules in the prompt mostly overlooked (``UNSEEN``). It was not changed after its results.
 """
 
 from __future__ import annotations
@@ -142,8 +142,8 @@ class Run:
     """That the run learned."""
     accepted: int
     falsely: int
-    """Accepted prompts whose true Spearman is not above that of the version that they replaced; and a judge with learned
-    questions that is not above the start."""
+    """Accepted prompts whose true Spearman is not above that of the version that they replaced; and a judge with
+    learned questions that is not above the start."""
     tried: int
     iterations: int
     finish: str
@@ -173,9 +173,8 @@ class Truth:
         """The correlation of a judge's scores with people's, over the whole population.
 
         Args:
-            prompt: What it judges with.
-            checklist: What it is asked; the world's own by default.
-            calibration: What its verdicts are read by, of the method ``accepted``; None where they are taken as they are.
+            prompt: What it judges with. checklist: What it is asked; the world's own by default. calibration: What its
+                verdicts are read by, of the method ``accepted``; None where they are taken as they are.
 
         Raises:
             ValueError: The judge gives all examples one score.

@@ -1,4 +1,5 @@
-"""The papers' pictures: EIG, Figure 4; BinEval, Figures 1, 2 and 7 to 10. matplotlib is loaded when the first is drawn."""
+"""The papers' pictures: EIG, Figure 4; BinEval, Figures 1, 2 and 7 to 10. matplotlib is loaded when the first is
+drawn."""
 
 from __future__ import annotations
 

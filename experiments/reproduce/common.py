@@ -48,7 +48,8 @@ def add_common(parser: argparse.ArgumentParser) -> None:
 
 
 def endpoint_options(given: argparse.Namespace, *more: str) -> dict[str, Any]:
-    """How the model is asked, and the seed, as settings, with ``more`` of the options; what was not given is left out."""
+    """How the model is asked, and the seed, as settings, with ``more`` of the options; what was not given is left
+    out."""
     names = ("api_base", "seed", "max_concurrency", "timeout", "call_budget", "cost_budget", *more)
     return {name: value for name in names if (value := getattr(given, name)) is not None}
 

@@ -109,7 +109,8 @@ def _thresholds(given: argparse.Namespace, examples: Sequence[Example]) -> tuple
     varied = {name: column for name, column in columns.items() if 0 < column.mean() < 1}
     if not varied:
         raise InputError(
-            f"{given.data or given.dataset}: there are no published scores in it for every example. Leave out --no-model."
+            f"{given.data or given.dataset}: there are no published scores in it for every example. "
+            "Leave out --no-model."
         )
     return list(varied), one_hot(np.stack(list(varied.values()), axis=1).astype(np.int64), 2)
 

@@ -3,10 +3,10 @@
     python -m askance.experiments.reproduce.lmunit scores llmbar --data llmbar_natural.jsonl --limit 30
     python -m askance.experiments.reproduce.lmunit weights reward_bench --model openai/gpt-4.1-mini
 
-scores   Table 12 (and the pairwise columns of Table 1): expected against greedy scores, and P(yes) and yes/no beside them
-weights  Tables 14 and 15, upper half: one test, equal weights, learned weights, learned weights by section
-query    Table 15, lower half: tests that a model writes for each input
-rubric   Table 10: the question alone, with a rubric, with a reference answer
+scores   Table 12 (and the pairwise columns of Table 1): expected against greedy scores, and P(yes) and yes/no beside
+them weights  Tables 14 and 15, upper half: one test, equal weights, learned weights, learned weights by section query
+Table 15, lower half: tests that a model writes for each input rubric   Table 10: the question alone, with a rubric,
+with a reference answer
 """
 
 from __future__ import annotations

@@ -34,7 +34,8 @@ def train_scorer(
     pairs: Any = None,
     author: Model | None = None,
 ) -> Any:
-    """A scorer as the command line wants it, its losses weighed by ``weights``; see :func:`askance.training.train.train`.
+    """A scorer as the command line wants it, its losses weighed by ``weights``; see
+    :func:`askance.training.train.train`.
 
     An ``author`` writes contrasts, where the preference loss has a weight, and judges them.
     """

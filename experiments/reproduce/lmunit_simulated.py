@@ -1,16 +1,19 @@
 """A judge of the simulated world distilled into a scorer, by losses and by data; nothing in it is real.
 
     python -m askance.experiments.reproduce.lmunit_training simulated --size 3000 -o simulated.json
-    python -m askance.experiments.reproduce.lmunit_training simulated --size 1000 --errors 2 0 --pairs 300 --contrasts 400 --mixes -o mixes.json
+    python -m askance.experiments.reproduce.lmunit_training simulated --size 1000 --errors 2 0 \
+        --pairs 300 --contrasts 400 --mixes -o mixes.json
 
-The judge (:class:`askance.testing.SimulatedJudge`) answers four questions on each of many outputs; people rated some of those that
-are trained on, from which alone a scorer learns, too. With ``--errors`` the judge does not see some faults and takes harmless
-things for faults, so that its verdicts alone teach the wrong thing. With ``--pairs`` people also said which of two outputs for one
-article is better, of articles that nobody judged: as in LMUnit, each loss then has something that the others have not. With
-``--contrasts`` an author rewrote outputs so that they fail or pass a question, and the judge says whether they do.
+The judge (:class:`askance.testing.SimulatedJudge`) answers four questions on each of many outputs; people rated some of
+those that are trained on, from which alone a scorer learns, too. With ``--errors`` the judge does not see some faults
+and takes harmless things for faults, so that its verdicts alone teach the wrong thing. With ``--pairs`` people also
+said which of two outputs for one article is better, of articles that nobody judged: as in LMUnit, each loss then has
+something that the others have not. With ``--contrasts`` an author rewrote outputs so that they fail or pass a question,
+and the judge says whether they do.
 
-Without ``--mixes`` each loss is used alone and all three together (Table 2), with it each kind of data and mixes of them (Table 3). The
-paper mixes other people's data sets; its kinds are direct scores and preferences, with and without what a model made up.
+Without ``--mixes`` each loss is used alone and all three together (Table 2), with it each kind of data and mixes of
+them (Table 3). The paper mixes other people's data sets; its kinds are direct scores and preferences, with and without
+what a model made up.
 """
 
 from __future__ import annotations
@@ -80,7 +83,8 @@ MIXES = {
 
 
 class SimulatedAuthor:
-    """Rewrites outputs of a simulated world as it is asked to, and judges what has no id in its text, as its judge would."""
+    """Rewrites outputs of a simulated world as it is asked to, and judges what has no id in its text, as its judge
+    would."""
 
     def __init__(self, judge: SimulatedJudge) -> None:
         """Its world is the judge's."""
@@ -105,7 +109,8 @@ _REWRITE = re.compile(r"\nThe output:\n<\w+>\n(?P<output>[\w ]+)\.\n")
 
 
 def _rewritten(output: str, asked: str) -> str:
-    """The signs of an output, that of the topic which is asked about replaced: a fault, what only looks like one, or nothing."""
+    """The signs of an output, that of the topic which is asked about replaced: a fault, what only looks like one, or
+    nothing."""
     topic = next(each for each in TOPICS if each.question in asked)
     own = {kind.sign for kind in topic.kinds}
     signs = [each for each in output.split() if each not in own and each != "plain"]
@@ -117,7 +122,8 @@ def _rewritten(output: str, asked: str) -> str:
 
 
 def simulated(given: argparse.Namespace, place: Path) -> dict[str, Any]:
-    """A simulated judge distilled: the scorers' and its teacher's correlation with simulated people, and with the truth.
+    """A simulated judge distilled: the scorers' and its teacher's correlation with simulated people, and with the
+    truth.
 
     Of several worlds: each, and the mean over them of what the whole is ahead by.
 
@@ -142,9 +148,11 @@ def _beyond(given: argparse.Namespace) -> str:
 
 
 def _pooled(differences: Sequence[Difference]) -> dict[str, float | str | None]:
-    """The mean difference over worlds that have nothing in common; its interval and one-sided p-value are a normal variable's.
+    """The mean difference over worlds that have nothing in common; its interval and one-sided p-value are a normal
+    variable's.
 
-    There is no p-value where scorers order every world alike, and no mean where one of them scores all outputs of a world alike.
+    There is no p-value where scorers order every world alike, and no mean where one of them scores all outputs of a
+    world alike.
     """
     values = [each.value for each in differences if each.value is not None]
     errors = [each.standard_error for each in differences if each.standard_error is not None]
@@ -228,7 +236,8 @@ def _of_world(
 
 
 def compared(world: SimulatedWorld, count: int) -> list[dict[str, Any]]:
-    """Which of two outputs people like better, of so many articles of their own: the one that they would score higher."""
+    """Which of two outputs people like better, of so many articles of their own: the one that they would score
+    higher."""
     made, rows = world.make_rows(2 * count, PAIRED), []
     for number in range(count):
         one, other = made[2 * number : 2 * number + 2]
@@ -246,7 +255,8 @@ def compared(world: SimulatedWorld, count: int) -> list[dict[str, Any]]:
 
 
 def _part_rated(example: Example, document: int) -> Example:
-    """Without its id in the text. A sixth of the documents is validation and a sixth test; people rated a share of the others."""
+    """Without its id in the text. A sixth of the documents is validation and a sixth test; people rated a share of the
+    others."""
     part = ("validation", "test", *4 * ("development",))[document % 6]
     unrated = part == "development" and document // 6 % round(1 / RATED) != 0
     shown = {"output": _said(example.output or ""), "metadata": {**example.metadata, "split": part}}

@@ -76,8 +76,8 @@ def weights_table(
 ) -> list[Row]:
     """Table 14 and the upper half of Table 15: single test, equal weights, and learned ones, on held-out halves.
 
-    The paper learns with ``bayes``, which takes minutes a fit, and keeps sections apart. Other learners stand beside it on
-    the same pairs, and quick ones also with pooled weights, which lean a small section on the whole.
+    The paper learns with ``bayes``, which takes minutes a fit, and keeps sections apart. Other learners stand beside it
+    on the same pairs, and quick ones also with pooled weights, which lean a small section on the whole.
 
     Args:
         prefs: Scores of all pairs.

@@ -1,7 +1,7 @@
 """Unit tests (LMUnit): what they are put to, their rubrics, and the judge that is asked in several forms at once.
 
-Preference pairs come from files or the hub, in sections, a few of each. All forms share one session and one store, and are
-asked output by output.
+Preference pairs come from files or the hub, in sections, a few of each. All forms share one session and one store, and
+are asked output by output.
 """
 
 from __future__ import annotations

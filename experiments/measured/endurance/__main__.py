@@ -1,9 +1,11 @@
-"""What commands survive, as a table: kills, an endpoint of faults, a full disk, a clock that jumps; nothing is to be lost or paid twice.
+"""What commands survive, as a table: kills, an endpoint of faults, a full disk, a clock that jumps; nothing is to be
+lost or paid twice.
 
-Run ``python -m askance.experiments.measured.endurance`` (nightly; a hundred kills of each command take some twenty minutes of
-processor time; ``--kills N --calls N`` is a shorter one). The model is a server that plays every role, the data are **made up**
-(:mod:`.world`), the commands are those of the command line in processes of their own. Ends with code 1 where something was
-lost, was paid twice that was not in flight, or came out different from a run that was left alone.
+Run ``python -m askance.experiments.measured.endurance`` (nightly; a hundred kills of each command take some twenty
+minutes of processor time; ``--kills N --calls N`` is a shorter one). The model is a server that plays every role, the
+data are **made up** (:mod:`.world`), the commands are those of the command line in processes of their own. Ends with
+code 1 where something was lost, was paid twice that was not in flight, or came out different from a run that was left
+alone.
 """
 
 from __future__ import annotations
@@ -74,9 +76,10 @@ def as_text(found: dict[str, Any]) -> str:
         )
     if row := found.get("faults"):
         lines += [
-            f"{row['calls']:,} verdicts at an endpoint of which {SHARE:.0%} of the replies are one of {len(row['faults'])} faults "
-            f"({sum(row['faults'].values()):,} in all): {row['missing']} missing after the first run, {row['missing_then']} after the "
-            f"second, {row['wrong']} wrong, {row['twice']} answers paid twice",
+            f"{row['calls']:,} verdicts at an endpoint of which {SHARE:.0%} of the replies are one of "
+            f"{len(row['faults'])} faults ({sum(row['faults'].values()):,} in all): {row['missing']} missing after the "
+            f"first run, {row['missing_then']} after the second, {row['wrong']} wrong, "
+            f"{row['twice']} answers paid twice",
         ]
         lines += [f"  {name:<30}{count:>6}" for name, count in row["faults"].items()]
     for row in found.get(ENDS, ()):
@@ -85,9 +88,8 @@ def as_text(found: dict[str, Any]) -> str:
         lines += [f"{'full disk':<44}{'stopped':>8}{'twice':>8}{'beyond':>8}{'differ':>8}"]
         for row in found["disk"]:
             name = f"{row['command']}, {row['limit']}"
-            lines.append(
-                f"{name:<44}{row['stopped']:>8}{row['twice']:>8}{row['beyond']:>8}{len(row['differs']) + len(row['refused']):>8}"
-            )
+            differ = len(row["differs"]) + len(row["refused"])
+            lines.append(f"{name:<44}{row['stopped']:>8}{row['twice']:>8}{row['beyond']:>8}{differ:>8}")
     if "clock" in found:
         lines += [f"{'the clock jumps':<44}{'twice':>8}{'differ':>8}"]
         for row in found["clock"]:

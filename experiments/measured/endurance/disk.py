@@ -38,9 +38,10 @@ def at_full_disks(
     """Let a command run into limits that leave it from nearly nothing to nearly all of what it wants, then without.
 
     Returns:
-        A row for each command and kind of limit: ``stopped`` (runs that did not end, of ``steps``), ``unsaid`` (of those the
-        ones that did not say in a sentence what is full), ``twice`` and ``beyond`` (requests asked again, and of them those
-        not in flight), ``differs`` (what is not as in the run left alone) and ``refused`` (that could not go on).
+        A row for each command and kind of limit: ``stopped`` (runs that did not end, of ``steps``), ``unsaid`` (of
+        those the ones that did not say in a sentence what is full), ``twice`` and ``beyond`` (requests asked again, and
+        of them those not in flight), ``differs`` (what is not as in the run left alone) and ``refused`` (that could not
+        go on).
     """
     rows = []
     kinds = ["file-size limit", *(["full file system"] if can_mount() else [])]

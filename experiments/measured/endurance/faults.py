@@ -23,8 +23,8 @@ def at_faults(calls: int, folder: Path, commands: CommandRunner) -> dict[str, An
     """Evaluate at an endpoint that fails in every way there is, then once more at a sound one.
 
     Returns:
-        ``calls``, ``faults`` by name, ``missing`` after the first run, ``wrong`` (verdicts that are not those of a sound
-        endpoint), ``missing_then`` and ``twice`` (answers that had come whole and were asked for again).
+        ``calls``, ``faults`` by name, ``missing`` after the first run, ``wrong`` (verdicts that are not those of a
+        sound endpoint), ``missing_then`` and ``twice`` (answers that had come whole and were asked for again).
     """
     examples = -(-calls // QUESTIONS)
     with FaultyServer(reply, share=0) as server:
@@ -46,7 +46,8 @@ def at_faults(calls: int, folder: Path, commands: CommandRunner) -> dict[str, An
 
 
 def at_final_faults(folder: Path, commands: CommandRunner) -> list[dict[str, Any]]:
-    """A run that is ended by what asking again does not mend, a third of the way in, and goes on at a sound endpoint."""
+    """A run that is ended by what asking again does not mend, a third of the way in, and goes on at a sound
+    endpoint."""
     rows = []
     for name in FINAL:
         healthy = 60

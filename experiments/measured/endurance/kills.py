@@ -17,11 +17,12 @@ A_RUN = 10
 
 
 def killed(work: Work, kills: int, folder: Path, commands: CommandRunner, seed: int = 0) -> dict[str, Any]:
-    """Kill a command so often, half of the times at a call and half at a moment, and compare with one that was left alone.
+    """Kill a command so often, half of the times at a call and half at a moment, and compare with one that was left
+    alone.
 
     Returns:
-        ``kills``, ``runs``, ``calls`` of a run left alone, ``twice`` (requests asked again), ``beyond`` (of them those not
-        in flight), ``differs`` (what is not as in the run left alone) and ``refused`` (ends other than by a kill).
+        ``kills``, ``runs``, ``calls`` of a run left alone, ``twice`` (requests asked again), ``beyond`` (of them those
+        not in flight), ``differs`` (what is not as in the run left alone) and ``refused`` (ends other than by a kill).
 
     Raises:
         AskanceError: The run that is left alone fails.

@@ -18,7 +18,8 @@ _RUN = ("result.json", "judge.yaml", "prompt.md", "changes.diff", "lessons.jsonl
 
 
 class Till:
-    """Counts what reaches a server, life by life of the process that asks; every request that arrives counts as paid."""
+    """Counts what reaches a server, life by life of the process that asks; every request that arrives counts as
+    paid."""
 
     def __init__(self) -> None:
         self.lives: list[Counter[str]] = [Counter()]
@@ -33,7 +34,8 @@ class Till:
         return reply(body)
 
     def server(self, work: Work, *, delay: float = 0.0, looks: int = 1) -> StandInServer:
-        """A server for a command, not yet started; ``delay``: seconds a call, ``looks``: at a batch until it is done."""
+        """A server for a command, not yet started; ``delay``: seconds a call, ``looks``: at a batch until it is
+        done."""
         if not work.in_batches:
             return StandInServer(self.script, delay=delay)
         server = BatchServer(self.script, looks=looks)
@@ -56,7 +58,8 @@ class Till:
     def twice(self, whole: Counter[str], in_flight: int) -> tuple[int, int]:
         """How many requests came more often than in a run that was left alone, and how many of them were not in flight.
 
-        A repeat is the loss of the last process that had asked before; of each process as many as were in flight may be lost.
+        A repeat is the loss of the last process that had asked before; of each process as many as were in flight may be
+        lost.
         """
         seen: Counter[str] = Counter()
         last: dict[str, int] = {}

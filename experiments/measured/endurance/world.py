@@ -1,7 +1,8 @@
-"""Small inputs for every command that buys, and a model that plays every role: what it says follows from the request alone.
+"""Small inputs for every command that buys, and a model that plays every role: what it says follows from the request
+alone.
 
-All **made up**: a judge sees an output's quality as well as its prompt's wording happens to let it, helpers fill the form
-that they are given. So every part of a run has something to do, and the same request always gets the same answer.
+All **made up**: a judge sees an output's quality as well as its prompt's wording happens to let it, helpers fill the
+form that they are given. So every part of a run has something to do, and the same request always gets the same answer.
 """
 
 from __future__ import annotations
@@ -148,7 +149,8 @@ def _number(body: Mapping[str, Any], said: int) -> ServerReply:
 
 
 def _filled(schema: Mapping[str, Any], chance: random.Random, name: str = "") -> Any:
-    """Something that fits a JSON schema; a text is a condition, a question or a rule, as the name of its field has it."""
+    """Something that fits a JSON schema; a text is a condition, a question or a rule, as the name of its field has
+    it."""
     if "enum" in schema:
         return chance.choice(schema["enum"])
     match schema.get("type"):

@@ -1,10 +1,11 @@
-"""What other tools make of the same comments: MLflow's MemAlign, GEPA and SIMBA, and AutoChecklist, beside a run of ours.
+"""What other tools make of the same comments: MLflow's MemAlign, GEPA and SIMBA, and AutoChecklist, beside a run of
+ours.
 
-Run ``python -m askance.experiments.measured.peers.beside --directory DIR --ours RUN_DIR``. Each peer learns from what a run of
-``align`` on the made-up release notes may see (development and validation, labels and comments) and judges its test, by the same embedded
-model, behind a server that counts every call. Each has an environment of its own in DIR, made with pip where it is not there; a run
-that was stopped goes on where it was, and one that is finished is read. Every peer has its own defaults; ``--set gepa.max_metric_calls=120``
-changes one, and the row of the result says so.
+Run ``python -m askance.experiments.measured.peers.beside --directory DIR --ours RUN_DIR``. Each peer learns from what a
+run of ``align`` on the made-up release notes may see (development and validation, labels and comments) and judges its
+test, by the same embedded model, behind a server that counts every call. Each has an environment of its own in DIR,
+made with pip where it is not there; a run that was stopped goes on where it was, and one that is finished is read.
+Every peer has its own defaults; ``--set gepa.max_metric_calls=120`` changes one, and the row of the result says so.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ PEERS = {
 }
 INSTRUCTIONS = {
     "mlflow": (
-        "A developer described a change, and this release note was written for the users. Is the release note good to publish?\n\n"
+        "A developer described a change, and this release note was written for the users. "
+        "Is the release note good to publish?\n\n"
         "Change: {{ inputs }}\n\nRelease note: {{ outputs }}"
     ),
     "autochecklist": "Is the release note good to publish?",
@@ -119,7 +121,8 @@ def _comment(example: Example) -> str | None:
 def measured(
     name: str, task: Task, directory: Path, upstream: str, model: str, settings: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """A row of the table: the peer's own judge before and after it learned; the first of an environment is judged once."""
+    """A row of the table: the peer's own judge before and after it learned; the first of an environment is judged
+    once."""
     peer = PEERS[name]
     python, script = environment(directory, peer.environment), HERE / f"{peer.environment}_peer.py"
 

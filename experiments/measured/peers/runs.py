@@ -1,4 +1,5 @@
-"""Another tool's run: an environment of its own, a script in it, a server that counts what it asks, and its row in the table."""
+"""Another tool's run: an environment of its own, a script in it, a server that counts what it asks, and its row in the
+table."""
 
 from __future__ import annotations
 
@@ -123,7 +124,8 @@ async def _run(
 
 
 def figures(scores: Mapping[str, float | None], labels: Mapping[str, float]) -> dict[str, Any]:
-    """Spearman's correlation and area under the curve with people's labels, with intervals, and how many scores there are."""
+    """Spearman's correlation and area under the curve with people's labels, with intervals, and how many scores there
+    are."""
     column, wanted = [scores.get(name) for name in labels], list(labels.values())
     return {
         "n": sum(each is not None for each in column),
@@ -135,7 +137,8 @@ def figures(scores: Mapping[str, float | None], labels: Mapping[str, float]) -> 
 def difference(
     before: Mapping[str, float | None], after: Mapping[str, float | None], labels: Mapping[str, float]
 ) -> dict[str, Any]:
-    """How much better the second is on the examples that both have scored; one that says the same of all ranks nothing: Spearman 0."""
+    """How much better the second is on the examples that both have scored; one that says the same of all ranks nothing:
+    Spearman 0."""
     first, second = ([scores.get(name) for name in labels] for scores in (before, after))
     wanted = list(labels.values())
     found = {
@@ -180,7 +183,8 @@ def peer_row(
 
 
 def our_row(run: Path, labels: Mapping[str, float]) -> dict[str, Any]:
-    """What a finished run of ``align`` came to on the same test, by its scores and by what they pass at its own threshold.
+    """What a finished run of ``align`` came to on the same test, by its scores and by what they pass at its own
+    threshold.
 
     Raises:
         InputError: The run is not finished, a file is damaged, or its test is another.

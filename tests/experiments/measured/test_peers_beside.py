@@ -1,4 +1,5 @@
-"""Other tools beside ours: what they ask is counted at the server, what they leave out is no score, and stopped runs go on."""
+"""Other tools beside ours: what they ask is counted at the server, what they leave out is no score, and stopped runs go
+on."""
 
 from __future__ import annotations
 

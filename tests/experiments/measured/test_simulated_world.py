@@ -23,8 +23,9 @@ from askance.experiments.measured.simulated_world import (
 from askance.testing import SimulatedWorld
 
 RUN = Run(
-    seed=1, errors=6, fixed=2, made=0, start=0.4, end=0.5, best_possible=0.8, test_start=0.4, test_end=0.45, changed=True,
-    chars=200, questions=1, accepted=2, falsely=1, tried=3, iterations=2, finish="no_gain", calls=1000, test_calls=400, cpu_s=1.0,
+    seed=1, errors=6, fixed=2, made=0, start=0.4, end=0.5, best_possible=0.8, test_start=0.4, test_end=0.45,
+    changed=True, chars=200, questions=1, accepted=2, falsely=1, tried=3, iterations=2, finish="no_gain",
+    calls=1000, test_calls=400, cpu_s=1.0,
 )  # fmt: skip
 
 ALGORITHM_1 = 4_088

@@ -1,4 +1,5 @@
-"""The pictures show what the results say: as many violins as there are columns, labelled axes, files that are not empty."""
+"""The pictures show what the results say: as many violins as there are columns, labelled axes, files that are not
+empty."""
 
 from __future__ import annotations
 
