@@ -11,10 +11,10 @@ from typing import Any
 from ....prompts.verdicts import read_verdicts
 from ....testing import FINAL, FaultyServer, ServerReply
 from .processes import CommandRunner
-from .world import reply, write_inputs
+from .world import EVALUATE, reply, write_inputs
 
 SHARE = 0.3
-TIMEOUT = "2"
+TIMEOUT = 2
 """Seconds for which the command waits for an answer."""
 QUESTIONS = 3
 
@@ -78,19 +78,7 @@ def at_final_faults(folder: Path, commands: CommandRunner) -> list[dict[str, Any
 
 
 def _evaluate(server: FaultyServer, at_once: int) -> list[str]:
-    return [
-        *(
-            "evaluate",
-            "examples.jsonl",
-            "--checklist",
-            "checklist.yaml",
-            "--model",
-            "openai/judge",
-            "-o",
-            "verdicts.jsonl",
-        ),
-        *("--api-base", server.url, "--max-concurrency", str(at_once), "--timeout", TIMEOUT),
-    ]
+    return f"{EVALUATE} --api-base {server.url} --max-concurrency {at_once} --timeout {TIMEOUT}".split()
 
 
 def _verdicts(
