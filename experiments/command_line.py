@@ -15,8 +15,7 @@ from ..prompts.errors import AskanceError
 
 
 def says_errors(main: Callable[[Sequence[str] | None], int]) -> Callable[..., int]:
-    """Print an error on standard error and return its exit code; the code is 1 where a file cannot be read or
-    written."""
+    """Print an error on standard error and return its exit code."""
 
     @wraps(main)
     def command(arguments: Sequence[str] | None = None) -> int:

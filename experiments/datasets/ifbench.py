@@ -44,7 +44,7 @@ def _constraints(row: Row) -> dict[str, Any]:
 
 
 def _plain_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """What a constraint was given: nothing for null, and whole numbers as such (tables write them as 3.0)."""
+    """Return the arguments that are not null, with whole numbers as integers: tables write them as 3.0."""
     return {
         name: int(value) if isinstance(value, float) and value.is_integer() else value
         for name, value in arguments.items()

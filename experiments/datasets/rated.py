@@ -46,8 +46,7 @@ def load_summeval(source: Source = None) -> list[Example]:
 
 
 def split_summeval(examples: Sequence[Example], *, seed: int = 42) -> tuple[list[Example], list[Example]]:
-    """Divide into development and test as in BinEval (App. B): 10 examples of each system at random, the rest is the
-    test.
+    """Divide as in BinEval (App. B): 10 examples of each system at random are development, the rest is test.
 
     With all 16 systems that is 160 and 1,440. The paper does not say which generator its seed 42 belongs to, so the
     same numbers do not mean the same examples.
@@ -107,8 +106,7 @@ def _of_one_document(row: Row) -> Iterator[Example]:
 
 
 def load_qags(source: Source = None) -> list[Example]:
-    """Load QAGS (Wang et al. 2020), in the order of the file: CNN/DM (235) or XSum (239) summaries, rated for
-    consistency.
+    """Load QAGS (Wang et al. 2020): 235 summaries of CNN/DM or 239 of XSum, rated for consistency.
 
     Read are the authors' ``mturk_cnndm.jsonl`` and ``mturk_xsum.jsonl``, UniEval's ``qags_cnndm.json`` and
     ``qags_xsum.json``, and askance's own format. From the authors' files the score of a summary is the mean over its
@@ -133,7 +131,7 @@ def _qags(row: Row, number: int) -> Example:
 
 
 def _supported(row: Row, sentence: Mapping[str, Any]) -> bool:
-    """Whether most workers found a sentence supported."""
+    """Return True if most workers found a sentence supported."""
     said = [str(each.get("response", "")).strip().lower() for each in sentence.get("responses", ())]
     if not said or set(said) - {"yes", "no"}:
         raise InputError(f"{row.where}: each sentence needs responses of yes or no.")

@@ -20,14 +20,14 @@ Source = str | Path | Iterable[Mapping[str, Any]] | None
 
 @dataclass(frozen=True, slots=True)
 class Hub:
-    """Where a data set is on the hub."""
+    """The place of a data set on the hub."""
 
     path: str
     split: str
     name: str | None = None
     """Configuration, where the data set has several."""
     file: str = ""
-    """What a local file must hold, for those who cannot reach the hub."""
+    """A description of the local file that can stand for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Elsewhere:
 
     name: str
     file: str
-    """What the file is called."""
+    """The file's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Row:
         return list(value)
 
     def has(self, *fields: str) -> bool:
-        """Whether all these fields are there."""
+        """Return True if all these fields have a value."""
         return all(self.values.get(field) is not None for field in fields)
 
 

@@ -1,4 +1,4 @@
-"""What an output does where it fails an IFBench constraint, in words, for those who learn from failures.
+"""Sentences on how an output fails an IFBench constraint, for roles that learn from failures.
 
 The official checkers say only pass or fail. These findings are our own reading of what each of them looks at; they are
 shown beside a failure and never decide one. Where nothing short can be said, nothing is.

@@ -204,8 +204,7 @@ def _homes(examples: Sequence[Example]) -> dict[str, str]:
 
 
 def _rounds(examples: Sequence[Example], seed: int, failed: Collection[str] = ()) -> list[list[Example]]:
-    """Deal the examples out: each round takes one of every type, those that failed and have a single constraint
-    first."""
+    """Deal the examples out: each round has one of every type. Failed ones with a single constraint come first."""
     homes = _homes(examples)
     order = sorted(set(homes.values()), key=lambda home: _hash(seed, home))
     queues: dict[str, list[Example]] = {home: [] for home in order}

@@ -45,7 +45,7 @@ RESULT = RESULTS / "million.json"
 NOWHERE = "http://127.0.0.1:9/v1"
 """The judge's address, where nobody answers: a verdict that is not in the store would be an error."""
 AIMS = {"cpu_s": 20.0, "peak_mb": 300.0}
-"""Of each command, at a million verdicts."""
+"""Limits for each command at a million verdicts."""
 ANSWERS = 10_007
 """Different answers; which of them a question gets, its key says."""
 RATED, UNRATED, FILLED = EXAMPLES, "unrated.jsonl", "filled"
@@ -84,7 +84,7 @@ def _made_up(number: int) -> Answer:
 
 
 def commands(folder: Path) -> dict[str, list[str]]:
-    """What is measured, by name; each after the ones before."""
+    """Return the commands to measure, by name and in order."""
     judging = [f"--checklist={folder / CHECKLIST}", f"--model={MODEL}", f"--api-base={NOWHERE}", "--quiet"]
     verdicts = str(folder / "verdicts.jsonl")
     rated, unrated = str(folder / RATED), str(folder / UNRATED)

@@ -1,4 +1,4 @@
-"""What askance itself costs: processor time a judged question, warm verdicts a second, start-up, memory.
+"""The cost of askance itself: processor time a judged question, warm verdicts a second, start-up, memory.
 
 Run ``python -m askance.experiments.measured.overhead`` (some four minutes; ``--quick`` is a small run that only shows
 that it works). The judge is a stand-in server in another process, so that no model's time is in the figures, and times
@@ -77,7 +77,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Size:
-    """How much is measured."""
+    """The size of a measurement."""
 
     calls: int = 2_000
     runs: int = 5

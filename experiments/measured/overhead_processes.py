@@ -47,7 +47,7 @@ DELAY = 0.02
 """Seconds that an answer takes."""
 SPELLINGS = ("Yes", "yes", " Yes", "YES"), ("No", "no", " No", "NO")
 SHARES = (0.9, 0.07, 0.02, 0.01)
-"""How the probability of yes and of no is shared out among their spellings."""
+"""Shares of the probability of an answer for each of its spellings."""
 OTHERS = ("The", "It", "In", "Based", "Not", "Question", "Un", "There", "This", "A", "**", "<", "Partially", "Answer")
 
 

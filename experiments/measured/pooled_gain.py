@@ -62,8 +62,7 @@ def _figures(gains: Sequence[float], values: Vector) -> dict[str, float]:
 
 
 def _gain(table: Mapping[str, tuple[float, float, float]], outputs: Mapping[str, int]) -> Kernel:
-    """The accepted judge's correlation less the start's, of weighted outputs; a judge that is constant on them has
-    0."""
+    """Return the gain in correlation over the start as a function of output weights. A constant judge has 0."""
     rows = np.array([outputs[name] for name in table])
     start, accepted, wanted = np.array(list(table.values())).T
     both = [correlation_kernel("spearman", scores, wanted) for scores in (start, accepted)]

@@ -1,4 +1,4 @@
-"""What reads the embedded model's verdicts fastest on this machine, and how alike the readers judge.
+"""Speed of the embedded model's readers on this machine, and how alike they judge.
 
 Run ``python -m askance.experiments.measured.readers --data qags_cnndm.jsonl`` on idle processors (some ten minutes on
 two cores; what a reader makes of the file has to be there). Five questions are asked of each of some articles with
@@ -73,7 +73,7 @@ def log_odds(verdicts: Iterable[Verdict]) -> dict[Place, float]:
 
 
 def alike(one: Mapping[Place, float], other: Mapping[Place, float]) -> dict[str, Any]:
-    """How two readers' log-odds agree."""
+    """Compare two readers' log-odds."""
     both = [each for each in one if each in other]
     values, others = [one[each] for each in both], [other[each] for each in both]
     off = [a - b for a, b in zip(values, others, strict=True)]

@@ -120,11 +120,11 @@ ARMS: dict[str, Arm] = {
 
 @dataclass(frozen=True)
 class Run:
-    """What a run came to."""
+    """The outcome of a run."""
 
     seed: int
     errors: int
-    """Of the judge, at the start."""
+    """The starting judge's number of errors."""
     fixed: int
     made: int
     """Signs that it misjudges at the end and did not at the start."""
@@ -132,18 +132,17 @@ class Run:
     """True Spearman with people of the starting prompt, on the population."""
     end: float
     best_possible: float
-    """The same with the right rule for every error, in the first wording."""
+    """True Spearman with the right rule for every error, in the first wording."""
     test_start: float | None
     test_end: float | None
     changed: bool
     chars: int
     """Characters that the prompt grew by."""
     questions: int
-    """That the run learned."""
+    """Number of learned questions."""
     accepted: int
     falsely: int
-    """Accepted prompts whose true Spearman is not above that of the version that they replaced; and a judge with
-    learned questions that is not above the start."""
+    """Accepted prompts that are truly no better than the version before, and a final judge no better than the start."""
     tried: int
     iterations: int
     finish: str
@@ -157,7 +156,7 @@ class Truth:
     """The population of a world."""
 
     def __init__(self, world: SimulatedWorld, size: int = POPULATION) -> None:
-        """Draw it; its examples are none of those that a run sees."""
+        """Draw fresh examples, which no run sees."""
         self._world = world
         self._judge = SimulatedJudge(world)
         rows = world.make_rows(size, "fresh")
@@ -200,7 +199,7 @@ class Truth:
         return self._known[key]
 
     def _told(self, asked: JudgeRequest) -> Vector:
-        """What the judge answers about every example."""
+        """Return the judge's answers about every example."""
         key = f"{asked.topic} {asked.told}"
         if key not in self._answers:
             about = (replace(asked, example=example, signs=signs) for example, signs in self._cases)
@@ -273,7 +272,7 @@ def _job(arm: Arm, world: SimulatedWorld) -> Job:
 
 
 def summarise(runs: Sequence[Run]) -> dict[str, Any]:
-    """What the runs of one arm came to.
+    """Summarise the runs of one arm.
 
     Raises:
         ValueError: There are no runs.
@@ -379,8 +378,7 @@ def _ratio(part: float, whole: float) -> float | None:
 
 
 def _captured(gains: Sequence[float], possible: Sequence[float], resamples: int = 2_000) -> dict[str, float] | None:
-    """Share of the possible gain that was captured, with its 95 % bootstrap interval over the seeds; None where a
-    hundredth is not possible."""
+    """Return the captured share of the possible gain with a 95 % interval; None if less than .01 is possible."""
     if fmean(possible) < WORSE:
         return None
     chance = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""What the choice among questions is worth, on stored answers and without a call: to see what another rule would do.
+"""The worth of the choice among questions, on stored answers and without a call, to try another rule.
 
 Run ``python -m askance.experiments.measured.stored_choice`` for the mean cross-fitted area under the curve of each file
 in ``results/stored_answers`` by today's code, over several partitions into six folds. A file has what the judge said in
@@ -50,11 +50,11 @@ NOT_RESAMPLED = Resampling(resamples=1)
 
 @dataclass(frozen=True)
 class Stored:
-    """What a judge said in a run."""
+    """A judge's answers in a run."""
 
     name: str
     folder: Path
-    """Of prompt and checklist."""
+    """The folder of prompt and checklist."""
     examples: list[Example]
     """Development, then validation."""
     candidates: dict[str, Candidate]
@@ -109,8 +109,7 @@ class StoredJudge:
 
 
 async def crossed_areas(stored: Stored, partition: int) -> tuple[float, float, float]:
-    """Area under the curve of the start and of what the others teach, means over the folds, and questions that join;
-    one partition."""
+    """Return mean areas under the curve before and after learning, and the mean number of questions that join."""
     examples, judge = stored.examples, StoredJudge(stored.logits)
     wanted = {each.id: {"overall": each.human_score("overall")} for each in examples}
     targets = Targets("human", ("overall",), wanted)

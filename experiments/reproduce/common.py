@@ -1,4 +1,4 @@
-"""What the commands have in common: their options, the data with its checklist, and the scores published with it."""
+"""Shared parts of the commands: options, data with its checklist, and the scores published with it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FIGURES: dict[str, Any] = {"type": Path, "metavar": "DIR", "help": "draw the pic
 COMPARED = ("temperature", "repeat", "resamples", "limit")
 """Options that are settings of the comparison."""
 _LONG = ("ratings", "human", "common", "systems", "documents", "published")
-"""What is in the file only."""
+"""Fields that are in the file only, not on standard output."""
 
 
 def add_common(parser: argparse.ArgumentParser) -> None:
@@ -48,8 +48,7 @@ def add_common(parser: argparse.ArgumentParser) -> None:
 
 
 def endpoint_options(given: argparse.Namespace, *more: str) -> dict[str, Any]:
-    """How the model is asked, and the seed, as settings, with ``more`` of the options; what was not given is left
-    out."""
+    """Return the options of the endpoint, the seed and ``more`` as settings, without those that were not given."""
     names = ("api_base", "seed", "max_concurrency", "timeout", "call_budget", "cost_budget", *more)
     return {name: value for name in names if (value := getattr(given, name)) is not None}
 

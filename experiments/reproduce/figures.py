@@ -18,8 +18,16 @@ from typing import TYPE_CHECKING, Any
 
 from ...prompts.errors import InputError
 from ..command_line import says_errors
-from .chart_data import score_table
-from .charts import convergence, growth, save, scatter_against_people, style, violins_by_dimension, violins_by_system
+from .charts import (
+    convergence,
+    growth,
+    save,
+    scatter_against_people,
+    score_table,
+    style,
+    violins_by_dimension,
+    violins_by_system,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -54,7 +62,7 @@ def draw(result: Mapping[str, Any], directory: Path) -> list[Path]:
 
 
 def draw_into(directory: Path | None, result: Mapping[str, Any]) -> None:
-    """As :func:`draw`, where a directory is named, and say on standard error what was written."""
+    """Draw if a directory is named, and name the written files on standard error."""
     if directory is not None:
         for path in draw(result, directory):
             print(path, file=sys.stderr)

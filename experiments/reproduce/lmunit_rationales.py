@@ -47,14 +47,13 @@ CHECKLIST = Checklist(questions=(QUESTION,))
 PROMPT = Prompt("Read an order and the answer to it.")
 VALIDATION, TEST = 60, 80
 TOKENS = 40
-"""Of a rationale at most; one on five goods has some 25."""
+"""Most tokens of a rationale; one on five goods has some 25."""
 ANSWERS = "answers alone"
 REASONS = "answers and reasons"
 
 
 def order(number: int, part: str) -> tuple[Example, Verdict]:
-    """An order with the answer to it, and what the clerk says of it; half of the answers leave something out. People
-    label those of test."""
+    """Make an order with its answer, and the clerk's verdict. Half of the answers leave something out."""
     chance = random.Random(f"0/{number}")
     wanted = chance.sample(GOODS, chance.randint(FEWEST, MOST))
     sent, is_right = list(wanted), chance.random() < 0.5
@@ -82,8 +81,7 @@ def _listed(words: Sequence[str]) -> str:
 
 
 def made(size: int) -> tuple[list[Example], list[Verdict]]:
-    """So many examples for training and those of validation and test, which alone people passed or failed, with the
-    clerk's verdicts."""
+    """Make ``size`` examples for training, some for validation and test, and the clerk's verdicts."""
     parts = [*size * ["development"], *VALIDATION * ["validation"], *TEST * ["test"]]
     examples, verdicts = zip(*(order(number, part) for number, part in enumerate(parts)), strict=True)
     return [*examples], [*verdicts]

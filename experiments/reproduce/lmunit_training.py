@@ -55,7 +55,7 @@ from .lmunit_scorers import ALL, ARMS, by_document, train_scorer, training_of
 from .lmunit_simulated import ERRORS, simulated
 
 TAUGHT, RATED_ALONE, BOTH = "the judge's verdicts", "people's scores", "both"
-"""What scorers learn from beside a teacher, with all three losses."""
+"""Sources that scorers learn from beside a teacher, with all three losses."""
 THE_TEACHER = "the judge"
 ASKED = {
     "topical_chat": {
@@ -74,11 +74,9 @@ ASKED = {
 }
 """One question a dimension, its unit test."""
 TURN, FACT, ARTICLE = 15, 15, 30
-"""Words of the last turn, of the fact and of the article that are kept: what --longest cuts off at the end would be
-just the last turn and the fact."""
+"""Words that are kept of the last turn, the fact and the article. Else --longest cuts off turn and fact."""
 SHORT, NEWS = 64, 192
-"""Tokens of a text that are read. A summary of news with its question and some of the article has some 130: with 64 the
-end of most was never read."""
+"""Tokens that are read. A news summary with its question and some of the article has some 130."""
 WHOLE = "mean"
 """The mean over the dimensions."""
 
@@ -156,12 +154,11 @@ class Teacher:
     said: dict[str, dict[str, float]]
     """P(yes) by example and question's dimension."""
     took: Mapping[str, Any]
-    """What its verdicts took of the processor."""
+    """Processor time of its verdicts."""
 
 
 def judged_by(model: str | Model, examples: Sequence[Example], checklist: Checklist) -> Teacher:
-    """The verdicts of a judge that runs in this process on all examples; answers that are in the store are not asked
-    again.
+    """Return the verdicts of a judge that runs in this process on all examples.
 
     Raises:
         AskanceError: A verdict is missing.
@@ -213,8 +210,7 @@ def _words(text: str) -> set[str]:
 
 
 def _short(example: Example, names: Sequence[str], dataset: str) -> Example:
-    """What a small base can read of an example: the last turn and the fact, or the article, as far as it is near the
-    output."""
+    """Shorten an example for a small base: to the last turn and the fact, or to the article near the output."""
     output, given = example.output or "", (example.input, example.context or "")
     if dataset == "topical_chat":
         last = [each for each in given[0].split("\n") if each.strip()][-1]
@@ -239,7 +235,7 @@ def _placed(example: Example, number: int, fold: int, folds: int) -> Example:
 
 
 def _unrated(example: Example) -> Example:
-    """Without people's scores where it is learned from."""
+    """Take people's scores away from an example to learn from."""
     return example if example.metadata["split"] == "test" else example.model_copy(update={"human": {}})
 
 
@@ -282,7 +278,7 @@ def _kept(
     examples: Sequence[Example],
     names: Sequence[str],
 ) -> dict[str, Any]:
-    """What scorers keep of the teacher: their Spearman with people over its own, and their Spearman with it."""
+    """Return each scorer's Spearman with people over the teacher's, and its Spearman with the teacher."""
     resampling, whole = by_document(examples), WHOLE if len(names) > 1 else names[0]
     people, theirs = (
         np.array(_column(each, whole, examples, names)) for each in (_wanted(examples, names), said[THE_TEACHER])

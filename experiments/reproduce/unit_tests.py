@@ -46,7 +46,7 @@ KINDS: Mapping[Kind, str] = {
     "soft": "P(yes)",
     "hard": "yes or no",
 }
-"""What a test's score is. The first two read the same calls, and so do the last two."""
+"""Kinds of a test's score. The first two read the same calls, and so do the last two."""
 SCALE = (1, 5)
 TESTS_PER_INPUT = 8
 """Query-level tests written for an input at most (LMUnit, Table 15)."""
@@ -240,7 +240,7 @@ def _evaluator(asked: TestForm, gateway: Gateway, model: Model, seed: int) -> Ev
 
 
 class SaidScoreAsking(ExpectedScoreAsking):
-    """The same requests; what is read is the likeliest number of the scale, mapped to [0, 1]."""
+    """Asks as for expected scores, and reads the likeliest number of the scale, mapped to [0, 1]."""
 
     def _expected(self, masses: Sequence[float], answer: Answer) -> float:
         low, high = self.scale

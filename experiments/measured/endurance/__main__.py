@@ -1,5 +1,4 @@
-"""What commands survive, as a table: kills, an endpoint of faults, a full disk, a clock that jumps; nothing is to be
-lost or paid twice.
+"""Commands under kills, faults, a full disk and a clock that jumps: nothing may be lost or paid twice.
 
 Run ``python -m askance.experiments.measured.endurance`` (nightly; a hundred kills of each command take some twenty
 minutes of processor time; ``--kills N --calls N`` is a shorter one). The model is a server that plays every role, the
@@ -42,7 +41,7 @@ def run(folder: Path, part: str, commands: CommandRunner, *, kills: int, calls: 
 
 
 def broken(found: dict[str, Any]) -> list[str]:
-    """What was lost, came out different or was paid twice though it was not in flight; a line each."""
+    """Describe in a line each what was lost, differs, or was paid twice although it was not in flight."""
     lines = []
     for name, row in found.get("kills", {}).items():
         if row["beyond"] or row["differs"] or row["refused"]:

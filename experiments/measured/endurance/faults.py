@@ -1,4 +1,4 @@
-"""An endpoint of which three replies in ten are faults, and one that ends a run."""
+"""Faulty endpoints: one fails three replies in ten, the other ends a run."""
 
 from __future__ import annotations
 
@@ -46,8 +46,7 @@ def at_faults(calls: int, folder: Path, commands: CommandRunner) -> dict[str, An
 
 
 def at_final_faults(folder: Path, commands: CommandRunner) -> list[dict[str, Any]]:
-    """A run that is ended by what asking again does not mend, a third of the way in, and goes on at a sound
-    endpoint."""
+    """End a run by a fault that asking again does not mend, then go on at a sound endpoint."""
     rows = []
     for name in FINAL:
         healthy = 60

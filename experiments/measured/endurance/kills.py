@@ -17,8 +17,7 @@ A_RUN = 10
 
 
 def killed(work: Work, kills: int, folder: Path, commands: CommandRunner, seed: int = 0) -> dict[str, Any]:
-    """Kill a command so often, half of the times at a call and half at a moment, and compare with one that was left
-    alone.
+    """Kill a command ``kills`` times, half of them at a call, and compare it with a run that was left alone.
 
     Returns:
         ``kills``, ``runs``, ``calls`` of a run left alone, ``twice`` (requests asked again), ``beyond`` (of them those
@@ -65,7 +64,7 @@ def _left_alone(arguments: list[str], work: Work, place: Path, commands: Command
 
 
 def _moment(chance: random.Random, calls: int, alone: Ended) -> int | float:
-    """When to kill a process: at a call (its number, from 1), or after so many seconds."""
+    """Draw the moment of a kill: the number of a call, from 1, or seconds."""
     return chance.randint(1, max(2, calls // A_RUN * 2)) if chance.random() < 0.5 else chance.uniform(0, alone.seconds)
 
 

@@ -25,7 +25,7 @@ _UNSHARE = ("unshare", "--map-root-user", "--mount")
 
 
 def can_mount() -> bool:
-    """Whether a small file system can be made here, without an administrator's rights."""
+    """Return True if a small file system can be made here without an administrator's rights."""
     try:
         done = subprocess.run([*_UNSHARE, "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True, check=False)
     except FileNotFoundError:
@@ -115,7 +115,7 @@ SLOW = 0.15
 
 
 def at_jumps(folder: Path, commands: CommandRunner) -> list[dict[str, Any]]:
-    """What comes of commands while the clock jumps.
+    """Run commands while the clock jumps.
 
     Returns:
         A row each: ``jump``, ``command``, ``twice`` (requests beyond those of a run left alone) and ``differs``.
@@ -141,7 +141,7 @@ def at_jumps(folder: Path, commands: CommandRunner) -> list[dict[str, Any]]:
 def two_on_one_store(
     folder: Path, commands: CommandRunner, other: CommandRunner, which: Sequence[str] = tuple(JUMPS)
 ) -> list[dict[str, Any]]:
-    """The same for two that share a store and run at once; rows as of :func:`at_jumps`."""
+    """Run two commands at once on one store while the clock jumps; rows as in :func:`at_jumps`."""
     rows: list[dict[str, Any]] = []
     work = WORKS["evaluate"]
     for jump in which:
@@ -161,7 +161,7 @@ def two_on_one_store(
 
 
 def killed_with_a_batch_open(folder: Path, commands: CommandRunner) -> list[dict[str, Any]]:
-    """The same for one that is killed while a batch is open, and goes on after the clock has jumped."""
+    """Kill a command while a batch is open and go on after the clock has jumped; rows as in :func:`at_jumps`."""
     rows: list[dict[str, Any]] = []
     work = WORKS["evaluate --engine batch"]
     for jump in ("40 days ahead", "to 1970"):

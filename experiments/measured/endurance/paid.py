@@ -1,4 +1,4 @@
-"""What is compared: every request that reached a server, and everything that a command has written."""
+"""Every request that reached a server and everything that a command has written, to be compared."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ _RUN = ("result.json", "judge.yaml", "prompt.md", "changes.diff", "lessons.jsonl
 
 
 class Till:
-    """Counts what reaches a server, life by life of the process that asks; every request that arrives counts as
-    paid."""
+    """Counts the requests of each process in turn. Every request that arrives counts as paid."""
 
     def __init__(self) -> None:
         self.lives: list[Counter[str]] = [Counter()]
@@ -34,8 +33,7 @@ class Till:
         return reply(body)
 
     def server(self, work: Work, *, delay: float = 0.0, looks: int = 1) -> StandInServer:
-        """A server for a command, not yet started; ``delay``: seconds a call, ``looks``: at a batch until it is
-        done."""
+        """Make a server for a command. ``delay``: seconds a call; ``looks``: at a batch until it is done."""
         if not work.in_batches:
             return StandInServer(self.script, delay=delay)
         server = BatchServer(self.script, looks=looks)
@@ -56,7 +54,7 @@ class Till:
         return sum(each.total() for each in self.lives)
 
     def twice(self, whole: Counter[str], in_flight: int) -> tuple[int, int]:
-        """How many requests came more often than in a run that was left alone, and how many of them were not in flight.
+        """Count the requests that came more often than in a run left alone, and those of them that were not in flight.
 
         A repeat is the loss of the last process that had asked before; of each process as many as were in flight may be
         lost.

@@ -31,7 +31,7 @@ _COMMANDS = ("evaluate", "runs", "select", "learning.weigh", "compare")
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended."""
+    """The end of a command."""
 
     code: int
     """Its exit code; of a signal the negative number."""

@@ -95,7 +95,7 @@ def write_inputs(folder: Path, examples: int = EXAMPLES) -> None:
 
 
 def reply(body: Mapping[str, Any]) -> ServerReply:
-    """What the model says."""
+    """Return the model's reply to a request."""
     texts = [str(each["content"]) for each in body["messages"]]
     everything, last = "\n".join(texts), texts[-1]
     chance = random.Random(f"{body['model']}\n{everything}")
@@ -122,8 +122,7 @@ def _number(body: Mapping[str, Any], said: int) -> ServerReply:
 
 
 def _filled(schema: Mapping[str, Any], chance: random.Random, name: str = "") -> Any:
-    """Something that fits a JSON schema; a text is a condition, a question or a rule, as the name of its field has
-    it."""
+    """Fill a JSON schema. A field's name says whether its text is a condition, a question or a rule."""
     if "enum" in schema:
         return chance.choice(schema["enum"])
     match schema.get("type"):

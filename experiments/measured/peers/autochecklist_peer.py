@@ -26,7 +26,7 @@ def begin(server: str, phase: str) -> None:
 
 
 def embeddings_of(server: str) -> Any:
-    """What stands for AutoChecklist's ``get_embeddings``."""
+    """Return a function in place of AutoChecklist's ``get_embeddings``."""
 
     def get_embeddings(texts: list[str], model: str = "", api_key: str | None = None) -> Any:
         import numpy as np

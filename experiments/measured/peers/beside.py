@@ -1,5 +1,4 @@
-"""What other tools make of the same comments: MLflow's MemAlign, GEPA and SIMBA, and AutoChecklist, beside a run of
-ours.
+"""MLflow's MemAlign, GEPA and SIMBA, and AutoChecklist, learning from the same comments as a run of ours.
 
 Run ``python -m askance.experiments.measured.peers.beside --directory DIR --ours RUN_DIR``. Each peer learns from what a
 run of ``align`` on the made-up release notes may see (development and validation, labels and comments) and judges its
@@ -46,7 +45,7 @@ class Peer:
     environment: str
     """A name in ``PACKAGES``; the script is ``NAME_peer.py``."""
     score: str
-    """How its verdict on an output is a score."""
+    """The score that its verdict on an output stands for."""
 
 
 _BOOLEAN = "its verdict, true = 1 and false = 0"
@@ -65,12 +64,12 @@ INSTRUCTIONS = {
     ),
     "autochecklist": "Is the release note good to publish?",
 }
-"""What the judge is told to start from: the words of the data's own prompt and question."""
+"""The starting judge's instructions, in the words of the data's own prompt and question."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """What may be learned from, and what is judged once."""
+    """Examples to learn from, and examples that are judged once."""
 
     learn: tuple[Example, ...]
     test: tuple[Example, ...]
@@ -98,7 +97,7 @@ def label_of(example: Example) -> float:
 
 
 def task_file(task: Task, method: str, environment: str, model: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """What a peer's script reads, but for the server's address."""
+    """Return the input of a peer's script, without the server's address."""
     learn = [_shown(each) | {"passed": bool(label_of(each)), "comment": _comment(each)} for each in task.learn]
     return {
         "method": method,
@@ -121,8 +120,7 @@ def _comment(example: Example) -> str | None:
 def measured(
     name: str, task: Task, directory: Path, upstream: str, model: str, settings: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """A row of the table: the peer's own judge before and after it learned; the first of an environment is judged
-    once."""
+    """Measure a peer's own judge before and after it learned, as a row of the table."""
     peer = PEERS[name]
     python, script = environment(directory, peer.environment), HERE / f"{peer.environment}_peer.py"
 

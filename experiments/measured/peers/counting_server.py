@@ -21,8 +21,7 @@ from ....memory.embedders import Embedder, embedder
 from ....prompts.errors import InputError
 
 LEARN = "learn"
-"""The phase in which a tool samples as it likes; in every other one an answer is the likeliest, where the tool names no
-temperature."""
+"""The phase in which a tool may sample. In others the likeliest answer is given if the tool names no temperature."""
 TEST = "test"
 """The phase in which it judges."""
 MOST_TOKENS = 1024
@@ -82,7 +81,7 @@ class CountingServer:
         await self._session.close()
 
     def counted(self, phase: str) -> dict[str, Any]:
-        """What the calls of a phase came to: ``calls``, ``failed``, ``tokens``, ``embeddings`` (texts) and ``seconds``.
+        """Sum up the calls of a phase: ``calls``, ``failed``, ``tokens``, ``embeddings`` (texts) and ``seconds``.
 
         Tokens are those of prompts and answers as the model's server counts them, prompts that it had in memory
         included; seconds those in which it was busy with at least one of these calls.

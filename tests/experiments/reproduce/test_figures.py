@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from askance.experiments.reproduce import charts, eig_convergence
-from askance.experiments.reproduce.chart_data import score_table
-from askance.experiments.reproduce.charts import save, style
+from askance.experiments.reproduce.charts import save, score_table, style
 from askance.experiments.reproduce.common import phi_by_dimension
 from askance.experiments.reproduce.figures import draw, main, pictures
 from askance.prompts.checklist import Checklist, Question
