@@ -905,3 +905,11 @@ def test_mlflow_is_told_the_score_the_dimensions_and_whether_it_passes_where_the
     assert found == pytest.approx({**passed, "askance/truth": 1.0, "askance/tone": 2 / 3})
     with pytest.raises(module.JudgeError, match=naming("no output")):
         module.askance_judge({"input": "Who?"}, {}, None)
+
+
+@pytest.mark.parametrize("said", ["No", "no.", "None"])
+def test_a_no_is_no_quote_though_the_judged_text_has_the_word(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = as_module(kept(PLAIN, quoted=[each.id for each in QUESTIONS], settings={"p_yes": "hard"}))
+    monkeypatch.setattr(module, "_post", lambda body: completion(body, said))
+    found = module.judge(output="No dogs, said the mayor. None came.")
+    assert {each["answer"] for each in found["verdicts"]} == {False}
