@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from .paid import Till, difference, results_of
+from .paid import Till, difference, left_alone, results_of
 from .processes import CommandRunner, Ended
 from .world import Work, write_inputs
 
@@ -30,7 +30,7 @@ def killed(work: Work, kills: int, folder: Path, commands: CommandRunner, seed: 
     row: dict[str, Any] = {"kills": 0, "runs": 0, "calls": 0, "twice": 0, "beyond": 0, "differs": [], "refused": []}
     with till.server(work) as server:
         arguments = work.command(server.url)
-        alone, ended = _left_alone(arguments, work, folder / "alone", commands)
+        alone, ended = left_alone(arguments, work, folder / "alone", commands)
         whole, row["calls"] = till.lives[-1], till.calls
         while row["kills"] < kills:
             place = folder / "killed"
@@ -53,14 +53,6 @@ def killed(work: Work, kills: int, folder: Path, commands: CommandRunner, seed: 
             row["beyond"] += beyond
             row["differs"] += difference(alone, results_of(place, work))
     return row
-
-
-def _left_alone(arguments: list[str], work: Work, place: Path, commands: CommandRunner) -> tuple[dict[str, Any], Ended]:
-    shutil.rmtree(place, ignore_errors=True)
-    write_inputs(place)
-    ended = commands.run(arguments, place)
-    ended.check(f"{work.name}, left alone,")
-    return results_of(place, work), ended
 
 
 def _moment(chance: random.Random, calls: int, alone: Ended) -> int | float:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .paid import Till, difference, results_of
+from .paid import Till, difference, left_alone, results_of
 from .processes import CommandRunner, Ended, Jumps
 from .world import WORKS, write_inputs
 
@@ -49,12 +49,10 @@ def at_full_disks(
     for name in works:
         work, till = WORKS[name], Till()
         with till.server(work) as server:
-            arguments, alone = work.command(server.url), folder / "alone"
-            shutil.rmtree(alone, ignore_errors=True)
-            write_inputs(alone)
-            commands.run(arguments, alone).check(name)
-            whole, wanted = till.lives[-1], results_of(alone, work)
-            sizes = [each.stat().st_size for each in alone.rglob("*") if each.is_file()]
+            arguments = work.command(server.url)
+            wanted, _ = left_alone(arguments, work, folder / "alone", commands)
+            whole = till.lives[-1]
+            sizes = [each.stat().st_size for each in (folder / "alone").rglob("*") if each.is_file()]
             for kind in kinds:
                 row: dict[str, Any] = {"command": name, "limit": kind, "steps": steps, "stopped": 0, "unsaid": []}
                 row |= {"twice": 0, "beyond": 0, "differs": [], "refused": []}
@@ -125,9 +123,8 @@ def at_jumps(folder: Path, commands: CommandRunner) -> list[dict[str, Any]]:
         work, till = WORKS[name], Till()
         with till.server(work, delay=0.0 if name == "align" else SLOW / 3, looks=2) as server:
             arguments = work.command(server.url)
-            write_inputs(folder / "alone")
-            commands.run(arguments, folder / "alone").check(name)
-            whole, alone = till.lives[-1], results_of(folder / "alone", work)
+            alone, _ = left_alone(arguments, work, folder / "alone", commands)
+            whole = till.lives[-1]
             for jump, jumps in JUMPS.items():
                 place = folder / f"{name}-{jump}".replace(" ", "-")
                 write_inputs(place)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ....memory.journal import read_events
 from ....testing import BatchServer, ServerReply, StandInServer
-from .world import Work, reply
+from .processes import CommandRunner, Ended
+from .world import Work, reply, write_inputs
 
 _COSTS = re.compile(rb'"(cost_usd|cached_calls|calls|tokens|seconds|retries|failures)": [^,}\n]+')
 _RUN = ("result.json", "judge.yaml", "prompt.md", "changes.diff", "lessons.jsonl", "config.yaml")
@@ -83,6 +85,21 @@ def results_of(folder: Path, work: Work) -> dict[str, Any]:
     events = read_events(journal) if journal.is_file() else []
     found["journal"] = [{name: value for name, value in each.items() if name != "time"} for each in events]
     return found
+
+
+def left_alone(
+    arguments: Sequence[str], work: Work, place: Path, commands: CommandRunner
+) -> tuple[dict[str, Any], Ended]:
+    """Run a command that nothing happens to, in a folder that is made anew; its results and its end.
+
+    Raises:
+        AskanceError: It fails.
+    """
+    shutil.rmtree(place, ignore_errors=True)
+    write_inputs(place)
+    ended = commands.run(arguments, place)
+    ended.check(f"{work.name}, left alone,")
+    return results_of(place, work), ended
 
 
 def difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
