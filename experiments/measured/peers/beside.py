@@ -14,7 +14,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from .runs import HERE, OURS, START, against_ours, environment, our_row, peer_ro
 
 logger = logging.getLogger(__name__)
 RESULT = RESULTS / "beside_peers.json"
+DATA_SET = "release_notes"
 CONTEXT = 16_384
 """Tokens that a prompt and its answer may have: MemAlign shows 50 examples at once."""
 
@@ -77,9 +78,9 @@ class Task:
     """1 for pass and 0 for fail, by id of a test example."""
 
 
-def task_of(data: str, seed: int) -> Task:
-    """The examples as ``align`` divides them: development and validation to learn from, test to judge."""
-    folder = DATA[data]
+def task_of(seed: int) -> Task:
+    """Divide the examples as ``align`` does: development and validation to learn from, test to judge."""
+    folder = DATA[DATA_SET]
     job = align.prepare(
         load_examples(folder / "examples.jsonl"), folder / "checklist.yaml", MODEL, folder / "prompt.md", {"seed": seed}
     )
@@ -172,15 +173,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--peer", nargs="*", choices=list(PEERS), default=list(PEERS), help="none: our row alone")
     parser.add_argument("--directory", type=Path, required=True, help="of environments and runs")
     parser.add_argument("--ours", type=Path, help="a finished run of align on the same data and seed")
-    parser.add_argument("--data", choices=["release_notes"], default="release_notes")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--model", default=MODEL)
-    parser.add_argument("--server", help="address of another server of the model, with /v1")
     parser.add_argument("--set", nargs="*", default=[], metavar="PEER.NAME=VALUE", help="another setting of a peer's")
     parser.add_argument("--output", type=Path, default=RESULT)
     given = parser.parse_args(arguments)
     logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)
-    settings, task = settings_of(given.set), task_of(given.data, given.seed)
+    settings, task = settings_of(given.set), task_of(given.seed)
     known = json.loads(given.output.read_text(encoding="utf-8")) if given.output.is_file() else {"rows": []}
     rows = {row["peer"]: row for row in known["rows"]}
     if given.ours:
@@ -188,7 +187,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     about = {
         "command": f"{parser.prog} --directory DIR --ours RUN_DIR",
         "model": given.model,
-        "data": given.data,
+        "data": DATA_SET,
         "seed": given.seed,
         "learned_from": len(task.learn),
         "test": len(task.test),
@@ -198,7 +197,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     registered = resolve(given.model.removeprefix("local/"))
     path = pull(registered) if isinstance(registered, RegisteredModel) else registered
-    with served(path) if given.server is None else nullcontext(given.server) as upstream:
+    with served(path) as upstream:
         for name in given.peer:
             rows[name] = measured(name, task, given.directory.resolve(), upstream, path.stem, settings.get(name, {}))
             if OURS in rows:

@@ -57,7 +57,7 @@ open(sys.argv[2], "w").write(json.dumps({"packages": {}, "scores": scores, "miss
 
 @pytest.fixture(scope="module")
 def task() -> Task:
-    return task_of("release_notes", 0)
+    return task_of(0)
 
 
 @pytest.fixture
