@@ -53,7 +53,7 @@ def scores_table(scores: Mapping[str, PreferenceScores], first_test: str, seed: 
 
 
 def gain(better: PreferenceScores, than: PreferenceScores, seed: int) -> Row:
-    """How much the accuracy with equal weights differs between two kinds of score, on the same pairs, in shares."""
+    """Return the difference in accuracy of two kinds of score with equal weights, on the same pairs."""
     common = [name for name in better.ids if name in set(than.ids)]
     credits = []
     for prefs in (better, than):
@@ -76,8 +76,8 @@ def weights_table(
 ) -> list[Row]:
     """Table 14 and the upper half of Table 15: single test, equal weights, and learned ones, on held-out halves.
 
-    The paper learns with ``bayes``, which takes minutes a fit, and keeps sections apart. Other learners stand beside it on
-    the same pairs, and quick ones also with pooled weights, which lean a small section on the whole.
+    The paper learns with ``bayes``, which takes minutes a fit, and keeps sections apart. Other learners stand beside it
+    on the same pairs, and quick ones also with pooled weights, which lean a small section on the whole.
 
     Args:
         prefs: Scores of all pairs.
