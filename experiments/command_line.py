@@ -1,8 +1,7 @@
-"""What the commands of experiments (``python -m askance.experiments...``) do alike."""
+"""Shared parts of the commands ``python -m askance.experiments...``: errors, the machine, the result file."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import platform
@@ -16,7 +15,7 @@ from ..prompts.errors import AskanceError
 
 
 def says_errors(main: Callable[[Sequence[str] | None], int]) -> Callable[..., int]:
-    """A command that says on standard error what went wrong; its exit code is then the error's, or 1 of a file's."""
+    """Print an error on standard error and return its exit code."""
 
     @wraps(main)
     def command(arguments: Sequence[str] | None = None) -> int:
@@ -33,33 +32,13 @@ def says_errors(main: Callable[[Sequence[str] | None], int]) -> Callable[..., in
 
 
 def machine(**more: str) -> dict[str, Any]:
-    """What a measurement ran on, and how busy that was; ``more``: versions of packages."""
+    """Describe the machine of a measurement and its load; ``more``: versions of packages."""
     return {
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         "load_average": [round(each, 2) for each in os.getloadavg()],
         **more,
     }
-
-
-def finished_runs(module: str, about: str | None, result: Path, arguments: Sequence[str] | None) -> argparse.Namespace:
-    """The ``runs`` that a command reads, and its ``output``.
-
-    Args:
-        module: The command's, as ``python -m`` takes it.
-        about: What it does.
-        result: Its result file, where none is named.
-        arguments: What it was given; None for the command line's.
-    """
-    parser = argparse.ArgumentParser(prog=f"python -m {module}", description=about)
-    parser.add_argument("runs", nargs="+", type=Path, help="directories of finished runs, DATA-SEED-ARM")
-    parser.add_argument("--output", type=Path, default=result)
-    return parser.parse_args(arguments)
-
-
-def data_of(run: Path) -> str:
-    """The data set of a run in a directory DATA-SEED-ARM."""
-    return run.name.split("-")[0]
 
 
 RESULTS = Path(__file__).parent / "results"

@@ -1,4 +1,4 @@
-"""Published data sets, one file each: rated examples, preference pairs, or prompts."""
+"""Published data sets: rated examples, preference pairs, or prompts."""
 
 from __future__ import annotations
 

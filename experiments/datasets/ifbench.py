@@ -1,8 +1,9 @@
-"""IFBench (Pyatkin et al. 2025): prompts with constraints that code can check. There are no outputs in it: those are tuned for.
+"""IFBench (Pyatkin et al. 2025): prompts with constraints that code can check. There are no outputs in it: those are
+tuned for.
 
-Read are the authors' ``IFBench_test.jsonl`` (``key``, ``prompt``, ``instruction_id_list``, ``kwargs``), the data set on the
-hub, and what ``python -m askance.experiments.ifbench.run`` writes. The official checkers, the choice of prompts that can be
-checked here and the split of the paper (one prompt of every constraint type for development) are in
+Read are the authors' ``IFBench_test.jsonl`` (``key``, ``prompt``, ``instruction_id_list``, ``kwargs``), the data set on
+the hub, and what ``python -m askance.experiments.ifbench.run`` writes. The official checkers, the choice of prompts
+that can be checked here and the split of the paper (one prompt of every constraint type for development) are in
 :mod:`askance.experiments.ifbench.run`; it takes the prompts from the checkers' own package.
 """
 
@@ -15,13 +16,13 @@ from ...prompts.errors import InputError
 from ...prompts.examples import Example
 from ...prompts.field_map import FIELDS
 from ...prompts.rows import validate_row
-from .sources import Hub, Row, Source, rows_of
+from .rows import Hub, Row, Source, rows_of
 
 HUB = Hub("allenai/IFBench_test", "train", file="the authors' IFBench_test.jsonl")
 
 
-def load(source: Source = None) -> list[Example]:
-    """The prompts, in the order of the file, as examples without an output; the constraints are metadata."""
+def load_ifbench(source: Source = None) -> list[Example]:
+    """Load the prompts, in the order of the file, as examples without an output; the constraints are metadata."""
     return [_example(row) for row in rows_of(source, HUB)]
 
 
@@ -43,7 +44,7 @@ def _constraints(row: Row) -> dict[str, Any]:
 
 
 def _plain_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """What a constraint was given: nothing for null, and whole numbers as such (tables write them as 3.0)."""
+    """Return the arguments that are not null, with whole numbers as integers: tables write them as 3.0."""
     return {
         name: int(value) if isinstance(value, float) and value.is_integer() else value
         for name, value in arguments.items()

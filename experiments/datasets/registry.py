@@ -1,4 +1,4 @@
-"""Data sets by name. Each has a ``load`` that raises what :func:`load_rated` raises."""
+"""Data sets by name. Each loader raises what :func:`load_rated` raises."""
 
 from __future__ import annotations
 
@@ -9,26 +9,28 @@ from typing import TypeVar
 from ...prompts.errors import InputError, did_you_mean
 from ...prompts.examples import Example
 from ...prompts.preferences import Preference
-from . import ifbench, llmbar, mt_bench, qags, reward_bench, summeval, topical_chat
-from .sources import Source
+from .ifbench import load_ifbench
+from .pairs import load_llmbar, load_mt_bench, load_reward_bench
+from .rated import load_qags, load_summeval, load_topical_chat
+from .rows import Source
 
 Record = TypeVar("Record", Example, Preference)
 
 RATED: Mapping[str, Callable[[Source], list[Example]]] = {
-    "summeval": summeval.load,
-    "topical_chat": topical_chat.load,
-    "qags": qags.load,
+    "summeval": load_summeval,
+    "topical_chat": load_topical_chat,
+    "qags": load_qags,
 }
 """Data sets of rated examples."""
 
 PAIRS: Mapping[str, Callable[[Source], list[Preference]]] = {
-    "llmbar": llmbar.load,
-    "mt_bench": mt_bench.load,
-    "reward_bench": reward_bench.load,
+    "llmbar": load_llmbar,
+    "mt_bench": load_mt_bench,
+    "reward_bench": load_reward_bench,
 }
 """Data sets of preference pairs."""
 
-PROMPTS: Mapping[str, Callable[[Source], list[Example]]] = {"ifbench": ifbench.load}
+PROMPTS: Mapping[str, Callable[[Source], list[Example]]] = {"ifbench": load_ifbench}
 """Data sets of prompts without outputs, for generators."""
 
 _KINDS: Mapping[str, Iterable[str]] = {

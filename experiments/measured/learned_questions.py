@@ -1,9 +1,9 @@
-"""What a judge gains when its checklist learns from reviewers' comments, and from labels alone, on made-up data and people's.
+"""The gain of a judge that learns questions from reviewers' comments, or from labels alone.
 
-Run ``python -m askance.experiments.measured.learned_questions --data release_notes --seed 0`` (the embedded 1.5B model judges and
-writes; some ten minutes a run on two cores). Each run is ``align --update questions --max-iterations 3`` from one neutral
-question; ``--arm without`` leaves the comments out, and people's scores (``--data qags --people DIR``) have none; ``--more`` takes 300 outputs in place of
-150. Every run adds its line to the result file.
+Run ``python -m askance.experiments.measured.learned_questions --data release_notes --seed 0`` (the embedded 1.5B model
+judges and writes; some ten minutes a run on two cores). Each run is ``align --update questions --max-iterations 3``
+from one neutral question; ``--arm without`` leaves the comments out, and people's scores (``--data qags --people DIR``)
+have none; ``--more`` takes 300 outputs in place of 150. Every run adds its line to the result file.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ ARMS = ("with", "without")
 EXAMPLES = 150
 """Outputs of a run: as many as ``examples.jsonl`` has."""
 MORE = "more_examples.jsonl"
-"""Beside ``examples.jsonl``: as many again, written like those."""
+"""A file beside ``examples.jsonl`` with as many more outputs of the same kind."""
 
 
 def examples_of(data: str, people: Path | None, *, more: bool) -> tuple[Path, list[Example]]:
@@ -94,7 +94,7 @@ def one_run(
 
 
 def line(record: RunRecord) -> dict[str, Any]:
-    """What a run came to."""
+    """Summarise a run in one row."""
     first, best, gain = record.baseline.test, record.best.test, record.gain
 
     def figures(measure: Any) -> dict[str, Any] | None:

@@ -1,15 +1,15 @@
-"""A million verdicts on one machine: processor time and peak memory of evaluate, diagnose and report, each as a process.
+"""A million verdicts on one machine: processor time and peak memory of evaluate, diagnose and report, each as a
+process.
 
-Run ``python -m askance.experiments.measured.million`` (some ten minutes; ``--quick`` only shows that it works). Texts, people's
-scores and answers are **made up**, and the answers are all in the store before anything is measured: what is in the figures is
-askance alone. Times are processor times of the process, its start included.
+Run ``python -m askance.experiments.measured.million`` (some ten minutes; ``--quick`` only shows that it works). Texts,
+people's scores and answers are **made up**, and the answers are all in the store before anything is measured: what is
+in the figures is askance alone. Times are processor times of the process, its start included.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import os
 import subprocess
 import sys
@@ -26,8 +26,8 @@ from ...memory.verdict_store import VerdictStore
 from ...models.base import Answer
 from ...models.direct import read_logprobs
 from ...models.session import session
-from ...models.settings import parse_options
 from ...prompts.errors import AskanceError
+from ...settings import parse_options
 from ..command_line import RESULTS, machine, write_result
 from .overhead_processes import (
     CHECKLIST,
@@ -45,7 +45,7 @@ RESULT = RESULTS / "million.json"
 NOWHERE = "http://127.0.0.1:9/v1"
 """The judge's address, where nobody answers: a verdict that is not in the store would be an error."""
 AIMS = {"cpu_s": 20.0, "peak_mb": 300.0}
-"""Of each command, at a million verdicts."""
+"""Limits for each command at a million verdicts."""
 ANSWERS = 10_007
 """Different answers; which of them a question gets, its key says."""
 RATED, UNRATED, FILLED = EXAMPLES, "unrated.jsonl", "filled"
@@ -84,7 +84,7 @@ def _made_up(number: int) -> Answer:
 
 
 def commands(folder: Path) -> dict[str, list[str]]:
-    """What is measured, by name; each after the ones before."""
+    """Return the commands to measure, by name and in order."""
     judging = [f"--checklist={folder / CHECKLIST}", f"--model={MODEL}", f"--api-base={NOWHERE}", "--quiet"]
     verdicts = str(folder / "verdicts.jsonl")
     rated, unrated = str(folder / RATED), str(folder / UNRATED)
@@ -143,14 +143,8 @@ def run(examples: int, folder: Path, only: Sequence[str] = ()) -> dict[str, Any]
 
 def as_text(result: dict[str, Any]) -> str:
     """Lay the figures out as a table."""
-    before = result.get("before", {}).get("commands", {})
     lines = [f"{result['verdicts']:,} verdicts, store {result['store_mb']:,} MB", f"{'':<30}{'CPU s':>9}{'peak MB':>9}"]
-    for name, row in result["commands"].items():
-        was = before.get(name)
-        lines.append(
-            f"{name:<30}{row['cpu_s']:>9.1f}{row['peak_mb']:>9.0f}"
-            + (f"   before {was['cpu_s']:.1f} s, {was['peak_mb']:.0f} MB" if was else "")
-        )
+    lines += [f"{name:<30}{row['cpu_s']:>9.1f}{row['peak_mb']:>9.0f}" for name, row in result["commands"].items()]
     return "\n".join(lines)
 
 
@@ -161,7 +155,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="a small run; its figures mean nothing")
     parser.add_argument("--folder", type=Path, help="where data and store are made and kept; default: a temporary one")
     parser.add_argument("--only", action="append", default=[], help="a command to measure, as the table calls it")
-    parser.add_argument("--before", type=Path, help="result of an earlier version, to stand beside this one")
     parser.add_argument("--fill", type=Path, help="only make data and store, in this folder")
     parser.add_argument("-o", "--output", type=Path, help=f"default: {RESULT.name}; nothing with --quick or --only")
     chosen = parser.parse_args(arguments)
@@ -171,8 +164,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as temporary:
         examples = 40 if chosen.quick else chosen.examples
         result = run(examples, chosen.folder or Path(temporary), chosen.only)
-    if chosen.before:
-        result["before"] = json.loads(chosen.before.read_text(encoding="utf-8"))
     output = chosen.output or (None if chosen.quick or chosen.only else RESULT)
     if output is not None:
         write_result(output, result)

@@ -1,8 +1,8 @@
-"""What askance itself costs: processor time a judged question, warm verdicts a second, start-up, memory.
+"""The cost of askance itself: processor time a judged question, warm verdicts a second, start-up, memory.
 
-Run ``python -m askance.experiments.measured.overhead`` (some four minutes; ``--quick`` is a small run that only shows that it
-works). The judge is a stand-in server in another process, so that no model's time is in the figures, and times are
-processor times of the client unless they are called wall times.
+Run ``python -m askance.experiments.measured.overhead`` (some four minutes; ``--quick`` is a small run that only shows
+that it works). The judge is a stand-in server in another process, so that no model's time is in the figures, and times
+are processor times of the client unless they are called wall times.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from ...memory.journal import Journal
 from ...memory.verdict_store import VerdictStore
 from ...models.event_loops import run_sync
 from ...models.session import session
-from ...models.settings import parse_options
 from ...prompts.checklist import Checklist
 from ...prompts.examples import Example
 from ...prompts.prompt import Prompt
 from ...prompts.verdicts import VerdictColumns, write_verdicts
+from ...settings import parse_options
 from ...testing import StandInServer
 from ..command_line import RESULTS, machine, write_result
 from .overhead_processes import (
@@ -77,7 +77,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Size:
-    """How much is measured."""
+    """The size of a measurement."""
 
     calls: int = 2_000
     runs: int = 5
@@ -272,38 +272,15 @@ def run(size: Size) -> dict[str, Any]:
 
 
 def as_text(result: dict[str, Any]) -> str:
-    """Lay the figures out as tables."""
-    question, big = result["question"], result["large"]
-    lines = [f"{'aim':<24}{'':<18}{'reached':>10}"]
-    for name, row in result["aims"].items():
-        lines.append(f"{name:<24}{row['aim']:<18}{row['reached']:>10}  {'met' if row['met'] else 'NOT met'}")
-    lines += [
-        "",
-        f"{question['calls']} calls, {question['concurrency']} at once, CPU ms a call (median of runs): askance "
-        f"{question['askance_cpu_ms_median']}, aiohttp alone {question['aiohttp_cpu_ms_median']}, "
-        f"ratio {question['ratio']}",
-        "",
-        f"{'start':<32}{'wall s':>9}{'CPU s':>9}",
-        *(f"{name:<32}{row['wall_s']:>9.3f}{row['cpu_s']:>9.3f}" for name, row in result["start_up"].items()),
-        "",
-        f"{big['verdicts']} verdicts ({big['examples']} x {big['questions']}), store "
-        f"{big['store_bytes_per_verdict']} bytes a verdict",
-        f"{'evaluate, fresh process':<32}{'wall s':>9}{'CPU s':>9}{'calls':>9}{'peak MB':>9}{'/wall s':>9}{'/CPU s':>9}",
-    ]
-    for name, row in big["runs"].items():
-        lines.append(
-            f"{name:<32}{row['wall_s']:>9.2f}{row['cpu_s']:>9.2f}{row['calls']:>9}{row['peak_mb']:>9.1f}"
-            f"{row['verdicts'] / row['wall_s']:>9.0f}{row['verdicts'] / row['cpu_s']:>9.0f}"
-        )
-    lines += ["", f"{'warm, step by step':<40}{'wall s':>11}{'CPU s':>11}"]
-    lines += [f"{name:<40}{row['wall_s']:>11.6g}{row['cpu_s']:>11.6g}" for name, row in big["stages"].items()]
-    held = big["stages"][JUDGE]["longest_hold_of_event_loop_s"]
-    lines.append(f"longest hold of the event loop: {held * 1000:.1f} ms")
-    return "\n".join(lines)
+    """Lay out which aims are met; everything else is in the result file."""
+    return "\n".join(
+        f"{name:<24}{row['aim']:<18}{row['reached']:>10}  {'met' if row['met'] else 'NOT met'}"
+        for name, row in result["aims"].items()
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print the tables, write the result."""
+    """Measure, print which aims are met, write the result."""
     parser = argparse.ArgumentParser(prog="python -m askance.experiments.measured.overhead", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a small run; its figures mean nothing")
     parser.add_argument("-o", "--output", type=Path, help=f"default: {RESULT.name}; nothing with --quick")

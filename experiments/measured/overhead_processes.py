@@ -1,11 +1,13 @@
-"""The two processes beside :mod:`askance.experiments.measured.overhead`: the endpoint of a judge, and one evaluation alone.
+"""The two processes beside :mod:`askance.experiments.measured.overhead`: the endpoint of a judge, and one evaluation
+alone.
 
-``python -m askance.experiments.measured.overhead_processes serve DELAY`` is a stand-in for a judge's endpoint in a process of its
-own, so that a client's processor time can be told apart: it prints its address and serves until its standard input is
-closed, so it ends with the process that started it. The answers depend on the question and the judged text alone.
+``python -m askance.experiments.measured.overhead_processes serve DELAY`` is a stand-in for a judge's endpoint in a
+process of its own, so that a client's processor time can be told apart: it prints its address and serves until its
+standard input is closed, so it ends with the process that started it. The answers depend on the question and the judged
+text alone.
 
-``... evaluate FOLDER URL`` judges the data in FOLDER against the server at URL in a process that did nothing else, answers
-kept in FOLDER/verdicts.db, and prints its figures as one JSON object.
+``... evaluate FOLDER URL`` judges the data in FOLDER against the server at URL in a process that did nothing else,
+answers kept in FOLDER/verdicts.db, and prints its figures as one JSON object.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ DELAY = 0.02
 """Seconds that an answer takes."""
 SPELLINGS = ("Yes", "yes", " Yes", "YES"), ("No", "no", " No", "NO")
 SHARES = (0.9, 0.07, 0.02, 0.01)
-"""How the probability of yes and of no is shared out among their spellings."""
+"""Shares of the probability of an answer for each of its spellings."""
 OTHERS = ("The", "It", "In", "Based", "Not", "Question", "Un", "There", "This", "A", "**", "<", "Partially", "Answer")
 
 

@@ -1,13 +1,15 @@
 """The mean gain on test of several finished runs, with an interval: one test of 60 outputs is off by .17.
 
-Run ``python -m askance.experiments.measured.pooled_gain RUN...`` after ``learned_questions``, whose directories are named
-``DATA-SEED-ARM``. Runs of one data set test on overlapping parts of it, so its outputs are drawn once for all its runs (a
-bootstrap by output); data sets are drawn apart. The judges are taken as they are: the interval says how far the outputs
-that they were tested on make the mean uncertain, not how other runs would end. A run that changed nothing has gained 0.
+Run ``python -m askance.experiments.measured.pooled_gain RUN...`` after ``learned_questions``, whose directories are
+named ``DATA-SEED-ARM``. Runs of one data set test on overlapping parts of it, so its outputs are drawn once for all its
+runs (a bootstrap by output); data sets are drawn apart. The judges are taken as they are: the interval says how far the
+outputs that they were tested on make the mean uncertain, not how other runs would end. A run that changed nothing has
+gained 0.
 """
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ from ...prompts.errors import InputError
 from ...prompts.rows import read_rows
 from ...stats.kernels import correlation_kernel
 from ...stats.resampling import Kernel, Vector, Weights, resample, resample_weights
-from ..command_line import RESULTS, data_of, finished_runs, says_errors, write_result
+from ..command_line import RESULTS, says_errors, write_result
 
 RESULT = RESULTS / "pooled_gain.json"
 RESAMPLES, SEED = 2000, 42
@@ -60,7 +62,7 @@ def _figures(gains: Sequence[float], values: Vector) -> dict[str, float]:
 
 
 def _gain(table: Mapping[str, tuple[float, float, float]], outputs: Mapping[str, int]) -> Kernel:
-    """The accepted judge's correlation less the start's, of weighted outputs; a judge that is constant on them has 0."""
+    """Return the gain in correlation over the start as a function of output weights. A constant judge has 0."""
     rows = np.array([outputs[name] for name in table])
     start, accepted, wanted = np.array(list(table.values())).T
     both = [correlation_kernel("spearman", scores, wanted) for scores in (start, accepted)]
@@ -96,14 +98,17 @@ def by_data(directories: Iterable[Path]) -> dict[str, list[Path]]:
     """Runs by the data set that their directory's name begins with, both in order of their names."""
     found: dict[str, list[Path]] = {}
     for each in sorted(directories, key=lambda each: each.name):
-        found.setdefault(data_of(each), []).append(each)
+        found.setdefault(each.name.split("-")[0], []).append(each)
     return found
 
 
 @says_errors
 def main(arguments: Sequence[str] | None = None) -> int:
     """Read the runs, write their mean gains."""
-    given = finished_runs(__spec__.name, __doc__, RESULT, arguments)
+    parser = argparse.ArgumentParser(prog=f"python -m {__spec__.name}", description=__doc__)
+    parser.add_argument("runs", nargs="+", type=Path, help="directories of finished runs, DATA-SEED-ARM")
+    parser.add_argument("--output", type=Path, default=RESULT)
+    given = parser.parse_args(arguments)
     found = pooled_gain(by_data(given.runs))
     write_result(given.output, {"command": f"python -m {__spec__.name} RUN...", **found})
     print(found)

@@ -1,9 +1,10 @@
-"""What reads the embedded model's verdicts fastest on this machine, and how alike the readers judge.
+"""Speed of the embedded model's readers on this machine, and how alike they judge.
 
-Run ``python -m askance.experiments.measured.readers --data qags_cnndm.jsonl`` on idle processors (some ten minutes on two cores; what a reader
-makes of the file has to be there). Five questions are asked of each of some articles with their summaries by ``askance evaluate``, as a
-user would, once of one article and once of all: the difference is what the others took, with nothing of starting. ``--first FOLDER`` puts an
-earlier version of askance beside, whose package the folder holds.
+Run ``python -m askance.experiments.measured.readers --data qags_cnndm.jsonl`` on idle processors (some ten minutes on
+two cores; what a reader makes of the file has to be there). Five questions are asked of each of some articles with
+their summaries by ``askance evaluate``, as a user would, once of one article and once of all: the difference is what
+the others took, with nothing of starting. ``--first FOLDER`` puts an earlier version of askance beside, whose package
+the folder holds.
 """
 
 from __future__ import annotations
@@ -20,16 +21,18 @@ from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any
 
-from ...models.embedded import available_threads
-from ...prompts.checklist import dump_checklist
+from ...models.embedded.servers import available_threads
+from ...prompts.checklist import dump_checklist, load_checklist
 from ...prompts.errors import AskanceError, InputError
 from ...prompts.verdicts import Verdict, read_verdicts
 from ...stats.correlation import spearman
 from ..command_line import RESULTS, machine, says_errors, write_result
-from .embedded_speed import ASKED, QUESTIONS, asked_questions
 
 RESULT = RESULTS / "readers.json"
+QUESTIONS = Path(__file__).parents[1] / "qags" / "ten_questions.yaml"
 PROMPT = QUESTIONS.with_name("prompt.md")
+ASKED = 5
+"""Questions on each example: the first of QAGS's ten."""
 PACKAGES = Path(__file__).parents[3]
 Place = tuple[str, str]
 """Example and question."""
@@ -70,7 +73,7 @@ def log_odds(verdicts: Iterable[Verdict]) -> dict[Place, float]:
 
 
 def alike(one: Mapping[Place, float], other: Mapping[Place, float]) -> dict[str, Any]:
-    """How two readers' log-odds agree."""
+    """Compare two readers' log-odds."""
     both = [each for each in one if each in other]
     values, others = [one[each] for each in both], [other[each] for each in both]
     off = [a - b for a, b in zip(values, others, strict=True)]
@@ -104,7 +107,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     first: dict[Place, float] = {}
     with tempfile.TemporaryDirectory() as work:
         checklist = Path(work) / "questions.yaml"
-        checklist.write_text(dump_checklist(asked_questions()), encoding="utf-8")
+        whole = load_checklist(QUESTIONS)
+        asked_here = whole.model_copy(update={"questions": whole.questions[:ASKED], "section_weights": {}})
+        checklist.write_text(dump_checklist(asked_here), encoding="utf-8")
         for name, packages in asked:
             where = packages, given.data.absolute(), checklist, f"{name.partition(',')[0]}/{given.model}"
             start, _ = evaluated(*where, 1)

@@ -5,15 +5,15 @@ align paper`` is a small one). Judges, people and helpers are simulated (:class:
 judge has six errors that the right guidance cures, the note-taker is wrong in 30 % of the cases and some of its rules
 do harm. What is true of a judge is measured on a fresh population that no run sees.
 
-Where people comment (``COMMENTED``), two thirds of the outputs below people's mean have a comment, a fifth of the comments
-say nothing, a tenth speak of something else, and 5 % of the scores are on the wrong side, as in the made-up data of
-``learned_questions.py``. One question in three that is made of a comment is usable; the judge tells with it what has the
-thing with an area under the curve of .79 to .996, and nothing with the others (.4 to .6): the odds of METHOD part 4. Of
-the noise in its answers a fifth is common to all questions on an output and two fifths to those about one thing, which
-was not measured. Shown an output, the model names each of its things in one case of three. All of these are parameters
-of the world. In the first world a judge that finds its faults with such questions is hardly better (the noise of twelve
-kinds), so a second one was made after that was seen, nearer to METHOD part 4: few house rules, pass or fail, rules in the
-prompt mostly overlooked (``UNSEEN``). It was not changed after its results.
+Where people comment (``COMMENTED``), two thirds of the outputs below people's mean have a comment, a fifth of the
+comments say nothing, a tenth speak of something else, and 5 % of the scores are on the wrong side, as in the made-up
+data of ``learned_questions.py``. One question in three that is made of a comment is usable; the judge tells with it
+what has the thing with an area under the curve of .79 to .996, and nothing with the others (.4 to .6): the odds of
+METHOD part 4. Of the noise in its answers a fifth is common to all questions on an output and two fifths to those about
+one thing, which was not measured. Shown an output, the model names each of its things in one case of three. All of
+these are parameters of the world. In the first world a judge that finds its faults with such questions is hardly better
+(the noise of twelve kinds), so a second one was made after that was seen, nearer to METHOD part 4: few house rules,
+pass or fail, rules in the prompt mostly overlooked (``UNSEEN``). It was not changed after its results.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
 import numpy as np
 
+from ...agents.asking import EachAsking
+from ...evaluation.calibration import Calibration, logit
 from ...evaluation.judge_file import load_judge
 from ...evaluation.progress import Silent
 from ...memory.run_directory import RunDirectory
@@ -38,10 +39,14 @@ from ...optimizer.events import Event, VersionDecided
 from ...optimizer.job import Job
 from ...optimizer.modes import align, migrate
 from ...optimizer.runner import run_job
+from ...prompts.checklist import Checklist
+from ...prompts.examples import Example
+from ...prompts.prompt import Prompt
+from ...stats.correlation import spearman
+from ...stats.resampling import Vector
 from ...testing import SimulatedJudge, SimulatedWorld
+from ...testing.simulated_judge import JudgeRequest, read_request
 from ..command_line import RESULTS, write_result
-from .algorithm_1 import ALGORITHM_1, ROUNDS, count_calls
-from .simulated_truth import POPULATION, Truth
 
 RESULT = RESULTS / "simulated_world.json"
 SEEDS = 100
@@ -57,8 +62,8 @@ NOTHING = {**USELESS, **NOISE, "question_usable": 0.0, "question_seen": 0.0}
 UNSEEN = {"kinds": 1, "blind": 4, "punished": 0, "fault_rate": 0.15, "pass_fail": True, "heeded": 0.23}
 """Four house rules that the judge knows nothing of and overlooks in a prompt; what breaks one fails."""
 LEARNING = {"update": "auto"}
-COUNTED = 5
-"""Worlds an arm in which Algorithm 1 is run to count its calls, which differ little."""
+POPULATION = 1_500
+"""Fresh examples on which the true correlation of a judge is measured."""
 RESAMPLES = 400
 WORSE = 0.01
 """Loss of true Spearman from which a prompt is worse beyond what the size of the population leaves open."""
@@ -115,11 +120,11 @@ ARMS: dict[str, Arm] = {
 
 @dataclass(frozen=True)
 class Run:
-    """What a run came to."""
+    """The outcome of a run."""
 
     seed: int
     errors: int
-    """Of the judge, at the start."""
+    """The starting judge's number of errors."""
     fixed: int
     made: int
     """Signs that it misjudges at the end and did not at the start."""
@@ -127,33 +132,83 @@ class Run:
     """True Spearman with people of the starting prompt, on the population."""
     end: float
     best_possible: float
-    """The same with the right rule for every error, in the first wording."""
+    """True Spearman with the right rule for every error, in the first wording."""
     test_start: float | None
     test_end: float | None
     changed: bool
     chars: int
     """Characters that the prompt grew by."""
     questions: int
-    """That the run learned."""
+    """Number of learned questions."""
     accepted: int
     falsely: int
-    """Accepted prompts whose true Spearman is not above that of the version that they replaced; and a judge with learned
-    questions that is not above the start."""
+    """Accepted prompts that are truly no better than the version before, and a final judge no better than the start."""
     tried: int
     iterations: int
     finish: str
     calls: int
     test_calls: int
-    """Those of them that the untouched test took; Algorithm 1 has none."""
-    exhaustive: int | None
-    """Calls of Algorithm 1 in five rounds, counted on a run of it in the same world; None where that was not run."""
+    """Calls that the untouched test took."""
     cpu_s: float
-    exhaustive_batched: int | None = None
-    """Calls of Algorithm 1 where it asks all questions on an example in one call, counted beside runs that do so."""
 
 
-def run_once(arm: Arm, seed: int, *, count: bool = False) -> Run:
-    """Run the loop in a world of its own, in a directory that is gone afterwards; ``count``: Algorithm 1 too."""
+class Truth:
+    """The population of a world."""
+
+    def __init__(self, world: SimulatedWorld, size: int = POPULATION) -> None:
+        """Draw fresh examples, which no run sees."""
+        self._world = world
+        self._judge = SimulatedJudge(world)
+        rows = world.make_rows(size, "fresh")
+        self._human = [row["human"]["quality"] for row in rows]
+        self._cases = [(row["id"], world.signs(row["id"])) for row in rows]
+        self._shown = Example(**{name: rows[0][name] for name in ("id", "input", "output")})
+        self._known: dict[tuple[str, str], float] = {}
+        self._answers: dict[str, Vector] = {}
+
+    def spearman(
+        self, prompt: str, checklist: Checklist | None = None, calibration: Calibration | None = None
+    ) -> float:
+        """The correlation of a judge's scores with people's, over the whole population.
+
+        Args:
+            prompt: What it judges with. checklist: What it is asked; the world's own by default. calibration: What its
+                verdicts are read by, of the method ``accepted``; None where they are taken as they are.
+
+        Raises:
+            ValueError: The judge gives all examples one score.
+        """
+        checklist = checklist or self._world.checklist
+        key = prompt, f"{checklist.questions}{calibration}"
+        if key not in self._known:
+            asking = EachAsking(Prompt(prompt), checklist.questions, False, True, 0.0, 0)
+            asks = asking.asks(self._judge.identity, self._shown, 0, 0)
+            said = {
+                question.id: self._told(read_request(ask.request()))
+                for question, ask in zip(checklist.questions, asks, strict=True)
+            }
+            odds = {name: logit(values) for name, values in said.items()}
+            scores = np.zeros(len(self._cases))
+            for question in checklist.questions:
+                plain = 1.0 - said[question.id] if question.is_fault else said[question.id]
+                scores += question.weight * (plain if calibration is None else calibration.p_good(question.id, odds))
+            found = spearman(scores.tolist(), self._human).value
+            if found is None:
+                raise ValueError("the judge gives every example the same score")
+            self._known[key] = found
+        return self._known[key]
+
+    def _told(self, asked: JudgeRequest) -> Vector:
+        """Return the judge's answers about every example."""
+        key = f"{asked.topic} {asked.told}"
+        if key not in self._answers:
+            about = (replace(asked, example=example, signs=signs) for example, signs in self._cases)
+            self._answers[key] = np.array([self._judge.p_yes(each) for each in about])
+        return self._answers[key]
+
+
+def run_once(arm: Arm, seed: int) -> Run:
+    """Run the loop in a world of its own, in a directory that is gone afterwards."""
     world = SimulatedWorld(seed=seed, **arm.world)
     truth = Truth(world)
     heeding = truth if world.heeded == 1.0 else Truth(replace(world, heeded=1.0))
@@ -200,26 +255,8 @@ def run_once(arm: Arm, seed: int, *, count: bool = False) -> Run:
         finish=result.finish_reason,
         calls=found["calls"],
         test_calls=test_calls,
-        exhaustive=exhaustive_calls(arm.mode, world) if count else None,
-        exhaustive_batched=exhaustive_calls(arm.mode, world, "batched") if count and batched else None,
         cpu_s=seconds,
     )
-
-
-@cache
-def exhaustive_calls(mode: str, world: SimulatedWorld, asking: str = "each") -> int:
-    """Calls of the papers' Algorithm 1 in a world, counted on a run of it (``algorithm_1.py``).
-
-    ``asking``: ``each`` question in a call of its own, as in the paper (BinEval §3.2), or ``batched``.
-    """
-    with tempfile.TemporaryDirectory() as folder:
-        arm = Arm(mode, exhaustive_options(mode) | {"mode": asking})
-        return count_calls(_job(arm, world), RunDirectory(Path(folder)))
-
-
-def exhaustive_options(mode: str) -> dict[str, Any]:
-    """Algorithm 1 itself writes no questions anew."""
-    return ALGORITHM_1 | ({"regenerate_questions": False} if mode == "align" else {})
 
 
 def _job(arm: Arm, world: SimulatedWorld) -> Job:
@@ -235,7 +272,7 @@ def _job(arm: Arm, world: SimulatedWorld) -> Job:
 
 
 def summarise(runs: Sequence[Run]) -> dict[str, Any]:
-    """What the runs of one arm came to.
+    """Summarise the runs of one arm.
 
     Raises:
         ValueError: There are no runs.
@@ -244,9 +281,6 @@ def summarise(runs: Sequence[Run]) -> dict[str, Any]:
         raise ValueError("there are no runs to summarise")
     gains = [run.end - run.start for run in runs]
     accepted = sum(run.accepted for run in runs)
-    counted = [run.exhaustive for run in runs if run.exhaustive is not None]
-    exhaustive = fmean(counted) if counted else None
-    together = [run.exhaustive_batched for run in runs if run.exhaustive_batched is not None]
     return {
         "runs": len(runs),
         "share_of_errors_fixed": _ratio(sum(run.fixed for run in runs), sum(run.errors for run in runs)),
@@ -271,11 +305,6 @@ def summarise(runs: Sequence[Run]) -> dict[str, Any]:
         "iterations": fmean(run.iterations for run in runs),
         "calls": fmean(run.calls for run in runs),
         "test_calls": fmean(run.test_calls for run in runs),
-        "exhaustive_calls": exhaustive,
-        "exhaustive_calls_batched": fmean(together) if together else None,
-        "calls_of_exhaustive": exhaustive and fmean(run.calls for run in runs) / exhaustive,
-        "calls_outside_test_of_exhaustive": exhaustive
-        and fmean(run.calls - run.test_calls for run in runs) / exhaustive,
         "chars_added": fmean(run.chars for run in runs),
         "chars_added_median": median(run.chars for run in runs),
         "finish": {reason: sum(run.finish == reason for run in runs) for reason in sorted({r.finish for r in runs})},
@@ -289,7 +318,7 @@ def measure(names: Sequence[str], seeds: int, first: int = FIRST_SEED) -> Iterat
         arm = ARMS[name]
         began = time.perf_counter()
         numbers = range(first, first + min(seeds, arm.seeds or seeds))
-        runs = [run_once(arm, seed, count=seed < first + COUNTED) for seed in numbers]
+        runs = [run_once(arm, seed) for seed in numbers]
         row = summarise(runs) | {"arm": asdict(arm), "gains": [round(run.end - run.start, 4) for run in runs]}
         print(f"{name}: {time.perf_counter() - began:.0f} s\n{line(name, row)}", flush=True)
         yield name, row
@@ -309,10 +338,7 @@ def line(name: str, row: Mapping[str, Any]) -> str:
         f"{row['below_start_on_own_test']}",
         falsely,
         f"{row['calls']:,.0f}",
-        *(
-            "–" if row[share] is None else f"{row[share]:.2f}"
-            for share in ("calls_of_exhaustive", "calls_outside_test_of_exhaustive")
-        ),
+        f"{row['test_calls']:,.0f}",
         f"{row['chars_added']:.0f}",
     ]
     return f"| {' | '.join(cells)} |"
@@ -336,7 +362,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "seeds": [given.first_seed, given.first_seed + given.seeds - 1],
         "population": POPULATION,
         "resamples": RESAMPLES,
-        "exhaustive": f"Algorithm 1 in {ROUNDS} rounds, counted on runs of it (experiments/measured/algorithm_1.py)",
     }
     found: dict[str, Any] = {}
     for name, row in measure(given.arms, given.seeds, given.first_seed):
@@ -353,8 +378,7 @@ def _ratio(part: float, whole: float) -> float | None:
 
 
 def _captured(gains: Sequence[float], possible: Sequence[float], resamples: int = 2_000) -> dict[str, float] | None:
-    """Share of the possible gain that was captured, with its 95 % bootstrap interval over the seeds; None where a
-    hundredth is not possible."""
+    """Return the captured share of the possible gain with a 95 % interval; None if less than .01 is possible."""
     if fmean(possible) < WORSE:
         return None
     chance = np.random.default_rng(0)

@@ -1,12 +1,12 @@
-"""What the choice among questions is worth, on the answers of finished runs and without a call: to see what another rule would do.
+"""The worth of the choice among questions, on stored answers and without a call, to try another rule.
 
-Run ``python -m askance.experiments.measured.stored_choice`` for the mean cross-fitted area under the curve of each file in
-``results/stored_answers`` by today's code, over several partitions into six folds. ``--keep RUN --data NAME --seed N`` makes such a file of
-a finished run of :mod:`~askance.experiments.measured.learned_questions`: what the judge said to the questions that were raced to the end, of
-the development and validation outputs. The test stays out, so that a rule is chosen without it.
+Run ``python -m askance.experiments.measured.stored_choice`` for the mean cross-fitted area under the curve of each file
+in ``results/stored_answers`` by today's code, over several partitions into six folds. A file has what the judge said in
+a run to the questions that were raced to the end, of the development and validation outputs. The test stays out, so
+that a rule is chosen without it. The files were made by this script in commit 835b0ae (``--keep``).
 
-Only the last choice is seen: which of those questions join, which answer is good, how they weigh and are read. A rule that has other questions
-raced takes a run.
+Only the last choice is seen: which of those questions join, which answer is good, how they weigh and are read. A rule
+that has other questions raced takes a run.
 """
 
 from __future__ import annotations
@@ -14,15 +14,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import sqlite3
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 
@@ -30,15 +27,10 @@ from ...evaluation.calibration import sigmoid
 from ...evaluation.progress import Silent
 from ...evaluation.scoring import ExampleScore, Targets
 from ...memory.journal import Journal
-from ...memory.run_directory import RunDirectory
 from ...optimizer.events import Teller
-from ...optimizer.job import split_examples
-from ...optimizer.modes import align
-from ...optimizer.modes.judge import strata_of_people
-from ...optimizer.questions.candidates import Candidate, yes_logits
+from ...optimizer.questions.candidates import Candidate
 from ...optimizer.questions.choice import Chooser
 from ...optimizer.questions.learner import FOLDS, taught_by_others
-from ...optimizer.runner import run_job
 from ...optimizer.subject import Draft, Observation, Pair
 from ...prompts.checklist import load_checklist
 from ...prompts.examples import Example
@@ -47,7 +39,7 @@ from ...prompts.verdicts import Verdict
 from ...stats.pass_fail import area_under_curve
 from ...stats.resampling import Resampling
 from ..command_line import RESULTS, says_errors
-from .learned_questions import DATA, MODEL, SETTINGS, examples_of
+from .learned_questions import DATA, examples_of
 
 STORED = RESULTS / "stored_answers"
 PARTITIONS = 8
@@ -58,86 +50,16 @@ NOT_RESAMPLED = Resampling(resamples=1)
 
 @dataclass(frozen=True)
 class Stored:
-    """What a judge said in a run."""
+    """A judge's answers in a run."""
 
     name: str
     folder: Path
-    """Of prompt and checklist."""
+    """The folder of prompt and checklist."""
     examples: list[Example]
     """Development, then validation."""
     candidates: dict[str, Candidate]
     logits: dict[str, dict[str, float]]
     """Log-odds of yes by question and example; the question of the start is among them."""
-
-
-def kept(run: Path, data: str, seed: int, model: str) -> dict[str, Any]:
-    """What a finished run asked to the end, as a file has it: it is gone through once more on its stored answers.
-
-    Raises:
-        BudgetExceededError: An answer is not there, as code or model are others than those of the run.
-    """
-    folder, examples = examples_of(data, None, more=True)
-    chosen = SETTINGS | {"seed": seed, "no_cache": True}
-    named: dict[str, Candidate] = {}
-    """All candidates of the run, in the way that they are asked."""
-    asked: dict[str, dict[str, float]] = {}
-    start: dict[str, dict[str, float]] = {}
-    judge, choose = Chooser._judge, Chooser.choose
-
-    async def judging(self: Chooser, best: Draft, asks: Any) -> dict[str, dict[str, float]]:
-        found = await judge(self, best, asks)
-        shown = {name: each for some, _ in asks for name, each in some.items()}
-        for name, each in found.items():
-            if name in named and shown[name].sees == named[name].sees:
-                asked.setdefault(name, {}).update(each)
-        return found
-
-    async def choosing(self: Chooser, best: Draft, some: Mapping[str, Candidate], seen: Observation, n: int) -> Any:
-        if not named:  # the first choice is among all of them, the others are those of the folds
-            named.update(some)
-        for name, each in yes_logits(seen.verdicts).items():
-            start.setdefault(name, {}).update(each)
-        return await choose(self, best, some, seen, n)
-
-    with tempfile.TemporaryDirectory() as place:
-        with (
-            closing(sqlite3.connect(run / "verdicts.db")) as store,
-            closing(sqlite3.connect(f"{place}/verdicts.db")) as copy,
-        ):
-            store.backup(copy)
-        job = align.prepare(
-            examples, folder / "checklist.yaml", model, folder / "prompt.md", chosen | {"call_budget": 0}
-        )
-        with patch.object(Chooser, "_judge", judging), patch.object(Chooser, "choose", choosing):
-            run_job(job, RunDirectory(place), Silent())
-    parts = split_examples(job, strata_of_people(job))
-    ids = [each.id for each in (*parts.development, *parts.validation)]
-
-    def column(answers: Mapping[str, float]) -> list[float | None]:
-        return [round(answers[each], 2) if each in answers else None for each in ids]
-
-    rows = [
-        {
-            "id": name,
-            "text": named[name].text,
-            "from": named[name].kind,
-            "sources": named[name].sources,
-            "comments": named[name].comments,
-            "logits": column(answers),
-        }
-        for name, answers in asked.items()
-        if len(answers) >= len(ids) / 2
-    ]
-    return {
-        "command": f"python -m askance.experiments.measured.stored_choice --keep RUN --data {data} --seed {seed}",
-        "model": model,
-        "data": data,
-        "seed": seed,
-        "sees": next(iter(named.values())).sees if named else "all",
-        "examples": ids,
-        "start": {name: column(answers) for name, answers in start.items()},
-        "candidates": rows,
-    }
 
 
 def read_stored(path: Path) -> Stored:
@@ -187,7 +109,7 @@ class StoredJudge:
 
 
 async def crossed_areas(stored: Stored, partition: int) -> tuple[float, float, float]:
-    """Area under the curve of the start and of what the others teach, means over the folds, and questions that join; one partition."""
+    """Return mean areas under the curve before and after learning, and the mean number of questions that join."""
     examples, judge = stored.examples, StoredJudge(stored.logits)
     wanted = {each.id: {"overall": each.human_score("overall")} for each in examples}
     targets = Targets("human", ("overall",), wanted)
@@ -240,27 +162,11 @@ def measured(path: Path, partitions: int) -> dict[str, Any]:
 
 @says_errors
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print a line for each file, or make one."""
+    """Print a line for each file."""
     parser = argparse.ArgumentParser(prog="python -m askance.experiments.measured.stored_choice", description=__doc__)
-    parser.add_argument("--keep", type=Path, help="a finished run, to make a file of")
-    parser.add_argument("--data", choices=list(DATA), help="its data")
-    parser.add_argument("--seed", type=int, default=0, help="its seed")
-    parser.add_argument("--model", default=MODEL.replace("local/", "openvino/"), help="its model")
     parser.add_argument("--partitions", type=int, default=PARTITIONS)
     parser.add_argument("--directory", type=Path, default=STORED, help="of the files")
     given = parser.parse_args(arguments)
-    if given.keep is not None:
-        if given.data is None:
-            parser.error("--keep needs --data")
-        given.directory.mkdir(parents=True, exist_ok=True)
-        found = kept(given.keep, given.data, given.seed, given.model)
-        path = given.directory / f"{given.data}_{given.seed}.json"
-        rows = found.pop("candidates")
-        lines = ",\n".join(json.dumps(each, ensure_ascii=False) for each in rows)
-        head = json.dumps(found, ensure_ascii=False)[:-1]
-        path.write_text(f'{head}, "candidates": [\n{lines}\n]}}\n', encoding="utf-8")
-        print(path)
-        return 0
     for path in sorted(given.directory.glob("*.json")):
         print(json.dumps(measured(path, given.partitions)), flush=True)
     return 0

@@ -2,8 +2,8 @@
 
 python -m askance.experiments.reproduce.bineval qags --data mturk_cnndm.jsonl --model anthropic/claude-sonnet-4-5
 
-As in the paper everything is judged twice at temperature 0, and ``runs`` has the mean of the two runs' correlations; the
-intervals and differences elsewhere in the result are those of the first. ``--repeat 1`` halves the calls.
+As in the paper everything is judged twice at temperature 0, and ``runs`` has the mean of the two runs' correlations;
+the intervals and differences elsewhere in the result are those of the first. ``--repeat 1`` halves the calls.
 """
 
 from __future__ import annotations

@@ -1,155 +1,239 @@
-"""The papers' pictures: LMUnit's tables as dots; EIG, Figures 3 and 4; BinEval, Figures 1 to 3 and 7 to 10."""
+"""The papers' pictures: EIG, Figure 4; BinEval, Figures 1, 2 and 7 to 10. matplotlib is loaded when the first is
+drawn."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import accumulate
-from textwrap import fill
+from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...evaluation.scoring import complete_mean
-from .chart_data import ScoreTable, rank_correlation, short
-from .chart_style import (
-    COLOURS,
-    DASHES,
-    FAINT,
-    GREY,
-    INK,
-    MARKERS,
-    ONE_COLUMN,
-    PEOPLE,
-    TWO_COLUMNS,
-    colour_of,
-    label_places,
-    make_room,
-    marker_of,
-    new_figure,
-    plain_log_axis,
-    title_of,
-)
+from ...prompts.errors import import_optional
+from ...stats.correlation import spearman
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-
-_STEPS = np.array([1, 2, 5])
-_AREAS = (10.0, 90.0)
-"""Areas of the dots for an agreement of 0 and of 1, in square points."""
-_LETTERS = 60
-"""Of the smallest size, in the width of a panel."""
+ONE_COLUMN, TWO_COLUMNS = 3.4, 7.0
+"""Widths in inches, as in a paper of two columns."""
+PEOPLE = "people"
+GREY, INK, FAINT = "#767676", "#222222", "#c8c8c8"
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#8C6BB1", "#B8A800")
+"""After Okabe and Ito: told apart with any kind of colour vision; nothing is told by colour alone."""
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)), (0, (8, 2)), (0, (3, 1)))
+_SETTINGS: dict[str, Any] = {
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "axes.labelsize": 8,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "legend.fontsize": 7,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.6,
+    "axes.edgecolor": INK,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "svg.hashsalt": "askance",
+    "svg.fonttype": "path",
+}
+_DOTS_AN_INCH = 300
+_LETTER = 0.058
+"""Width of a letter of a tick label, in inches."""
+_LEAST_LETTERS = 6
 _NAMED = len(COLOURS)
 """Questions of a convergence with a line of their own; the others are drawn thin and faint."""
-_NUMBERS_UP_TO = 10
-"""Questions in a map of phi up to which every cell also says its phi."""
 _MARGIN = 0.04
-"""Beside scores from 0 to 1."""
+"""Margin beside scores from 0 to 1."""
 _COLUMNS = 4
 """Scatters side by side."""
 _AREA = 8.0
-"""Of a dot that is one example, in square points; examples at one place make it larger."""
+"""Area of one example's dot in square points; examples at one place make it larger."""
 _TALL_UP_TO = 5
 """Violins of systems: panels up to which each has the full height."""
 SCORE = "score (0 to 1)"
+_TITLES = {
+    "qags": "QAGS",
+    "topical_chat": "Topical-Chat",
+    "summeval": "SummEval",
+}
+Scores = Mapping[str, Mapping[str, float | None]]
+"""Example to dimension to score in [0, 1]."""
 
 
-def table_as_dots(result: Mapping[str, Any]) -> Figure:
-    """A line a technique: all pairs (filled, with a 95 % interval), and each section by its own mark."""
-    rows = list(result["rows"])
-    accuracy = result["metric"] == "accuracy"
-    figure, grid = new_figure(TWO_COLUMNS, 0.32 * len(rows) + 1.3)
-    panel = grid[0][0]
-    if accuracy:
-        panel.axvline(0.5, color=FAINT, linewidth=0.8, linestyle="--")
-    several = [
-        name for name in dict.fromkeys(name for row in rows for name in row["sections"]) if len(rows[0]["sections"]) > 1
-    ]
-    for height, row in enumerate(reversed(rows)):
-        cell = row["all"]
-        value = cell.get("accuracy", cell.get("value"))
-        if value is None:
-            panel.text(0.5, height, f"undefined: {cell['reason']}"[:90], fontsize=6, va="center", color=INK)
-            continue
-        if cell["low"] is not None:
-            panel.plot([cell["low"], cell["high"]], [height, height], color=INK, linewidth=1.2)
-        panel.plot(value, height, "o", color=INK, markersize=5, label="all" if height == 0 else None)
-        for place, name in enumerate(several):
-            part = row["sections"].get(name, {})
-            at = part.get("accuracy", part.get("value"))
-            if at is not None:
-                mark = MARKERS[(place + 1) % len(MARKERS)]
-                panel.plot(at, height + 0.22, mark, color=colour_of(place), ms=4, label=name if height == 0 else None)
-    panel.set_yticks(range(len(rows)), [row["technique"] for row in reversed(rows)])
-    panel.set_ylim(-0.6, len(rows) - 0.3)
-    panel.set_xlabel(
-        "share of pairs in the right order, a tie being half (95 % interval)" if accuracy else "Pearson's r with people"
-    )
-    panel.xaxis.grid(True, linewidth=0.3, color="#dddddd")
-    if several:
-        figure.legend(loc="outside lower center", ncols=5, frameon=False)
-    figure.suptitle(f"{title_of(result['dataset'])}: {result['n']} {result['of']}, {result['model']}", fontsize=8)
-    return figure
+@dataclass(frozen=True)
+class ScoreTable:
+    """People's and the judges' scores of the same examples."""
+
+    name: str
+    """The data's name."""
+    dimensions: tuple[str, ...]
+    examples: tuple[str, ...]
+    human: Scores
+    judges: Mapping[str, Scores]
+    systems: Mapping[str, str]
+    """Example to the system that wrote it; empty where that is unknown."""
+    note: str = ""
+    """A remark for the reader of the picture."""
+
+    def columns(self, dimension: str, judge: str) -> tuple[list[float], list[float]]:
+        """People's and a judge's scores of the examples that have both."""
+        pairs = [
+            (human, score)
+            for each in self.examples
+            if (human := self.human[each].get(dimension)) is not None
+            and (score := self.judges[judge].get(each, {}).get(dimension)) is not None
+        ]
+        return [human for human, _ in pairs], [score for _, score in pairs]
+
+    def of(self, scores: Scores, dimension: str) -> list[float]:
+        """People's or a judge's scores on a dimension."""
+        return [score for each in self.examples if (score := scores.get(each, {}).get(dimension)) is not None]
+
+    def by_system(self, scores: Scores) -> dict[str, list[float]]:
+        """Scores of each system's examples, each the mean over the dimensions; incomplete examples are left out."""
+        found: dict[str, list[float]] = {}
+        for each in self.examples:
+            values = [scores.get(each, {}).get(dimension) for dimension in self.dimensions]
+            known = [value for value in values if value is not None]
+            if each in self.systems and known and len(known) == len(values):
+                found.setdefault(self.systems[each], []).append(float(np.mean(known)))
+        return found
 
 
-def cost_and_ability(result: Mapping[str, Any]) -> Figure:
-    """Tokens per example against the correlation with people and, where judges judged twice, against κ_self.
+def score_table(result: Mapping[str, Any]) -> ScoreTable:
+    """The scores of a result that :func:`~askance.experiments.reproduce.common.run` wrote.
 
-    The correlation is Spearman's, mean over the dimensions; the paper's axis is κ_self. The area of a dot grows with
-    the observed agreement with people. A judge without a number has no dot and is named below the axis.
+    Examples that a judge left out are left out; of repeated ratings the first counts. A published score that leaves
+    [0, 1] is mapped to [0, 1] by its lowest and highest value, and the note says so.
     """
-    ways = [("Spearman's ρ with people", lambda row: row["average"].get("spearman"))]
-    if result["repeat"] > 1:
-        ways.append(("κ_self (agreement with itself)", lambda row: _mean(row, "kappa_self")))
-    width = ONE_COLUMN if len(ways) == 1 else TWO_COLUMNS
-    figure, grid = new_figure(width, 3.3, 1, len(ways))
-    for panel, (label, value_of) in zip(grid[0], ways, strict=True):
-        _panel(panel, result["judges"], value_of)
-        panel.set(xlabel="tokens per example, upfront included (log)", ylabel=label)
-    handles, labels = grid[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=3 if len(ways) == 1 else 7, frameon=False)
-    within = f"share of scores within {result['tolerance']} of {result['points']} points of people's"
-    figure.suptitle(
-        f"{title_of(result['dataset'])}, {result['compared_on']} examples: cost and ability, mean of dimensions\narea: {within}",
-        fontsize=8,
+    judges: dict[str, Scores] = {}
+    notes = []
+    for name, published in result.get("published", {}).items():
+        judges[name], spans = _within(published)
+        notes += [f"{name}: {each} {low:.1f} to {high:.1f} drawn as 0 to 1" for each, (low, high) in spans.items()]
+    for name, ratings in result["ratings"].items():
+        found: dict[str, dict[str, float | None]] = {}
+        for rating in ratings:
+            if not rating.get("replicate"):
+                found.setdefault(rating["example"], {})[rating["dimension"]] = rating["score"]
+        judges[name] = found
+    return ScoreTable(
+        title_of(result["dataset"]),
+        tuple(result["dimensions"]),
+        tuple(result["common"]),
+        result["human"],
+        judges,
+        result.get("systems", {}),
+        "; ".join(notes),
     )
-    return figure
 
 
-def _panel(panel: Axes, judges: Sequence[Mapping[str, Any]], value_of: Any) -> None:
-    without, tokens_of = [], []
-    for place, row in enumerate(judges):
-        value, agreement = value_of(row), _mean(row, "observed_agreement")
-        tokens = max(row["cost"]["amortised_tokens"], 1.0)
-        look: dict[str, Any] = {
-            "marker": marker_of(place),
-            "color": colour_of(place),
-            "label": row["judge"],
-        }
-        if value is None:
-            without.append(row["judge"])
-            panel.scatter([], [], s=_AREAS[1] / 4, **look)
-            continue
-        area = _AREAS[0] + (_AREAS[1] - _AREAS[0]) * (agreement or 0.0)
-        panel.scatter(tokens, value, s=area, alpha=0.75, edgecolors=INK, linewidths=0.5, **look)
-        tokens_of.append(tokens)
-    if tokens_of:
-        low, high = min(tokens_of) / 1.6, max(tokens_of) * 1.6
-        plain_log_axis(panel, [tick for power in range(8) for tick in _STEPS * 10**power if low <= tick <= high])
-        panel.set_xlim(low, high)
-    panel.margins(y=0.18)
-    panel.grid(True, linewidth=0.3, color="#dddddd")
-    panel.set_axisbelow(True)
-    if without:
-        said = fill(f"undefined: {', '.join(without)}", _LETTERS)
-        panel.text(0.02, 0.02, said, transform=panel.transAxes, fontsize=6, color=INK)
+def rank_correlation(first: Sequence[float], second: Sequence[float]) -> str:
+    """Spearman's correlation in words for a picture: the letter rho with two decimals, or that it is undefined."""
+    value = spearman(first, second).value
+    return "ρ undefined" if value is None else f"ρ = {short(value)}"
 
 
-def _mean(row: Mapping[str, Any], name: str) -> float | None:
-    """Mean over the dimensions; None where one is undefined."""
-    return complete_mean([(each.get(name) or {}).get("value") for each in row["dimensions"].values()])
+def short(value: float) -> str:
+    """Two decimals without the leading 0."""
+    return f"{value:.2f}".replace("0.", ".", 1) if abs(value) < 0.995 else f"{value:.2f}"
+
+
+def _within(scores: Scores) -> tuple[Scores, dict[str, tuple[float, float]]]:
+    """The scores inside [0, 1], and what was mapped: the lowest and highest value by dimension."""
+    dimensions = dict.fromkeys(name for each in scores.values() for name in each)
+    ranges = {name: _range(each.get(name) for each in scores.values()) for name in dimensions}
+    outside = {name: span for name, span in ranges.items() if span[0] < 0 or span[1] > 1}
+
+    def mapped(name: str, value: float | None) -> float | None:
+        if value is None or name not in outside:
+            return value
+        low, high = outside[name]
+        return (value - low) / (high - low)
+
+    return {each: {name: mapped(name, value) for name, value in of.items()} for each, of in scores.items()}, outside
+
+
+def _range(values: Iterable[float | None]) -> tuple[float, float]:
+    known = [value for value in values if value is not None]
+    return min(known), max(known)
+
+
+def title_of(dataset: str) -> str:
+    """Return the data set's name as its authors write it; any other name as it is."""
+    return _TITLES.get(dataset, dataset)
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """The settings of every picture; one is made and written within.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+    """
+    with import_optional("matplotlib", "figures", "matplotlib").rc_context(_SETTINGS):
+        yield
+
+
+def new_figure(
+    width: float, height: float, rows: int = 1, columns: int = 1, **sharing: Any
+) -> tuple[Figure, list[list[Axes]]]:
+    """A figure with a grid of panels; the sizes are inches."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    panels = figure.subplots(rows, columns, squeeze=False, **sharing)
+    return figure, [list(row) for row in panels]
+
+
+def make_room(figure: Figure) -> None:
+    """More air between the rows, where titles stand above the panels of a lower row."""
+    engine: Any = figure.get_layout_engine()
+    if engine is not None:
+        engine.set(h_pad=0.09)
+
+
+def plain_log_axis(panel: Axes, ticks: Sequence[float]) -> None:
+    """A logarithmic x axis with these ticks, as plain numbers; of two that stand too near the first is left out."""
+    from matplotlib.ticker import NullLocator
+
+    kept = [tick for tick, after in zip(ticks, [*ticks[1:], None], strict=True) if after is None or after / tick > 1.3]
+    panel.set_xscale("log")
+    panel.set_xticks(kept, [f"{tick:,.0f}" for tick in kept])
+    panel.xaxis.set_minor_locator(NullLocator())
+
+
+def colour_of(place: int) -> str:
+    """Colour of the judge at this place; people are grey."""
+    return COLOURS[place % len(COLOURS)]
+
+
+def save(figure: Figure, directory: Path, name: str) -> list[Path]:
+    """Write ``name.png`` and ``name.svg``, the same bytes for the same picture; the directory is made where missing."""
+    directory.mkdir(parents=True, exist_ok=True)
+    paths = [directory / f"{name}.png", directory / f"{name}.svg"]
+    figure.savefig(paths[0], dpi=_DOTS_AN_INCH)
+    figure.savefig(paths[1], metadata={"Date": None})
+    return paths
+
+
+def label_places(panel: Axes, labels: Sequence[str], places: Sequence[float], room: float) -> None:
+    """Names below the x axis: broken into short lines where ``room`` (inches a name) suffices, else turned."""
+    letters = int(room / _LETTER)
+    if letters >= _LEAST_LETTERS and all(len(word) <= letters for label in labels for word in label.split()):
+        broken = ["\n".join(wrap(label, letters)) or label for label in labels]
+        panel.set_xticks(list(places), broken)
+        return
+    panel.set_xticks(list(places), list(labels), rotation=40, ha="right", rotation_mode="anchor")
 
 
 def convergence(result: Mapping[str, Any]) -> Figure:
@@ -226,66 +310,6 @@ def _agreement(panel: Axes, steps: Sequence[Mapping[str, Any]], stable: float) -
 def _log(panel: Axes, sizes: Sequence[int]) -> None:
     plain_log_axis(panel, [*(10 * 2**power for power in range(20) if 10 * 2**power < max(sizes)), max(sizes)])
     panel.grid(True, linewidth=0.3, color="#dddddd")
-
-
-def phi_maps(phi: Mapping[str, Mapping[str, Any]], name: str) -> Figure:
-    """A map a dimension; an undefined phi (a question that never varies) is hatched.
-
-    Args:
-        phi: By dimension: ``questions``, ``values`` (rows of phi or None) and ``mean``.
-        name: Of the data.
-    """
-    columns = min(len(phi), 2)
-    rows = -(-len(phi) // columns)
-    most = max(len(each["questions"]) for each in phi.values())
-    width = ONE_COLUMN if columns == 1 else TWO_COLUMNS
-    figure, grid = new_figure(width, rows * max(2.0, 0.3 * most + 0.6) + 0.4, rows, columns)
-    flat = [panel for row in grid for panel in row]
-    image = None
-    for panel, (dimension, each) in zip(flat, phi.items(), strict=False):
-        values = _values(each["values"])
-        questions = list(each["questions"])
-        panel.set_facecolor("#f2f2f2")
-        image = panel.imshow(values, vmin=-1, vmax=1, cmap="PuOr_r")
-        numbers = [str(number) for number in range(1, len(questions) + 1)]
-        panel.set_xticks(range(len(questions)), numbers)
-        panel.set_yticks(range(len(questions)), [f"{name} {n}" for n, name in zip(numbers, questions, strict=True)])
-        panel.tick_params(length=0)
-        for spine in panel.spines.values():
-            spine.set_visible(False)
-        for row, column in np.ndindex(*values.shape):
-            _cell(panel, values[row, column], row, column, len(questions))
-        panel.set_title(_title(dimension, each))
-    for panel in flat[len(phi) :]:
-        panel.remove()
-    if image is not None:
-        figure.colorbar(image, ax=flat[: len(phi)], label="φ (−1 to 1)", shrink=0.6, pad=0.03)
-    figure.suptitle(
-        f"{title_of(name)}: how alike questions are answered \n(weak: |φ| below .3; hatched: undefined)", fontsize=9
-    )
-    return figure
-
-
-def _cell(panel: Any, value: float, row: int, column: int, questions: int) -> None:
-    if np.isnan(value):
-        from matplotlib.patches import Rectangle
-
-        panel.add_patch(
-            Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, hatch="////", edgecolor=GREY, linewidth=0)
-        )
-    elif questions <= _NUMBERS_UP_TO:
-        ink = "white" if abs(value) > 0.6 else INK
-        panel.text(column, row, short(value), ha="center", va="center", fontsize=6, color=ink)
-
-
-def _title(dimension: str, each: Mapping[str, Any]) -> str:
-    if each["mean"] is None:
-        return f"{dimension}: {each['reason']}"
-    return f"{dimension}: mean φ {short(each['mean'])}, {each['weak_share']:.0%} weak"
-
-
-def _values(rows: Sequence[Sequence[float | None]]) -> Any:
-    return np.array([[np.nan if value is None else value for value in row] for row in rows], dtype=float)
 
 
 def scatter_against_people(data: ScoreTable, dimension: str) -> Figure:

@@ -1,4 +1,4 @@
-"""What the commands have in common: their options, the data with its checklist, and the scores published with it."""
+"""Shared parts of the commands: options, data with its checklist, and the scores published with it."""
 
 from __future__ import annotations
 
@@ -7,40 +7,38 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ...evaluation.compare.compare import compare
 from ...evaluation.evaluate import evaluate
 from ...evaluation.scoring import human_targets
-from ...prompts.checklist import load_checklist
+from ...prompts.checklist import Checklist, load_checklist
 from ...prompts.errors import BudgetExceededError, CoverageError
 from ...prompts.examples import Example, documents
+from ...prompts.verdicts import Verdict
 from ...stats.correlation import correlate, statistic_dict
+from ...stats.phi import phi_matrix, relatedness
 from ...stats.resampling import Resampling
 from ..command_line import write_result
-from ..datasets import load_rated, summeval
-from .chart_data import phi_by_dimension
+from ..datasets import load_rated
+from ..datasets.rated import DIMENSIONS, split_summeval
 from .figures import draw_into
 
 CHECKLISTS = Path(__file__).parent / "checklists"
-DIMENSIONS = {
-    "qags": ("consistency",),
-    "topical_chat": ("naturalness", "coherence", "engagingness", "groundedness"),
-    "summeval": ("coherence", "consistency", "fluency", "relevance"),
-}
-"""The dimensions in the papers' tables."""
 PUBLISHED = "unieval"
 """Field of some files with the scores that UniEval's authors published."""
 Further = Callable[[Mapping[str, Any]], dict[str, Any]]
+FIGURES: dict[str, Any] = {"type": Path, "metavar": "DIR", "help": "draw the pictures there, as PNG and SVG"}
 COMPARED = ("temperature", "repeat", "resamples", "limit")
 """Options that are settings of the comparison."""
 _LONG = ("ratings", "human", "common", "systems", "documents", "published")
-"""What is in the file only."""
+"""Fields that are in the file only, not on standard output."""
 
 
 def add_common(parser: argparse.ArgumentParser) -> None:
     """The options of every command: the seed, where results go, which model is asked, how, and for how much."""
     parser.add_argument("--seed", type=int, default=42)
     parser.add_argument("-o", "--output", type=Path, help="JSON file; default: standard output")
-    parser.add_argument("--figures", type=Path, metavar="DIR", help="draw the pictures there, as PNG and SVG")
     parser.add_argument("--model", default="local/qwen2.5-coder-1.5b-instruct", help="provider/model")
     parser.add_argument("--api-base", help="address of an OpenAI-compatible server, for openai/NAME")
     parser.add_argument("--max-concurrency", type=int, default=16, help="calls at once; 1 for a small server")
@@ -50,7 +48,7 @@ def add_common(parser: argparse.ArgumentParser) -> None:
 
 
 def endpoint_options(given: argparse.Namespace, *more: str) -> dict[str, Any]:
-    """How the model is asked, and the seed, as settings, with ``more`` of the options; what was not given is left out."""
+    """Return the options of the endpoint, the seed and ``more`` as settings, without those that were not given."""
     names = ("api_base", "seed", "max_concurrency", "timeout", "call_budget", "cost_budget", *more)
     return {name: value for name in names if (value := getattr(given, name)) is not None}
 
@@ -72,6 +70,7 @@ def parser(doc: str, judges: str, *, temperature: float, repeat: int) -> argpars
     made.add_argument(
         "--no-model", action="store_true", help="ask none: people's scores, and published ones that the file carries"
     )
+    made.add_argument("--figures", **FIGURES)
     add_common(made)
     return made
 
@@ -96,7 +95,7 @@ def run(
     """
     examples = load_rated(given.dataset, given.data)
     if given.part != "all":
-        development, test = summeval.split(examples, seed=given.seed)
+        development, test = split_summeval(examples, seed=given.seed)
         examples = development if given.part == "development" else test
     dimensions = DIMENSIONS[given.dataset]
     result = {
@@ -189,3 +188,43 @@ def published_scores(examples: Sequence[Example], dimensions: Sequence[str], see
                 name: statistic_dict(getattr(each, name)) for name in ("spearman", "kendall", "pearson")
             }
     return found
+
+
+def phi_by_dimension(verdicts: Sequence[Verdict], checklist: Checklist) -> dict[str, Any]:
+    """Yes-rates, phi of every pair of questions (None where undefined), mean phi and share of weak pairs, by dimension.
+
+    Args:
+        verdicts: Of one judge, on any examples.
+        checklist: Says which dimension a question is on.
+    """
+    ids = list(dict.fromkeys(verdict.question for verdict in verdicts))
+    cells = list(dict.fromkeys((verdict.example, verdict.replicate) for verdict in verdicts))
+    rows = {cell: place for place, cell in enumerate(cells)}
+    columns = {question: place for place, question in enumerate(ids)}
+    answers = np.full((len(cells), len(ids)), np.nan)
+    for verdict in verdicts:
+        if verdict.answer is not None:
+            answers[rows[verdict.example, verdict.replicate], columns[verdict.question]] = float(verdict.answer)
+    matrix = phi_matrix(ids, answers)
+    found = {}
+    for name in checklist.dimensions:
+        questions = [each.id for each in checklist.questions if each.dimension == name and each.id in columns]
+        if not questions:
+            continue
+        part = matrix.only(questions)
+        related = relatedness(part)
+        rates: Mapping[str, float | None] = {each: _rate(answers[:, columns[each]]) for each in questions}
+        found[name] = {
+            "questions": questions,
+            "yes_rates": rates,
+            "values": [[None if value != value else value for value in row] for row in part.values.tolist()],
+            "mean": related.mean,
+            "weak_share": related.weak_share,
+            "reason": related.reason,
+        }
+    return found
+
+
+def _rate(column: Any) -> float | None:
+    known = column[~np.isnan(column)]
+    return float(known.mean()) if len(known) else None

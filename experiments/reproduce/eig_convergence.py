@@ -25,7 +25,8 @@ from ...prompts.examples import Example
 from ...prompts.verdicts import read_verdicts
 from ..command_line import says_errors, write_result
 from ..datasets import load_rated
-from .common import CHECKLISTS, DIMENSIONS, add_common, endpoint_options, published
+from ..datasets.rated import DIMENSIONS
+from .common import CHECKLISTS, FIGURES, add_common, endpoint_options, published
 from .figures import draw_into
 
 LEVELS = 5
@@ -108,7 +109,8 @@ def _thresholds(given: argparse.Namespace, examples: Sequence[Example]) -> tuple
     varied = {name: column for name, column in columns.items() if 0 < column.mean() < 1}
     if not varied:
         raise InputError(
-            f"{given.data or given.dataset}: there are no published scores in it for every example. Leave out --no-model."
+            f"{given.data or given.dataset}: there are no published scores in it for every example. "
+            "Leave out --no-model."
         )
     return list(varied), one_hot(np.stack(list(varied.values()), axis=1).astype(np.int64), 2)
 
@@ -126,6 +128,7 @@ def _parser() -> argparse.ArgumentParser:
     made.add_argument("--no-model", action="store_true", help="thresholds of published scores as questions")
     made.add_argument("-k", type=int, default=5, help="size of the questionnaire")
     made.add_argument("--limit", type=int, help="only the first so many examples")
+    made.add_argument("--figures", **FIGURES)
     add_common(made)
     return made
 

@@ -1,9 +1,9 @@
-"""The papers' pictures from results: violins, scatters, phi maps, cost and ability, convergence of the EIG.
+"""The papers' pictures from results: violins, scatters, growth of the pool, convergence of the EIG.
 
-    python -m askance.experiments.reproduce.figures qags.json verdicts.jsonl selection.json --figures pictures
+    python -m askance.experiments.reproduce.figures qags.json selection.json --figures pictures
 
-Read are the JSON results of the commands here, verdicts (``askance evaluate -o``; with --checklist by dimension) and
-selections (``askance select``). No model is asked. Every picture is written as PNG and as SVG.
+Read are the JSON results of the commands here and of ``askance select``. No model is asked. Every picture is written as
+PNG and as SVG. Cost and quality of judges and the phi of questions are drawn by ``askance report``.
 """
 
 from __future__ import annotations
@@ -16,19 +16,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...prompts.checklist import load_checklist
 from ...prompts.errors import InputError
-from ...prompts.verdicts import read_verdicts
 from ..command_line import says_errors
-from .chart_data import phi_by_dimension, score_table
-from .chart_style import save, style
 from .charts import (
     convergence,
-    cost_and_ability,
     growth,
-    phi_maps,
+    save,
     scatter_against_people,
-    table_as_dots,
+    score_table,
+    style,
     violins_by_dimension,
     violins_by_system,
 )
@@ -49,16 +45,10 @@ def pictures(result: Mapping[str, Any]) -> Iterator[tuple[str, Figure]]:
             yield f"{name}_violins_by_system", violins_by_system(data)
         for dimension in data.dimensions if data.judges else ():
             yield f"{name}_scatter_{dimension}", scatter_against_people(data, dimension)
-    if result.get("judges"):
-        yield f"{name}_cost_and_ability", cost_and_ability(result)
-    if any(each["mean"] is not None or len(each["questions"]) > 1 for each in (result.get("phi") or {}).values()):
-        yield f"{name}_phi", phi_maps(result["phi"], name)
     if result.get("convergence"):
         yield f"{name}_eig_convergence", convergence(result)
     if result.get("pool"):
         yield f"{name}_pool_growth", growth(result["pool"], name)
-    if result.get("rows"):
-        yield f"{name}_lmunit_{result['table']}", table_as_dots(result)
 
 
 def draw(result: Mapping[str, Any], directory: Path) -> list[Path]:
@@ -72,21 +62,20 @@ def draw(result: Mapping[str, Any], directory: Path) -> list[Path]:
 
 
 def draw_into(directory: Path | None, result: Mapping[str, Any]) -> None:
-    """As :func:`draw`, where a directory is named, and say on standard error what was written."""
+    """Draw if a directory is named, and name the written files on standard error."""
     if directory is not None:
         for path in draw(result, directory):
             print(path, file=sys.stderr)
 
 
-def read_result(path: Path, checklist: str | None = None) -> dict[str, Any]:
-    """A result to draw; verdicts become their phi, and a result without a name gets that of the file.
+def read_result(path: Path) -> dict[str, Any]:
+    """Read a result to draw; one without a name gets the name of its file.
 
     Raises:
-        InputError: The file is missing, or holds neither a result nor verdicts.
+        InputError: The file is missing, or holds no result.
     """
     if path.suffix == ".jsonl":
-        questions = load_checklist(checklist) if checklist else None
-        return {"dataset": path.stem, "phi": phi_by_dimension(read_verdicts(path), questions)}
+        raise InputError(f"{path}: verdicts are drawn by askance report {path}.")
     try:
         result = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -104,12 +93,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("results", nargs="+", type=Path, help="JSON results, selections, or verdicts as JSONL")
-    parser.add_argument("--checklist", help="for verdicts: says which dimension each question is on")
+    parser.add_argument("results", nargs="+", type=Path, help="JSON results and selections")
     parser.add_argument("--figures", type=Path, required=True, metavar="DIR", help="where the pictures go")
     given = parser.parse_args(arguments)
     for path in given.results:
-        written = draw(read_result(path, given.checklist), given.figures)
+        written = draw(read_result(path), given.figures)
         if not written:
             raise InputError(f"{path}: there is nothing in it that a picture is known for.")
         for each in written:

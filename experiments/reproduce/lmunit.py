@@ -3,10 +3,10 @@
     python -m askance.experiments.reproduce.lmunit scores llmbar --data llmbar_natural.jsonl --limit 30
     python -m askance.experiments.reproduce.lmunit weights reward_bench --model openai/gpt-4.1-mini
 
-scores   Table 12 (and the pairwise columns of Table 1): expected against greedy scores, and P(yes) and yes/no beside them
-weights  Tables 14 and 15, upper half: one test, equal weights, learned weights, learned weights by section
-query    Table 15, lower half: tests that a model writes for each input
-rubric   Table 10: the question alone, with a rubric, with a reference answer
+scores   Table 12 (and the pairwise columns of Table 1): expected against greedy scores, and P(yes) and yes/no beside
+them weights  Tables 14 and 15, upper half: one test, equal weights, learned weights, learned weights by section query
+Table 15, lower half: tests that a model writes for each input rubric   Table 10: the question alone, with a rubric,
+with a reference answer
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from ...prompts.preferences import Preference
 from ...prompts.words import number_text
 from ..command_line import says_errors, write_result
 from ..datasets import PAIRS, RATED, load_rated
-from .common import CHECKLISTS, DIMENSIONS, add_common, endpoint_options
-from .figures import draw_into
+from ..datasets.rated import DIMENSIONS
+from .common import CHECKLISTS, add_common, endpoint_options
 from .lmunit_tables import gain, query_table, scores_table, weights_table
 from .unit_tests import (
     KINDS,
@@ -110,7 +110,6 @@ def run(given: argparse.Namespace, model: Any) -> dict[str, Any] | None:
     result = {"table": given.table, "dataset": given.dataset, "model": name, "paper": PAPER[given.table], **found}
     write_result(given.output, result)
     print(as_text(result), file=sys.stderr)
-    draw_into(given.figures, result)
     return result
 
 

@@ -1,11 +1,12 @@
-"""LMUnit's Table 4 on a base of 135 million numbers: does it score better where it says why, and after DPO? The data are made up.
+"""LMUnit's Table 4 on a base of 135 million numbers: does it score better where it says why, and after DPO? The data
+are made up.
 
     python -m askance.experiments.reproduce.lmunit_rationales --folder DIR -o rationales.json
 
-Orders of three to five goods and answers that confirm them, some with one thing missing or another in its place; the question is
-whether everything is confirmed. A clerk who makes no mistake answers it and says of each thing whether it is there. One scorer learns
-from the clerk's answers, another from the reasons, too; that one is asked at once and after a rationale of its own, before and after DPO on
-rationales that it drew (some two hours of one core).
+Orders of three to five goods and answers that confirm them, some with one thing missing or another in its place; the
+question is whether everything is confirmed. A clerk who makes no mistake answers it and says of each thing whether it
+is there. One scorer learns from the clerk's answers, another from the reasons, too; that one is asked at once and after
+a rationale of its own, before and after DPO on rationales that it drew (some two hours of one core).
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ from .lmunit_scorers import training_of
 
 RESULT = RESULTS / "lmunit_rationales.json"
 _WORDS = (
-    "tea rice milk soap flour honey salt bread butter jam oats eggs beans corn plums nuts sugar cheese apples pears figs ham fish cream "
-    "yeast mint leeks onions garlic lemons"
+    "tea rice milk soap flour honey salt bread butter jam oats eggs beans corn plums nuts sugar cheese apples pears "
+    "figs ham fish cream yeast mint leeks onions garlic lemons"
 )
 GOODS = _WORDS.split()
 FEWEST, MOST = 3, 5
@@ -46,13 +47,13 @@ CHECKLIST = Checklist(questions=(QUESTION,))
 PROMPT = Prompt("Read an order and the answer to it.")
 VALIDATION, TEST = 60, 80
 TOKENS = 40
-"""Of a rationale at most; one on five goods has some 25."""
+"""Most tokens of a rationale; one on five goods has some 25."""
 ANSWERS = "answers alone"
 REASONS = "answers and reasons"
 
 
 def order(number: int, part: str) -> tuple[Example, Verdict]:
-    """An order with the answer to it, and what the clerk says of it; half of the answers leave something out. People label those of test."""
+    """Make an order with its answer, and the clerk's verdict. Half of the answers leave something out."""
     chance = random.Random(f"0/{number}")
     wanted = chance.sample(GOODS, chance.randint(FEWEST, MOST))
     sent, is_right = list(wanted), chance.random() < 0.5
@@ -80,7 +81,7 @@ def _listed(words: Sequence[str]) -> str:
 
 
 def made(size: int) -> tuple[list[Example], list[Verdict]]:
-    """So many examples for training and those of validation and test, which alone people passed or failed, with the clerk's verdicts."""
+    """Make ``size`` examples for training, some for validation and test, and the clerk's verdicts."""
     parts = [*size * ["development"], *VALIDATION * ["validation"], *TEST * ["test"]]
     examples, verdicts = zip(*(order(number, part) for number, part in enumerate(parts)), strict=True)
     return [*examples], [*verdicts]

@@ -34,7 +34,7 @@ def train_scorer(
     pairs: Any = None,
     author: Model | None = None,
 ) -> Any:
-    """A scorer as the command line wants it, its losses weighed by ``weights``; see :func:`askance.training.train.train`.
+    """Train a scorer with the options of the command line and these loss weights.
 
     An ``author`` writes contrasts, where the preference loss has a weight, and judges them.
     """
@@ -57,7 +57,7 @@ def train_scorer(
 
 
 def training_of(found: Mapping[str, Any]) -> dict[str, Any]:
-    """What a training took, and how it went on validation."""
+    """Summarise the cost of a training and its course on validation."""
     curve, items = found["curve"], Counter[str]()
     for row in found["mixture"]["rows"]:
         items[row["kind"]] += row["training"]

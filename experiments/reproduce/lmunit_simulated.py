@@ -1,16 +1,19 @@
 """A judge of the simulated world distilled into a scorer, by losses and by data; nothing in it is real.
 
     python -m askance.experiments.reproduce.lmunit_training simulated --size 3000 -o simulated.json
-    python -m askance.experiments.reproduce.lmunit_training simulated --size 1000 --errors 2 0 --pairs 300 --contrasts 400 --mixes -o mixes.json
+    python -m askance.experiments.reproduce.lmunit_training simulated --size 1000 --errors 2 0 \
+        --pairs 300 --contrasts 400 --mixes -o mixes.json
 
-The judge (:class:`askance.testing.SimulatedJudge`) answers four questions on each of many outputs; people rated some of those that
-are trained on, from which alone a scorer learns, too. With ``--errors`` the judge does not see some faults and takes harmless
-things for faults, so that its verdicts alone teach the wrong thing. With ``--pairs`` people also said which of two outputs for one
-article is better, of articles that nobody judged: as in LMUnit, each loss then has something that the others have not. With
-``--contrasts`` an author rewrote outputs so that they fail or pass a question, and the judge says whether they do.
+The judge (:class:`askance.testing.SimulatedJudge`) answers four questions on each of many outputs; people rated some of
+those that are trained on, from which alone a scorer learns, too. With ``--errors`` the judge does not see some faults
+and takes harmless things for faults, so that its verdicts alone teach the wrong thing. With ``--pairs`` people also
+said which of two outputs for one article is better, of articles that nobody judged: as in LMUnit, each loss then has
+something that the others have not. With ``--contrasts`` an author rewrote outputs so that they fail or pass a question,
+and the judge says whether they do.
 
-Without ``--mixes`` each loss is used alone and all three together (Table 2), with it each kind of data and mixes of them (Table 3). The
-paper mixes other people's data sets; its kinds are direct scores and preferences, with and without what a model made up.
+Without ``--mixes`` each loss is used alone and all three together (Table 2), with it each kind of data and mixes of
+them (Table 3). The paper mixes other people's data sets; its kinds are direct scores and preferences, with and without
+what a model made up.
 """
 
 from __future__ import annotations
@@ -47,14 +50,14 @@ RATED = 0.2
 TO_A_DOCUMENT = 3
 """Simulated outputs for one article."""
 PAIRED = "p"
-"""What the ids of pairs that people compared begin with, and those of their outputs."""
+"""First letter of the ids of compared pairs and of their outputs."""
 ERRORS = (4, 2)
 """Kinds of faults that a judge with errors does not see, and kinds of harmless things that it takes for faults."""
 
 
 @dataclass(frozen=True)
 class Mix:
-    """What a scorer learns from, and by which losses."""
+    """The data that a scorer learns from, and the weights of the losses."""
 
     ratings: bool = True
     verdicts: bool = True
@@ -64,7 +67,7 @@ class Mix:
 
 
 ALONE = "all three, people alone"
-"""Beside a simulated judge: without its verdicts."""
+"""The arm without the simulated judge's verdicts."""
 FULL = "all of it"
 DIRECT, PREFERENCES = (1.0, 1.0, 0.0), ARMS["preference"]
 MIXES = {
@@ -80,7 +83,7 @@ MIXES = {
 
 
 class SimulatedAuthor:
-    """Rewrites outputs of a simulated world as it is asked to, and judges what has no id in its text, as its judge would."""
+    """Rewrites outputs of a simulated world, and judges texts without an id as its judge would."""
 
     def __init__(self, judge: SimulatedJudge) -> None:
         """Its world is the judge's."""
@@ -105,7 +108,7 @@ _REWRITE = re.compile(r"\nThe output:\n<\w+>\n(?P<output>[\w ]+)\.\n")
 
 
 def _rewritten(output: str, asked: str) -> str:
-    """The signs of an output, that of the topic which is asked about replaced: a fault, what only looks like one, or nothing."""
+    """Replace an output's sign of the asked topic by a fault, by a harmless likeness of one, or by nothing."""
     topic = next(each for each in TOPICS if each.question in asked)
     own = {kind.sign for kind in topic.kinds}
     signs = [each for each in output.split() if each not in own and each != "plain"]
@@ -117,7 +120,7 @@ def _rewritten(output: str, asked: str) -> str:
 
 
 def simulated(given: argparse.Namespace, place: Path) -> dict[str, Any]:
-    """A simulated judge distilled: the scorers' and its teacher's correlation with simulated people, and with the truth.
+    """Distil a simulated judge, and correlate scorers and teacher with simulated people and with the truth.
 
     Of several worlds: each, and the mean over them of what the whole is ahead by.
 
@@ -142,9 +145,10 @@ def _beyond(given: argparse.Namespace) -> str:
 
 
 def _pooled(differences: Sequence[Difference]) -> dict[str, float | str | None]:
-    """The mean difference over worlds that have nothing in common; its interval and one-sided p-value are a normal variable's.
+    """Pool differences of independent worlds: mean, normal interval and one-sided p-value.
 
-    There is no p-value where scorers order every world alike, and no mean where one of them scores all outputs of a world alike.
+    There is no p-value where scorers order every world alike, and no mean where one of them scores all outputs of a
+    world alike.
     """
     values = [each.value for each in differences if each.value is not None]
     errors = [each.standard_error for each in differences if each.standard_error is not None]
@@ -228,7 +232,7 @@ def _of_world(
 
 
 def compared(world: SimulatedWorld, count: int) -> list[dict[str, Any]]:
-    """Which of two outputs people like better, of so many articles of their own: the one that they would score higher."""
+    """Make ``count`` pairs of outputs for further articles. People prefer the one that they would score higher."""
     made, rows = world.make_rows(2 * count, PAIRED), []
     for number in range(count):
         one, other = made[2 * number : 2 * number + 2]
@@ -246,7 +250,7 @@ def compared(world: SimulatedWorld, count: int) -> list[dict[str, Any]]:
 
 
 def _part_rated(example: Example, document: int) -> Example:
-    """Without its id in the text. A sixth of the documents is validation and a sixth test; people rated a share of the others."""
+    """Take the id out of the text and name the part: a sixth validation, a sixth test. Some of the rest are rated."""
     part = ("validation", "test", *4 * ("development",))[document % 6]
     unrated = part == "development" and document // 6 % round(1 / RATED) != 0
     shown = {"output": _said(example.output or ""), "metadata": {**example.metadata, "split": part}}
@@ -254,7 +258,7 @@ def _part_rated(example: Example, document: int) -> Example:
 
 
 def _unrated(example: Example) -> Example:
-    """Without people's scores where it is learned from."""
+    """Take people's scores away from an example to learn from."""
     return example.model_copy(update={"human": {}}) if example.metadata["split"] == "development" else example
 
 

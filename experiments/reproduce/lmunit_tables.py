@@ -46,7 +46,7 @@ def scores_table(scores: Mapping[str, PreferenceScores], first_test: str, seed: 
 
 
 def gain(better: PreferenceScores, than: PreferenceScores, seed: int) -> Row:
-    """How much the accuracy with equal weights differs between two kinds of score, on the same pairs, in shares."""
+    """Return the difference in accuracy of two kinds of score with equal weights, on the same pairs."""
     common = [name for name in better.ids if name in set(than.ids)]
     credits = []
     for prefs in (better, than):

@@ -4,13 +4,14 @@
     python -m askance.experiments.reproduce.lmunit_training simulated --size 3000 -o simulated.json
 
 On people's scores (``topical_chat``, ``qags``, ``summeval``) every document is tested on once: the data are dealt into
-``--folds`` by document, and each fold has a scorer that learned from the others, with the fold's number as its seed. Scores
-are standardised within their fold before they are put together, as each fold has its own scorer. Beside the scorers stand
-the base before training, the length of the output, and UniEval's published scores where the file has them.
+``--folds`` by document, and each fold has a scorer that learned from the others, with the fold's number as its seed.
+Scores are standardised within their fold before they are put together, as each fold has its own scorer. Beside the
+scorers stand the base before training, the length of the output, and UniEval's published scores where the file has
+them.
 
-With ``--teacher MODEL`` a judge is distilled in the same folds: it answers the questions on everything, with all of its input,
-and the scorers learn from its verdicts alone, from people alone, and from both. What is kept of its correlation with people, and what
-a verdict takes of the processor, is said.
+With ``--teacher MODEL`` a judge is distilled in the same folds: it answers the questions on everything, with all of its
+input, and the scorers learn from its verdicts alone, from people alone, and from both. What is kept of its correlation
+with people, and what a verdict takes of the processor, is said.
 
 ``simulated`` is in ``lmunit_simulated.py``.
 """
@@ -48,12 +49,13 @@ from ...training.measured import ScorerReader
 from ...training.train import DEFAULT_BASE
 from ..command_line import says_errors, write_result
 from ..datasets import load_rated
-from .common import DIMENSIONS, PUBLISHED
+from ..datasets.rated import DIMENSIONS
+from .common import PUBLISHED
 from .lmunit_scorers import ALL, ARMS, by_document, train_scorer, training_of
 from .lmunit_simulated import ERRORS, simulated
 
 TAUGHT, RATED_ALONE, BOTH = "the judge's verdicts", "people's scores", "both"
-"""What scorers learn from beside a teacher, with all three losses."""
+"""Sources that scorers learn from beside a teacher, with all three losses."""
 THE_TEACHER = "the judge"
 ASKED = {
     "topical_chat": {
@@ -72,10 +74,9 @@ ASKED = {
 }
 """One question a dimension, its unit test."""
 TURN, FACT, ARTICLE = 15, 15, 30
-"""Words of the last turn, of the fact and of the article that are kept: what --longest cuts off at the end would be just the
-last turn and the fact."""
+"""Words that are kept of the last turn, the fact and the article. Else --longest cuts off turn and fact."""
 SHORT, NEWS = 64, 192
-"""Tokens of a text that are read. A summary of news with its question and some of the article has some 130: with 64 the end of most was never read."""
+"""Tokens that are read. A news summary with its question and some of the article has some 130."""
 WHOLE = "mean"
 """The mean over the dimensions."""
 
@@ -153,11 +154,11 @@ class Teacher:
     said: dict[str, dict[str, float]]
     """P(yes) by example and question's dimension."""
     took: Mapping[str, Any]
-    """What its verdicts took of the processor."""
+    """Processor time of its verdicts."""
 
 
 def judged_by(model: str | Model, examples: Sequence[Example], checklist: Checklist) -> Teacher:
-    """The verdicts of a judge that runs in this process on all examples; answers that are in the store are not asked again.
+    """Return the verdicts of a judge that runs in this process on all examples.
 
     Raises:
         AskanceError: A verdict is missing.
@@ -179,7 +180,7 @@ def judged_by(model: str | Model, examples: Sequence[Example], checklist: Checkl
 
 
 def read_apart(network: Network, examples: Sequence[Example], checklist: Checklist) -> dict[str, dict[str, float]]:
-    """A network's ŷ by example and dimension, standardised over these examples (left as it is where it is constant)."""
+    """Return a network's ŷ by example and dimension, standardised over these examples unless it is constant."""
     reader = ScorerReader(network)
     found: dict[str, dict[str, float]] = {each.id: {} for each in examples}
     for question in checklist.questions:
@@ -209,7 +210,7 @@ def _words(text: str) -> set[str]:
 
 
 def _short(example: Example, names: Sequence[str], dataset: str) -> Example:
-    """What a small base can read of an example: the last turn and the fact, or the article, as far as it is near the output."""
+    """Shorten an example for a small base: to the last turn and the fact, or to the article near the output."""
     output, given = example.output or "", (example.input, example.context or "")
     if dataset == "topical_chat":
         last = [each for each in given[0].split("\n") if each.strip()][-1]
@@ -234,7 +235,7 @@ def _placed(example: Example, number: int, fold: int, folds: int) -> Example:
 
 
 def _unrated(example: Example) -> Example:
-    """Without people's scores where it is learned from."""
+    """Take people's scores away from an example to learn from."""
     return example if example.metadata["split"] == "test" else example.model_copy(update={"human": {}})
 
 
@@ -277,7 +278,7 @@ def _kept(
     examples: Sequence[Example],
     names: Sequence[str],
 ) -> dict[str, Any]:
-    """What scorers keep of the teacher: their Spearman with people over its own, and their Spearman with it."""
+    """Return each scorer's Spearman with people over the teacher's, and its Spearman with the teacher."""
     resampling, whole = by_document(examples), WHOLE if len(names) > 1 else names[0]
     people, theirs = (
         np.array(_column(each, whole, examples, names)) for each in (_wanted(examples, names), said[THE_TEACHER])
@@ -333,8 +334,8 @@ def _parser() -> argparse.ArgumentParser:
         nargs="*",
         type=int,
         metavar="N",
-        help="the simulated judge has errors: kinds of faults that it does not see, and kinds of harmless things that it takes "
-        "for faults; default: {} {}".format(*ERRORS),
+        help="the simulated judge has errors: kinds of faults that it does not see, and kinds of harmless things "
+        "that it takes for faults; default: {} {}".format(*ERRORS),
     )
     made.add_argument("--pairs", type=int, default=0, help="pairs of further outputs that simulated people compared")
     made.add_argument(

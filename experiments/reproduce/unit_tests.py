@@ -1,7 +1,7 @@
 """Unit tests (LMUnit): what they are put to, their rubrics, and the judge that is asked in several forms at once.
 
-Preference pairs come from files or the hub, in sections, a few of each. All forms share one session and one store, and are
-asked output by output.
+Preference pairs come from files or the hub, in sections, a few of each. All forms share one session and one store, and
+are asked output by output.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from ...agents.expected_score import ExpectedScoreAsking
 from ...agents.judging import Judging
 from ...evaluation.options import GatewayOptions
 from ...evaluation.scoring import complete_mean, score_examples
+from ...models.answer_store import AnswerStore
 from ...models.base import Answer, Model
 from ...models.budget import Budget
 from ...models.event_loops import run_sync
-from ...models.gateway import AnswerStore, Gateway
+from ...models.gateway import Gateway
 from ...models.replies.yes_no import LEAST_MASS
 from ...models.session import session
-from ...models.settings import parse_options
 from ...prompts.checklist import Checklist, Question
 from ...prompts.default import default_prompt
 from ...prompts.errors import InputError
 from ...prompts.examples import Example, documents
 from ...prompts.preferences import Preference
 from ...prompts.verdicts import Verdict
+from ...settings import parse_options
 from ...stats.correlation import correlate, statistic_dict
 from ...stats.resampling import Resampling
 from ..datasets import load_pairs_of
-from ..datasets.llmbar import PARTS
-from ..datasets.llmbar import load as load_llmbar
+from ..datasets.pairs import LLMBAR_PARTS, load_llmbar
 
 Kind = Literal["expected", "said", "soft", "hard"]
 KINDS: Mapping[Kind, str] = {
@@ -47,7 +47,7 @@ KINDS: Mapping[Kind, str] = {
     "soft": "P(yes)",
     "hard": "yes or no",
 }
-"""What a test's score is. The first two read the same calls, and so do the last two."""
+"""Kinds of a test's score. The first two read the same calls, and so do the last two."""
 SCALE = (1, 5)
 TESTS_PER_INPUT = 8
 """Query-level tests written for an input at most (LMUnit, Table 15)."""
@@ -68,7 +68,7 @@ def load_sections(dataset: str, files: Sequence[str], *, limit: int | None = Non
     if files:
         pairs = [_in_section(pair, Path(file).stem) for file in files for pair in load_pairs_of(dataset, file)]
     elif dataset == "llmbar":
-        pairs = [pair for part in PARTS for pair in load_llmbar(part=part)]
+        pairs = [pair for part in LLMBAR_PARTS for pair in load_llmbar(part=part)]
     else:
         pairs = load_pairs_of(dataset)
     seen: set[str] = set()
@@ -241,7 +241,7 @@ def _evaluator(asked: TestForm, gateway: Gateway, model: Model, seed: int) -> Ev
 
 
 class SaidScoreAsking(ExpectedScoreAsking):
-    """The same requests; what is read is the likeliest number of the scale, mapped to [0, 1]."""
+    """Asks as for expected scores, and reads the likeliest number of the scale, mapped to [0, 1]."""
 
     def _expected(self, masses: Sequence[float], answer: Answer) -> float:
         low, high = self.scale

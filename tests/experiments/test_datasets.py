@@ -12,25 +12,22 @@ from typing import Any
 
 import pytest
 
-from askance.experiments.datasets import (
-    PAIRS,
-    RATED,
-    llmbar,
-    load_pairs_of,
-    load_prompts,
-    load_rated,
-    mt_bench,
-    qags,
-    reward_bench,
-    summeval,
-    topical_chat,
+from askance.experiments.datasets import PAIRS, RATED, load_pairs_of, load_prompts, load_rated
+from askance.experiments.datasets.pairs import SECTIONS, load_llmbar, load_mt_bench, load_reward_bench
+from askance.experiments.datasets.rated import (
+    DIMENSIONS,
+    OTHER_DIMENSIONS,
+    load_qags,
+    load_summeval,
+    load_topical_chat,
+    split_summeval,
 )
 from askance.prompts.errors import AskanceError, InputError, MissingExtraError
 from askance.prompts.examples import documents
 
 from ..said import naming
 
-DIMENSIONS = {"coherence": 3, "consistency": 4, "fluency": 5, "relevance": 2}
+RATINGS = {"coherence": 3, "consistency": 4, "fluency": 5, "relevance": 2}
 
 
 def lines(path: Path, rows: list[dict[str, Any]]) -> Path:
@@ -44,7 +41,7 @@ def listed(path: Path, rows: list[dict[str, Any]]) -> Path:
 
 
 def experts(shift: int = 0) -> list[dict[str, int]]:
-    return [{name: (value + shift + expert) % 5 + 1 for name, value in DIMENSIONS.items()} for expert in range(3)]
+    return [{name: (value + shift + expert) % 5 + 1 for name, value in RATINGS.items()} for expert in range(3)]
 
 
 def summeval_rows(documents: int = 12, systems: int = 3) -> list[dict[str, Any]]:
@@ -81,25 +78,25 @@ def test_summeval_without_its_articles_is_refused(tmp_path: Path) -> None:
 
 
 def test_summeval_as_prepared_for_unieval(tmp_path: Path) -> None:
-    row = {"doc_id": "d", "system_id": "M1", "source": "In.", "system_output": "Out.", "scores": DIMENSIONS}
+    row = {"doc_id": "d", "system_id": "M1", "source": "In.", "system_output": "Out.", "scores": RATINGS}
     (example,) = load_rated("summeval", listed(tmp_path / "summeval.json", [row]))
     assert example.id == "d/M1"
-    assert example.human == {name: (float(value),) for name, value in DIMENSIONS.items()}
+    assert example.human == {name: (float(value),) for name, value in RATINGS.items()}
 
 
 def test_summeval_of_the_hub_becomes_one_example_a_summary() -> None:
     row = {"id": "d", "text": "In.", "machine_summaries": ["A.", "B."], "human_summaries": ["R."]}
-    row |= {name: [value, value - 1] for name, value in DIMENSIONS.items()}
-    examples = summeval.load([row])
+    row |= {name: [value, value - 1] for name, value in RATINGS.items()}
+    examples = load_summeval([row])
     assert [each.output for each in examples] == ["A.", "B."]
     assert [each.human_score("fluency") for each in examples] == [5, 4]
     assert [each.system for each in examples] == ["system-00", "system-01"]
     with pytest.raises(InputError, match=r"1 ratings of fluency for 2 summaries"):
-        summeval.load([row | {"fluency": [5]}])
+        load_summeval([row | {"fluency": [5]}])
 
 
 def test_summeval_in_our_own_form_takes_the_experts_ratings_before_the_means(tmp_path: Path) -> None:
-    row = {"id": "a", "input": "In.", "output": "Out.", "system": "M1", "document": "d", "human": DIMENSIONS}
+    row = {"id": "a", "input": "In.", "output": "Out.", "system": "M1", "document": "d", "human": RATINGS}
     (example,) = load_rated("summeval", lines(tmp_path / "s.jsonl", [row | {"human_experts": experts()}]))
     assert example.human["relevance"] == (3.0, 4.0, 5.0)
     assert example.metadata["document"] == "d"
@@ -108,20 +105,20 @@ def test_summeval_in_our_own_form_takes_the_experts_ratings_before_the_means(tmp
 
 
 def test_summeval_is_divided_into_ten_a_system_and_the_rest() -> None:
-    examples = summeval.load(summeval_rows(documents=40, systems=4))
-    development, test = summeval.split(examples)
+    examples = load_summeval(summeval_rows(documents=40, systems=4))
+    development, test = split_summeval(examples)
     assert Counter(each.system for each in development) == {f"M{system}": 10 for system in range(4)}
     assert len(development) + len(test) == len(examples)
     assert not {each.id for each in development} & {each.id for each in test}
-    again, _ = summeval.split(list(reversed(examples)))
+    again, _ = split_summeval(list(reversed(examples)))
     assert {each.id for each in again} == {each.id for each in development}, "the order of the file does not matter"
-    other, _ = summeval.split(examples, seed=43)
+    other, _ = split_summeval(examples, seed=43)
     assert {each.id for each in other} != {each.id for each in development}
 
 
 def test_a_system_with_too_few_examples_cannot_be_divided() -> None:
     with pytest.raises(InputError, match="System 'M0' has 10 examples"):
-        summeval.split(summeval.load(summeval_rows(documents=10)))
+        split_summeval(load_summeval(summeval_rows(documents=10)))
 
 
 def usr_reply(model: str) -> dict[str, Any]:
@@ -146,19 +143,19 @@ def test_topical_chat_as_published_has_one_example_a_reply_and_one_document_a_co
     first = examples[0]
     assert (first.output, first.context, first.system) == ("I am A.", "A fact.", "A")
     assert first.human["naturalness"] == (3.0, 2.0, 3.0)
-    assert list(first.human)[:4] == list(topical_chat.DIMENSIONS)
+    assert list(first.human)[:4] == list(DIMENSIONS["topical_chat"])
     assert documents(examples) == ["context-00", "context-00", "context-01", "context-01"]
 
 
 def test_topical_chat_replies_to_the_same_words_share_a_document_in_the_other_forms() -> None:
-    scores = dict.fromkeys((*topical_chat.DIMENSIONS, *topical_chat.OTHERS), 2.0)
+    scores = dict.fromkeys((*DIMENSIONS["topical_chat"], *OTHER_DIMENSIONS), 2.0)
     prepared = [
         {"source": "Hi.", "context": "F.", "system_id": name, "system_output": "Yes.", "scores": scores}
         for name in "ab"
     ]
     own = [{"id": name, "input": "Hi.", "output": "Yes.", "human": scores} for name in "ab"]
     for rows in (prepared, own):
-        examples = topical_chat.load(rows)
+        examples = load_topical_chat(rows)
         assert len({each.metadata["document"] for each in examples}) == 1
         assert set(examples[0].human) == set(scores)
 
@@ -167,7 +164,7 @@ def test_a_reply_without_a_rating_is_refused() -> None:
     reply = usr_reply("A")
     del reply["Engaging"]
     with pytest.raises(InputError, match="needs response, model, Natural"):
-        topical_chat.load([{"context": "Hi.", "fact": "F.", "responses": [reply]}])
+        load_topical_chat([{"context": "Hi.", "fact": "F.", "responses": [reply]}])
 
 
 def sentence(*said: str) -> dict[str, Any]:
@@ -180,12 +177,12 @@ def test_qags_as_published_scores_a_summary_by_its_sentences_majorities(tmp_path
     assert example.output == "One. One."
     assert example.human_score("consistency") == 0.5
     with pytest.raises(InputError, match=naming("yes or no")):
-        qags.load([{"article": "In.", "summary_sentences": [sentence("perhaps")]}])
+        load_qags([{"article": "In.", "summary_sentences": [sentence("perhaps")]}])
 
 
 def test_qags_as_prepared_for_unieval_and_in_our_own_form() -> None:
-    (prepared,) = qags.load([{"source": "In.", "system_output": "Out.", "scores": {"consistency": 0.25}}])
-    (own,) = qags.load([{"id": "a", "input": "In.", "output": "Out.", "human": {"consistency": 0.25}}])
+    (prepared,) = load_qags([{"source": "In.", "system_output": "Out.", "scores": {"consistency": 0.25}}])
+    (own,) = load_qags([{"id": "a", "input": "In.", "output": "Out.", "human": {"consistency": 0.25}}])
     assert prepared.human == own.human == {"consistency": (0.25,)}
 
 
@@ -201,11 +198,11 @@ def test_llmbar_says_which_output_is_better() -> None:
         {"input": "Do.", "output_1": "Good.", "output_2": "Bad.", "label": 1},
         {"input": "Do.", "output_1": "Bad.", "output_2": "Good.", "label": 2},
     ]
-    pairs = llmbar.load(rows, part="Adversarial_GPTInst")
+    pairs = load_llmbar(rows, part="Adversarial_GPTInst")
     assert [each.preferred for each in pairs] == ["a", "b"]
     assert [each.id for each in pairs] == ["llmbar-Adversarial_GPTInst-0", "llmbar-Adversarial_GPTInst-1"]
     with pytest.raises(InputError, match="the label is 3"):
-        llmbar.load([rows[0] | {"label": 3}])
+        load_llmbar([rows[0] | {"label": 3}])
 
 
 def conversation(*replies: str) -> list[dict[str, str]]:
@@ -230,26 +227,26 @@ def judgement(**fields: Any) -> dict[str, Any]:
 
 
 def test_mt_bench_shows_as_many_turns_as_were_judged() -> None:
-    first, second, tie = mt_bench.load([judgement(), judgement(turn=2), judgement(winner="tie (inconsistent)")])
+    first, second, tie = load_mt_bench([judgement(), judgement(turn=2), judgement(winner="tie (inconsistent)")])
     assert (first.input, first.output_a, first.output_b, first.preferred) == ("Question 0?", "A1.", "B1.", "b")
     assert second.output_a == "Assistant: A1.\n\nUser: Question 1?\n\nAssistant: A2."
     assert tie.preferred == "tie"
     assert first.group == second.group == "question 81"
     with pytest.raises(InputError, match="the winner is 'both'"):
-        mt_bench.load([judgement(winner="both")])
+        load_mt_bench([judgement(winner="both")])
     with pytest.raises(InputError, match=naming("user and assistant", 2)):
-        mt_bench.load([judgement(turn=2, conversation_b=conversation("B1."))])
+        load_mt_bench([judgement(turn=2, conversation_b=conversation("B1."))])
 
 
 def test_reward_bench_has_sections_and_does_not_always_show_the_chosen_reply_first() -> None:
     rows = [{"id": n, "prompt": "Do.", "chosen": "Good.", "rejected": "Bad.", "subset": "math-prm"} for n in range(40)]
-    pairs = reward_bench.load(rows)
+    pairs = load_reward_bench(rows)
     assert {each.section for each in pairs} == {"Reasoning"}
     assert {each.preferred for each in pairs} == {"a", "b"}
     assert all((each.output_a if each.preferred == "a" else each.output_b) == "Good." for each in pairs)
-    assert sum(map(len, reward_bench.SECTIONS.values())) == 23
+    assert sum(map(len, SECTIONS.values())) == 23
     with pytest.raises(InputError, match="'poems' is no subset"):
-        reward_bench.load([rows[0] | {"subset": "poems"}])
+        load_reward_bench([rows[0] | {"subset": "poems"}])
 
 
 @pytest.mark.parametrize("name", PAIRS)
@@ -335,13 +332,13 @@ class Hub:
 
 
 def test_without_a_file_the_hub_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    row = {"id": "d", "text": "In.", "machine_summaries": ["A."]} | {name: [v] for name, v in DIMENSIONS.items()}
+    row = {"id": "d", "text": "In.", "machine_summaries": ["A."]} | {name: [v] for name, v in RATINGS.items()}
     hub = Hub(monkeypatch, [row])
     assert len(load_rated("summeval")) == 1
     assert hub.asked == [("mteb/summeval", None, "test")]
     pair = {"input": "Do.", "output_1": "Good.", "output_2": "Bad.", "label": 1}
     hub = Hub(monkeypatch, [pair])
-    assert llmbar.load(part="Adversarial_Manual")[0].section == "Adversarial_Manual"
+    assert load_llmbar(part="Adversarial_Manual")[0].section == "Adversarial_Manual"
     assert hub.asked == [("princeton-nlp/LLMBar", "LLMBar", "Adversarial_Manual")]
 
 

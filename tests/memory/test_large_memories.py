@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import random
 import time
+from collections.abc import Sequence
 
-from askance.experiments.measured.lesson_memory import made_up_lessons, remember
 from askance.memory.embedders import embedder
 from askance.memory.lesson_memory import LessonMemory
 from askance.memory.memory_contents import MemoryContents
@@ -12,6 +13,34 @@ from askance.memory.remembered import RememberedLesson, remembered_lesson
 from askance.prompts.lessons import Lesson
 
 SIZE = 3000
+WORDS = [f"w{number}" for number in range(3000)]
+
+
+def made_up_lessons(count: int) -> list[Lesson]:
+    """Rules of nine random words, of three dimensions and both directions."""
+    chance = random.Random(1)
+    return [
+        Lesson(
+            id=f"L{number}",
+            text=f"Answer no if the output {' '.join(chance.choices(WORDS, k=9))}.",
+            direction=chance.choice(["stricter", "more lenient"]),
+            dimension=chance.choice("abc"),
+            evidence=(f"e{number}/q",),
+        )
+        for number in range(count)
+    ]
+
+
+def remember(memory: LessonMemory, lessons: Sequence[Lesson]) -> float:
+    """Put lessons into a memory and reword every tenth; return the processor seconds."""
+    began = time.process_time()
+    for number, each in enumerate(lessons):
+        memory.nearest(each)
+        memory.opposed(each)
+        memory.add(each)
+        if number % 10 == 0:
+            memory.merge(each.id, each.model_copy(update={"evidence": ("x/q",)}), f"{each.text} And more.")
+    return time.process_time() - began
 
 
 def test_lessons_are_looked_up_added_and_merged_in_time() -> None:

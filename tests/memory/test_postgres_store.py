@@ -15,20 +15,20 @@ from typing import Any
 
 import pytest
 
-from askance.experiments.measured import stores
 from askance.memory import postgres_store
 from askance.memory.postgres_store import PostgresAddress, PostgresStore
 from askance.memory.verdict_store import VerdictStore, open_store
 from askance.models import gateway as gateways
+from askance.models.answer_store import StoreAwayError
 from askance.models.base import Answer, Parameters, Request, make_request
-from askance.models.gateway import Gateway, StoreAwayError
+from askance.models.gateway import Gateway
 from askance.models.wire.thinking import ThinkingFacts
 from askance.prompts.errors import AskanceError, InputError
 from askance.testing import ScriptedModel, StandInServer
 from tests.conftest import judge_at
 from tests.said import naming, says
 
-ANSWERS, CLAIMS = "askance_answers", "askance_claims"
+ANSWER_TABLE, CLAIMS = "askance_answers", "askance_claims"
 
 pytest.importorskip("psycopg", reason="psycopg is not installed: make test-postgres")
 
@@ -90,17 +90,20 @@ def test_answers_of_a_store_beside_it_are_reused_and_nothing_is_written_there(ad
 def test_looking_makes_no_table(address: str, cluster: Any) -> None:
     with open_store(address) as store, open_store(address) as writer:
         assert store.get_many([key(1)]) == {} and len(store) == 0
-        assert cluster.sql(f"SELECT to_regclass('{ANSWERS}')", address) == [(None,)]
+        assert cluster.sql(f"SELECT to_regclass('{ANSWER_TABLE}')", address) == [(None,)]
         writer.put(key(1), ANSWERS[0])
         assert store.get_many([key(1)]) == {key(1): ANSWERS[0]}
 
 
-def test_stores_are_measured_side_by_side_and_nothing_stays(
-    address: str, cluster: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert stores.main(["--answers", "100", "--store", address]) == 0
-    assert capsys.readouterr().out.splitlines()[2].startswith("PostgreSQL ")
-    assert cluster.sql(f"SELECT count(*) FROM {ANSWERS}", address) == [(0,)]
+def test_of_what_is_claimed_put_and_forgotten_nothing_stays(address: str, cluster: Any) -> None:
+    keys = [key(number) for number in range(100)]
+    with open_store(address) as store:
+        for each in keys:
+            assert store.claim(each) and not store.get_many([each])
+            store.put(each, ANSWERS[0])
+        assert set(store.get_many(keys)) == set(keys)
+        store.forget(keys)
+    assert cluster.sql(f"SELECT count(*) FROM {ANSWER_TABLE}", address) == [(0,)]
 
 
 def test_many_that_begin_one_store_at_once_all_do(address: str) -> None:

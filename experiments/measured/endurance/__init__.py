@@ -1,1 +1,1 @@
-"""What runs go through and come out of the same: kills, faults, a full disk, a clock that jumps."""
+"""Kills, faults, a full disk and a clock that jumps, none of which may change the result of a command."""

@@ -1,9 +1,10 @@
-"""What commands survive, as a table: kills, an endpoint of faults, a full disk, a clock that jumps; nothing is to be lost or paid twice.
+"""Commands under kills, faults, a full disk and a clock that jumps: nothing may be lost or paid twice.
 
-Run ``python -m askance.experiments.measured.endurance`` (nightly; a hundred kills of each command take some twenty minutes of
-processor time; ``--kills N --calls N`` is a shorter one). The model is a server that plays every role, the data are **made up**
-(:mod:`.world`), the commands are those of the command line in processes of their own. Ends with code 1 where something was
-lost, was paid twice that was not in flight, or came out different from a run that was left alone.
+Run ``python -m askance.experiments.measured.endurance`` (nightly; a hundred kills of each command take some twenty
+minutes of processor time; ``--kills N --calls N`` is a shorter one). The model is a server that plays every role, the
+data are **made up** (:mod:`.world`), the commands are those of the command line in processes of their own. Ends with
+code 1 where something was lost, was paid twice that was not in flight, or came out different from a run that was left
+alone.
 """
 
 from __future__ import annotations
@@ -15,10 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from ...command_line import machine, says_errors, write_result
-from .clock import at_jumps, killed_with_a_batch_open, two_on_one_store
-from .disk import at_full_disks
-from .faults import SHARE, at_faults, at_final_faults
+from .faults import at_faults, at_final_faults
 from .kills import killed
+from .machine_faults import at_full_disks, at_jumps, killed_with_a_batch_open, two_on_one_store
 from .processes import CommandRunner
 from .world import WORKS
 
@@ -41,7 +41,7 @@ def run(folder: Path, part: str, commands: CommandRunner, *, kills: int, calls: 
 
 
 def broken(found: dict[str, Any]) -> list[str]:
-    """What was lost, came out different or was paid twice though it was not in flight; a line each."""
+    """Describe in a line each what was lost, differs, or was paid twice although it was not in flight."""
     lines = []
     for name, row in found.get("kills", {}).items():
         if row["beyond"] or row["differs"] or row["refused"]:
@@ -60,44 +60,9 @@ def broken(found: dict[str, Any]) -> list[str]:
     return lines
 
 
-def as_text(found: dict[str, Any]) -> str:
-    """Lay the figures out as tables."""
-    lines = []
-    if "kills" in found:
-        head = ("kills", "runs", "calls", "twice", "beyond", "differ")
-        lines += [f"{'killed':<28}" + "".join(f"{each:>8}" for each in head)]
-        for name, row in found["kills"].items():
-            figures = (*(row[each] for each in head[:5]), len(row["differs"]) + len(row["refused"]))
-            lines.append(f"{name:<28}" + "".join(f"{each:>8}" for each in figures))
-        lines.append(
-            "twice: asked again in all runs; beyond: of these not in flight at the kill; calls: of a run left alone"
-        )
-    if row := found.get("faults"):
-        lines += [
-            f"{row['calls']:,} verdicts at an endpoint of which {SHARE:.0%} of the replies are one of {len(row['faults'])} faults "
-            f"({sum(row['faults'].values()):,} in all): {row['missing']} missing after the first run, {row['missing_then']} after the "
-            f"second, {row['wrong']} wrong, {row['twice']} answers paid twice",
-        ]
-        lines += [f"  {name:<30}{count:>6}" for name, count in row["faults"].items()]
-    for row in found.get(ENDS, ()):
-        lines.append(f"  {row['fault']:<30}ends with {row['code']}, then {row['code_then']}; {row['twice']} twice")
-    if "disk" in found:
-        lines += [f"{'full disk':<44}{'stopped':>8}{'twice':>8}{'beyond':>8}{'differ':>8}"]
-        for row in found["disk"]:
-            name = f"{row['command']}, {row['limit']}"
-            lines.append(
-                f"{name:<44}{row['stopped']:>8}{row['twice']:>8}{row['beyond']:>8}{len(row['differs']) + len(row['refused']):>8}"
-            )
-    if "clock" in found:
-        lines += [f"{'the clock jumps':<44}{'twice':>8}{'differ':>8}"]
-        for row in found["clock"]:
-            lines.append(f"{row['command'] + ', ' + row['jump']:<44}{row['twice']:>8}{len(row['differs']):>8}")
-    return "\n".join(lines)
-
-
 @says_errors
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do it, print the tables, write the result; 1 where something did not hold."""
+    """Do all parts, print and write the figures; return 1 where something did not hold."""
     parser = argparse.ArgumentParser(prog="python -m askance.experiments.measured.endurance", description=__doc__)
     parser.add_argument("--kills", type=int, default=100, help="of each command (default: %(default)s)")
     parser.add_argument("--calls", type=int, default=10_000, help="at the endpoint of faults (default: %(default)s)")
@@ -117,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             place.mkdir()
             done = run(place, part, commands, kills=chosen.kills, calls=chosen.calls, steps=chosen.steps)
             found |= done
-            print(as_text(done) + "\n", flush=True)
+            write_result(None, done)
             if chosen.output:  # after each part: they are long
                 header = {"command": command, "machine": machine()}
                 write_result(chosen.output, {**header, **found, "did_not_hold": broken(found)})

@@ -1,4 +1,4 @@
-"""An endpoint of which three replies in ten are faults, and one that ends a run."""
+"""Faulty endpoints: one fails three replies in ten, the other ends a run."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any
 from ....prompts.verdicts import read_verdicts
 from ....testing import FINAL, FaultyServer, ServerReply
 from .processes import CommandRunner
-from .world import reply, write_inputs
+from .world import EVALUATE, reply, write_inputs
 
 SHARE = 0.3
-TIMEOUT = "2"
+TIMEOUT = 2
 """Seconds for which the command waits for an answer."""
 QUESTIONS = 3
 
@@ -23,8 +23,8 @@ def at_faults(calls: int, folder: Path, commands: CommandRunner) -> dict[str, An
     """Evaluate at an endpoint that fails in every way there is, then once more at a sound one.
 
     Returns:
-        ``calls``, ``faults`` by name, ``missing`` after the first run, ``wrong`` (verdicts that are not those of a sound
-        endpoint), ``missing_then`` and ``twice`` (answers that had come whole and were asked for again).
+        ``calls``, ``faults`` by name, ``missing`` after the first run, ``wrong`` (verdicts that are not those of a
+        sound endpoint), ``missing_then`` and ``twice`` (answers that had come whole and were asked for again).
     """
     examples = -(-calls // QUESTIONS)
     with FaultyServer(reply, share=0) as server:
@@ -46,7 +46,7 @@ def at_faults(calls: int, folder: Path, commands: CommandRunner) -> dict[str, An
 
 
 def at_final_faults(folder: Path, commands: CommandRunner) -> list[dict[str, Any]]:
-    """A run that is ended by what asking again does not mend, a third of the way in, and goes on at a sound endpoint."""
+    """End a run by a fault that asking again does not mend, then go on at a sound endpoint."""
     rows = []
     for name in FINAL:
         healthy = 60
@@ -77,19 +77,7 @@ def at_final_faults(folder: Path, commands: CommandRunner) -> list[dict[str, Any
 
 
 def _evaluate(server: FaultyServer, at_once: int) -> list[str]:
-    return [
-        *(
-            "evaluate",
-            "examples.jsonl",
-            "--checklist",
-            "checklist.yaml",
-            "--model",
-            "openai/judge",
-            "-o",
-            "verdicts.jsonl",
-        ),
-        *("--api-base", server.url, "--max-concurrency", str(at_once), "--timeout", TIMEOUT),
-    ]
+    return f"{EVALUATE} --api-base {server.url} --max-concurrency {at_once} --timeout {TIMEOUT}".split()
 
 
 def _verdicts(

@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from .paid import Till, difference, results_of
+from .paid import Till, difference, left_alone, results_of
 from .processes import CommandRunner, Ended
 from .world import Work, write_inputs
 
@@ -17,11 +17,11 @@ A_RUN = 10
 
 
 def killed(work: Work, kills: int, folder: Path, commands: CommandRunner, seed: int = 0) -> dict[str, Any]:
-    """Kill a command so often, half of the times at a call and half at a moment, and compare with one that was left alone.
+    """Kill a command ``kills`` times, half of them at a call, and compare it with a run that was left alone.
 
     Returns:
-        ``kills``, ``runs``, ``calls`` of a run left alone, ``twice`` (requests asked again), ``beyond`` (of them those not
-        in flight), ``differs`` (what is not as in the run left alone) and ``refused`` (ends other than by a kill).
+        ``kills``, ``runs``, ``calls`` of a run left alone, ``twice`` (requests asked again), ``beyond`` (of them those
+        not in flight), ``differs`` (what is not as in the run left alone) and ``refused`` (ends other than by a kill).
 
     Raises:
         AskanceError: The run that is left alone fails.
@@ -30,7 +30,7 @@ def killed(work: Work, kills: int, folder: Path, commands: CommandRunner, seed: 
     row: dict[str, Any] = {"kills": 0, "runs": 0, "calls": 0, "twice": 0, "beyond": 0, "differs": [], "refused": []}
     with till.server(work) as server:
         arguments = work.command(server.url)
-        alone, ended = _left_alone(arguments, work, folder / "alone", commands)
+        alone, ended = left_alone(arguments, work, folder / "alone", commands)
         whole, row["calls"] = till.lives[-1], till.calls
         while row["kills"] < kills:
             place = folder / "killed"
@@ -55,16 +55,8 @@ def killed(work: Work, kills: int, folder: Path, commands: CommandRunner, seed: 
     return row
 
 
-def _left_alone(arguments: list[str], work: Work, place: Path, commands: CommandRunner) -> tuple[dict[str, Any], Ended]:
-    shutil.rmtree(place, ignore_errors=True)
-    write_inputs(place)
-    ended = commands.run(arguments, place)
-    ended.check(f"{work.name}, left alone,")
-    return results_of(place, work), ended
-
-
 def _moment(chance: random.Random, calls: int, alone: Ended) -> int | float:
-    """When to kill a process: at a call (its number, from 1), or after so many seconds."""
+    """Draw the moment of a kill: the number of a call, from 1, or seconds."""
     return chance.randint(1, max(2, calls // A_RUN * 2)) if chance.random() < 0.5 else chance.uniform(0, alone.seconds)
 
 

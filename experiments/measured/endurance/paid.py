@@ -1,24 +1,26 @@
-"""What is compared: every request that reached a server, and everything that a command has written."""
+"""Every request that reached a server and everything that a command has written, to be compared."""
 
 from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ....memory.journal import read_events
 from ....testing import BatchServer, ServerReply, StandInServer
-from .world import Work, reply
+from .processes import CommandRunner, Ended
+from .world import Work, reply, write_inputs
 
 _COSTS = re.compile(rb'"(cost_usd|cached_calls|calls|tokens|seconds|retries|failures)": [^,}\n]+')
 _RUN = ("result.json", "judge.yaml", "prompt.md", "changes.diff", "lessons.jsonl", "config.yaml")
 
 
 class Till:
-    """Counts what reaches a server, life by life of the process that asks; every request that arrives counts as paid."""
+    """Counts the requests of each process in turn. Every request that arrives counts as paid."""
 
     def __init__(self) -> None:
         self.lives: list[Counter[str]] = [Counter()]
@@ -33,7 +35,7 @@ class Till:
         return reply(body)
 
     def server(self, work: Work, *, delay: float = 0.0, looks: int = 1) -> StandInServer:
-        """A server for a command, not yet started; ``delay``: seconds a call, ``looks``: at a batch until it is done."""
+        """Make a server for a command. ``delay``: seconds a call; ``looks``: at a batch until it is done."""
         if not work.in_batches:
             return StandInServer(self.script, delay=delay)
         server = BatchServer(self.script, looks=looks)
@@ -54,9 +56,10 @@ class Till:
         return sum(each.total() for each in self.lives)
 
     def twice(self, whole: Counter[str], in_flight: int) -> tuple[int, int]:
-        """How many requests came more often than in a run that was left alone, and how many of them were not in flight.
+        """Count the requests that came more often than in a run left alone, and those of them that were not in flight.
 
-        A repeat is the loss of the last process that had asked before; of each process as many as were in flight may be lost.
+        A repeat is the loss of the last process that had asked before; of each process as many as were in flight may be
+        lost.
         """
         seen: Counter[str] = Counter()
         last: dict[str, int] = {}
@@ -82,6 +85,21 @@ def results_of(folder: Path, work: Work) -> dict[str, Any]:
     events = read_events(journal) if journal.is_file() else []
     found["journal"] = [{name: value for name, value in each.items() if name != "time"} for each in events]
     return found
+
+
+def left_alone(
+    arguments: Sequence[str], work: Work, place: Path, commands: CommandRunner
+) -> tuple[dict[str, Any], Ended]:
+    """Run a command that nothing happens to, in a folder that is made anew; its results and its end.
+
+    Raises:
+        AskanceError: It fails.
+    """
+    shutil.rmtree(place, ignore_errors=True)
+    write_inputs(place)
+    ended = commands.run(arguments, place)
+    ended.check(f"{work.name}, left alone,")
+    return results_of(place, work), ended
 
 
 def difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:

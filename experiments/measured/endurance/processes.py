@@ -1,7 +1,9 @@
-"""CommandRunner in processes that can be killed, each forked from one that has imported what a command needs and done nothing else.
+"""CommandRunner in processes that can be killed, each forked from one that has imported what a command needs and done
+nothing else.
 
-``python -m askance.experiments.measured.endurance.processes`` is that one: it reads a command a line and says the number of its process,
-then how it ended. So a hundred kills cost the work of a hundred commands, not of importing for them.
+``python -m askance.experiments.measured.endurance.processes`` is that one: it reads a command a line and says the
+number of its process, then how it ended. So a hundred kills cost the work of a hundred commands, not of importing for
+them.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ _COMMANDS = ("evaluate", "runs", "select", "learning.weigh", "compare")
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended."""
+    """The end of a command."""
 
     code: int
     """Its exit code; of a signal the negative number."""

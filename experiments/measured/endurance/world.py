@@ -1,7 +1,8 @@
-"""Small inputs for every command that buys, and a model that plays every role: what it says follows from the request alone.
+"""Small inputs for every command that buys, and a model that plays every role: what it says follows from the request
+alone.
 
-All **made up**: a judge sees an output's quality as well as its prompt's wording happens to let it, helpers fill the form
-that they are given. So every part of a run has something to do, and the same request always gets the same answer.
+All **made up**: a judge sees an output's quality as well as its prompt's wording happens to let it, helpers fill the
+form that they are given. So every part of a run has something to do, and the same request always gets the same answer.
 """
 
 from __future__ import annotations
@@ -20,75 +21,48 @@ CONCURRENCY = 4
 """Calls at once: so many may be in flight when a process is killed."""
 EXAMPLES, PAIRS = 60, 30
 _WORDS = ["short", "clear", "polite", "exact", "warm", "plain", "honest", "careful", "brief", "kind"]
-_RUN = ("--max-iterations", "2", "--resamples", "200", "--alpha", "0.3", "--embedder", "words", "--yes")
-_QUESTIONS = ("--checklist", "checklist.yaml")
+_RUN = "--run run --max-iterations 2 --resamples 200 --alpha 0.3 --embedder words --yes"
+_JUDGE = "examples.jsonl --checklist checklist.yaml --model openai/judge"
 
 
 @dataclass(frozen=True)
 class Work:
-    """A command on the inputs, but for the endpoint's address."""
+    """A command on the inputs."""
 
     name: str
-    arguments: tuple[str, ...]
+    arguments: str
+    """The command line, but for the endpoint's address."""
     output: str
-    """What it writes: a file, or the directory of its run."""
+    """The file that it writes, or the directory of its run."""
     in_batches: bool = False
 
     def command(self, url: str) -> list[str]:
-        """Its arguments at an endpoint."""
-        at_once = ("--engine", "batch") if self.in_batches else ("--max-concurrency", str(CONCURRENCY))
-        return [*self.arguments, "--api-base", url, *at_once]
+        """Return the command line for an endpoint, in words."""
+        at_once = "--engine batch" if self.in_batches else f"--max-concurrency {CONCURRENCY}"
+        return f"{self.arguments} --api-base {url} {at_once}".split()
 
     @property
     def in_flight(self) -> int:
-        """Calls that a kill may cost twice: a batch is found again, so of it there is only what was asked directly."""
+        """Calls that a kill may cost twice. A batch is found again, so only a direct question can be lost."""
         return 1 if self.in_batches else CONCURRENCY
 
 
-_JUDGE = ("examples.jsonl", *_QUESTIONS, "--model", "openai/judge")
+EVALUATE = f"evaluate {_JUDGE} -o verdicts.jsonl"
+_MIGRATE = "migrate examples.jsonl --checklist checklist.yaml --source openai/source --target openai/judge"
+_TUNE = "tune examples.jsonl --generator openai/writer --prompt writer.md --checklist checklist.yaml"
+_SELECT = "select examples.jsonl --candidates checklist.yaml --model openai/judge -k 2 --halves 2 --ranking-resamples 2"
+_WEIGH = "weigh pairs.jsonl --checklist checklist.yaml --model openai/judge --pairwise --method logistic --resamples 20"
 WORKS: Mapping[str, Work] = {
     work.name: work
     for work in (
-        Work("evaluate", ("evaluate", *_JUDGE, "-o", "verdicts.jsonl"), "verdicts.jsonl"),
-        Work("evaluate --engine batch", ("evaluate", *_JUDGE, "-o", "verdicts.jsonl"), "verdicts.jsonl", True),
-        Work("align", ("align", *_JUDGE, "--run", "run", *_RUN), "run"),
-        Work(
-            "migrate",
-            (
-                *("migrate", "examples.jsonl", *_QUESTIONS, "--source", "openai/source", "--target", "openai/judge"),
-                *("--prompt", "prompt.md", "--run", "run", *_RUN),
-            ),
-            "run",
-        ),
-        Work(
-            "tune",
-            (
-                *("tune", "examples.jsonl", "--generator", "openai/writer", "--prompt", "writer.md", *_QUESTIONS),
-                *("--judge", "openai/judge", "--run", "run", *_RUN),
-            ),
-            "run",
-        ),
-        Work(
-            "select",
-            (
-                *("select", "examples.jsonl", "--candidates", "checklist.yaml", "--model", "openai/judge", "-k", "2"),
-                *("--halves", "2", "--ranking-resamples", "2", "-o", "chosen.yaml"),
-            ),
-            "chosen.yaml",
-        ),
-        Work(
-            "weigh --pairwise",
-            (
-                *("weigh", "pairs.jsonl", *_QUESTIONS, "--model", "openai/judge", "--pairwise"),
-                *("--method", "logistic", "--resamples", "20", "-o", "weights.json"),
-            ),
-            "weights.json",
-        ),
-        Work(
-            "compare",
-            ("compare", *_JUDGE, "--judge", "binary,direct,random_k", "-o", "compared.json"),
-            "compared.json",
-        ),
+        Work("evaluate", EVALUATE, "verdicts.jsonl"),
+        Work("evaluate --engine batch", EVALUATE, "verdicts.jsonl", True),
+        Work("align", f"align {_JUDGE} {_RUN}", "run"),
+        Work("migrate", f"{_MIGRATE} --prompt prompt.md {_RUN}", "run"),
+        Work("tune", f"{_TUNE} --judge openai/judge {_RUN}", "run"),
+        Work("select", f"{_SELECT} -o chosen.yaml", "chosen.yaml"),
+        Work("weigh --pairwise", f"{_WEIGH} -o weights.json", "weights.json"),
+        Work("compare", f"compare {_JUDGE} --judge binary,direct,random_k -o compared.json", "compared.json"),
     )
 }
 
@@ -121,7 +95,7 @@ def write_inputs(folder: Path, examples: int = EXAMPLES) -> None:
 
 
 def reply(body: Mapping[str, Any]) -> ServerReply:
-    """What the model says."""
+    """Return the model's reply to a request."""
     texts = [str(each["content"]) for each in body["messages"]]
     everything, last = "\n".join(texts), texts[-1]
     chance = random.Random(f"{body['model']}\n{everything}")
@@ -148,7 +122,7 @@ def _number(body: Mapping[str, Any], said: int) -> ServerReply:
 
 
 def _filled(schema: Mapping[str, Any], chance: random.Random, name: str = "") -> Any:
-    """Something that fits a JSON schema; a text is a condition, a question or a rule, as the name of its field has it."""
+    """Fill a JSON schema. A field's name says whether its text is a condition, a question or a rule."""
     if "enum" in schema:
         return chance.choice(schema["enum"])
     match schema.get("type"):

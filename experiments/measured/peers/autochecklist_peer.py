@@ -1,8 +1,10 @@
-"""AutoChecklist's questions from feedback, and its scorer. Stands alone: an environment with AutoChecklist runs it, without askance.
+"""AutoChecklist's questions from feedback, and its scorer. Stands alone: an environment with AutoChecklist runs it,
+without askance.
 
-``python autochecklist_peer.py TASK RESULT``, both JSON files; :mod:`~askance.experiments.measured.peers.beside` writes the one and reads the
-other. Its refiners know no address but that of the provider they were written for, so they are called here one by one, in the order and with
-the defaults of ``InductiveGenerator.generate``, and given our address; its embeddings have their address written in, and are asked of ours.
+``python autochecklist_peer.py TASK RESULT``, both JSON files; :mod:`~askance.experiments.measured.peers.beside` writes
+the one and reads the other. Its refiners know no address but that of the provider they were written for, so they are
+called here one by one, in the order and with the defaults of ``InductiveGenerator.generate``, and given our address;
+its embeddings have their address written in, and are asked of ours.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ def begin(server: str, phase: str) -> None:
 
 
 def embeddings_of(server: str) -> Any:
-    """What stands for AutoChecklist's ``get_embeddings``."""
+    """Return a function in place of AutoChecklist's ``get_embeddings``."""
 
     def get_embeddings(texts: list[str], model: str = "", api_key: str | None = None) -> Any:
         import numpy as np

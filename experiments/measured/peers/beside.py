@@ -1,10 +1,10 @@
-"""What other tools make of the same comments: MLflow's MemAlign, GEPA and SIMBA, and AutoChecklist, beside a run of ours.
+"""MLflow's MemAlign, GEPA and SIMBA, and AutoChecklist, learning from the same comments as a run of ours.
 
-Run ``python -m askance.experiments.measured.peers.beside --directory DIR --ours RUN_DIR``. Each peer learns from what a run of
-``align`` on the made-up release notes may see (development and validation, labels and comments) and judges its test, by the same embedded
-model, behind a server that counts every call. Each has an environment of its own in DIR, made with pip where it is not there; a run
-that was stopped goes on where it was, and one that is finished is read. Every peer has its own defaults; ``--set gepa.max_metric_calls=120``
-changes one, and the row of the result says so.
+Run ``python -m askance.experiments.measured.peers.beside --directory DIR --ours RUN_DIR``. Each peer learns from what a
+run of ``align`` on the made-up release notes may see (development and validation, labels and comments) and judges its
+test, by the same embedded model, behind a server that counts every call. Each has an environment of its own in DIR,
+made with pip where it is not there; a run that was stopped goes on where it was, and one that is finished is read.
+Every peer has its own defaults; ``--set gepa.max_metric_calls=120`` changes one, and the row of the result says so.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import asyncio
 import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ....models.download import pull
-from ....models.embedded import EmbeddedServer, ServerSettings
-from ....models.embedded_models import RegisteredModel, resolve
+from ....models.embedded.download import pull
+from ....models.embedded.registry import RegisteredModel, resolve
+from ....models.embedded.servers import EmbeddedServer, ServerSettings
 from ....optimizer.job import split_examples
 from ....optimizer.modes import align
 from ....optimizer.modes.judge import strata_of_people
@@ -33,6 +33,7 @@ from .runs import HERE, OURS, START, against_ours, environment, our_row, peer_ro
 
 logger = logging.getLogger(__name__)
 RESULT = RESULTS / "beside_peers.json"
+DATA_SET = "release_notes"
 CONTEXT = 16_384
 """Tokens that a prompt and its answer may have: MemAlign shows 50 examples at once."""
 
@@ -45,7 +46,7 @@ class Peer:
     environment: str
     """A name in ``PACKAGES``; the script is ``NAME_peer.py``."""
     score: str
-    """How its verdict on an output is a score."""
+    """The score that its verdict on an output stands for."""
 
 
 _BOOLEAN = "its verdict, true = 1 and false = 0"
@@ -58,17 +59,18 @@ PEERS = {
 }
 INSTRUCTIONS = {
     "mlflow": (
-        "A developer described a change, and this release note was written for the users. Is the release note good to publish?\n\n"
+        "A developer described a change, and this release note was written for the users. "
+        "Is the release note good to publish?\n\n"
         "Change: {{ inputs }}\n\nRelease note: {{ outputs }}"
     ),
     "autochecklist": "Is the release note good to publish?",
 }
-"""What the judge is told to start from: the words of the data's own prompt and question."""
+"""The starting judge's instructions, in the words of the data's own prompt and question."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """What may be learned from, and what is judged once."""
+    """Examples to learn from, and examples that are judged once."""
 
     learn: tuple[Example, ...]
     test: tuple[Example, ...]
@@ -76,9 +78,9 @@ class Task:
     """1 for pass and 0 for fail, by id of a test example."""
 
 
-def task_of(data: str, seed: int) -> Task:
-    """The examples as ``align`` divides them: development and validation to learn from, test to judge."""
-    folder = DATA[data]
+def task_of(seed: int) -> Task:
+    """Divide the examples as ``align`` does: development and validation to learn from, test to judge."""
+    folder = DATA[DATA_SET]
     job = align.prepare(
         load_examples(folder / "examples.jsonl"), folder / "checklist.yaml", MODEL, folder / "prompt.md", {"seed": seed}
     )
@@ -96,7 +98,7 @@ def label_of(example: Example) -> float:
 
 
 def task_file(task: Task, method: str, environment: str, model: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """What a peer's script reads, but for the server's address."""
+    """Return the input of a peer's script, without the server's address."""
     learn = [_shown(each) | {"passed": bool(label_of(each)), "comment": _comment(each)} for each in task.learn]
     return {
         "method": method,
@@ -119,7 +121,7 @@ def _comment(example: Example) -> str | None:
 def measured(
     name: str, task: Task, directory: Path, upstream: str, model: str, settings: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """A row of the table: the peer's own judge before and after it learned; the first of an environment is judged once."""
+    """Measure a peer's own judge before and after it learned, as a row of the table."""
     peer = PEERS[name]
     python, script = environment(directory, peer.environment), HERE / f"{peer.environment}_peer.py"
 
@@ -171,15 +173,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--peer", nargs="*", choices=list(PEERS), default=list(PEERS), help="none: our row alone")
     parser.add_argument("--directory", type=Path, required=True, help="of environments and runs")
     parser.add_argument("--ours", type=Path, help="a finished run of align on the same data and seed")
-    parser.add_argument("--data", choices=["release_notes"], default="release_notes")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--model", default=MODEL)
-    parser.add_argument("--server", help="address of another server of the model, with /v1")
     parser.add_argument("--set", nargs="*", default=[], metavar="PEER.NAME=VALUE", help="another setting of a peer's")
     parser.add_argument("--output", type=Path, default=RESULT)
     given = parser.parse_args(arguments)
     logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)
-    settings, task = settings_of(given.set), task_of(given.data, given.seed)
+    settings, task = settings_of(given.set), task_of(given.seed)
     known = json.loads(given.output.read_text(encoding="utf-8")) if given.output.is_file() else {"rows": []}
     rows = {row["peer"]: row for row in known["rows"]}
     if given.ours:
@@ -187,7 +187,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     about = {
         "command": f"{parser.prog} --directory DIR --ours RUN_DIR",
         "model": given.model,
-        "data": given.data,
+        "data": DATA_SET,
         "seed": given.seed,
         "learned_from": len(task.learn),
         "test": len(task.test),
@@ -197,7 +197,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     registered = resolve(given.model.removeprefix("local/"))
     path = pull(registered) if isinstance(registered, RegisteredModel) else registered
-    with served(path) if given.server is None else nullcontext(given.server) as upstream:
+    with served(path) as upstream:
         for name in given.peer:
             rows[name] = measured(name, task, given.directory.resolve(), upstream, path.stem, settings.get(name, {}))
             if OURS in rows:

@@ -1,9 +1,9 @@
 """The embedded model's server with a counter in front: every call of another tool is counted here, and kept.
 
-A tool is given ``CountingServer.url``. It says by ``POST /phase/NAME`` what its next calls are for; so learning and judging
-are counted apart, whatever the tool does inside. Each call is one line of a log: phase, a hash of the request, tokens as the model's
-server counts them, begin and end, and its answer. A second start with the same log gives those answers again, in the same order, so that
-a stopped run goes on where it was.
+A tool is given ``CountingServer.url``. It says by ``POST /phase/NAME`` what its next calls are for; so learning and
+judging are counted apart, whatever the tool does inside. Each call is one line of a log: phase, a hash of the request,
+tokens as the model's server counts them, begin and end, and its answer. A second start with the same log gives those
+answers again, in the same order, so that a stopped run goes on where it was.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ....memory.embedders import Embedder, embedder
 from ....prompts.errors import InputError
 
 LEARN = "learn"
-"""The phase in which a tool samples as it likes; in every other one an answer is the likeliest, where the tool names no temperature."""
+"""The phase in which a tool may sample. In others the likeliest answer is given if the tool names no temperature."""
 TEST = "test"
 """The phase in which it judges."""
 MOST_TOKENS = 1024
@@ -44,9 +44,9 @@ class CountingServer:
         """Read the log, where there is one.
 
         Args:
-            upstream: Address of the model's server, with ``/v1``.
-            log: File of calls, JSON lines; made where it is not there.
-            embeddings: Name of the embedder that answers ``/v1/embeddings``, as of :func:`~askance.memory.embedders.embedder`.
+            upstream: Address of the model's server, with ``/v1``. log: File of calls, JSON lines; made where it is not
+                there. embeddings: Name of the embedder that answers ``/v1/embeddings``, as of
+                :func:`~askance.memory.embedders.embedder`.
 
         Raises:
             InputError: A line of the log is no call.
@@ -81,10 +81,10 @@ class CountingServer:
         await self._session.close()
 
     def counted(self, phase: str) -> dict[str, Any]:
-        """What the calls of a phase came to: ``calls``, ``failed``, ``tokens``, ``embeddings`` (texts) and ``seconds``.
+        """Sum up the calls of a phase: ``calls``, ``failed``, ``tokens``, ``embeddings`` (texts) and ``seconds``.
 
-        Tokens are those of prompts and answers as the model's server counts them, prompts that it had in memory included; seconds those in which
-        it was busy with at least one of these calls.
+        Tokens are those of prompts and answers as the model's server counts them, prompts that it had in memory
+        included; seconds those in which it was busy with at least one of these calls.
         """
         calls = [each for each in self.made if each["phase"] == phase]
         chats = [each for each in calls if "texts" not in each]

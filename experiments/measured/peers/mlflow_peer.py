@@ -1,6 +1,8 @@
-"""MLflow's ``judge.align`` on examples from a file. Stands alone: an environment with MLflow and DSPy runs it, without askance.
+"""MLflow's ``judge.align`` on examples from a file. Stands alone: an environment with MLflow and DSPy runs it, without
+askance.
 
-``python mlflow_peer.py TASK RESULT``, both JSON files; :mod:`~askance.experiments.measured.peers.beside` writes the one and reads the other.
+``python mlflow_peer.py TASK RESULT``, both JSON files; :mod:`~askance.experiments.measured.peers.beside` writes the one
+and reads the other.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Another tool's run: an environment of its own, a script in it, a server that counts what it asks, and its row in the table."""
+"""Another tool's run: an environment of its own, a script in it, a server that counts what it asks, and its row in the
+table."""
 
 from __future__ import annotations
 
@@ -25,23 +26,17 @@ logger = logging.getLogger(__name__)
 HERE = Path(__file__).parent
 OURS = "askance"
 RESAMPLED = Resampling(seed=0)
-"""As in a run of seed 0, so that its figures are those of its own result."""
+"""The resampling of a run with seed 0, so that its figures equal those in its own result."""
 START = "start"
-"""What the calls on the judge to start from are counted under."""
+"""The name under which calls of the starting judge are counted."""
 PACKAGES = {
     "mlflow": (
         *("mlflow-skinny==3.17.2", "dspy==3.4.1", "gepa==0.1.4", "litellm==1.104.5"),
         *("jinja2", "pandas", "alembic<2", "sqlalchemy<2.1"),
     ),
     "autochecklist": ("autochecklist==0.2.3", "numpy", "networkx"),
-    "aiohttp": ("aiohttp==3.14.5",),
-    "openai": ("openai==3.54.0",),
-    "litellm": ("litellm==1.106.2",),
-    "dspy": ("dspy==3.4.1",),
-    "deepeval": ("deepeval==4.3.1",),
-    "autorubric": ("autorubric==1.6.1",),
 }
-"""What is installed for each environment."""
+"""Packages of each environment."""
 
 
 def environment(directory: Path, name: str) -> Path:
@@ -129,7 +124,7 @@ async def _run(
 
 
 def figures(scores: Mapping[str, float | None], labels: Mapping[str, float]) -> dict[str, Any]:
-    """Spearman's correlation and area under the curve with people's labels, with intervals, and how many scores there are."""
+    """Compare scores with people's labels: Spearman's correlation and area under the curve, with intervals."""
     column, wanted = [scores.get(name) for name in labels], list(labels.values())
     return {
         "n": sum(each is not None for each in column),
@@ -141,7 +136,7 @@ def figures(scores: Mapping[str, float | None], labels: Mapping[str, float]) -> 
 def difference(
     before: Mapping[str, float | None], after: Mapping[str, float | None], labels: Mapping[str, float]
 ) -> dict[str, Any]:
-    """How much better the second is on the examples that both have scored; one that says the same of all ranks nothing: Spearman 0."""
+    """Return the gain of the second on examples that both scored. A constant score ranks nothing: Spearman 0."""
     first, second = ([scores.get(name) for name in labels] for scores in (before, after))
     wanted = list(labels.values())
     found = {
@@ -163,7 +158,7 @@ def _short(row: Mapping[str, Any]) -> dict[str, Any]:
 def peer_row(
     about: Mapping[str, Any], start: Mapping[str, Any], found: Mapping[str, Any], labels: Mapping[str, float]
 ) -> dict[str, Any]:
-    """What a peer came to.
+    """Make the row of a peer.
 
     Args:
         about: What the row says of it first.
@@ -186,7 +181,7 @@ def peer_row(
 
 
 def our_row(run: Path, labels: Mapping[str, float]) -> dict[str, Any]:
-    """What a finished run of ``align`` came to on the same test, by its scores and by what they pass at its own threshold.
+    """Make the row of a finished run of ``align``, by its scores and by pass or fail at its own threshold.
 
     Raises:
         InputError: The run is not finished, a file is damaged, or its test is another.
@@ -219,7 +214,7 @@ def _passed(scores: Mapping[str, float | None], threshold: float) -> dict[str, f
 
 
 def against_ours(row: Mapping[str, Any], ours: Mapping[str, Any], labels: Mapping[str, float]) -> dict[str, Any]:
-    """How much better ours is on the same test, as it is and with nothing but pass and fail."""
+    """Return the lead of ours on the same test, by its scores and by pass or fail."""
     found = {"scores": difference(row["scores"], ours["scores"], labels)}
     if "as_pass_or_fail" in ours:
         passed = _passed(ours["scores"], ours["as_pass_or_fail"]["threshold"])

@@ -12,10 +12,13 @@ from typing import Any
 import pytest
 
 from askance.experiments.measured.endurance import __main__ as endurance
-from askance.experiments.measured.endurance.clock import killed_with_a_batch_open, two_on_one_store
-from askance.experiments.measured.endurance.disk import at_full_disks
 from askance.experiments.measured.endurance.faults import at_faults, at_final_faults
 from askance.experiments.measured.endurance.kills import killed
+from askance.experiments.measured.endurance.machine_faults import (
+    at_full_disks,
+    killed_with_a_batch_open,
+    two_on_one_store,
+)
 from askance.experiments.measured.endurance.paid import Till, difference
 from askance.experiments.measured.endurance.processes import CommandRunner
 from askance.experiments.measured.endurance.world import WORKS

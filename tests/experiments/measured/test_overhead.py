@@ -49,8 +49,9 @@ def test_import_and_help_load_no_large_package(result: dict[str, Any]) -> None:
 
 def test_result_can_be_written_and_shown(result: dict[str, Any]) -> None:
     assert json.loads(json.dumps(result)) == result
+    assert list(result["start_up"]) == list(STARTED)
     text = as_text(result)
-    assert all(name in text for name in [*AIMS, *STARTED, *result["large"]["runs"], *result["large"]["stages"]])
+    assert all(name in text for name in AIMS)
 
 
 def test_command_writes_the_result_where_it_is_told(
@@ -59,7 +60,7 @@ def test_command_writes_the_result_where_it_is_told(
     monkeypatch.setattr(overhead, "run", lambda size: result)
     assert overhead.main(["--quick", "-o", str(tmp_path / "new" / "overhead.json")]) == 0
     assert json.loads((tmp_path / "new" / "overhead.json").read_text()) == result
-    assert "askance --help" in capsys.readouterr().out
+    assert "help_wall_s" in capsys.readouterr().out
 
 
 def test_stand_in_answers_the_same_question_alike_with_as_many_alternatives_as_asked_for() -> None:

@@ -1,4 +1,5 @@
-"""Other tools beside ours: what they ask is counted at the server, what they leave out is no score, and stopped runs go on."""
+"""Other tools beside ours: what they ask is counted at the server, what they leave out is no score, and stopped runs go
+on."""
 
 from __future__ import annotations
 
@@ -56,7 +57,7 @@ open(sys.argv[2], "w").write(json.dumps({"packages": {}, "scores": scores, "miss
 
 @pytest.fixture(scope="module")
 def task() -> Task:
-    return task_of("release_notes", 0)
+    return task_of(0)
 
 
 @pytest.fixture

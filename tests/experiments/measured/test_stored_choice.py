@@ -6,30 +6,20 @@ import asyncio
 import json
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from askance.evaluation.progress import Silent
-from askance.experiments.measured import stored_choice
 from askance.experiments.measured.learned_questions import MADE_UP, examples_of
 from askance.experiments.measured.stored_choice import (
     STORED,
     Stored,
     crossed_areas,
     folds,
-    kept,
     measured,
     read_stored,
 )
-from askance.memory.run_directory import RunDirectory
-from askance.optimizer.modes import align
 from askance.optimizer.questions.candidates import Candidate
-from askance.optimizer.runner import run_job
-from askance.prompts.checklist import dump_checklist
-from askance.prompts.errors import BudgetExceededError
 from askance.prompts.examples import Example
-from askance.testing import SimulatedJudge, SimulatedWorld
 
 FILES = sorted(STORED.glob("*.json"))
 
@@ -78,25 +68,3 @@ def test_a_file_has_no_test_output_and_what_was_answered_of_most(path: Path) -> 
     assert len(found.candidates) >= 20
     assert all(len(found.logits[each]) >= len(found.examples) / 2 for each in found.candidates)
     assert measured(path, 1)["questions"] > 1
-
-
-def test_a_finished_run_is_gone_through_without_a_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    there = SimulatedWorld(
-        seed=1003, comment_share=2 / 3, kinds=1, blind=4, punished=0, fault_rate=0.15, pass_fail=True
-    )
-    (tmp_path / "checklist.yaml").write_text(dump_checklist(there.checklist), encoding="utf-8")
-    (tmp_path / "prompt.md").write_text(there.prompt.text, encoding="utf-8")
-    usual = {"update": "questions", "max_iterations": 1, "embedder": "words", "resamples": 200}
-    monkeypatch.setattr(stored_choice, "SETTINGS", usual)
-    monkeypatch.setattr(stored_choice, "examples_of", lambda *_, **__: (tmp_path, there.rows))
-    judge: Any = SimulatedJudge(there)
-    job = align.prepare(
-        there.rows, tmp_path / "checklist.yaml", judge, tmp_path / "prompt.md", usual | {"seed": 3, "no_cache": True}
-    )
-    done = run_job(job, RunDirectory(tmp_path / "run"), Silent())
-    found = kept(tmp_path / "run", "world", 3, judge)
-    texts = {each["text"] for each in found["candidates"]}
-    assert {each.text for each in done.record.learned} <= texts
-    assert len(found["examples"]) == len(found["candidates"][0]["logits"]) == 0.6 * len(there.rows)
-    with pytest.raises(BudgetExceededError):
-        kept(tmp_path / "run", "world", 4, judge)

@@ -1,4 +1,5 @@
-"""The pictures show what the results say: as many violins as there are columns, labelled axes, files that are not empty."""
+"""The pictures show what the results say: as many violins as there are columns, labelled axes, files that are not
+empty."""
 
 from __future__ import annotations
 
@@ -8,18 +9,16 @@ from typing import Any
 
 import pytest
 
-from askance.experiments.reproduce import chart_style, eig_convergence
-from askance.experiments.reproduce.chart_data import phi_by_dimension, score_table
-from askance.experiments.reproduce.charts import cost_and_ability
+from askance.experiments.reproduce import charts, eig_convergence
+from askance.experiments.reproduce.charts import save, score_table, style
+from askance.experiments.reproduce.common import phi_by_dimension
 from askance.experiments.reproduce.figures import draw, main, pictures
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.verdicts import Verdict
 
-matplotlib = pytest.importorskip("matplotlib")
+from ...said import says
 
-from askance.experiments.reproduce.chart_style import marker_of, save, style  # noqa: E402
-
-from ...said import says  # noqa: E402
+pytest.importorskip("matplotlib")
 
 EXAMPLES = [f"d{number % 4}/S{number // 4}" for number in range(12)]
 DIMENSIONS = ("coherence", "fluency")
@@ -29,14 +28,10 @@ def number(place: int, shift: int) -> float:
     return ((place * 5 + shift * 3) % 7) / 6
 
 
-def cost(tokens: float) -> dict[str, Any]:
-    return {"amortised_tokens": tokens}
-
-
 @pytest.fixture(autouse=True)
 def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few dots an inch: the pictures are looked at before they are written."""
-    monkeypatch.setattr(chart_style, "_DOTS_AN_INCH", 40)
+    monkeypatch.setattr(charts, "_DOTS_AN_INCH", 40)
 
 
 def result(dimensions: tuple[str, ...] = DIMENSIONS) -> dict[str, Any]:
@@ -50,7 +45,6 @@ def result(dimensions: tuple[str, ...] = DIMENSIONS) -> dict[str, Any]:
         for shift, judge in enumerate(judges)
     }
     ratings["direct"].append({"example": EXAMPLES[0], "dimension": dimensions[-1], "score": 0.0, "replicate": 1})
-    one = {"kappa_self": {"value": 0.5}, "observed_agreement": {"value": 0.75}}
     return {
         "dataset": "summeval",
         "dimensions": list(dimensions),
@@ -61,24 +55,6 @@ def result(dimensions: tuple[str, ...] = DIMENSIONS) -> dict[str, Any]:
             "UniEval (T5)": {n: {"coherence": 4 * number(i, 2), "fluency": 0.5} for i, n in enumerate(EXAMPLES)}
         },
         "ratings": ratings,
-        "judges": [
-            {
-                "judge": "binary",
-                "average": {"spearman": 0.4},
-                "dimensions": dict.fromkeys(DIMENSIONS, one),
-                "cost": cost(900),
-            },
-            {
-                "judge": "direct",
-                "average": {"spearman": None},
-                "dimensions": dict.fromkeys(DIMENSIONS, one),
-                "cost": cost(90),
-            },
-        ],
-        "repeat": 2,
-        "tolerance": 1,
-        "points": 5,
-        "compared_on": 12,
     }
 
 
@@ -128,26 +104,6 @@ def test_of_repeated_ratings_the_first_is_drawn() -> None:
     assert data.judges["direct"][EXAMPLES[0]]["fluency"] == number(0, 1)
 
 
-def test_a_judge_without_a_correlation_is_named_instead_of_placed(drawn: dict[str, Any]) -> None:
-    correlation, itself = drawn["summeval_cost_and_ability"].axes
-    assert says(correlation.get_xlabel(), "tokens per example", "upfront included", "(log)")
-    assert [each.get_text() for each in correlation.texts] == ["undefined: direct"]
-    assert itself.get_ylabel().startswith("κ_self") and not itself.texts
-
-
-def test_many_judges_look_different_and_the_names_of_those_without_a_number_stay_in_the_panel() -> None:
-    looks = {(chart_style.colour_of(place), marker_of(place)) for place in range(20)}
-    assert len(looks) == 20
-    names = [f"all_candidates_{place}" for place in range(9)]
-    row = result()["judges"][1]
-    many = result() | {"judges": [row | {"judge": name} for name in names], "repeat": 1}
-    with style():
-        figure = cost_and_ability(many)
-    (said,) = (each.get_text() for each in figure.axes[0].texts)
-    assert " ".join(said.split()) == f"undefined: {', '.join(names)}"
-    assert max(map(len, said.splitlines())) <= 60
-
-
 def verdicts() -> list[Verdict]:
     answers = {"a": [1, 0, 1, 0, 1, 0], "b": [1, 0, 1, 0, 0, 0], "c": [1] * 6}
     return [
@@ -157,30 +113,21 @@ def verdicts() -> list[Verdict]:
     ]
 
 
-def test_a_phi_map_has_a_cell_a_pair_and_hatches_what_is_undefined() -> None:
+def test_phi_has_a_cell_a_pair_and_none_where_it_is_undefined() -> None:
     questions = tuple(Question(id=name, text=f"Is {name}?", dimension="d") for name in "abc")
     phi = phi_by_dimension(verdicts(), Checklist(questions=questions))
     assert phi["d"]["values"][0][1] == pytest.approx(0.7071, abs=1e-4)
     assert phi["d"]["values"][2] == [None, None, None]
     assert phi["d"]["yes_rates"]["a"] == 0.5
-    with style():
-        ((name, figure),) = pictures({"dataset": "x", "phi": phi})
-    panel, bar = figure.axes
-    assert name == "x_phi"
-    assert panel.images[0].get_array().shape == (3, 3)
-    assert len(panel.patches) == 5, "the row and the column of the question that never varies"
-    assert len(panel.texts) == 4
-    assert [each.get_text() for each in panel.get_yticklabels()] == ["a 1", "b 2", "c 3"]
-    assert bar.get_ylabel() == "φ (−1 to 1)"
 
 
 def test_every_picture_is_written_as_png_and_as_svg_and_again_the_same(tmp_path: Path) -> None:
-    one = result(DIMENSIONS[:1]) | {"published": {}, "repeat": 1}
-    one |= {"ratings": {"binary": one["ratings"]["binary"]}, "judges": one["judges"][:1]}
+    one = result(DIMENSIONS[:1]) | {"published": {}}
+    one |= {"ratings": {"binary": one["ratings"]["binary"]}}
     written = draw(one, tmp_path / "one")
     assert [path.name for path in written] == [
         f"summeval_{name}.{kind}"
-        for name in ("violins_by_dimension", "violins_by_system", "scatter_coherence", "cost_and_ability")
+        for name in ("violins_by_dimension", "violins_by_system", "scatter_coherence")
         for kind in ("png", "svg")
     ]
     assert all(path.stat().st_size > 2000 for path in written)
@@ -246,8 +193,8 @@ def test_files_are_drawn_and_a_file_without_numbers_is_refused(
     kept, empty = tmp_path / "kept.jsonl", tmp_path / "empty.json"
     kept.write_text("".join(json.dumps(each.to_dict()) + "\n" for each in verdicts()), encoding="utf-8")
     empty.write_text("{}", encoding="utf-8")
-    assert main([str(kept), "--figures", str(tmp_path / "p")]) == 0
-    assert (tmp_path / "p" / "kept_phi.png").is_file()
+    assert main([str(kept), "--figures", str(tmp_path / "p")]) == 2
+    assert says(capsys.readouterr().err, "verdicts", "askance report")
     growth = {"pool": {"growth": [{"examples": ["a", "b"], "pool": 4}, {"examples": ["c"], "pool": 5}]}}
     (tmp_path / "selection.json").write_text(json.dumps(growth), encoding="utf-8")
     assert main([str(tmp_path / "selection.json"), "--figures", str(tmp_path / "p")]) == 0

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from askance.experiments.datasets import llmbar
+from askance.experiments.datasets.pairs import load_llmbar
 from askance.experiments.reproduce import lmunit
 from askance.experiments.reproduce.eig import agreement_gains
 from askance.experiments.reproduce.lmunit_tables import query_table
@@ -201,7 +201,7 @@ def test_without_a_file_or_the_hub_the_message_says_what_file_to_give(
         assert says(said, "Hugging Face hub")
         assert columns in said and "--data" in said
     with pytest.raises(Exception, match="--data"):
-        llmbar.load()
+        load_llmbar()
 
 
 def test_the_first_judges_gain_in_agreement_is_paired_on_the_same_examples() -> None:

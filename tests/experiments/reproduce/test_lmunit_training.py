@@ -203,7 +203,8 @@ def test_an_author_rewrites_for_a_grade_and_judges_what_has_no_id() -> None:
         return asyncio.run(author.answer(request)).text
 
     def rewritten(grade: int) -> str:
-        of = f"The output:\n<oak>\nn1 f2.\n</oak>\n\nQuestion: {question.text}\n\nRewrite it so that the reader {GRADES[grade]}"
+        asked = f"Question: {question.text}\n\nRewrite it so that the reader {GRADES[grade]}"
+        of = f"The output:\n<oak>\nn1 f2.\n</oak>\n\n{asked}"
         return ask(of, "What was asked for:\nAn article.\n\n")
 
     def judged(output: str) -> str:

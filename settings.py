@@ -1,0 +1,266 @@
+"""Settings as people give them: their old and other names, the file that they stand in, what they may be.
+
+One that would change nothing beside the others is refused where somebody gave it, never passed over in silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple, TypeVar, get_args
+
+from pydantic import BaseModel, BeforeValidator, ValidationError
+
+from .prompts.errors import InputError, did_you_mean, like_named
+from .prompts.rows import plain_message, read_text
+from .prompts.yaml_files import read_yaml
+
+Settings = TypeVar("Settings", bound=BaseModel)
+MODEL, FILE = "model", "file"
+"""Marks of settings that name a model or a file."""
+ModelName = Annotated[str | None, MODEL]
+FileName = Annotated[str | None, BeforeValidator(lambda value: str(value) if isinstance(value, Path) else value), FILE]
+
+
+class Heading(Enum):
+    """The headings of ``--help``, in their order; a setting's own is in the ``Annotated`` of its field."""
+
+    COMPARED = "The judges compared"
+    ASKED = "How the judge is asked"
+    SCORES = "Scores"
+    PROPOSED = "How questions are proposed"
+    CHOSEN = "How questions are chosen"
+    WEIGHED = "How weights are learned"
+    TRAINED = "How a scorer is trained"
+    RATIONALES = "Rationales of a scorer"
+    SAVED = "What it is counted to save"
+    CHANGED = "What is changed"
+    ACCEPTED = "When a change is accepted"
+    LABELS = "How labels are asked for"
+    ENDS = "When it ends"
+    LESSONS = "Disagreements and lessons"
+    ROLES = "Who takes which role"
+    DATA = "Data and people's scores"
+    MODELS = "Models"
+    BUDGET = "Budget and store"
+    OUTPUT = "Output"
+
+    def at(self, place: int) -> Under:
+        """This heading with a place under it: below 0 before the settings that have no place, above 0 after them."""
+        return Under(self, place)
+
+
+class Under(NamedTuple):
+    """Where an option stands in ``--help``. Options with one place stand in the order in which they are declared."""
+
+    heading: Heading
+    place: int = 0
+
+
+def headings(record: type[BaseModel]) -> dict[str, Under]:
+    """The heading of each setting that has one, with its place there."""
+    marks = ((name, mark) for name, info in record.model_fields.items() for mark in info.metadata)
+    return {
+        name: mark if isinstance(mark, Under) else Under(mark)
+        for name, mark in marks
+        if isinstance(mark, (Heading, Under))
+    }
+
+
+def settings_naming(what: str, record: type[BaseModel]) -> list[str]:
+    """The settings that name a :data:`MODEL` or a :data:`FILE`."""
+    return [name for name, info in record.model_fields.items() if what in info.metadata]
+
+
+RENAMED = {
+    "max_calls": "call_budget",
+    "max_tokens": "token_budget",
+    "max_cost": "cost_budget",
+    "accept_level": "alpha",
+    "threshold": "disagreement_threshold",
+    "max_drift": "max_bias",
+    "cache": "store",
+}
+"""Old names of settings. Files of earlier runs and judges are read with them; elsewhere an error names the new one."""
+ALSO = {"criterion": "dimension", "rating_criterion": "rating_dimension"}
+"""Other names of settings, which stay: a dimension is a criterion."""
+KEPT = "kept"
+"""Context of validation: the settings stand in a run or a judge's file, where one that changes nothing is no error."""
+
+
+@dataclass(frozen=True)
+class Idle:
+    """Settings without use beside others; a record has these under ``idle``, beside those of the records it is made
+    of."""
+
+    names: tuple[str, ...]
+    when: Callable[[Mapping[str, Any]], bool]
+    """Told all settings, defaults among them, and the other arguments where they are known."""
+    why: str
+
+
+def where(**values: object) -> Callable[[Mapping[str, Any]], bool]:
+    """A condition: each of these settings has its value, or one of those in a tuple."""
+
+    def holds(settings: Mapping[str, Any]) -> bool:
+        return all(settings[name] in (each if isinstance(each, tuple) else (each,)) for name, each in values.items())
+
+    return holds
+
+
+def without(name: str) -> Callable[[Mapping[str, Any]], bool]:
+    """A condition: this argument, which is no setting, is known and was not given."""
+    return lambda settings: name in settings and settings[name] is None
+
+
+def beside(name: str) -> Callable[[Mapping[str, Any]], bool]:
+    """A condition: this argument, which is no setting, was given."""
+    return lambda settings: settings.get(name) is not None
+
+
+def idle_rules(record: type[BaseModel]) -> list[Idle]:
+    """The rules of a record and of all that it is made of."""
+    return [rule for each in reversed(record.__mro__) for rule in vars(each).get("idle", ())]
+
+
+def idle_settings(record: type[BaseModel], given: Mapping[str, Any]) -> dict[str, str]:
+    """Given settings that would change nothing though they are not at their default, with the reason."""
+    defaults = {name: info.get_default(call_default_factory=True) for name, info in record.model_fields.items()}
+    settings = {**defaults, **given}
+    return {
+        name: rule.why
+        for rule in idle_rules(record)
+        for name in rule.names
+        if name in given and settings[name] != defaults[name] and rule.when(settings)
+    }
+
+
+def refuse_idle(settings: BaseModel, **inputs: Any) -> None:
+    """Refuse settings that change nothing.
+
+    Args:
+        settings: The record.
+        inputs: The other arguments, where they are known.
+
+    Raises:
+        InputError: Names the first one and says why.
+    """
+    for name, why in idle_settings(type(settings), {**vars(settings), **inputs}).items():
+        raise InputError(f"{name}: {why}.")
+
+
+def parse_options(
+    kind: type[Settings], values: Mapping[str, Any], where: str = "options", *, kept: bool = False
+) -> Settings:
+    """Validate settings; ``kept`` ones were accepted before, so that what would change nothing is no error in them.
+
+    Raises:
+        InputError: A setting is unknown or has a value that it cannot have; ``where`` is put in front.
+    """
+    if kept:
+        values = by_new_names(values)
+    else:
+        refuse_old_names(values, where)
+    values = by_own_names(values, where)
+    for name in values:
+        if name not in kind.model_fields:
+            raise InputError(f"{where}: there is no setting '{name}'.{did_you_mean(name, kind.model_fields)}")
+        of = kind.model_fields[name].annotation
+        if (
+            isinstance(values[name], bool) and _may_be(of, int, float) and not _may_be(of, bool)
+        ):  # 1 or 0 would be taken
+            raise InputError(f"{where}: {name}: must be a number, not {str(values[name]).lower()}.")
+    try:
+        return kind.model_validate(dict(values), context=KEPT if kept else None)
+    except ValidationError as error:
+        problems = []
+        for problem in error.errors(include_url=False):
+            field = ".".join(str(part) for part in problem["loc"])
+            message = plain_message(problem).replace("Input should be", "must be")
+            shows = "must be" in message and field != "api_base"  # which may hold a password
+            wrong = f", not {problem['input']}" if shows else ""
+            problems.append(f"{field}: {message[:1].lower()}{message[1:]}{wrong}" if field else message)
+        said = "; ".join(problems)
+        raise InputError(f"{where}: {said}{'' if said.endswith(('.', '?')) else '.'}") from None
+
+
+def check_each(kind: type[BaseModel], values: Mapping[str, Any], where: str) -> None:
+    """Refuse settings of a file that are wrong whatever stands beside them.
+
+    Raises:
+        InputError: One is; ``where``, the file, is put in front.
+    """
+    for name, value in values.items():
+        try:
+            kind.model_validate({name: value}, context=KEPT)
+            is_wrong = isinstance(value, bool)  # may be taken for 1 or 0
+        except ValidationError as error:
+            is_wrong = any(problem["loc"] for problem in error.errors())
+        if is_wrong:
+            parse_options(kind, {name: value}, where, kept=True)
+
+
+def _may_be(annotation: Any, *kinds: type) -> bool:
+    """Whether a setting's type is one of these, or has one in it."""
+    return annotation in kinds or any(_may_be(each, *kinds) for each in get_args(annotation))
+
+
+def refuse_old_names(values: Iterable[str], where: object) -> None:
+    """Refuse settings that are given by an old name.
+
+    Raises:
+        InputError: Names the new one; ``where`` is put in front.
+    """
+    for old, new in RENAMED.items():
+        if old in values:
+            raise InputError(f"{where}: {old} is now {new}.")
+
+
+def by_new_names(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a kept file, which may have old names, by their present ones."""
+    return {RENAMED.get(name, name): value for name, value in values.items()}
+
+
+def flag(name: str) -> str:
+    """How a setting is written on the command line."""
+    return "--" + name.replace("_", "-")
+
+
+def by_own_names(values: Mapping[str, Any], where: object) -> dict[str, Any]:
+    """Settings by the names that records have; a list of criteria is ``dimensions``.
+
+    Raises:
+        InputError: One is there under both of its names.
+    """
+    known = dict(ALSO)
+    if not isinstance(values.get("criterion", ""), str):
+        known["criterion"] = "dimensions"
+    for also, own in known.items():
+        if also in values and own in values:
+            raise InputError(f"{where}: {also} is another name of {own}; give one of them.")
+    return {known.get(name, name): value for name, value in values.items()}
+
+
+def load_config(path: str | Path) -> dict[str, Any]:
+    """Read settings from a YAML file; hyphens in names are taken as underscores.
+
+    Raises:
+        InputError: The file is missing or is not a mapping.
+    """
+    try:
+        text = read_text(path)
+    except FileNotFoundError:
+        raise InputError(f"{path}: there is no such configuration file.{like_named(path)}") from None
+    data = read_yaml(text, path, "configuration")
+    if data is None:
+        return {}
+    if not isinstance(data, dict):
+        raise InputError(f"{path}: a mapping from setting to value is needed.")
+    for key, value in data.items():
+        if isinstance(value, str) and "\0" in value:
+            raise InputError(f"{path}: {key}: there is a NUL character in it.")
+    given = {str(key).replace("-", "_"): value for key, value in data.items()}
+    refuse_old_names(given, path)
+    return by_own_names(given, path)
