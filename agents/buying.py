@@ -166,7 +166,7 @@ class Estimate:
     ) -> Estimate:
         """With what a model thinks on average, and the cost of so many tokens sent and written; nothing where no call
         is bought."""
-        thought, price = gateway.thought(model), getattr(model, "price", None)
+        thought, price = gateway.room.average(model), getattr(model, "price", None)
         written += calls * (thought or 0)
         cost = 0.0 if not calls else None if price is None else price.of(sent, written)
         unknown = (model.name,) if calls and thought is None else ()

@@ -160,7 +160,7 @@ class Evaluator:
         matters = self.states and judging.score_scale is None and (judging.p_yes == "auto" or together)
         if not matters or identity in gateway.thinkers:
             return None
-        known, gathers = gateway.thinks(self.model), getattr(self.model, "gathers", 0)
+        known, gathers = gateway.room.thinks(self.model), getattr(self.model, "gathers", 0)
         answer: Answer | None = None
         asking = self._plain("logprob" if judging.p_yes == "auto" else judging.p_yes)
         probe = next(self._all_asks(asking, examples, 1))
@@ -227,7 +227,7 @@ class Evaluator:
     @property
     def _is_thinking(self) -> bool:
         """Whether the model is asked as one that thinks."""
-        return self.states and self.gateway.thinkers.get(self.model.identity, self.gateway.thinks(self.model))
+        return self.states and self.gateway.thinkers.get(self.model.identity, self.gateway.room.thinks(self.model))
 
     def _asking(self, provenance: Provenance) -> Asking:
         return self._asking_as(provenance, thinks=self._is_thinking)

@@ -21,7 +21,7 @@ from ..agents.judging import MOST_TOGETHER
 from ..evaluation.judge_file import check_calibration, load_judge
 from ..evaluation.kept_judge import KeptJudge, judge_settings
 from ..models.direct import default_base_url
-from ..models.embedded_models import EMBEDDED
+from ..models.embedded.registry import EMBEDDED
 from ..models.replies import json_object, stated, thoughts, yes_no
 from ..models.trained.scorer_file import is_scorer
 from ..models.wire import facts, waits

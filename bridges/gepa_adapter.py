@@ -22,7 +22,6 @@ from ..models.gateway import Gateway
 from ..models.named import ModelLike, ModelRecords
 from ..models.resolve import Models
 from ..models.session import background_session
-from ..models.settings import parse_options
 from ..optimizer.events import Teller
 from ..optimizer.job import Job, SplitExamples, split_examples
 from ..optimizer.modes import align, tune
@@ -36,6 +35,7 @@ from ..prompts.checklist import Checklist
 from ..prompts.errors import BudgetExceededError, CoverageError, InputError, import_optional
 from ..prompts.examples import Example
 from ..prompts.prompt import Prompt
+from ..settings import parse_options
 from .gepa_parts import Frame, Metric, ReflectionModel, ReflectionSettings, Search, cut_out_guidance, metric_for
 
 COMPONENT = "instructions"

@@ -23,7 +23,6 @@ from typing import Any, get_args
 
 from ..agents.evaluator import REASON_TOKENS
 from ..models.named import ModelLike, ModelRecords
-from ..models.settings import parse_options
 from ..optimizer.events import Callback
 from ..optimizer.options import AlignOptions
 from ..optimizer.splits import fewest_examples
@@ -32,6 +31,7 @@ from ..prompts.errors import InputError
 from ..prompts.labels import Labels
 from ..prompts.prompt import Prompt
 from ..runs import align
+from ..settings import parse_options
 from .mlflow_judge import (
     SHOWN,
     AskanceJudge,

@@ -10,7 +10,6 @@ from typing import Any, Literal, get_args, get_origin
 from ..evaluation.judge_file import judge_of_parts
 from ..evaluation.pass_fail import PassThreshold
 from ..models.base import Model
-from ..models.settings import parse_options
 from ..optimizer.run_result import RunResult
 from ..prompts.checklist import load_checklist
 from ..prompts.errors import InputError, as_typed, import_optional
@@ -18,6 +17,7 @@ from ..prompts.examples import Example
 from ..prompts.labels import MEANINGS, SIDES, Labels
 from ..prompts.messages import text_of
 from ..prompts.prompt import load_prompt
+from ..settings import parse_options
 from ..stats.threshold import HALF
 from .background_judge import BackgroundJudge, BackgroundOptions
 

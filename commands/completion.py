@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
-from ..models.embedded_models import EMBEDDED, MODELS
-from ..models.settings import FILE, MODEL
+from ..models.embedded.registry import EMBEDDED, MODELS
+from ..settings import FILE, MODEL
 from .options import naming
 from .terminal import echo
 

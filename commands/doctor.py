@@ -23,14 +23,14 @@ from ..memory.postgres_store import PostgresAddress
 from ..memory.verdict_store import SCHEMA_VERSION, Place, open_store, store_path
 from ..models.base import Model
 from ..models.direct import REDIRECTS, default_base_url, shown_address
-from ..models.embedded_models import EMBEDDED, MODELS, RegisteredModel
+from ..models.embedded.registry import EMBEDDED, MODELS, RegisteredModel
 from ..models.event_loops import run_sync
 from ..models.files import cache_directory, known_identity
 from ..models.named import NamedModel, read_named
 from ..models.resolve import Models
-from ..models.settings import MODEL, load_config
 from ..models.wire.networks import certificate_problem, proxy_for, tls_context
 from ..prompts.errors import AskanceError, InputError, did_you_mean
+from ..settings import MODEL, load_config
 from .options import load_dotenv, names_of, naming
 from .output import echo_json
 from .terminal import echo

@@ -6,11 +6,10 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..models.budget import count
 from ..prompts.checklist import ALONE, QUOTED
 from ..prompts.comments import one_line
 from ..prompts.text import shorten
-from ..prompts.words import Figure
+from ..prompts.words import Figure, count
 
 if TYPE_CHECKING:
     from rich.console import Console

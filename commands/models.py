@@ -13,16 +13,16 @@ import click
 
 from ..evaluation.options import GatewayOptions
 from ..models.base import Answer, Model, Parameters, Request, make_request
-from ..models.download import pull, pulled
-from ..models.embedded_models import MODELS, HubFile, RegisteredModel, resolve
+from ..models.embedded.download import pull, pulled
+from ..models.embedded.registry import MODELS, HubFile, RegisteredModel, resolve
 from ..models.event_loops import run_sync
 from ..models.gateway import Gateway
 from ..models.named import ModelRecords, NamedModel
 from ..models.session import session
-from ..models.settings import parse_options
 from ..prompts.errors import AskanceError, InputError
 from ..prompts.words import money
 from ..setting_types import GatewaySettings
+from ..settings import parse_options
 from .options import config_option, load_dotenv, model_setting_option, settings
 from .output import echo_json, print_rows
 from .terminal import echo
@@ -236,7 +236,7 @@ def check_model(
         async with session(settings, None, say) as (models, gateway):
             model = models.get(asked)
             found = await _what_it_can(model, gateway)
-            facts = gateway.facts(model)
+            facts = gateway.room.facts(model)
         if facts is not None:
             try:
                 with settings.open_store() as store:
@@ -269,7 +269,7 @@ async def _what_it_can(model: Model, gateway: Gateway) -> ModelCheck:
     third = await _ask(model, gateway, _ASKED.format(_QUESTIONS[2]), verdict)
     seconds = perf_counter() - began
     refused: Sequence[str] = getattr(model, "left_out", ())
-    facts, choice = gateway.facts(model), getattr(model, "choice", None)
+    facts, choice = gateway.room.facts(model), getattr(model, "choice", None)
     return ModelCheck(
         name=model.name,
         model=model.identity,

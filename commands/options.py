@@ -16,28 +16,30 @@ from ..evaluation.options import (
     DiagnoseOptions,
     EvaluateOptions,
     SelectOptions,
-    WeighOptions,
     Where,
     WriterOptions,
 )
 from ..labelling.options import LabelOptions
 from ..models.named import with_settings
-from ..models.settings import (
-    ALSO,
-    FILE,
-    MODEL,
-    RENAMED,
-    check_each,
-    flag,
-    idle_settings,
-    load_config,
-    settings_naming,
-)
-from ..optimizer.options import AlignOptions, MigrateOptions, TuneOptions
+from ..optimizer.options import AlignOptions, MigrateOptions, TuneOptions, WeighOptions
 from ..prompts.checklist import READY
 from ..prompts.errors import InputError, did_you_mean, like_named
 from ..prompts.field_map import parse_field_map
 from ..prompts.rows import is_on_hub, read_text
+from ..settings import (
+    ALSO,
+    FILE,
+    MODEL,
+    RENAMED,
+    Heading,
+    Under,
+    check_each,
+    flag,
+    headings,
+    idle_settings,
+    load_config,
+    settings_naming,
+)
 from ..training.options import TrainOptions
 from .output import check_apart, hush
 
@@ -62,45 +64,34 @@ FIRST = {
     "train": "checklist verdicts preferences judge_run base output epochs loss_weights longest config",
     "weigh": "ratings checklist model prompt output method level pairwise dry_run config",
 }
-"""Of the commands with many options: those that matter most, ten at most, as ``--help`` has them first."""
-HEADINGS = {
-    "The judges compared": "candidates k panel panel_size panel_by panel_vote points agreement_tolerance em_dim cot_tokens",
-    "How the judge is asked": "mode explain p_yes samples temperature answer_words repeat prompt judge_prompt",
-    "Scores": "scores score_scale weights own_decay calibration scale pass_threshold pass_mark fail_under stop_within by resamples",
-    "How questions are proposed": "max_candidates max_rounds quiet_rounds shown per_round same_question",
-    "How questions are chosen": "choice sample sampling clusters answer_levels answers estimate "
-    "correction per_token halves ranking_resamples",
-    "How weights are learned": "pooling pair_share swap",
-    "How a scorer is trained": "batch_size learning_rate levels rating_pairs contrasts contrast_grades trust_verdicts precision "
-    "lora_rank gguf onnx",
-    "Rationales of a scorer": "given_rationales rationales rationale_tokens rationales_from answer_with",
-    "What it is counted to save": "teacher_price teacher_seconds machine_price",
-    "What is changed": "update calibrate own_questions score_as plain_first learn_from max_questions keep_questions regenerate_questions "
-    "shown_examples max_output_tokens generator_temperature",
-    "When a change is accepted": "optimise_for reference alpha min_gain max_bias trial racing prune paper",
-    "How labels are asked for": "gain port",
-    "When it ends": "max_iterations patience max_lessons max_prompt_chars differing tolerance",
-    "Disagreements and lessons": "disagreement_threshold margin max_notes notes note_samples contrast critique memory",
-    "Who takes which role": "roles note_taker note_taker_program deduplicator updater writer judge_model embedder",
-    "Data and people's scores": "dataset field labels human_scale rated_by rating_levels rating_dimension limit split min_coverage",
-    "Models": "api_base model_settings engine workers timeout retries max_concurrency seed",
-    "Budget and store": "call_budget token_budget cost_budget store no_cache",
-    "Output": "yes quiet as_json help",
+"""Options that stand first in ``--help``, ten at most, for each command with many options."""
+NO_SETTINGS: dict[str, Under] = {
+    "candidates": Under(Heading.COMPARED),
+    "panel": Under(Heading.COMPARED, 2),
+    "prompt": Under(Heading.ASKED),
+    "judge_model": Under(Heading.ROLES),
+    "dataset": Under(Heading.DATA),
+    "model_settings": Under(Heading.MODELS, -1),
+    "yes": Under(Heading.OUTPUT),
+    "quiet": Under(Heading.OUTPUT),
+    "as_json": Under(Heading.OUTPUT, 1),
+    "help": Under(Heading.OUTPUT, 2),
 }
-"""What else there is, by what it is about; ``--help`` has those headings under which a command has something."""
+"""Options that are no settings, with their headings; a setting's heading is on its field."""
 
 
 class GroupedCommand(click.Command):
     """A command with many options: the ones that matter most first, the others under headings."""
 
     def grouped(self, ctx: click.Context) -> dict[str, list[click.Option]]:
-        """Its options by heading; none is there twice or left out."""
+        """Its options by heading: the chosen ones first, then those under each heading, then any without one."""
         options = [each for each in self.get_params(ctx) if isinstance(each, click.Option)]
         left = {"help" if "--help" in each.opts else each.name: each for each in options if not each.hidden}
-        found = {
-            heading: [left.pop(name) for name in names.split() if name in left]
-            for heading, names in {"Options": FIRST[str(self.name)], **HEADINGS}.items()
-        }
+        found = {"Options": [left.pop(name) for name in FIRST[str(self.name)].split()]}
+        under = {name: where for record in RECORDS for name, where in headings(record).items()} | NO_SETTINGS
+        for heading in Heading:
+            names = [name for name in left if name in under and under[name].heading is heading]
+            found[heading.value] = [left.pop(name) for name in sorted(names, key=lambda name: under[name].place)]
         found["Other options"] = list(left.values())
         return {heading: params for heading, params in found.items() if params}
 
@@ -349,8 +340,8 @@ def _check_asked_there(values: Mapping[str, Any]) -> None:
     is_kept = any(values.get(each) for each in ("judge_file", "judge_run", "from_run"))
     if elsewhere and elsewhere == names and not is_kept:
         raise InputError(
-            f"--api-base: only models named openai/NAME are asked there, and {elsewhere[0]} is not. Write openai/NAME, with the "
-            "name that the server has for its model, or leave --api-base out."
+            f"--api-base: only models named openai/NAME are asked there, and {elsewhere[0]} is not. Write "
+            "openai/NAME, with the name that the server has for its model, or leave --api-base out."
         )
 
 
@@ -379,8 +370,9 @@ def _option(name: str, info: FieldInfo) -> Callable[[Function], Function]:
     help_text = info.description or ""
     kind = _without_none(info.annotation)
     if kind is bool:
+        default = "on" if info.default else "off"
         both = f"{long}/--no-{long.removeprefix('--')}" if info.default else long
-        return click.option(both, name, default=None, is_flag=True, help=f"{help_text} [default: {_on(info.default)}]")
+        return click.option(both, name, default=None, is_flag=True, help=f"{help_text} [default: {default}]")
     if get_origin(kind) is dict:
         form = "OURS=COLUMN" if name == "field" else "good=WORD,bad=WORD"
         return click.option(long, name, multiple=True, metavar=form, help=help_text)
@@ -399,10 +391,6 @@ def _option(name: str, info: FieldInfo) -> Callable[[Function], Function]:
         other = next(flag(also) for also, ours in ALSO.items() if ours == name)
         return click.option(long, other, name, type=kind, default=None, help=help_text)
     return click.option(long, name, type=kind, default=None, help=help_text)
-
-
-def _on(value: bool) -> str:
-    return "on" if value else "off"
 
 
 def _without_none(annotation: Any) -> Any:

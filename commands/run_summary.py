@@ -8,10 +8,9 @@ from ..evaluation.pass_fail import NAMES, confusion_text, form_of
 from ..memory.decision import decide
 from ..memory.result_file import CROSSED
 from ..memory.run_directory import JUDGE_FILE
-from ..models.budget import count
 from ..prompts.errors import as_typed
 from ..prompts.text import shorten
-from ..prompts.words import Figure, coverage_text, percent
+from ..prompts.words import Figure, count, coverage_text, percent
 from . import terminal
 from .learned import learned_questions, shown_examples
 from .output import print_rows

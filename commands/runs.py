@@ -13,7 +13,6 @@ from ..evaluation.progress import showing
 from ..memory.journal import read_events
 from ..memory.run_directory import RunDirectory
 from ..models.budget import CAPS
-from ..models.settings import flag
 from ..optimizer.job import CAN_GROW, NOT_IN_FINGERPRINT
 from ..optimizer.modes import align as alignment
 from ..optimizer.modes import migrate as migration
@@ -24,6 +23,7 @@ from ..optimizer.runner import cannot_change
 from ..prompts.errors import AskanceError, BudgetExceededError, UnapprovedError, as_typed
 from ..prompts.rows import read_rows
 from ..run_estimate import estimate_run
+from ..settings import flag
 from .options import (
     Function,
     GroupedCommand,

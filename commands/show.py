@@ -16,11 +16,11 @@ from ..memory.provenance import build_graph, save_graphml, save_json
 from ..memory.run_directory import RunDirectory
 from ..memory.why import SAYS, why
 from ..memory.why_question import QuestionStory, find_question, learned_ids, why_question
-from ..models.budget import count
 from ..optimizer.run_result import RunResult
 from ..prompts.errors import InputError
 from ..prompts.rows import read_text
 from ..prompts.text import excerpt, shorten
+from ..prompts.words import count
 from .learned import folded, interval_of, named, question_lines
 from .output import check_apart, check_output, echo_json
 from .run_summary import run_summary

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..models.named import ModelLike, ModelRecords
-from ..models.settings import parse_options, refuse_idle
 from ..prompts.checklist import load_checklist
 from ..prompts.errors import InputError
 from ..prompts.examples import ExampleTable, answered_questions, documents, human_dimensions, load_examples, mean_rating
 from ..prompts.rows import column
 from ..setting_types import DiagnoseSettings
+from ..settings import parse_options, refuse_idle
 from ..stats.differences import holm
 from ..stats.phi import PhiMatrix, phi_matrix, relatedness
 from ..stats.resampling import Statistic

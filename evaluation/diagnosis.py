@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..models.budget import count
 from ..prompts.checklist import FAULT
-from ..prompts.words import Figure
+from ..prompts.words import Figure, count
 from ..stats.correlation import statistic_dict
 from ..stats.phi import Pair, PhiMatrix, Relatedness
 from ..stats.resampling import Statistic

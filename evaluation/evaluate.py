@@ -14,7 +14,6 @@ from ..models.event_loops import run_sync
 from ..models.gateway import StoredAnswers
 from ..models.named import ModelLike, ModelRecords
 from ..models.session import session
-from ..models.settings import parse_options
 from ..prompts.checklist import Checklist, load_checklist
 from ..prompts.default import default_prompt
 from ..prompts.errors import InputError
@@ -23,6 +22,7 @@ from ..prompts.prompt import Prompt, load_prompt
 from ..prompts.rows import column
 from ..prompts.verdicts import Provenance, Verdict, VerdictColumns, fields_of
 from ..setting_types import EvaluateSettings
+from ..settings import parse_options
 from ..stats.correlation import between_systems, correlate, per_group
 from ..stats.resampling import Resampling
 from ..stats.threshold import HALF
@@ -41,8 +41,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from ..agents.buying import Estimate
+    from ..models.answer_store import AnswerStore
     from ..models.base import Model
-    from ..models.gateway import AnswerStore, Gateway
+    from ..models.gateway import Gateway
     from ..models.resolve import Models
     from .adaptive import AdaptiveEvaluation
     from .calibration import Calibration

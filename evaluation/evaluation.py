@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from ..models.budget import count
 from ..prompts.checklist import FAULT
 from ..prompts.rows import column
-from ..prompts.words import Figure, coverage_text, number_text
+from ..prompts.words import Figure, count, coverage_text, number_text
 from ..stats.correlation import correlations_dict, statistic_dict
 from .pass_fail import pass_fail_lines
 from .scoring import coverage_line, mean_score, to_scale, whole_name, whole_of, yes_rates

@@ -23,7 +23,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from ..agents.evaluator import Evaluator
 from ..memory.run_directory import JUDGE_FILE
 from ..models.named import ModelLike, ModelRecords, NamedModel
-from ..models.settings import idle_settings, parse_options
 from ..prompts.checklist import Checklist, GoodAnswer, Sees, dump_checklist, dump_texts
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.prompt import Prompt
@@ -31,6 +30,7 @@ from ..prompts.rows import write_whole
 from ..prompts.verdicts import Provenance
 from ..prompts.yaml_files import read_texts
 from ..setting_types import EvaluateSettings
+from ..settings import idle_settings, parse_options
 from ..stats.resampling import Statistic
 from .calibration import Calibration
 from .evaluate import EvaluationJob, load_inputs

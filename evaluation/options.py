@@ -1,4 +1,5 @@
-"""Every setting of judging and measuring: one name each in the configuration file, on the command line and in Python."""
+"""Every setting of judging and measuring: one name each in the configuration file, on the command line and in
+Python."""
 
 from __future__ import annotations
 
@@ -11,21 +12,21 @@ from pydantic import BaseModel, Field, field_validator, model_validator
 from ..agents.judging import Judging
 from ..memory.verdict_store import Place, SharedStore, VerdictStore, open_store, place_of, store_path
 from ..models.session import ModelOptions
-from ..models.settings import FILE, FileName, Idle, ModelName, beside, where, without
 from ..prompts.checklist import AnswerPair
 from ..prompts.labels import LabelWords
+from ..settings import FILE, FileName, Heading, Idle, ModelName, beside, where
 
 
 class Where(BaseModel):
     """Where answers are kept. No result depends on it, so no record of the settings holds it."""
 
-    store: Annotated[Place | None, FILE] = Field(
+    store: Annotated[Place | None, FILE, Heading.BUDGET.at(1)] = Field(
         None,
         exclude=True,
         description="Where answers are kept: a file, or postgresql://NAME@HOST/DATABASE; default: ASKANCE_STORE, else "
         "verdicts.db in the user's cache directory.",
     )
-    no_cache: bool = Field(
+    no_cache: Annotated[bool, Heading.BUDGET.at(1)] = Field(
         False, exclude=True, description="Reuse no answer of an earlier command, and keep none for a later one."
     )
 
@@ -71,56 +72,62 @@ LEAST_COVERAGE = 0.95
 class JudgeOptions(ModelOptions):
     """How judges are asked and how their answers become scores."""
 
-    mode: Literal["auto", "each", "batched"] = Field(
+    mode: Annotated[Literal["auto", "each", "batched"], Heading.ASKED] = Field(
         "auto",
-        description="One call a question, or one call an output; auto: one call an output where the model thinks (20 questions at most), "
-        "in align also where the judge answers questions together as it answers them alone (never an embedded one, whose calls "
-        "cost nothing).",
+        description="One call a question, or one call an output; auto: one call an output where the model thinks (20 "
+        "questions at most), in align also where the judge answers questions together as it answers them alone (never "
+        "an embedded one, whose calls cost nothing).",
     )
-    explain: Literal["always", "needed", "never"] = Field(
+    explain: Annotated[Literal["always", "needed", "never"], Heading.ASKED] = Field(
         "needed", description="Buy explanations with every verdict, where they are read, or never."
     )
-    p_yes: Literal["auto", "logprob", "stated", "sampled", "hard"] = Field(
+    p_yes: Annotated[Literal["auto", "logprob", "stated", "sampled", "hard"], Heading.ASKED] = Field(
         "auto",
-        description="Where the probability of yes comes from; stated: each answer comes with a number from 0 to 100; auto: "
-        "log-probabilities, else of a model that thinks the number, else samples, else the answer itself.",
+        description="Where the probability of yes comes from; stated: each answer comes with a number from 0 to 100; "
+        "auto: log-probabilities, else of a model that thinks the number, else samples, else the answer itself.",
     )
-    samples: int = Field(1, ge=1, description="Answers per question where the probability is counted from samples.")
-    temperature: float = Field(
+    samples: Annotated[int, Heading.ASKED] = Field(
+        1, ge=1, description="Answers per question where the probability is counted from samples."
+    )
+    temperature: Annotated[float, Heading.ASKED] = Field(
         0.0, ge=0, description="Temperature of the judges; samples are drawn at 1 where it is not given."
     )
-    answer_words: AnswerPair | None = Field(
+    answer_words: Annotated[AnswerPair | None, Heading.ASKED] = Field(
         None,
-        description="Words for yes and no that judges answer with, e.g. ja,nein; default: the checklist's answers, else "
-        "yes and no, read in the language of the prompt too.",
+        description="Words for yes and no that judges answer with, e.g. ja,nein; default: the checklist's answers, "
+        "else yes and no, read in the language of the prompt too.",
     )
-    repeat: int = Field(1, ge=1, description="Replicates of every verdict.")
-    scores: Literal["soft", "hard", "expected"] = Field(
+    repeat: Annotated[int, Heading.ASKED] = Field(1, ge=1, description="Replicates of every verdict.")
+    scores: Annotated[Literal["soft", "hard", "expected"], Heading.SCORES] = Field(
         "soft",
-        description="Score from probabilities of yes, from the yes/no answers, or the expected number on --score-scale.",
+        description="Score from probabilities of yes, from the yes/no answers, or the expected number on "
+        "--score-scale.",
     )
-    score_scale: tuple[int, int] = Field(
+    score_scale: Annotated[tuple[int, int], Heading.SCORES] = Field(
         (1, 5), description="Lowest and highest number that the judge gives, for --scores expected."
     )
-    weights: FileName = Field(None, description="Weights file of `askance weigh`; replaces the checklist's weights.")
-    human_scale: tuple[float, float] | None = Field(
+    weights: Annotated[FileName, Heading.SCORES] = Field(
+        None, description="Weights file of `askance weigh`; replaces the checklist's weights."
+    )
+    human_scale: Annotated[tuple[float, float] | None, Heading.DATA.at(3)] = Field(
         None, description="Lowest and highest human score; default: the observed ones."
     )
-    labels: LabelWords = Field(
+    labels: Annotated[LabelWords, Heading.DATA.at(2)] = Field(
         default_factory=dict, description="Further words that people's labels are in, e.g. good=fine,bad=poor."
     )
-    min_coverage: float = Field(
+    min_coverage: Annotated[float, Heading.DATA.at(9)] = Field(
         LEAST_COVERAGE,
         ge=0,
         le=1,
-        description="Smallest share of verdicts that must be there; below it the exit code is 4, and all that came is written.",
+        description="Smallest share of verdicts that must be there; below it the exit code is 4, and all that came is "
+        "written.",
     )
-    field: dict[str, str | tuple[str, ...]] = Field(
+    field: Annotated[dict[str, str | tuple[str, ...]], Heading.DATA.at(1)] = Field(
         default_factory=dict,
         description="Rename a column: our_name=column; of human scores and comments several, one a rater: "
         "human.overall=anna,ben.",
     )
-    limit: int | None = Field(None, ge=1, description="Use only the first N examples.")
+    limit: Annotated[int | None, Heading.DATA.at(7)] = Field(None, ge=1, description="Use only the first N examples.")
 
     idle: ClassVar[tuple[Idle, ...]] = (
         Idle(("p_yes", "samples"), where(scores="expected"), "expected scores are read from log-probabilities"),
@@ -168,11 +175,15 @@ class JudgeOptions(ModelOptions):
 class ScoreOptions(JudgeOptions, Where):
     """Settings of ``evaluate``."""
 
-    scale: tuple[float, float] = Field((0.0, 1.0), description="Interval that scores are mapped to.")
-    calibration: FileName = Field(
+    scale: Annotated[tuple[float, float], Heading.SCORES.at(3)] = Field(
+        (0.0, 1.0), description="Interval that scores are mapped to."
+    )
+    calibration: Annotated[FileName, Heading.SCORES.at(2)] = Field(
         None, description="Calibration file of a run; applied to the verdicts of the judge that it was fitted for."
     )
-    resamples: int = Field(2000, ge=100, description="Bootstrap resamples of the intervals.")
+    resamples: Annotated[int, Heading.SCORES.at(9)] = Field(
+        2000, ge=100, description="Bootstrap resamples of the intervals."
+    )
 
     @model_validator(mode="after")
     def _scale_has_two_ends(self) -> ScoreOptions:
@@ -185,20 +196,22 @@ class WriterOptions(GatewayOptions):
     """Settings of ``questions``."""
 
     max_requirements: int = Field(12, ge=1, le=50, description="Requirements read from the task at most.")
-    embedder: str | None = Field(None, description="Embedding model that finds repeated questions.")
+    embedder: Annotated[str | None, Heading.ROLES.at(1)] = Field(
+        None, description="Embedding model that finds repeated questions."
+    )
 
 
 class PassOptions(ScoreOptions):
     """From which score on an output passes, and what there must be of that."""
 
-    pass_threshold: float | None = Field(
+    pass_threshold: Annotated[float | None, Heading.SCORES.at(4)] = Field(
         None,
         ge=0,
         le=1,
-        description="Score (in [0, 1]) from which on an output passes; default: the judge's own, else 0.5 where people's "
-        "labels are pass or fail.",
+        description="Score (in [0, 1]) from which on an output passes; default: the judge's own, else 0.5 where "
+        "people's labels are pass or fail.",
     )
-    fail_under: float | None = Field(
+    fail_under: Annotated[float | None, Heading.SCORES.at(6)] = Field(
         None,
         ge=0,
         le=1,
@@ -209,27 +222,34 @@ class PassOptions(ScoreOptions):
 class EvaluateOptions(PassOptions):
     """How a data set is judged, and when no further question is asked about an example."""
 
-    stop_within: float | None = Field(
+    stop_within: Annotated[float | None, Heading.SCORES.at(7)] = Field(
         None,
         ge=0,
         le=1,
         description="Stop asking about an example when its score is known to be within this (in [0, 1]) of what all "
         "questions would give.",
     )
-    pass_mark: float | None = Field(
+    pass_mark: Annotated[float | None, Heading.SCORES.at(5)] = Field(
         None,
         ge=0,
         le=1,
         description="Stop asking about an example when it is settled whether its score (in [0, 1]) reaches this.",
     )
-    by: str | None = Field(None, description="Give the figures of each value of this metadata field, too.")
-    own_questions: bool = Field(False, description="Have questions written for each example, from its input.")
-    writer: ModelName = Field(None, description="Model that writes each example's own questions; default: the judge.")
-    own_decay: float = Field(
+    by: Annotated[str | None, Heading.SCORES.at(8)] = Field(
+        None, description="Give the figures of each value of this metadata field, too."
+    )
+    own_questions: Annotated[bool, Heading.CHANGED.at(1)] = Field(
+        False, description="Have questions written for each example, from its input."
+    )
+    writer: Annotated[ModelName, Heading.ROLES] = Field(
+        None, description="Model that writes each example's own questions; default: the judge."
+    )
+    own_decay: Annotated[float, Heading.SCORES.at(1)] = Field(
         1.0,
         gt=0,
         le=1,
-        description="Weight of each of an example's own questions, as a multiple of that of the one before (LMUnit: 0.8).",
+        description="Weight of each of an example's own questions, as a multiple of that of the one before (LMUnit: "
+        "0.8).",
     )
 
     idle: ClassVar[tuple[Idle, ...]] = (
@@ -299,26 +319,32 @@ def _lacks_judge(judge: str) -> Callable[[Mapping[str, Any]], bool]:
 class CompareOptions(ScoreOptions):
     """Settings of ``compare``; those of ``evaluate`` hold for the judges that ask yes/no questions."""
 
-    points: int = Field(
+    points: Annotated[int, Heading.COMPARED.at(3)] = Field(
         5, ge=2, le=10, description="Rating judges rate from 1 to this; agreement and kappas are counted on this scale."
     )
-    agreement_tolerance: int | None = Field(
+    agreement_tolerance: Annotated[int | None, Heading.COMPARED.at(3)] = Field(
         None, ge=0, description="Points that scores may differ by and still agree; default: a fifth of the scale."
     )
-    k: int = Field(5, ge=1, description="Questions that random_k draws in all, in turn from each dimension.")
-    panel_size: int = Field(3, ge=2, description="Members of poll where no models are named with --panel.")
-    panel_by: Literal["seeds", "prompts"] = Field(
+    k: Annotated[int, Heading.COMPARED.at(1)] = Field(
+        5, ge=1, description="Questions that random_k draws in all, in turn from each dimension."
+    )
+    panel_size: Annotated[int, Heading.COMPARED.at(2)] = Field(
+        3, ge=2, description="Members of poll where no models are named with --panel."
+    )
+    panel_by: Annotated[Literal["seeds", "prompts"], Heading.COMPARED.at(2)] = Field(
         "seeds", description="What members of the same model differ in: the seed, or the wording of the prompt."
     )
-    panel_vote: Literal["majority", "mean"] = Field(
+    panel_vote: Annotated[Literal["majority", "mean"], Heading.COMPARED.at(2)] = Field(
         "majority", description="How a panel decides: the score most members give (mean of tied ones), or the mean."
     )
-    em_dim: bool = Field(
+    em_dim: Annotated[bool, Heading.COMPARED.at(4)] = Field(
         False,
         description="Measure dimension drift: the share of aspects that a judge looks at again (needs --repeat 2; two "
         "calls an example for cot).",
     )
-    cot_tokens: int = Field(300, ge=20, description="Longest answer of cot, in tokens.")
+    cot_tokens: Annotated[int, Heading.COMPARED.at(4)] = Field(
+        300, ge=20, description="Longest answer of cot, in tokens."
+    )
 
     idle: ClassVar[tuple[Idle, ...]] = (
         Idle(("scale", "calibration"), lambda _: True, "judges are compared in [0, 1], as their answers are"),
@@ -339,7 +365,8 @@ class CompareOptions(ScoreOptions):
         return max(self.points // 5, 0) if self.agreement_tolerance is None else self.agreement_tolerance
 
 
-_ASKING = ("explain", "p_yes", "samples", "temperature", "answer_words", "repeat")
+ASKING = ("explain", "p_yes", "samples", "temperature", "answer_words", "repeat")
+"""Settings of judges that nobody asks where their verdicts or scores are there."""
 _ASKED = "the verdicts are there, and no judge is asked (verdicts)"
 
 
@@ -356,57 +383,77 @@ class DiagnoseOptions(JudgeOptions, Where):
             where(scores=("soft", "hard")),
             "P(yes) and the yes/no answers are both looked at; leave it out, or ask for numbers (scores expected)",
         ),
-        Idle(("mode", "scores", *_ASKING), beside("verdicts"), _ASKED),
+        Idle(("mode", "scores", *ASKING), beside("verdicts"), _ASKED),
     )
 
 
 class SelectOptions(JudgeOptions, Where):
     """How candidates are proposed, answered and chosen."""
 
-    k: int = Field(5, ge=1, description="Questions to keep.")
-    choice: Literal["joint", "top"] = Field(
+    k: Annotated[int, Heading.COMPARED.at(1)] = Field(5, ge=1, description="Questions to keep.")
+    choice: Annotated[Literal["joint", "top"], Heading.CHOSEN] = Field(
         "joint",
         description="joint: the k most informative together; top: the k best one by one, as in the paper.",
     )
-    sample: int = Field(200, ge=4, description="Examples that the candidates are answered on.")
-    sampling: Literal["uniform", "clustered"] = Field(
+    sample: Annotated[int, Heading.CHOSEN] = Field(
+        200, ge=4, description="Examples that the candidates are answered on."
+    )
+    sampling: Annotated[Literal["uniform", "clustered"], Heading.CHOSEN] = Field(
         "uniform", description="Draw examples evenly, or from clusters of like ones in proportion to their size."
     )
-    clusters: int = Field(8, ge=2, description="Clusters, where sampling is clustered.")
-    writer: ModelName = Field(None, description="Model that proposes candidates; default: the judge.")
-    max_candidates: int = Field(40, ge=2, description="Candidates proposed at most.")
-    max_rounds: int = Field(12, ge=1, description="Rounds of proposing at most.")
-    quiet_rounds: int = Field(2, ge=1, description="Rounds in a row with at most one new question that end proposing.")
-    shown: int = Field(3, ge=1, description="Examples that the proposing model is shown in one round.")
-    per_round: int = Field(8, ge=1, le=20, description="Questions proposed in one round at most.")
-    same_question: float = Field(
+    clusters: Annotated[int, Heading.CHOSEN] = Field(8, ge=2, description="Clusters, where sampling is clustered.")
+    writer: Annotated[ModelName, Heading.ROLES] = Field(
+        None, description="Model that proposes candidates; default: the judge."
+    )
+    max_candidates: Annotated[int, Heading.PROPOSED] = Field(40, ge=2, description="Candidates proposed at most.")
+    max_rounds: Annotated[int, Heading.PROPOSED] = Field(12, ge=1, description="Rounds of proposing at most.")
+    quiet_rounds: Annotated[int, Heading.PROPOSED] = Field(
+        2, ge=1, description="Rounds in a row with at most one new question that end proposing."
+    )
+    shown: Annotated[int, Heading.PROPOSED] = Field(
+        3, ge=1, description="Examples that the proposing model is shown in one round."
+    )
+    per_round: Annotated[int, Heading.PROPOSED] = Field(
+        8, ge=1, le=20, description="Questions proposed in one round at most."
+    )
+    same_question: Annotated[float, Heading.PROPOSED] = Field(
         0.9, gt=0, le=1, description="Cosine similarity from which a proposed question counts as there already."
     )
-    answer_levels: Literal[2, 3, 5] = Field(2, description="Answers: yes/no, or a scale of 3 or 5 steps.")
-    answers: Literal["soft", "hard", "split"] = Field(
-        "soft",
-        description="The probability of yes, the yes/no answer, or above/below the question's own median probability, for "
-        "a judge that says yes to nearly everything.",
+    answer_levels: Annotated[Literal[2, 3, 5], Heading.CHOSEN] = Field(
+        2, description="Answers: yes/no, or a scale of 3 or 5 steps."
     )
-    rated_by: Literal["auto", "people", "judge"] = Field(
+    answers: Annotated[Literal["soft", "hard", "split"], Heading.CHOSEN] = Field(
+        "soft",
+        description="The probability of yes, the yes/no answer, or above/below the question's own median probability, "
+        "for a judge that says yes to nearly everything.",
+    )
+    rated_by: Annotated[Literal["auto", "people", "judge"], Heading.DATA.at(4)] = Field(
         "auto", description="Where overall ratings come from; auto: people, where they rated half of the sample."
     )
-    rating_dimension: str | None = Field(
+    rating_dimension: Annotated[str | None, Heading.DATA.at(6)] = Field(
         None, description="Human dimension (criterion) to be told; default: 'overall', else the mean of all."
     )
-    rating_levels: int = Field(5, ge=2, le=9, description="Levels of the rating.")
-    estimate: Literal["pooled", "per-example"] = Field(
+    rating_levels: Annotated[int, Heading.DATA.at(5)] = Field(5, ge=2, le=9, description="Levels of the rating.")
+    estimate: Annotated[Literal["pooled", "per-example"], Heading.CHOSEN] = Field(
         "pooled",
         description="EIG from the joint table over examples, or from ratings given each answer, which takes a call "
         "for every example, question and answer more.",
     )
-    correction: Literal["shuffle", "miller-madow", "none"] = Field(
+    correction: Annotated[Literal["shuffle", "miller-madow", "none"], Heading.CHOSEN] = Field(
         "shuffle", description="Of the small-sample bias of information."
     )
-    per_token: bool = Field(False, description="Choose by information per token of the question.")
-    halves: int = Field(5, ge=1, description="Random halvings of the sample behind held-out figures.")
-    ranking_resamples: int = Field(60, ge=2, description="Resamples behind the stability of the ranking, at each size.")
-    embedder: str | None = Field(None, description="Embedding model that finds repeated questions and clusters.")
+    per_token: Annotated[bool, Heading.CHOSEN] = Field(
+        False, description="Choose by information per token of the question."
+    )
+    halves: Annotated[int, Heading.CHOSEN] = Field(
+        5, ge=1, description="Random halvings of the sample behind held-out figures."
+    )
+    ranking_resamples: Annotated[int, Heading.CHOSEN] = Field(
+        60, ge=2, description="Resamples behind the stability of the ranking, at each size."
+    )
+    embedder: Annotated[str | None, Heading.ROLES.at(1)] = Field(
+        None, description="Embedding model that finds repeated questions and clusters."
+    )
 
     idle: ClassVar[tuple[Idle, ...]] = (
         Idle(
@@ -414,7 +461,7 @@ class SelectOptions(JudgeOptions, Where):
             beside("candidates"),
             "no question is proposed where candidates are given",
         ),
-        Idle(_ASKING, beside("verdicts"), _ASKED),
+        Idle(ASKING, beside("verdicts"), _ASKED),
         Idle(
             ("mode", "explain", "repeat"),
             where(answer_levels=(3, 5)),
@@ -441,58 +488,7 @@ class SelectOptions(JudgeOptions, Where):
                 raise ValueError("estimate: per-example is for yes/no answers, soft or hard")
             if self.rated_by == "people":
                 raise ValueError(
-                    "rated_by: the estimate per example needs the judge's ratings; people rated no output given an answer"
+                    "rated_by: the estimate per example needs the judge's ratings; people rated no output given an "
+                    "answer"
                 )
         return self
-
-
-UNUSED = ("weights", "scale", "human_scale")
-"""Settings of ``evaluate`` that learning weights has no use for."""
-
-
-class WeighOptions(ScoreOptions):
-    """Settings of ``weigh``: how weights are learned, and how outputs without scores are judged."""
-
-    method: str = Field("auto", description="Learner; auto chooses by cross-validation.")
-    level: Literal["global", "dataset", "section"] = Field(
-        "global", description="One set of weights, or one for each data set or section."
-    )
-    pooling: Literal["partial", "none"] = Field(
-        "partial", description="Whether small data sets and sections lean on the whole."
-    )
-    rating_dimension: str | None = Field(
-        None, description="Human dimension (criterion) that is the rating; default: the only one, or overall."
-    )
-    pair_share: float = Field(
-        0.5, ge=0, le=1, description="Share of the pairs in what is maximised, where ratings are given too."
-    )
-    pairwise: bool = Field(False, description="Show the judge both outputs of a pair: which does better on each test?")
-    resamples: int = Field(
-        200, ge=1, description="Bootstrap resamples of the weights; unless given, fewer or none where they take long."
-    )
-    swap: bool = Field(False, description="Show them in both orders, take the mean, and report the position bias.")
-
-    idle: ClassVar[tuple[Idle, ...]] = (
-        Idle(UNUSED, lambda _: True, "learning weights has no use for it"),
-        Idle(("pooling",), where(level="global"), "one set of weights leans on nothing (level dataset or section)"),
-        Idle(("rating_dimension",), without("ratings"), "there are no ratings (--ratings)"),
-        Idle(("pair_share",), without("ratings"), "there are no ratings beside the pairs (--ratings)"),
-        Idle(("pair_share",), without("data"), "there are no pairs beside the ratings"),
-        Idle(("scores", "score_scale"), where(pairwise=True), "which output does better is no score (pairwise)"),
-        Idle(
-            ("mode", *_ASKING, "scores", "score_scale", "calibration", "min_coverage"),
-            without("model"),
-            "the scores are there, and no judge is asked (--model)",
-        ),
-    )
-
-    @property
-    def for_judging(self) -> dict[str, Any]:
-        """Those that :func:`~askance.evaluation.evaluate.evaluate` takes, where they were given."""
-        names = set(ScoreOptions.model_fields).difference(UNUSED, ("resamples",))
-        return {name: getattr(self, name) for name in names & self.model_fields_set}
-
-    @property
-    def asked_resamples(self) -> dict[str, int]:
-        """The number of resamples, where it was given; learners have defaults of their own."""
-        return {"resamples": self.resamples} if "resamples" in self.model_fields_set else {}

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from ..models.named import ModelLike, ModelRecords
-from ..models.settings import parse_options
 from ..models.trained.scorer_file import is_scorer, read_scorer
 from ..prompts.checklist import dump_checklist
 from ..prompts.errors import CoverageError, InputError, did_you_mean
@@ -22,6 +21,7 @@ from ..prompts.examples import documents
 from ..prompts.rows import read_object, write_whole
 from ..prompts.words import Figure, coverage_text
 from ..setting_types import RegressionSettings
+from ..settings import parse_options
 from ..stats.differences import Difference, mean_difference
 from ..stats.resampling import Resampling
 from .evaluate import EvaluationJob, load_inputs

@@ -10,16 +10,16 @@ from ..memory.embedders import DEFAULT_EMBEDDER, embedder
 from ..models.event_loops import run_sync
 from ..models.named import ModelLike, ModelRecords
 from ..models.session import session
-from ..models.settings import parse_options
 from ..prompts.errors import InputError
 from ..setting_types import WriterSettings
+from ..settings import parse_options
 from .options import WriterOptions
 from .progress import watching
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..models.gateway import AnswerStore
+    from ..models.answer_store import AnswerStore
     from ..prompts.checklist import Checklist
     from .progress import Watcher
 

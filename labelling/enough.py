@@ -10,8 +10,8 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from ..models.budget import count
 from ..optimizer.options import AlignOptions
+from ..prompts.words import count
 
 POWER = 0.8
 """Chance that a gain that is there passes the test."""

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from ..evaluation.kept_judge import KeptJudge
-from ..models.settings import parse_options
 from ..prompts.checklist import Checklist, Question
 from ..prompts.errors import AskanceError, InputError, as_typed
 from ..prompts.examples import Example, human_dimensions, load_examples
@@ -20,6 +19,7 @@ from ..prompts.labels import are_labels
 from ..prompts.rows import is_on_hub, write_whole
 from ..prompts.tables import file_and_sheet
 from ..setting_types import LabelSettings
+from ..settings import parse_options
 from .desk import Desk, RaterCount
 from .figures import agreement, agreement_line, enough_for
 from .labels_file import LabelsFile, known_entries

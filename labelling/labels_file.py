@@ -20,11 +20,11 @@ from typing import Literal
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from ..models.budget import count
 from ..prompts.errors import AskanceError, InputError
 from ..prompts.examples import Example
 from ..prompts.rows import read_rows, validate_row
 from ..prompts.text import sendable
+from ..prompts.words import count
 
 logger = logging.getLogger(__name__)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from ..prompts.labels import LabelWords
+from ..settings import Heading
 
 Order = Literal["auto", "informative", "disagreement", "uncertain", "untested", "spread", "random", "file"]
 
@@ -28,18 +29,20 @@ class LabelOptions(BaseModel):
         "(disagreement, uncertain, untested: one of these), every third output drawn at random; spread: unlike outputs; "
         "auto: informative where a judge is given, else spread.",
     )
-    gain: float = Field(
+    gain: Annotated[float, Heading.LABELS] = Field(
         0.2,
         ge=0.001,
         lt=1,
         description="Gain in Spearman that the acceptance test is to find, for how many labels it takes.",
     )
-    port: int = Field(0, ge=0, le=65535, description="Port of the page on this machine; 0 takes a free one.")
-    seed: int = Field(42, description="Of what is drawn at random.")
-    field: dict[str, str | tuple[str, ...]] = Field(
+    port: Annotated[int, Heading.LABELS] = Field(
+        0, ge=0, le=65535, description="Port of the page on this machine; 0 takes a free one."
+    )
+    seed: Annotated[int, Heading.MODELS] = Field(42, description="Of what is drawn at random.")
+    field: Annotated[dict[str, str | tuple[str, ...]], Heading.DATA.at(1)] = Field(
         default_factory=dict, description="Rename a column: our_name=column."
     )
-    labels: LabelWords = Field(
+    labels: Annotated[LabelWords, Heading.DATA.at(2)] = Field(
         default_factory=dict, description="Further words that labels in the data are in, e.g. good=fine,bad=poor."
     )
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from ..models.budget import CAPS, count
-from ..prompts.words import interval, missing_share, number, signed
+from ..models.budget import CAPS
+from ..prompts.words import count, interval, missing_share, number, signed
 
 if TYPE_CHECKING:
     from .result_file import RunRecord

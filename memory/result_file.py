@@ -10,9 +10,9 @@ from typing import Literal, NamedTuple
 
 from pydantic import Field
 
-from ..models.budget import count, spending_of
+from ..models.budget import spending_of
 from ..prompts.shown import ShownExamples
-from ..prompts.words import missing_share
+from ..prompts.words import count, missing_share
 from .result_parts import (
     BiasRecord,
     BothWaysRecord,

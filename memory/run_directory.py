@@ -12,8 +12,6 @@ from typing import Any
 import yaml
 from filelock import FileLock, Timeout
 
-from ..models.budget import count
-from ..models.settings import RENAMED, by_new_names
 from ..prompts.checklist import Checklist, dump_checklist, load_checklist
 from ..prompts.errors import AskanceError, InputError, as_typed, not_text
 from ..prompts.examples import Example, load_examples
@@ -21,7 +19,9 @@ from ..prompts.lessons import Lesson
 from ..prompts.prompt import Prompt
 from ..prompts.rows import read_text, remove_partial, validate_row, write_whole
 from ..prompts.verdicts import Verdict, dump_verdicts
+from ..prompts.words import count
 from ..prompts.yaml_files import read_yaml
+from ..settings import RENAMED, by_new_names
 from .journal import Journal
 from .result_file import RunRecord
 from .verdict_store import Place, VerdictStore

@@ -10,9 +10,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol, Self
 
+from ..models.answer_store import AnswerStore
 from ..models.base import Answer
 from ..models.files import cache_directory
-from ..models.gateway import AnswerStore
 from ..models.wire.thinking import ThinkingFacts
 from ..prompts.errors import AskanceError, InputError
 from . import claims

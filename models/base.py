@@ -41,7 +41,7 @@ class Parameters:
 
     @cached_property
     def canonical(self) -> str:
-        """The same text for the same parameters."""
+        """Return a text that is equal for equal parameters."""
         values = [self.max_tokens, float(self.temperature), self.seed, self.top_logprobs, self.schema]
         return json.dumps(values, separators=(",", ":"))
 
@@ -55,11 +55,11 @@ class Request:
     replicate: int
     key: bytes
     framing: Framing | None = field(default=None, compare=False)
-    """What the other requests on the same example have too, for a server that can keep what it has read; no part of what
-    is sent. None where nothing is known of it."""
+    """The text that other requests on the same example share, for a server that can keep what it has read. It is not
+    sent. None where it is not known."""
     about: tuple[Question, Example] | None = field(default=None, compare=False)
-    """The question and the example, where one word, yes or no, is asked for: what a trained encoder reads in place of the
-    messages."""
+    """The question and the example, where one word, yes or no, is asked for: what a trained encoder reads in place of
+    the messages."""
     room: int = field(default=0, compare=False)
     """Tokens that the model may think beside those of its answer; no part of the key, as the answer is the same
     question's."""
@@ -77,7 +77,7 @@ class Request:
 
     @property
     def prefix(self) -> str:
-        """What the other requests on the same example begin with too; empty where nothing is known of it."""
+        """The beginning that other requests on the same example share; empty where it is not known."""
         return "" if self.framing is None else self.framing.prefix
 
 
@@ -118,7 +118,7 @@ def make_request(
 
 
 class Answer(NamedTuple):
-    """What a model said, and what it took."""
+    """A model's reply, with the tokens and the money that it took."""
 
     text: str
     logprobs: tuple[TokenProbabilities, ...] | None = None
@@ -142,13 +142,13 @@ class Model(Protocol):
     """A model that can be asked. One method; the rest says what it is."""
 
     name: str
-    """As the user wrote it: ``provider/model``."""
+    """The model's name as the user wrote it: ``provider/model``."""
 
     identity: str
     """What the answers depend on besides the request: endpoint and model, or the hash of the weights.
 
-    Where they depend on more than can be said here, e.g. a script, the model has a true ``answers_stay_in_the_run``: a run's
-    answers are then not shared with other commands.
+    Where they depend on more than can be said here, e.g. a script, the model has a true ``answers_stay_in_the_run``: a
+    run's answers are then not shared with other commands.
     """
 
     async def answer(self, request: Request) -> Answer:
@@ -177,14 +177,15 @@ class ModelError(CallError):
     """Seconds that the endpoint asked us to wait."""
     fatal: bool = False
     status: int | None = None
-    """Of the reply, where there was one: 200 of one that breaks off."""
+    """HTTP status of the reply, where there was one; 200 for a reply that breaks off."""
 
     def __str__(self) -> str:
         return self.message
 
 
 class EmptyAnswerError(ModelError):
-    """The endpoint answered, but with nothing: the model may have nothing to say, or something on the way went wrong."""
+    """The endpoint answered, but with nothing: the model may have nothing to say, or something on the way went
+    wrong."""
 
 
 class LeftOutError(ModelError):

@@ -9,23 +9,18 @@ from typing import Any
 
 from ..prompts.errors import BudgetExceededError
 from ..prompts.text import letters
-from ..prompts.words import money
+from ..prompts.words import count, money
 from .base import Answer, Model, Request
 
 
-def count(value: int, what: str) -> str:
-    """``1 call``, ``2 calls``."""
-    return f"{value:,} {what}{'' if value == 1 else 's'}"
-
-
 def spending(calls: int, reused: int, tokens: int, dollars: float | None) -> str:
-    """What was bought and what was there already, e.g. ``12 calls, 1 answer reused, 3,400 tokens, $0.0021``."""
+    """Calls, reused answers, tokens and money in words, e.g. ``12 calls, 1 answer reused, 3,400 tokens, $0.0021``."""
     price = "price unknown" if dollars is None else money(dollars)
     return f"{count(calls, 'call')}, {count(reused, 'answer')} reused, {count(tokens, 'token')}, {price}"
 
 
 def spending_of(result: Mapping[str, Any]) -> str:
-    """The same, from the figures that stand in every result file."""
+    """:func:`spending` from the figures that stand in every result file."""
     return spending(*(result[name] for name in ("calls", "cached_calls", "tokens", "cost_usd")))
 
 
@@ -36,7 +31,8 @@ BEGIN_AGAIN = "Raise the cap to go on; with --no-cache no answer was kept, so th
 
 
 def estimate_tokens(text: str) -> int:
-    """Rough number of tokens of a text, at least one: a quarter of its characters, and each of Chinese, Japanese or Korean one."""
+    """Rough number of tokens of a text, at least one: a quarter of its characters, and each of Chinese, Japanese or
+    Korean one."""
     return max(1, letters(text) // 4)
 
 
@@ -53,7 +49,7 @@ def highest_cost(model: Model, request: Request) -> float:
 
 @dataclass
 class RoleLedger:
-    """What one role took so far."""
+    """Calls, tokens and money of one role so far."""
 
     calls: int = 0
     """Answers that were paid for, by this run, in this process or before it was interrupted."""
@@ -69,7 +65,7 @@ class RoleLedger:
     """Calls whose price is not known."""
 
     def to_dict(self) -> dict[str, float | None]:
-        """What it took, as every result says it; the money is None where the price of a call is not known."""
+        """The figures as every result has them; the money is None where the price of a call is not known."""
         # rounded, so that the order in which the answers came does not show in the last digits of the sum
         money = {"cost_usd": None if self.unpriced_calls else round(self.cost_usd, 9)}
         return {name: value for name, value in (vars(self) | money).items() if name != "unpriced_calls" or value}
@@ -97,7 +93,7 @@ class Budget:
 
     @property
     def sentence(self) -> str:
-        """What was bought, over all roles, for people."""
+        """A sentence on the calls of all roles, for people."""
         return spending(self.calls, self.cached_calls, self.tokens, self.cost_usd)
 
     @property
@@ -130,7 +126,7 @@ class Budget:
         return sum(role.cost_usd for role in self.roles.values())
 
     def to_dict(self) -> dict[str, float | None]:
-        """What was bought, as every result says it."""
+        """The figures of all roles as every result has them."""
         return {
             "calls": self.calls,
             "cached_calls": self.cached_calls,
@@ -170,7 +166,8 @@ class Budget:
         self._reserved_cost += cost
 
     async def reserve_in_turn(self, tokens: int, cost: float = 0.0) -> None:
-        """Like :meth:`reserve`; where only what is set aside for calls under way is in the way, once they have come back.
+        """Like :meth:`reserve`; where only what is set aside for calls under way is in the way, once they have come
+        back.
 
         Raises:
             BudgetExceededError: A cap would be passed all the same.

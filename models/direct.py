@@ -26,9 +26,11 @@ if TYPE_CHECKING:
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 SHORT_KEY = 7
-"""Up to so many characters a key is taken for a word such as ``x``, for a server that wants none, and looked for as a word."""
+"""Up to so many characters a key is taken for a word such as ``x``, for a server that wants none, and looked for as a
+word."""
 RETRY_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, *range(520, 526), 529})
-"""From 520 on those of Cloudflare, which OpenAI and others stand behind, where it does not reach them for the moment."""
+"""From 520 on those of Cloudflare, which OpenAI and others stand behind, where it does not reach them for the
+moment."""
 _EXPLAINED = Parameters(200, top_logprobs=5)
 """Parameters of a request for an answer with an explanation."""
 _KINDS = {429: "rate.?limit|too.?many|quota", 503: "overloaded|unavailable|server_error|internal|timeout"}
@@ -131,7 +133,8 @@ class DirectModel:
     async def _call(
         self, method: str, path: str, data: Any = None, *, seconds: float | None = None
     ) -> tuple[int, Any, bytes]:
-        """Status, headers and body of one call; ``data`` is JSON as a text, or a form; ``seconds`` for it, where not the usual ones."""
+        """Status, headers and body of one call; ``data`` is JSON as a text, or a form; ``seconds`` for it, where not
+        the usual ones."""
         import aiohttp
 
         base = self._base_url if isinstance(self._base_url, str) else await self._base_url()
@@ -231,7 +234,7 @@ class DirectModel:
         )
 
     def _broke_off(self, error: Any) -> ModelError:
-        """What an answer is that the endpoint could not finish; it says so beside what there is of it."""
+        """The error for an answer that the endpoint could not finish; it says so beside the part that is there."""
         payload = json.dumps({"error": error}).encode()
         if error and (status := _code(error, otherwise=200)) != 200:
             return self._error(status, {}, payload)
@@ -250,8 +253,8 @@ class DirectModel:
             return ModelError(f"{self.name}: {no_money_left(said)}", fatal=True, status=status)
         if status == 404:
             text = (
-                f"{self.name}: the endpoint does not know this model or address (HTTP 404: {said}). Check the model's name, and "
-                "--api-base, which ends with /v1 at most servers."
+                f"{self.name}: the endpoint does not know this model or address (HTTP 404: {said}). Check the model's "
+                "name, and --api-base, which ends with /v1 at most servers."
             )
             return ModelError(text, fatal=True, status=status)
         return ModelError(
@@ -271,8 +274,11 @@ class DirectModel:
 
 
 def no_money_left(said: str) -> str:
-    """What an HTTP status of 402 means, with what was said."""
-    return f"the account has too little money left (HTTP 402: {said}). Top it up and run the command again; what was bought is kept."
+    """A clause on HTTP status 402, with the endpoint's words."""
+    return (
+        f"the account has too little money left (HTTP 402: {said}). Top it up and run the command again; what was "
+        "bought is kept."
+    )
 
 
 def chat_fields(request: Request) -> dict[str, Any]:
@@ -394,7 +400,8 @@ def check_address(url: str) -> str:
     """The address of an endpoint, if it can be used.
 
     Raises:
-        InputError: It is none, or holds a name, password or query: addresses stand in settings, which are kept and shown.
+        InputError: It is none, or holds a name, password or query: addresses stand in settings, which are kept and
+            shown.
     """
     shown, url = shown_address(url), url.strip()
     if not url.startswith(("http://", "https://")):
@@ -408,8 +415,9 @@ def check_address(url: str) -> str:
         raise InputError(f"--api-base {shown}: this is no usable address. Write it like http://127.0.0.1:8000/v1.")
     if "@" in url or parts.query or parts.fragment:
         raise InputError(
-            f"--api-base {shown}: an address holds no user's name, password or query here, as it is kept with the run. Give the "
-            "key as OPENAI_API_KEY; where the server wants a name and password, put a proxy in front of it."
+            f"--api-base {shown}: an address holds no user's name, password or query here, as it is kept with the "
+            "run. Give the key as OPENAI_API_KEY; where the server wants a name and password, put a proxy in front of "
+            "it."
         )
     return url
 

@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 CHUNK_BYTES = 1 << 20
 PART = ".part-"
-"""What the name of a folder begins with that is being made."""
+"""Beginning of the name of a folder that is still being made."""
 ABANDONED = 86_400.0
 """Seconds after which what a process was making is taken for left behind: it was killed."""
 
@@ -48,7 +48,8 @@ def cache_directory() -> Path:
     except RuntimeError:  # a user whom the system does not know, as in a container
         whose = f"of ASKANCE_CACHE ({own})" if own else "of this user, for which HOME is not set,"
         raise InputError(
-            f"The home directory {whose} is not known, so there is no place for the cache. Set ASKANCE_CACHE to a folder."
+            f"The home directory {whose} is not known, so there is no place for the cache. Set ASKANCE_CACHE to a "
+            "folder."
         ) from None
 
 
@@ -145,7 +146,8 @@ def made_whole(folder: Path, make: Callable[[Path], None], *, needed: float = 0)
             _put(part, folder)
     except OSError as error:
         raise AskanceError(
-            f"{folder}: could not be made ({error.strerror or error}). Make room there, or set ASKANCE_CACHE to another folder."
+            f"{folder}: could not be made ({error.strerror or error}). Make room there, or set ASKANCE_CACHE to "
+            "another folder."
         ) from error
 
 

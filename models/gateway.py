@@ -11,15 +11,15 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 from time import monotonic
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from ..prompts.errors import AskanceError, BudgetExceededError
+from ..prompts.errors import AskanceError
 from ..prompts.words import sentence
-from .base import A_WORD, Answer, EmptyAnswerError, LeftOutError, Model, ModelError, Request
-from .budget import Budget, highest_cost, reserved_tokens
-from .budget import count as counted
+from .answer_store import AnswerStore, StoreAwayError
+from .base import Answer, EmptyAnswerError, LeftOutError, Model, ModelError, Request
+from .budget import Budget, reserved_tokens
+from .thinking_room import ThinkingRoom, may_be_thought
 from .wire.limits import PerMinute, per_minute
-from .wire.thinking import ROOM, ThinkingFacts, needs_room
 from .wire.waits import LONGEST_WAIT
 
 if TYPE_CHECKING:
@@ -29,16 +29,16 @@ Result = TypeVar("Result")
 
 BETWEEN_LOOKS = (0.1, 1.0)
 """Seconds between the first two looks for an answer that another process is buying, and between later ones at most."""
-SETTLED = 10
-"""Answers after which the average of a model's thinking is said again where it has changed."""
 RENEWS_EVERY = 30.0
 """Seconds after which a claim on an answer that is still being bought is renewed."""
 STORE_PATIENCE = 300.0
 """Seconds that a store may be away before the run stops."""
 AHEAD = 20_000
-"""So many answers of the store are told apart; of more it need not be known, and a million keys take 130 MB."""
+"""Number of stored answers that are told apart. Beyond it the distinction is not needed, and a million keys take 130
+MB."""
 HOPELESS = 10
-"""After so many calls in a row without an answer the endpoint is taken to be down; what it refuses of one example counts as one."""
+"""After so many calls in a row without an answer the endpoint is taken to be down; what it refuses of one example
+counts as one."""
 
 
 _INSTEAD = {
@@ -49,49 +49,9 @@ _INSTEAD = {
 """Words for the provenance of a probability of yes that is not from log-probabilities."""
 
 
-class StoreAwayError(AskanceError):
-    """A store does not answer now, e.g. because its server is restarted; what was to be done can be done again."""
-
-
-class AnswerStore(Protocol):
-    """Where answers are kept: a SQLite file (:class:`askance.memory.verdict_store.VerdictStore`) or a PostgreSQL database
-    (:class:`askance.memory.postgres_store.PostgresStore`). Each method may raise :class:`StoreAwayError`."""
-
-    def get_many(self, keys: Sequence[bytes]) -> Mapping[bytes, Answer]:
-        """Those of the answers that are there."""
-        ...
-
-    def put(self, key: bytes, answer: Answer) -> None:
-        """Keep an answer, and let go of the claim on it; it is safe when this returns."""
-        ...
-
-    def forget(self, keys: Sequence[bytes]) -> None:
-        """Drop answers that turned out to be of no use."""
-        ...
-
-    def learned(self, identity: str) -> ThinkingFacts | None:
-        """Facts of the model with this identity; None where nothing was learned."""
-        ...
-
-    def learn(self, identity: str, facts: ThinkingFacts) -> None:
-        """Keep what was learned of a model: the most room, and answers and tokens beside those that are known."""
-        ...
-
-    def claim(self, key: bytes) -> bool:
-        """Whether an answer may be bought now; where not, another process that shares the store is buying it."""
-        ...
-
-    def renew(self, keys: Sequence[bytes]) -> None:
-        """What was claimed is still being bought; a claim that is not renewed lapses after its lease."""
-        ...
-
-    def let_go(self, keys: Sequence[bytes]) -> None:
-        """What was claimed is not to be bought, or is there."""
-        ...
-
-
 class RetryPolicy:
-    """How often and how long to wait: exponential with full jitter, the endpoint's wish first, and never without end."""
+    """How often and how long to wait: exponential with full jitter, the endpoint's wish first, and never without
+    end."""
 
     def __init__(self, attempts: int = 6, first: float = 0.5, longest: float = 60.0) -> None:
         """``attempts`` counts the first one; waits are in seconds, and none is longer than ``longest``."""
@@ -126,7 +86,7 @@ class _Line:
     per_minute: PerMinute | None = None
     failed_in_a_row: int = 0
     refused: set[str] = field(default_factory=set)
-    """What requests on an example began with that were refused since the last answer."""
+    """Beginnings (``prefix``) of the requests that were refused since the last answer."""
     in_batches: Container[str] = ()
     """Keys, in hex, of its requests that are in a batch which this process does not wait for."""
 
@@ -148,7 +108,7 @@ class Gateway:
         stored_answers_are_ours: bool = False,
         brought: Container[bytes] = (),
     ) -> None:
-        """What is asked, and who pays.
+        """Nothing is asked yet.
 
         ``stored_answers_are_ours``: the store belongs to one run, whose ledger counts each answer once as paid, but for
         those under the keys ``brought``, which an earlier run has paid for.
@@ -182,37 +142,30 @@ class Gateway:
         self._found: set[bytes] = set()
         self._probed: set[bytes] = set()
         """Answers that a model was tried by, until they are asked for: they are the same ones, and not reused."""
-        self._facts: dict[str, ThinkingFacts | None] = {}
-        """Facts of models by identity; None for a model that the store knows nothing about."""
-        self._tried: set[str] = set()
-        """Identities of models of which it was tried whether they answer with more room."""
-        self._trials: dict[str, asyncio.Lock] = {}
-        self._told: set[str] = set()
-        """Notices of models that were passed on."""
-        self._told_of: dict[str, ThinkingFacts] = {}
-        """Facts that were said of a model's thinking, by identity."""
         self._ahead: Counter[str] = Counter()
-        """By role, how many answers were in the store that no refused call has been set against."""
+        """Number of stored answers by role, less one for each refused call."""
+        self.room = ThinkingRoom(self.budget, store, self._notify, self._has_answered)
+        """Asks with room where a model thinks, and knows how much it needs."""
+
+    def _notify(self, text: str) -> bool:
+        """Pass on what somebody should know; returns whether somebody listens."""
+        if self.on_notice:
+            self.on_notice(text)
+        return self.on_notice is not None
+
+    def _has_answered(self, role: str, model: Model) -> bool:
+        """Whether a role has had an answer of a model, in this process or, by the store, in an earlier one."""
+        line = self._lines.get(model.identity)
+        return (line is not None and line.answered) or bool(self._ahead[role])
 
     def concurrency(self, model: Model) -> int:
-        """How many calls a model takes at once: its own limit, or the common one; as many as it ``gathers`` into batches."""
+        """How many calls a model takes at once: its own limit, or the common one; as many as it ``gathers`` into
+        batches."""
         if gathers := getattr(model, "gathers", 0):
             return int(gathers)
         if own := getattr(model, "max_concurrency", None):
             return int(own)
         return min(getattr(model, "slots", self.max_concurrency), self.max_concurrency)
-
-    def thinks(self, model: Model) -> bool:
-        """Whether a model is known to think before it answers."""
-        facts = self.facts(model)
-        return facts is not None and facts.room > 0
-
-    def thought(self, model: Model) -> int | None:
-        """Tokens that a model thinks for an answer, on average; None where it was never asked, so that nobody knows."""
-        facts = self.facts(model)
-        if facts is None:
-            return None if _steps(model) and getattr(model, "template_may_think", True) else 0
-        return facts.average
 
     def give_room(self, model: Model) -> None:
         """Ask a model for more than one token from now on, as its answers begin with a mark, a blank or a label.
@@ -222,15 +175,6 @@ class Gateway:
         """
         if not getattr(model, "reads_one_token", False):
             self.need_room.add(model.identity)
-
-    def facts(self, model: Model) -> ThinkingFacts | None:
-        """Facts of a model's thinking, with a room of 0 where it does not think; None where it was never asked."""
-        if model.identity not in self._facts:
-            self._facts[model.identity] = None
-            if self.store is not None and _steps(model):
-                with suppress(AskanceError):  # a store that is away or damaged is told of where an answer is looked up
-                    self._facts[model.identity] = self.store.learned(model.identity)
-        return self._facts[model.identity]
 
     def settle(self, model: Model, provenance: Provenance) -> Provenance:
         """Where p_yes of a model comes from, from now on: what was settled first. It is said where that is not
@@ -248,7 +192,7 @@ class Gateway:
         return self.store is not None and key in await self._once_there(partial(self.store.get_many, [key]))
 
     async def stored(self, role: str, keys: Sequence[bytes]) -> Mapping[bytes, Answer]:
-        """Those answers that need no call; each is booked as reused."""
+        """Look up answers in the store; each that is found is booked as reused."""
         if self.store is None:
             return {}
         found = await self._once_there(partial(self.store.get_many, keys))
@@ -283,7 +227,8 @@ class Gateway:
         return stored.get(request.key) or await self.buy(role, model, request)
 
     async def probe(self, role: str, model: Model, request: Request) -> Answer:
-        """Like :meth:`ask`, for an answer by which a model is tried, and which is asked for again where it is of use."""
+        """Like :meth:`ask`, for an answer by which a model is tried, and which is asked for again where it is of
+        use."""
         answer = await self.ask(role, model, request)
         self._probed.add(request.key)
         return answer
@@ -355,7 +300,7 @@ class Gateway:
         return found
 
     def _let_go(self, key: bytes) -> None:
-        """Of a claim; where the store is away it lapses by itself."""
+        """Give up a claim; where the store is away the claim lapses by itself."""
         if self.store is not None:
             with suppress(StoreAwayError):
                 self.store.let_go([key])
@@ -385,7 +330,8 @@ class Gateway:
                 silent = monotonic() - since
                 if silent > STORE_PATIENCE:
                     raise AskanceError(
-                        f"{error} That is so for {silent / 60:.0f} minutes, so the run stops here; what was bought before is kept."
+                        f"{error} That is so for {silent / 60:.0f} minutes, so the run stops here; what was bought "
+                        "before is kept."
                     ) from None
                 if not self._store_is_away and self.on_notice:
                     self.on_notice(f"The store: {error} It is waited for.")
@@ -400,8 +346,8 @@ class Gateway:
             line.in_batches = ()
             if self.on_notice:
                 self.on_notice(
-                    f"{model.name}: some of what is asked is in a batch that is open, and is bought here as well. The same command with "
-                    "--engine batch waits for the batch instead."
+                    f"{model.name}: some of what is asked is in a batch that is open, and is bought here as well. The "
+                    "same command with --engine batch waits for the batch instead."
                 )
         if not line.under_way:
             line.heard = monotonic()
@@ -429,7 +375,8 @@ class Gateway:
                         if isinstance(error, EmptyAnswerError) and self._ahead[role]:
                             raise  # it has answered before, if in an earlier process
                         if (not error.retry or (error.status == 200 and not too_long)) and self._ahead[role]:
-                            # were their answers bought now, they would come in between: only those it refuses, or breaks off, are left
+                            # were their answers bought now, they would come in between: only those it refuses, or
+                            # breaks off, are left
                             self._ahead[role] -= 1
                             raise
                         if request.prefix and error.status is not None and not error.retry:
@@ -459,12 +406,10 @@ class Gateway:
 
     async def _in_turn(self, line: _Line, role: str, model: Model, request: Request) -> Answer:
         """One call, when the model's limits and its slots let it through."""
-        tokens = reserved_tokens(replace(request, room=self._room(model)))
+        tokens = reserved_tokens(replace(request, room=self.room.tokens(model)))
         took = None if line.per_minute is None else await line.per_minute.turn(tokens)
         async with line.slot:
-            answer = await self._within_budget(role, model, request)
-            if request.parameters.max_tokens > A_WORD and _may_be_thought(model, answer):
-                answer = await self._asked_with_room(role, model, request, answer)
+            answer = await self.room.ask(role, model, request)
         if took is not None:
             took(answer.prompt_tokens + answer.completion_tokens)
         return answer
@@ -473,8 +418,7 @@ class Gateway:
         """The error that ends a wait for an endpoint's limits; None where it is waited for.
 
         That an endpoint asks to wait is no failed attempt. It is waited for as long as an endpoint that is silent, and
-        for an
-        hour where it names a time, or has answered before.
+        for an hour where it names a time, or has answered before.
         """
         named, waited = error.retry_after, monotonic() - line.heard
         may_wait = named is not None or (line.answered and self._retry.attempts > 1)
@@ -489,76 +433,16 @@ class Gateway:
         text = f"{model.name} {why}, so the run stops here; what was bought before is kept. It said: {error}"
         return ModelError(text, fatal=True, status=error.status)
 
-    async def _within_budget(self, role: str, model: Model, request: Request) -> Answer:
-        """One answer. Where the model thinks its tokens away, it is asked the same with more room, which is no failure.
-
-        The answer holds what all of these calls took, so that it counts the same where it is taken from the store.
-        """
-        lost, steps, room, thinks = Answer(""), _steps(model), self._room(model), self.thinks(model)
-        try:
-            while True:
-                try:
-                    answer = await self._one_call(model, replace(request, room=room), lost)
-                except ModelError as error:
-                    if not lost.completion_tokens or error.retry or room <= self._room(model):
-                        raise
-                    raise self._out_of_room(role, model, lost, f"more of it is refused ({error})") from None
-                thinks = thinks or answer.reasoning_tokens > 0
-                whole = _together(lost, answer)
-                if not steps or not needs_room(answer, request.parameters.max_tokens):
-                    break
-                lost = whole
-                if answer.reasoning_tokens and room:
-                    self._learn(model, ThinkingFacts(room))
-                larger = [step for step in (self._room(model), *steps) if step > room]
-                if not larger:
-                    raise self._out_of_room(role, model, lost, f"that is the last step of its room, {room:,}")
-                room, thinks = larger[0], True
-            lost = Answer("")
-        finally:
-            if lost.prompt_tokens or lost.completion_tokens:
-                self.budget.paid(role, lost)
-        # a blank for the one token that was asked for is the beginning of an answer
-        if answer.is_empty and not (answer.text and answer.finish == "length" and request.parameters.max_tokens == 1):
-            self.budget.paid(role, whole)
-            raise _nothing_said(model, answer, request.parameters.temperature)
-        notice = getattr(model, "notice", None)
-        if notice and notice not in self._told and self.on_notice:
-            self._told.add(notice)
-            self.on_notice(notice)
-        if steps and not thinks:
-            if self.facts(model) is None:
-                self._learn(model, ThinkingFacts(0))
-        elif steps:
-            self._learn(model, ThinkingFacts(room or steps[0], 1, answer.reasoning_tokens))
-            self._tell(model)
-        return whole
-
-    async def _one_call(self, model: Model, request: Request, lost: Answer) -> Answer:
-        """One call within the budget; what was ``lost`` before for the same answer is not booked yet, so it is set
-        aside, too."""
-        tokens = reserved_tokens(request) + lost.prompt_tokens + lost.completion_tokens
-        cost = highest_cost(model, request) + (lost.cost_usd or 0.0)
-        if getattr(model, "gathers", 0):  # its calls come back when no more are asked
-            self.budget.reserve(tokens, cost)
-        else:
-            await self.budget.reserve_in_turn(tokens, cost)
-        try:
-            return await model.answer(request)
-        finally:
-            self.budget.release(tokens, cost)
-
     async def with_room(self, role: str, model: Model, request: Request, answer: Answer) -> Answer:
         """An answer that cannot be read, or the one that takes its place where the model turns out to think.
 
-        A server's template may begin the thinking, so that a reply that was cut off shows no sign of it. One such
-        reply of each
-        model is asked for again with room; where the thinking then has an end, so are the others.
+        A server's template may begin the thinking, so that a reply that was cut off shows no sign of it. Then it is
+        asked for again with room (:meth:`ThinkingRoom.ask_again`).
         """
-        if not _may_be_thought(model, answer):
+        if not may_be_thought(model, answer):
             return answer
         async with self._line(model).slot:
-            found = await self._asked_with_room(role, model, request, answer, is_booked=True)
+            found = await self.room.ask_again(role, model, request, answer, is_booked=True)
         if found is answer:
             return answer
         more = found._replace(
@@ -572,73 +456,6 @@ class Gateway:
             await self._once_there(partial(self.store.put, request.key, found))
         return found
 
-    async def _asked_with_room(
-        self, role: str, model: Model, request: Request, answer: Answer, *, is_booked: bool = False
-    ) -> Answer:
-        async with self._trials.setdefault(model.identity, asyncio.Lock()):
-            if not self.thinks(model):
-                if model.identity in self._tried:
-                    return answer
-                self._tried.add(model.identity)
-                room = _steps(model)[0]
-                try:
-                    again = await self._one_call(model, replace(request, room=room), answer)
-                except (ModelError, BudgetExceededError):  # e.g. more than the model can write: the first reply stays
-                    return answer
-                if not again.reasoning_tokens:
-                    return _together(again, answer)._replace(reasoning_tokens=0)
-                is_whole = not needs_room(again, request.parameters.max_tokens)
-                self._learn(model, ThinkingFacts(room, int(is_whole), again.reasoning_tokens if is_whole else 0))
-                if is_whole:
-                    self._tell(model)
-                    return _together(answer, again)
-                answer = _together(again, answer)
-        try:
-            return _together(answer, await self._within_budget(role, model, request))
-        except AskanceError:
-            if not is_booked:
-                self.budget.paid(role, answer)
-            raise
-
-    def _room(self, model: Model) -> int:
-        """Tokens that a model may think now."""
-        facts, steps = self.facts(model), _steps(model)
-        if not steps:
-            return 0
-        return max(0 if facts is None else min(facts.room, steps[-1]), int(getattr(model, "first_room", 0)))
-
-    def _learn(self, model: Model, new: ThinkingFacts) -> None:
-        known = self.facts(model)
-        self._facts[model.identity] = new if known is None else known.and_these(new)
-        if self.store is not None:
-            with suppress(AskanceError):  # the next command learns it again
-                self.store.learn(model.identity, new)
-
-    def _tell(self, model: Model) -> None:
-        """Say once that a model thinks, and again after ten answers where these correct the average by a quarter."""
-        facts, told = self.facts(model), self._told_of.get(model.identity)
-        if facts is None or not self.on_notice:
-            return
-        takes = f"about {facts.average:,} tokens an answer (by {counted(facts.answers, 'answer')} so far)"
-        if told is None:
-            text = f"{model.name} thinks before it answers, {takes}; its calls get room for {facts.room:,} more."
-        elif told.answers < SETTLED <= facts.answers and abs(facts.average - told.average) > told.average / 4:
-            text = f"{model.name} thinks {takes}; estimates made before counted {told.average:,}."
-        else:
-            return
-        self._told_of[model.identity] = facts
-        self.on_notice(text)
-
-    def _out_of_room(self, role: str, model: Model, lost: Answer, why: str) -> EmptyAnswerError:
-        """The error where a model thinks all its room away; it ends a command that has no answer of the model yet."""
-        line = self._lines.get(model.identity)
-        took = f", after {lost.completion_tokens:,} tokens of thinking" if lost.completion_tokens else ""
-        text = (
-            f"{model.name}: the answer was cut off before its first word{took}; {why}. Give it more with its setting thinking_room, or let "
-            "it think less (thinking: low, or off)."
-        )
-        return EmptyAnswerError(text, fatal=not (line is not None and line.answered) and not self._ahead[role])
-
     def _book(self, role: str, key: bytes, answer: Answer) -> None:
         if key in self._counted or key in self._brought:
             self.budget.role(role).cached_calls += 1
@@ -651,7 +468,7 @@ class StoredAnswers(Gateway):
     """Gives what the store has and buys nothing."""
 
     async def buy(self, role: str, model: Model, request: Request) -> Answer:
-        """It is not there.
+        """Refuse to buy.
 
         Raises:
             ModelError: Always.
@@ -675,40 +492,3 @@ def _given_up(line: _Line, model: Model, error: ModelError, silent: float | None
     else:
         return error
     return ModelError(text, fatal=True, status=error.status)
-
-
-def _steps(model: Model) -> tuple[int, ...]:
-    """The steps of a model's room; none where it never thinks."""
-    steps: tuple[int, ...] = getattr(model, "thinking_room", ROOM)
-    return steps
-
-
-def _may_be_thought(model: Model, answer: Answer) -> bool:
-    """Whether a reply may be the beginning of a thought: it was cut off, and shows nothing of one that has ended."""
-    its_template_may_think = getattr(model, "template_may_think", True) and bool(_steps(model))
-    return its_template_may_think and answer.finish == "length" and not answer.reasoning_tokens
-
-
-def _together(lost: Answer, answer: Answer) -> Answer:
-    """An answer with what was lost for it before: all of that was thought in vain."""
-    if not (lost.prompt_tokens or lost.completion_tokens):
-        return answer
-    cost = None if lost.cost_usd is None or answer.cost_usd is None else lost.cost_usd + answer.cost_usd
-    return answer._replace(
-        prompt_tokens=lost.prompt_tokens + answer.prompt_tokens,
-        completion_tokens=lost.completion_tokens + answer.completion_tokens,
-        cost_usd=cost,
-        reasoning_tokens=lost.completion_tokens + answer.reasoning_tokens,
-    )
-
-
-def _nothing_said(model: Model, answer: Answer, temperature: float) -> EmptyAnswerError:
-    """The error that an empty answer is; asking again may help unless the model would say the same."""
-    if answer.finish == "length":
-        text = "the answer was cut off before its first word."
-    elif answer.finish == "content_filter":
-        text = "a filter of the endpoint held the answer back."
-    else:
-        again = temperature > 0 or not getattr(model, "repeats_itself", False)
-        return EmptyAnswerError(f"{model.name}: the reply is empty.", retry=again)
-    return EmptyAnswerError(f"{model.name}: {text}")

@@ -1,4 +1,5 @@
-"""Any provider through LiteLLM, for ``provider/model`` names other than ``openai/`` at an own endpoint and ``local/``."""
+"""Any provider through LiteLLM, for ``provider/model`` names other than ``openai/`` at an own endpoint and
+``local/``."""
 
 from __future__ import annotations
 
@@ -122,7 +123,7 @@ class LiteLLMModel:
         return 0.0 if self.price is None else self.price.highest(request)
 
     def _find_price(self) -> Price | None:
-        """What LiteLLM's table says; None where it does not know the model."""
+        """The model's price in LiteLLM's table; None where the table does not have it."""
         try:
             prompt, answer = self._litellm.cost_per_token(model=self._model, prompt_tokens=1000, completion_tokens=1000)
         except Exception:  # LiteLLM raises several kinds for a model without a price

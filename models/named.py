@@ -99,7 +99,8 @@ class NamedModel(BaseModel):
                     continue
                 if _SECRET_NAME.search(str(inner)) or _SECRET.search(each):
                     raise ValueError(
-                        f"'{inner}' may hold a key, which stands in no file: write ${{NAME}}, the name of a variable that holds it"
+                        f"'{inner}' may hold a key, which stands in no file: write ${{NAME}}, the name of a variable "
+                        "that holds it"
                     )
         return values
 
@@ -188,7 +189,8 @@ def _value(variable: str, whose: str) -> str:
 
 
 ModelLike = str | Model | NamedModel
-"""A model as callers give it: ``provider/model`` or a name of the settings, an object that can be asked, or a record."""
+"""A model as callers give it: ``provider/model`` or a name of the settings, an object that can be asked, or a
+record."""
 
 
 def read_named(values: Any) -> dict[str, NamedModel]:
@@ -311,7 +313,8 @@ class ModelRecords:
             return model
         if self._models.setdefault(model.model, model) != model:
             raise InputError(
-                f"There are two models '{model.model}' with different settings: name each under models=, and give the names."
+                f"There are two models '{model.model}' with different settings: name each under models=, and give the "
+                "names."
             )
         return model.model
 

@@ -40,7 +40,7 @@ _PER_MILLION = {
 }
 """US dollars for a million prompt tokens and a million tokens of answers."""
 BATCH_SHARE = 0.5
-"""Of these prices, what OpenAI takes for what is asked in a batch."""
+"""Share of these prices that OpenAI charges in a batch."""
 _SNAPSHOT = re.compile(r"-20\d\d-\d\d-\d\d$")
 
 
@@ -72,7 +72,8 @@ def list_price(model: str, base_url: str) -> Price | None:
     """The price of a model at an endpoint; None where it is not known, as of any endpoint but OpenAI's own.
 
     Args:
-        model: Its name there, e.g. ``gpt-4o-mini``; a dated snapshot costs what the model costs, but for the first of gpt-4o.
+        model: Its name there, e.g. ``gpt-4o-mini``; a dated snapshot costs what the model costs, but for the first of
+            gpt-4o.
         base_url: The endpoint's address.
     """
     if urlsplit(base_url).hostname != "api.openai.com":

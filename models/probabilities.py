@@ -80,7 +80,8 @@ def score_masses(alternatives: Iterable[tuple[str, float]], low: int, high: int)
 
 
 def number_masses(logprobs: Sequence[TokenProbabilities], low: int, high: int) -> list[float]:
-    """Summed probability of each whole number from ``low``, 0 or 1, to ``high``, at most 10, as the first word of an answer.
+    """Summed probability of each whole number from ``low``, 0 or 1, to ``high``, at most 10, as the first word of an
+    answer.
 
     Where 10 is no token of its own but 1 and 0, the mass of 1 is shared between the two by the likelihood of 0 after a
     1 that was said. A 1 after which nothing came is 1.
@@ -100,8 +101,8 @@ def number_masses(logprobs: Sequence[TokenProbabilities], low: int, high: int) -
         masses[10 - low], masses[1 - low] = one * zero, one * (1 - min(zero, 1.0))
     elif one > UNTOLD * sum(masses):
         raise ValueError(
-            f"1 was likely too ({one / sum(masses):.0%}), and whether it would have become 10 cannot be told; take a scale up "
-            "to 9"
+            f"1 was likely too ({one / sum(masses):.0%}), and whether it would have become 10 cannot be told; take a "
+            "scale up to 9"
         )
     return masses
 

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 from ..prompts.errors import InputError, MissingExtraError, did_you_mean
 from .base import Model
 from .direct import DirectModel, check_address, default_base_url
-from .download import pulled
-from .embedded import EmbeddedServerPool
-from .embedded_models import EMBEDDED, RegisteredModel, resolve
+from .embedded.download import pulled
+from .embedded.local_model import EmbeddedModel
+from .embedded.registry import EMBEDDED, RegisteredModel, resolve
+from .embedded.servers import EmbeddedServerPool
 from .files import file_identity
 from .litellm_model import LiteLLMModel
-from .local_model import EmbeddedModel
 from .named import ModelLike, ModelRecords, NamedModel, identity_of
 from .prices import list_price
 from .trained.scorer_file import is_scorer
@@ -51,9 +51,9 @@ class Models:
         models by a name
         of the user's own.
 
-        ``need_prices`` refuses models whose price is not known, as a cap on money could not be kept for them. ``batches``
-        makes ``openai/`` models that are asked in batches, and refuses all others. ``reach`` makes of
-        each model the same one asked from elsewhere.
+        ``need_prices`` refuses models whose price is not known, as a cap on money could not be kept for them.
+        ``batches`` makes ``openai/`` models that are asked in batches, and refuses all others. ``reach`` makes of each
+        model the same one asked from elsewhere.
         """
         self._batches = batches
         self._reach = reach
@@ -69,7 +69,8 @@ class Models:
         """Return the model of this name or record; something that already is a model is given back.
 
         Raises:
-            InputError: The name cannot be read or is that of another record, or the provider or embedded model is not known or not there.
+            InputError: The name cannot be read or is that of another record, or the provider or embedded model is not
+                known or not there.
             MissingExtraError: What reaches this provider is not installed.
         """
         if isinstance(model, NamedModel):
@@ -78,7 +79,8 @@ class Models:
         if not isinstance(model, str):
             if not callable(getattr(model, "answer", None)):
                 raise InputError(
-                    f"model: a name, as provider/model, or an object that can be asked is needed, not {type(model).__name__}."
+                    f"model: a name, as provider/model, or an object that can be asked is needed, not "
+                    f"{type(model).__name__}."
                 )
             if self._reach is not None and model not in self._by_name.values():
                 raise InputError(f"--engine ray asks models by name; {model.name} is an object of this process alone.")
@@ -127,8 +129,8 @@ class Models:
             )
         if self._batches is not None and provider != "openai":
             raise InputError(
-                f"{what}: --engine batch asks openai/NAME alone, at OpenAI or another endpoint with its batch API (--api-base). "
-                "Leave out --engine batch, or name such a model for every role."
+                f"{what}: --engine batch asks openai/NAME alone, at OpenAI or another endpoint with its batch API "
+                "(--api-base). Leave out --engine batch, or name such a model for every role."
             )
         if provider in EMBEDDED:
             return self._embedded(name, provider, rest, named)
@@ -138,7 +140,8 @@ class Models:
             model = self._through_litellm(name, provider, named)
         if self._need_prices and model.price is None:
             raise InputError(
-                f"{name}: its price is not known, so --cost-budget could not be kept. Cap it with --call-budget or --token-budget."
+                f"{name}: its price is not known, so --cost-budget could not be kept. Cap it with --call-budget or "
+                "--token-budget."
             )
         return model
 
@@ -172,7 +175,10 @@ class Models:
                 more={argument: value for argument, value in given.items() if value},
             )
         except MissingExtraError:
-            what = f"{name}:{did_you_mean(provider, ('openai', *EMBEDDED))} A provider other than openai, local, onnx and openvino"
+            what = (
+                f"{name}:{did_you_mean(provider, ('openai', *EMBEDDED))} A provider other than openai, local, onnx "
+                "and openvino"
+            )
             raise MissingExtraError("providers", "litellm", what=what) from None
 
     def _direct(self, name: str, model: str, named: NamedModel) -> DirectModel:

@@ -1,7 +1,7 @@
 """What every command needs while it runs: its settings, models and the gateway.
 
-A command opens a :func:`session`; where callers are not async (DSPy, GEPA), a :func:`background_session` keeps models and
-gateway on a loop in a thread of its own, so that many threads share one gateway.
+A command opens a :func:`session`; where callers are not async (DSPy, GEPA), a :func:`background_session` keeps models
+and gateway on a loop in a thread of its own, so that many threads share one gateway.
 """
 
 from __future__ import annotations
@@ -10,19 +10,21 @@ from collections.abc import AsyncIterator, Callable, Container, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from time import monotonic
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from ..prompts.errors import InputError
+from ..prompts.words import count
+from ..settings import KEPT, Heading, Idle, idle_settings, where
+from .answer_store import AnswerStore
 from .batches.records import BatchJournal
-from .budget import Budget, count
+from .budget import Budget
 from .direct import check_address
 from .event_loops import BackgroundLoop
-from .gateway import AnswerStore, Gateway, RetryPolicy
+from .gateway import Gateway, RetryPolicy
 from .named import NamedModel, read_named
 from .resolve import Models
-from .settings import KEPT, Idle, idle_settings, where
 
 
 class ModelOptions(BaseModel):
@@ -30,23 +32,35 @@ class ModelOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    api_base: str | None = Field(None, description="Address of an OpenAI-compatible server, for openai/NAME.")
-    engine: Literal["direct", "batch", "ray"] = Field(
-        "direct",
-        description="Ask one by one, in batches at half the price that may take a day (openai/NAME), or from the machines of a "
-        "Ray cluster.",
+    api_base: Annotated[str | None, Heading.MODELS.at(-2)] = Field(
+        None, description="Address of an OpenAI-compatible server, for openai/NAME."
     )
-    workers: int | None = Field(None, ge=1, description="Workers of engine ray; by default one a machine.")
-    timeout: float = Field(120.0, gt=0, description="Seconds that one call may take.")
-    retries: int = Field(5, ge=0, description="Further attempts after a failed call.")
+    engine: Annotated[Literal["direct", "batch", "ray"], Heading.MODELS] = Field(
+        "direct",
+        description="Ask one by one, in batches at half the price that may take a day (openai/NAME), or from the "
+        "machines of a Ray cluster.",
+    )
+    workers: Annotated[int | None, Heading.MODELS] = Field(
+        None, ge=1, description="Workers of engine ray; by default one a machine."
+    )
+    timeout: Annotated[float, Heading.MODELS] = Field(120.0, gt=0, description="Seconds that one call may take.")
+    retries: Annotated[int, Heading.MODELS] = Field(5, ge=0, description="Further attempts after a failed call.")
     models: dict[str, NamedModel] = Field(
         {}, description="Models by a name of your own: model, api_base, api_key_env, thinking, price and more."
     )
-    max_concurrency: int = Field(16, ge=1, description="Calls under way at once, per endpoint.")
-    call_budget: int | None = Field(None, ge=0, description="Cap on bought calls, over all roles.")
-    token_budget: int | None = Field(None, ge=0, description="Cap on tokens, over all roles.")
-    cost_budget: float | None = Field(None, ge=0, description="Cap on US dollars, over all roles.")
-    seed: int = Field(42, ge=0, description="Seed of everything random.")
+    max_concurrency: Annotated[int, Heading.MODELS] = Field(
+        16, ge=1, description="Calls under way at once, per endpoint."
+    )
+    call_budget: Annotated[int | None, Heading.BUDGET] = Field(
+        None, ge=0, description="Cap on bought calls, over all roles."
+    )
+    token_budget: Annotated[int | None, Heading.BUDGET] = Field(
+        None, ge=0, description="Cap on tokens, over all roles."
+    )
+    cost_budget: Annotated[float | None, Heading.BUDGET] = Field(
+        None, ge=0, description="Cap on US dollars, over all roles."
+    )
+    seed: Annotated[int, Heading.MODELS] = Field(42, ge=0, description="Seed of everything random.")
 
     idle: ClassVar[tuple[Idle, ...]] = (
         Idle(("max_concurrency",), where(engine="batch"), "a batch is asked as a whole (engine batch)"),

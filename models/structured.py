@@ -67,7 +67,8 @@ async def ask_for(
         role: Whose ledger.
         model: Who answers.
         messages: The conversation so far.
-        record: Its JSON schema is sent along, and the reply is validated against it; its title says in errors what was wanted.
+        record: Its JSON schema is sent along, and the reply is validated against it; its title says in errors what was
+            wanted.
         max_tokens: Of the reply.
         temperature: 0 by default.
         seed: Sent along where given.

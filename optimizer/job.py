@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 from ..memory.memory_contents import MemoryContents
 from ..models.base import Model
 from ..models.named import used_models
-from ..models.settings import MODEL, settings_naming
 from ..prompts.checklist import Checklist
 from ..prompts.errors import InputError
 from ..prompts.examples import Example, documents
 from ..prompts.prompt import Prompt
+from ..settings import MODEL, settings_naming
 from .modes.earlier import Earlier
 from .options import LoopOptions
 from .splits import PARTS, own_split, split, spread_order

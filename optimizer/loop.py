@@ -15,9 +15,9 @@ from ..agents.lesson_class import LessonClassifier
 from ..agents.updater import Rewriter, Updater
 from ..memory.result_file import FinishReason
 from ..models.base import ModelError
-from ..models.budget import count
 from ..prompts.errors import BudgetExceededError
 from ..prompts.lessons import Disagreement, Edit, Lesson
+from ..prompts.words import count
 from .acceptance import PairedAcceptance
 from .contest import Contest
 from .edits import EditByEdit, EditWriter, OpposedParts, WholeRewrite, add_lines, change_of

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from ..evaluation.options import LEAST_COVERAGE, JudgeOptions, Where
-from ..models.settings import KEPT, FileName, Idle, ModelName, where, without
+from ..evaluation.options import ASKING, LEAST_COVERAGE, JudgeOptions, ScoreOptions, Where
 from ..prompts.errors import like_named
+from ..settings import KEPT, FileName, Heading, Idle, ModelName, where, without
 
 _NOTES = ("note_taker_program", "notes", "note_samples", "contrast", "critique")
 _LOOP = ("trial", "prune", "max_notes", "max_lessons", "max_prompt_chars", "patience")
@@ -20,64 +20,94 @@ _NO_EDIT = "the prompt is not edited, so nobody draws lessons (update auto, edit
 class LoopOptions(JudgeOptions, Where):
     """Settings of the improvement loop, whatever is improved."""
 
-    min_coverage: float = Field(
+    min_coverage: Annotated[float, Heading.DATA.at(9)] = Field(
         LEAST_COVERAGE,
         ge=0,
         le=1,
-        description="Smallest share of verdicts that must be there: on less nothing is accepted, and the exit code is 4.",
+        description="Smallest share of verdicts that must be there: on less nothing is accepted, and the exit code is "
+        "4.",
     )
-    note_taker: ModelName = Field(None, description="Model that draws lessons from disagreements.")
-    note_taker_program: FileName = Field(
+    note_taker: Annotated[ModelName, Heading.ROLES] = Field(
+        None, description="Model that draws lessons from disagreements."
+    )
+    note_taker_program: Annotated[FileName, Heading.ROLES] = Field(
         None, description="Note-taker compiled with DSPy, as saved by it (needs the extra dspy)."
     )
-    deduplicator: ModelName = Field(None, description="Model that keeps the lessons free of repeats.")
-    updater: ModelName = Field(None, description="Model that turns lessons into edits.")
-    split: tuple[float, float, float] = Field(
+    deduplicator: Annotated[ModelName, Heading.ROLES] = Field(
+        None, description="Model that keeps the lessons free of repeats."
+    )
+    updater: Annotated[ModelName, Heading.ROLES] = Field(None, description="Model that turns lessons into edits.")
+    split: Annotated[tuple[float, float, float], Heading.DATA.at(8)] = Field(
         (0.3, 0.3, 0.4), description="Shares of development, validation and test examples."
     )
-    max_iterations: int = Field(5, ge=1, description="Iterations at most.")
-    max_lessons: int = Field(10, ge=1, description="Lessons that may be written into the prompt at most.")
-    max_notes: int = Field(8, ge=1, description="Disagreements read by the note-taker in one iteration.")
-    max_prompt_chars: int | None = Field(
+    max_iterations: Annotated[int, Heading.ENDS.at(-2)] = Field(5, ge=1, description="Iterations at most.")
+    max_lessons: Annotated[int, Heading.ENDS] = Field(
+        10, ge=1, description="Lessons that may be written into the prompt at most."
+    )
+    max_notes: Annotated[int, Heading.LESSONS] = Field(
+        8, ge=1, description="Disagreements read by the note-taker in one iteration."
+    )
+    max_prompt_chars: Annotated[int | None, Heading.ENDS] = Field(
         None, ge=1, description="Longest prompt; default: twice the starting prompt and 1,500 more."
     )
-    notes: Literal["each", "batched"] = Field(
+    notes: Annotated[Literal["each", "batched"], Heading.LESSONS] = Field(
         "each", description="One note a disagreement, or one call for several on the same question."
     )
-    note_samples: int = Field(1, ge=1, description="Notes taken of each disagreement; the one most agree on is kept.")
-    contrast: bool = Field(False, description="Show the note-taker a case on which both sides agree, beside each.")
-    critique: bool = Field(False, description="Have every lesson checked by a second, short call.")
-    update: Literal["auto", "edits", "rewrite", "questions", "examples"] = Field(
-        "auto",
-        description="What is changed. auto: whatever the mode knows; edits: the prompt, one edit a lesson; rewrite: the "
-        "prompt, all lessons at once; questions: the checklist alone; examples: judged ones that the judge is shown.",
+    note_samples: Annotated[int, Heading.LESSONS] = Field(
+        1, ge=1, description="Notes taken of each disagreement; the one most agree on is kept."
     )
-    max_questions: int = Field(12, ge=1, description="Questions that may join the checklist in one iteration at most.")
-    trial: bool = Field(True, description="Try every lesson on its own evidence and on controls first.")
-    racing: bool = Field(
+    contrast: Annotated[bool, Heading.LESSONS] = Field(
+        False, description="Show the note-taker a case on which both sides agree, beside each."
+    )
+    critique: Annotated[bool, Heading.LESSONS] = Field(
+        False, description="Have every lesson checked by a second, short call."
+    )
+    update: Annotated[Literal["auto", "edits", "rewrite", "questions", "examples"], Heading.CHANGED] = Field(
+        "auto",
+        description="What is changed. auto: whatever the mode knows; edits: the prompt, one edit a lesson; rewrite: "
+        "the prompt, all lessons at once; questions: the checklist alone; examples: judged ones that the judge is "
+        "shown.",
+    )
+    max_questions: Annotated[int, Heading.CHANGED.at(3)] = Field(
+        12, ge=1, description="Questions that may join the checklist in one iteration at most."
+    )
+    trial: Annotated[bool, Heading.ACCEPTED.at(1)] = Field(
+        True, description="Try every lesson on its own evidence and on controls first."
+    )
+    racing: Annotated[bool, Heading.ACCEPTED.at(1)] = Field(
         True,
         description="Judge a candidate in steps, its lessons' own questions first; drop it once it is clearly worse, "
         "or late without a gain.",
     )
-    prune: bool = Field(True, description="At the end take out edits without which validation is no worse.")
-    alpha: float = Field(
+    prune: Annotated[bool, Heading.ACCEPTED.at(1)] = Field(
+        True, description="At the end take out edits without which validation is no worse."
+    )
+    alpha: Annotated[float, Heading.ACCEPTED] = Field(
         0.1, gt=0, lt=1, description="Level of the paired test that a new version must pass on validation."
     )
-    min_gain: float = Field(0.0, ge=0, description="Smallest gain on validation, in units of its standard error.")
-    max_bias: float = Field(
+    min_gain: Annotated[float, Heading.ACCEPTED] = Field(
+        0.0, ge=0, description="Smallest gain on validation, in units of its standard error."
+    )
+    max_bias: Annotated[float, Heading.ACCEPTED] = Field(
         0.15,
         gt=0,
-        description="How much the bias (mean score less the wanted mean) may grow without better ranking; a generator: how far a "
-        "pass rate may fall.",
+        description="How much the bias (mean score less the wanted mean) may grow without better ranking; a "
+        "generator: how far a pass rate may fall.",
     )
-    patience: int = Field(2, ge=1, description="Iterations without an accepted edit before the run ends.")
-    paper: bool = Field(
+    patience: Annotated[int, Heading.ENDS.at(-1)] = Field(
+        2, ge=1, description="Iterations without an accepted edit before the run ends."
+    )
+    paper: Annotated[bool, Heading.ACCEPTED.at(2)] = Field(
         False,
         description="The papers' loop, for comparison: Algorithm 1 as in App. B, without trial, test or pruning.",
     )
-    resamples: int = Field(2000, ge=100, description="Bootstrap resamples of tests and intervals.")
-    embedder: str | None = Field(None, description="Embedding model of the lesson memory.")
-    memory: FileName = Field(
+    resamples: Annotated[int, Heading.SCORES.at(9)] = Field(
+        2000, ge=100, description="Bootstrap resamples of tests and intervals."
+    )
+    embedder: Annotated[str | None, Heading.ROLES.at(1)] = Field(
+        None, description="Embedding model of the lesson memory."
+    )
+    memory: Annotated[FileName, Heading.LESSONS] = Field(
         None, description="Directory of a lesson memory: what it holds is tried, and what is learned is added to it."
     )
 
@@ -134,26 +164,29 @@ class LoopOptions(JudgeOptions, Where):
 class MigrateOptions(LoopOptions):
     """Settings of ``migrate``."""
 
-    writer: ModelName = Field(None, description="Model that words the questions anew for the target.")
-    roles: Literal["cross", "self"] = Field(
+    writer: Annotated[ModelName, Heading.ROLES] = Field(
+        None, description="Model that words the questions anew for the target."
+    )
+    roles: Annotated[Literal["cross", "self"], Heading.ROLES.at(-1)] = Field(
         "cross", description="Who takes the roles that have no model of their own: the source, or the target."
     )
-    reference: Literal["auto", "human", "source"] = Field(
+    reference: Annotated[Literal["auto", "human", "source"], Heading.ACCEPTED.at(-1)] = Field(
         "auto", description="What held-out scores are correlated with; auto: human scores where there are some."
     )
-    margin: float = Field(
+    margin: Annotated[float, Heading.LESSONS.at(-1)] = Field(
         0.3, gt=0, le=1, description="Difference in probability from which judges disagree although both say the same."
     )
-    differing: float = Field(
+    differing: Annotated[float, Heading.ENDS] = Field(
         0.0,
         ge=0,
         lt=1,
         description="Stop when on every question at most this share of the development examples has another answer.",
     )
-    tolerance: float = Field(
+    tolerance: Annotated[float, Heading.ENDS] = Field(
         0.02,
         ge=0,
-        description="With --paper: stop when mean scores of target and source differ by less on every dimension (criterion).",
+        description="With --paper: stop when mean scores of target and source differ by less on every dimension "
+        "(criterion).",
     )
 
     as_in_the_papers: ClassVar[dict[str, object]] = {
@@ -193,34 +226,36 @@ class MigrateOptions(LoopOptions):
 class AlignOptions(LoopOptions):
     """Settings of ``align``."""
 
-    optimise_for: Literal["spearman", "kendall", "auc", "kappa"] = Field(
+    optimise_for: Annotated[Literal["spearman", "kendall", "auc", "kappa"], Heading.ACCEPTED.at(-1)] = Field(
         "spearman",
         description="What a new version must be better at on validation; auc (area under the curve) and kappa (at each "
         "version's best threshold) where labels are pass or fail.",
     )
 
-    disagreement_threshold: float = Field(
+    disagreement_threshold: Annotated[float, Heading.LESSONS.at(-1)] = Field(
         0.3, gt=0, lt=1, description="Distance from the human score, in [0, 1], from which the judge disagrees."
     )
-    writer: ModelName = Field(None, description="Model that writes the questions anew.")
-    regenerate_questions: bool = Field(
+    writer: Annotated[ModelName, Heading.ROLES] = Field(None, description="Model that writes the questions anew.")
+    regenerate_questions: Annotated[bool, Heading.CHANGED.at(4)] = Field(
         False,
-        description="Write the questions anew from every changed prompt; the acceptance test decides on the two together, and on the "
-        "prompt alone where it refuses them. --dry-run takes the questions to be as many as before.",
+        description="Write the questions anew from every changed prompt; the acceptance test decides on the two "
+        "together, and on the prompt alone where it refuses them. --dry-run takes the questions to be as many as "
+        "before.",
     )
-    learn_from: Literal["both", "development"] = Field(
+    learn_from: Annotated[Literal["both", "development"], Heading.CHANGED.at(2)] = Field(
         "both",
-        description="Examples that questions are learned from: development and validation, each tested on the other; or "
-        "development alone, tested on validation, for a third fewer calls.",
+        description="Examples that questions are learned from: development and validation, each tested on the other; "
+        "or development alone, tested on validation, for a third fewer calls.",
     )
-    keep_questions: bool = Field(
+    keep_questions: Annotated[bool, Heading.CHANGED.at(3)] = Field(
         False,
-        description="Keep every question of the checklist as it is: none is left out or turned round for what it says of the examples.",
+        description="Keep every question of the checklist as it is: none is left out or turned round for what it says "
+        "of the examples.",
     )
-    shown_examples: int = Field(
+    shown_examples: Annotated[int, Heading.CHANGED.at(4)] = Field(
         4, ge=2, le=20, description="Judged examples that the judge is shown with one output at most."
     )
-    calibrate: bool = Field(
+    calibrate: Annotated[bool, Heading.CHANGED.at(1)] = Field(
         False, description="Change no prompt: only fit thresholds and Platt scaling, and say what they are worth."
     )
 
@@ -264,16 +299,24 @@ class AlignOptions(LoopOptions):
 class TuneOptions(LoopOptions):
     """Settings of ``tune``."""
 
-    writer: ModelName = Field(None, description="Model that writes each example's own questions.")
-    own_questions: bool = Field(False, description="Have questions written for each example, from its input.")
-    score_as: Literal["all", "mean"] = Field(
+    writer: Annotated[ModelName, Heading.ROLES] = Field(
+        None, description="Model that writes each example's own questions."
+    )
+    own_questions: Annotated[bool, Heading.CHANGED.at(1)] = Field(
+        False, description="Have questions written for each example, from its input."
+    )
+    score_as: Annotated[Literal["all", "mean"], Heading.CHANGED.at(1)] = Field(
         "mean", description="An output's score: 1 only if it passes everything, or the share that it passes."
     )
-    plain_first: bool = Field(
+    plain_first: Annotated[bool, Heading.CHANGED.at(1)] = Field(
         True, description="Try what fails, stated in its own words as one line each, before any lesson is drawn."
     )
-    max_output_tokens: int = Field(1024, ge=1, description="Longest output of the generator, in tokens.")
-    generator_temperature: float = Field(0.0, ge=0, description="Temperature of the generator.")
+    max_output_tokens: Annotated[int, Heading.CHANGED.at(4)] = Field(
+        1024, ge=1, description="Longest output of the generator, in tokens."
+    )
+    generator_temperature: Annotated[float, Heading.CHANGED.at(4)] = Field(
+        0.0, ge=0, description="Temperature of the generator."
+    )
 
     idle: ClassVar[tuple[Idle, ...]] = (
         Idle(("note_taker_program",), lambda _: True, "note-takers are compiled for judges, not for generators"),
@@ -294,3 +337,57 @@ class TuneOptions(LoopOptions):
         if self.update in ("questions", "examples"):
             raise ValueError("update: tune changes the generator's prompt alone; choose auto, edits or rewrite")
         return self
+
+
+UNUSED = ("weights", "scale", "human_scale")
+"""Settings of ``evaluate`` that learning weights has no use for."""
+
+
+class WeighOptions(ScoreOptions):
+    """Settings of ``weigh``: how weights are learned, and how outputs without scores are judged."""
+
+    method: str = Field("auto", description="Learner; auto chooses by cross-validation.")
+    level: Literal["global", "dataset", "section"] = Field(
+        "global", description="One set of weights, or one for each data set or section."
+    )
+    pooling: Annotated[Literal["partial", "none"], Heading.WEIGHED] = Field(
+        "partial", description="Whether small data sets and sections lean on the whole."
+    )
+    rating_dimension: Annotated[str | None, Heading.DATA.at(6)] = Field(
+        None, description="Human dimension (criterion) that is the rating; default: the only one, or overall."
+    )
+    pair_share: Annotated[float, Heading.WEIGHED] = Field(
+        0.5, ge=0, le=1, description="Share of the pairs in what is maximised, where ratings are given too."
+    )
+    pairwise: bool = Field(False, description="Show the judge both outputs of a pair: which does better on each test?")
+    resamples: Annotated[int, Heading.SCORES.at(9)] = Field(
+        200, ge=1, description="Bootstrap resamples of the weights; unless given, fewer or none where they take long."
+    )
+    swap: Annotated[bool, Heading.WEIGHED] = Field(
+        False, description="Show them in both orders, take the mean, and report the position bias."
+    )
+
+    idle: ClassVar[tuple[Idle, ...]] = (
+        Idle(UNUSED, lambda _: True, "learning weights has no use for it"),
+        Idle(("pooling",), where(level="global"), "one set of weights leans on nothing (level dataset or section)"),
+        Idle(("rating_dimension",), without("ratings"), "there are no ratings (--ratings)"),
+        Idle(("pair_share",), without("ratings"), "there are no ratings beside the pairs (--ratings)"),
+        Idle(("pair_share",), without("data"), "there are no pairs beside the ratings"),
+        Idle(("scores", "score_scale"), where(pairwise=True), "which output does better is no score (pairwise)"),
+        Idle(
+            ("mode", *ASKING, "scores", "score_scale", "calibration", "min_coverage"),
+            without("model"),
+            "the scores are there, and no judge is asked (--model)",
+        ),
+    )
+
+    @property
+    def for_judging(self) -> dict[str, Any]:
+        """Those that :func:`~askance.evaluation.evaluate.evaluate` takes, where they were given."""
+        names = set(ScoreOptions.model_fields).difference(UNUSED, ("resamples",))
+        return {name: getattr(self, name) for name in names & self.model_fields_set}
+
+    @property
+    def asked_resamples(self) -> dict[str, int]:
+        """The number of resamples, where it was given; learners have defaults of their own."""
+        return {"resamples": self.resamples} if "resamples" in self.model_fields_set else {}

@@ -11,10 +11,9 @@ from ..evaluation.shown import Shown, View
 from ..memory.decision import decide
 from ..memory.result_file import RunRecord
 from ..memory.result_parts import GainRecord, LearnedRecord, MeasureRecord, TriedRecord
-from ..models.budget import count
 from ..prompts.errors import CoverageError, as_typed
 from ..prompts.text import shorten
-from ..prompts.words import Figure, coverage_text, number_text
+from ..prompts.words import Figure, count, coverage_text, number_text
 from .events import QUOTED
 
 

@@ -11,11 +11,12 @@ from ..evaluation.progress import Watcher
 from ..memory.memory_directory import MEMORY_FILE
 from ..memory.run_directory import RunDirectory
 from ..memory.verdict_store import VerdictStore
-from ..models.budget import CAPS, count
+from ..models.budget import CAPS
 from ..models.event_loops import run_sync
 from ..models.session import session
-from ..models.settings import by_own_names, flag, idle_settings, parse_options, refuse_old_names
 from ..prompts.errors import BudgetExceededError, InputError, MissingExtraError, as_typed
+from ..prompts.words import count
+from ..settings import by_own_names, flag, idle_settings, parse_options, refuse_old_names
 from .events import Callback, ExamplesSplit, RunBegan, Teller
 from .finish import earlier_looks, finish
 from .job import CAN_GROW, NOT_IN_FINGERPRINT, WHERE, Job, split_examples

@@ -1,4 +1,4 @@
-"""Numbers in words: with their interval, their sign, in percent, in dollars, or why there is none.
+"""Numbers in words: counted, with their interval, their sign, in percent, in dollars, or why there is none.
 
 A page has a minus sign that is one; a terminal and a text have the hyphen that can be typed (``minus="-"``).
 """
@@ -122,6 +122,11 @@ def p_value(value: float | None) -> str:
     if value is None:
         return NONE
     return "p < 0.001" if value < 0.001 else f"p = {value:.3f}"
+
+
+def count(value: int, what: str) -> str:
+    """A number of things, e.g. ``1 call`` or ``2 calls``."""
+    return f"{value:,} {what}{'' if value == 1 else 's'}"
 
 
 def sentence(text: str) -> str:

@@ -19,9 +19,8 @@ from markupsafe import Markup
 
 from .. import __version__
 from ..evaluation.pass_fail import confusion_text
-from ..models.budget import count
 from ..models.direct import shown_address
-from ..prompts.words import NONE, Figure, interval, money, number, p_value, percent, signed
+from ..prompts.words import NONE, Figure, count, interval, money, number, p_value, percent, signed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any
 from ..evaluation.pass_fail import NAMES
 from ..memory.decision import decide, finish_sentence, measured_name
 from ..memory.result_file import CROSSED
-from ..models.budget import count
-from ..models.settings import MODEL, flag, settings_naming
 from ..optimizer.modes.mode import mode_of
 from ..prompts.errors import shown_from
 from ..prompts.rows import write_whole
-from ..prompts.words import missing_share
+from ..prompts.words import count, missing_share
+from ..settings import MODEL, flag, settings_naming
 from .candidates import ShownCandidate, candidates, marked_prompt
 from .charts import course, course_chart, heat_map
 from .examples import changes, example_data

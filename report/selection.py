@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..memory.decision import Choice
-from ..models.budget import count
 from ..optimizer.selection.selected import selection_view
-from ..prompts.words import Figure, number, percent
+from ..prompts.words import Figure, count, number, percent
 from .charts import Point, line_chart
 from .result_page import FirstScreen, Section, Tile, cost_tile, render_result_page, settings_section, view_sections
 from .scores import Scale

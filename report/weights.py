@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..memory.decision import Choice
-from ..models.budget import count
 from ..optimizer.weights.sentences import held_out, weights_view
 from ..prompts.errors import as_typed
-from ..prompts.words import Figure
+from ..prompts.words import Figure, count
 from .result_page import FirstScreen, Section, Tile, render_result_page, settings_section, view_sections
 
 if TYPE_CHECKING:

@@ -29,7 +29,6 @@ from askance.memory.journal import read_events
 from askance.memory.memory_directory import read_memory
 from askance.memory.provenance import build_graph
 from askance.memory.run_directory import RunDirectory
-from askance.models.settings import load_config, parse_options
 from askance.optimizer.following import RunProgress
 from askance.optimizer.weights.preferences import load_preferences
 from askance.prompts.checklist import load_checklist
@@ -38,6 +37,7 @@ from askance.prompts.examples import load_examples
 from askance.prompts.prompt import load_prompt
 from askance.prompts.yaml_files import read_yaml
 from askance.report.any_result import write_report_of
+from askance.settings import load_config, parse_options
 
 from .said import naming
 

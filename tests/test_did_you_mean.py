@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import askance
-from askance.models.embedded_models import resolve
+from askance.models.embedded.registry import resolve
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError, did_you_mean
 from askance.testing import ScriptedModel

@@ -28,7 +28,7 @@ import pytest
 import yaml
 
 from askance.cli import cli
-from askance.models.embedded_models import MODELS
+from askance.models.embedded.registry import MODELS
 from askance.testing import BatchServer, ServerReply, StandInServer, completion
 
 ROOT = Path(__file__).parent.parent

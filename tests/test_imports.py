@@ -17,6 +17,7 @@ from askance.prompts.errors import MissingExtraError
 ROOT = Path(askance.__file__).resolve().parent
 FLOORS: dict[str, float] = {
     "prompts": 0,
+    "settings": 0.5,
     "stats": 1,
     "models": 1,
     "setting_types": 1.5,
@@ -33,7 +34,8 @@ FLOORS: dict[str, float] = {
     "experiments": 9,
 }
 TOP = 10
-"""Above all rooms: the commands and the command line. The test doubles stand on the models; ``runs`` and ``run_estimate`` are files."""
+"""Above all rooms: the commands and the command line. The test doubles stand on the models; ``settings``,
+``setting_types``, ``runs`` and ``run_estimate`` are files."""
 HEAVY = (
     "torch",
     "transformers",

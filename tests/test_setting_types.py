@@ -22,14 +22,13 @@ from askance.evaluation.options import (
     GatewayOptions,
     RegressionOptions,
     SelectOptions,
-    WeighOptions,
     WriterOptions,
 )
 from askance.labelling.options import LabelOptions
 from askance.models.named import NamedModel
-from askance.models.settings import ALSO, FILE, MODEL
 from askance.optimizer.job import CAN_GROW, NOT_IN_FINGERPRINT, WHERE
-from askance.optimizer.options import AlignOptions, MigrateOptions, TuneOptions
+from askance.optimizer.options import AlignOptions, MigrateOptions, TuneOptions, WeighOptions
+from askance.settings import ALSO, FILE, MODEL
 from askance.training.options import TrainOptions
 
 FILE_OF_TYPES = Path(__file__).resolve().parents[1] / "setting_types.py"

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..evaluation.scoring import human_targets
-from ..models.budget import count
 from ..models.trained.scored_text import after_rationale, scored_text
 from ..optimizer.splits import own_split, split, unused_split
 from ..prompts.errors import AskanceError, InputError
 from ..prompts.examples import answered_questions, human_dimensions
+from ..prompts.words import count
 from .items import (
     SAME,
     commented_items,

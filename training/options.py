@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from ..evaluation.options import GatewayOptions
-from ..models.settings import Idle, where
 from ..prompts.labels import LabelWords
+from ..settings import Heading, Idle, where
 
 _BUYING = tuple(each for each in GatewayOptions.model_fields if each != "seed")
 _OF_RATIONALES = ("rationale_tokens", "rationales_from", "answer_with")
@@ -29,81 +29,102 @@ class TrainOptions(GatewayOptions):
     """What is learned from, how, and what is counted as its price."""
 
     epochs: int = Field(5, ge=1, description="How often all training data are gone through at most.")
-    batch_size: int = Field(32, ge=1, description="Texts (a question with an output) in a step, or a few more.")
-    learning_rate: float | None = Field(
+    batch_size: Annotated[int, Heading.TRAINED] = Field(
+        32, ge=1, description="Texts (a question with an output) in a step, or a few more."
+    )
+    learning_rate: Annotated[float | None, Heading.TRAINED] = Field(
         None,
         gt=0,
         description="Highest learning rate, which a tenth of the steps leads up to; default: 5e-5, with LoRA 2e-4.",
     )
-    lora_rank: int = Field(16, ge=1, description="Rank of the LoRA matrices that a causal base is trained by.")
+    lora_rank: Annotated[int, Heading.TRAINED.at(2)] = Field(
+        16, ge=1, description="Rank of the LoRA matrices that a causal base is trained by."
+    )
     loss_weights: tuple[float, float, float] = Field(
         (1.0, 1.0, 1.0), description="Weights of cross-entropy, squared error and preference loss; 0 leaves one out."
     )
-    levels: int = Field(2, ge=2, le=11, description="Score levels that an encoder tells apart; 2: no and yes.")
+    levels: Annotated[int, Heading.TRAINED] = Field(
+        2, ge=2, le=11, description="Score levels that an encoder tells apart; 2: no and yes."
+    )
     longest: int = Field(
         512,
         ge=16,
-        description="Tokens that the scorer reads of a text at most, of an output with its input where questions are read beside them; "
-        "the rest is cut off.",
+        description="Tokens that the scorer reads of a text at most, of an output with its input where questions are "
+        "read beside them; the rest is cut off.",
     )
-    patience: int = Field(2, ge=1, description="Epochs without a lower loss on validation after which it ends.")
-    rating_pairs: bool = Field(
+    patience: Annotated[int, Heading.ENDS.at(-1)] = Field(
+        2, ge=1, description="Epochs without a lower loss on validation after which it ends."
+    )
+    rating_pairs: Annotated[bool, Heading.TRAINED] = Field(
         True, description="Make preference pairs of ratings too: two outputs for one document, one rated higher."
     )
-    trust_verdicts: bool = Field(
+    trust_verdicts: Annotated[bool, Heading.TRAINED.at(1)] = Field(
         False,
-        description="Learn from --verdicts in any case; else they are left out where people's scores of validation say that "
-        "people alone teach more.",
+        description="Learn from --verdicts in any case; else they are left out where people's scores of validation "
+        "say that people alone teach more.",
     )
-    contrasts: int = Field(
+    contrasts: Annotated[int, Heading.TRAINED] = Field(
         0, ge=0, description="Questions with an input each for which --writer writes outputs that pass and that fail."
     )
-    contrast_grades: int = Field(3, ge=2, le=5, description="Outputs for each, from a plain no to a plain yes.")
-    rationales: int = Field(
+    contrast_grades: Annotated[int, Heading.TRAINED] = Field(
+        3, ge=2, le=5, description="Outputs for each, from a plain no to a plain yes."
+    )
+    rationales: Annotated[int, Heading.RATIONALES] = Field(
         0,
         ge=0,
         description="Rationales drawn for each question on an output, right ones preferred to wrong ones; 0: none.",
     )
-    given_rationales: bool = Field(
+    given_rationales: Annotated[bool, Heading.RATIONALES.at(-1)] = Field(
         False,
-        description="Learn the explanations of --verdicts and people's comments too, as rationales (a causal base); in any case where "
-        "rationales are drawn.",
+        description="Learn the explanations of --verdicts and people's comments too, as rationales (a causal base); "
+        "in any case where rationales are drawn.",
     )
-    rationale_tokens: int = Field(80, ge=4, description="Tokens of a rationale at most.")
-    rationales_from: Literal["scorer", "writer"] = Field(
+    rationale_tokens: Annotated[int, Heading.RATIONALES] = Field(80, ge=4, description="Tokens of a rationale at most.")
+    rationales_from: Annotated[Literal["scorer", "writer"], Heading.RATIONALES] = Field(
         "scorer", description="Who writes the rationales that are drawn: the scorer once it is trained, or --writer."
     )
-    answer_with: Literal["rationale", "word"] = Field(
+    answer_with: Annotated[Literal["rationale", "word"], Heading.RATIONALES] = Field(
         "rationale", description="Whether a scorer with rationales writes one before each answer, or answers at once."
     )
-    precision: Literal["float32", "bfloat16"] = Field(
+    precision: Annotated[Literal["float32", "bfloat16"], Heading.TRAINED.at(1)] = Field(
         "float32",
-        description="Of training, and of an encoder's reading; bfloat16 is faster on processors with such instructions.",
+        description="Of training, and of an encoder's reading; bfloat16 is faster on processors with such "
+        "instructions.",
     )
-    gguf: bool = Field(
+    gguf: Annotated[bool, Heading.TRAINED.at(2)] = Field(
         False, description="Write model.gguf too: a causal base that is a GGUF file, with what it learned."
     )
-    onnx: bool = Field(
+    onnx: Annotated[bool, Heading.TRAINED.at(2)] = Field(
         False, description="Write model.onnx too, which is read without torch: an encoder of BERT's kind, as minilm is."
     )
-    split: tuple[float, float, float] = Field(
+    split: Annotated[tuple[float, float, float], Heading.DATA.at(8)] = Field(
         (0.7, 0.15, 0.15), description="Shares of training, validation and test; a document is never divided."
     )
-    human_scale: tuple[float, float] | None = Field(
+    human_scale: Annotated[tuple[float, float] | None, Heading.DATA.at(3)] = Field(
         None, description="Lowest and highest human score; default: the observed ones."
     )
-    teacher_price: float | None = Field(None, ge=0, description="US dollars that a verdict of the teacher costs.")
-    teacher_seconds: float | None = Field(None, gt=0, description="Seconds that a verdict of the teacher takes.")
-    machine_price: float = Field(0.0, ge=0, description="US dollars that an hour of this machine costs.")
-    resamples: int = Field(2000, ge=100, description="Bootstrap resamples of the intervals.")
-    field: dict[str, str | tuple[str, ...]] = Field(
+    teacher_price: Annotated[float | None, Heading.SAVED] = Field(
+        None, ge=0, description="US dollars that a verdict of the teacher costs."
+    )
+    teacher_seconds: Annotated[float | None, Heading.SAVED] = Field(
+        None, gt=0, description="Seconds that a verdict of the teacher takes."
+    )
+    machine_price: Annotated[float, Heading.SAVED] = Field(
+        0.0, ge=0, description="US dollars that an hour of this machine costs."
+    )
+    resamples: Annotated[int, Heading.SCORES.at(9)] = Field(
+        2000, ge=100, description="Bootstrap resamples of the intervals."
+    )
+    field: Annotated[dict[str, str | tuple[str, ...]], Heading.DATA.at(1)] = Field(
         default_factory=dict, description="Rename a column: our_name=column; of human scores several, one a rater."
     )
-    labels: LabelWords = Field(
+    labels: Annotated[LabelWords, Heading.DATA.at(2)] = Field(
         default_factory=dict, description="Further words that people's labels are in, e.g. good=fine,bad=poor."
     )
-    limit: int | None = Field(None, ge=1, description="Use only the first N examples.")
-    seed: int = Field(42, ge=0, description="Seed of the split, the head, the order and dropout.")
+    limit: Annotated[int | None, Heading.DATA.at(7)] = Field(None, ge=1, description="Use only the first N examples.")
+    seed: Annotated[int, Heading.MODELS] = Field(
+        42, ge=0, description="Seed of the split, the head, the order and dropout."
+    )
 
     @property
     def learns_given(self) -> bool:

@@ -14,7 +14,6 @@ from ..evaluation.progress import watching
 from ..memory.run_directory import JUDGE_FILE
 from ..models.files import sha256_of_file
 from ..models.named import ModelLike, ModelRecords
-from ..models.settings import parse_options
 from ..models.trained.bases import find_base
 from ..models.trained.network import open_network, start_network
 from ..models.trained.scored_text import scored_text
@@ -28,6 +27,7 @@ from ..prompts.examples import human_dimensions
 from ..prompts.prompt import load_prompt
 from ..prompts.rows import read_object, write_whole
 from ..setting_types import TrainSettings
+from ..settings import parse_options
 from .contrasts import buy_contrasts
 from .gguf_file import write_gguf
 from .inputs import check_goes_with, load_all, load_teacher

@@ -7,9 +7,10 @@ from typing import Any
 
 import click
 
-from ...evaluation.options import LEAST_COVERAGE, UNUSED, WeighOptions
+from ...evaluation.options import LEAST_COVERAGE
 from ...evaluation.progress import showing
 from ...models.budget import spending
+from ...optimizer.options import UNUSED, WeighOptions
 from ...optimizer.weights import learners
 from ...optimizer.weights.rating_plan import METHODS
 from ...optimizer.weights.weigh import prepare

@@ -17,12 +17,12 @@ from ...models.event_loops import run_sync
 from ...models.gateway import Gateway
 from ...models.named import ModelLike, ModelRecords
 from ...models.session import session
-from ...models.settings import parse_options, refuse_idle
 from ...prompts.checklist import Checklist, load_checklist
 from ...prompts.errors import InputError, did_you_mean
 from ...prompts.examples import Example, human_dimensions, load_examples
 from ...prompts.prompt import Prompt
 from ...setting_types import CompareSettings
+from ...settings import parse_options, refuse_idle
 from ..evaluate import weighted
 from ..options import CompareOptions
 from ..progress import watching
@@ -39,8 +39,8 @@ from .statistics import compare_ratings
 
 if TYPE_CHECKING:
     from ...agents.buying import Estimate
+    from ...models.answer_store import AnswerStore
     from ...models.base import Model
-    from ...models.gateway import AnswerStore
     from ...models.resolve import Models
     from ..progress import Watcher
     from ..scoring import Targets

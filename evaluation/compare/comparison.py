@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from ...models.budget import count
-from ...prompts.words import Figure, number_text
+from ...prompts.words import Figure, count, number_text
 from ...stats.correlation import METHODS, correlations_dict, statistic_dict
 from ...stats.differences import difference_dict
 from ..shown import Shown, View, correlation_figures

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from ...models.budget import count
 from ...prompts.errors import InputError
-from ...prompts.words import Figure, interval, number, signed
+from ...prompts.words import Figure, count, interval, number, signed
 from ..shown import agreement_headline
 from .costs import is_costed
 

@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from ...models.budget import count
-from ...prompts.words import Figure
+from ...prompts.words import Figure, count
 
 if TYPE_CHECKING:
     from ...models.budget import Budget

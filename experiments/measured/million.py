@@ -26,8 +26,8 @@ from ...memory.verdict_store import VerdictStore
 from ...models.base import Answer
 from ...models.direct import read_logprobs
 from ...models.session import session
-from ...models.settings import parse_options
 from ...prompts.errors import AskanceError
+from ...settings import parse_options
 from ..command_line import RESULTS, machine, write_result
 from .overhead_processes import (
     CHECKLIST,

@@ -30,11 +30,11 @@ from ...memory.journal import Journal
 from ...memory.verdict_store import VerdictStore
 from ...models.event_loops import run_sync
 from ...models.session import session
-from ...models.settings import parse_options
 from ...prompts.checklist import Checklist
 from ...prompts.examples import Example
 from ...prompts.prompt import Prompt
 from ...prompts.verdicts import VerdictColumns, write_verdicts
+from ...settings import parse_options
 from ...testing import StandInServer
 from ..command_line import RESULTS, machine, write_result
 from .overhead_processes import (

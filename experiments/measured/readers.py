@@ -21,7 +21,7 @@ from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any
 
-from ...models.embedded import available_threads
+from ...models.embedded.servers import available_threads
 from ...prompts.checklist import dump_checklist, load_checklist
 from ...prompts.errors import AskanceError, InputError
 from ...prompts.verdicts import Verdict, read_verdicts

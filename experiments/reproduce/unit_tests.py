@@ -21,19 +21,20 @@ from ...agents.expected_score import ExpectedScoreAsking
 from ...agents.judging import Judging
 from ...evaluation.options import GatewayOptions
 from ...evaluation.scoring import complete_mean, score_examples
+from ...models.answer_store import AnswerStore
 from ...models.base import Answer, Model
 from ...models.budget import Budget
 from ...models.event_loops import run_sync
-from ...models.gateway import AnswerStore, Gateway
+from ...models.gateway import Gateway
 from ...models.replies.yes_no import LEAST_MASS
 from ...models.session import session
-from ...models.settings import parse_options
 from ...prompts.checklist import Checklist, Question
 from ...prompts.default import default_prompt
 from ...prompts.errors import InputError
 from ...prompts.examples import Example, documents
 from ...prompts.preferences import Preference
 from ...prompts.verdicts import Verdict
+from ...settings import parse_options
 from ...stats.correlation import correlate, statistic_dict
 from ...stats.resampling import Resampling
 from ..datasets import load_pairs_of

@@ -1,11 +1,11 @@
 """``openai/NAME`` asked in batches: callers await single answers, what they ask at the same time is bought together.
 
-How it is gathered: requests are collected until none has come for :attr:`Pace.still` seconds, in which the event loop was
-looked at several times, so that a busy machine is not taken for one that has asked everything; or until a batch is full.
-Two kinds of requests are asked directly, at the full price: the first one of each form (the fields that it has), from which
-is learnt what the endpoint refuses before a whole batch is refused for it; and one that nothing else was asked beside, as
-all would wait up to a day to save half of one call. Answers are matched by the hash of the request, so they are those that
-the same requests get one by one, and in the same order.
+How it is gathered: requests are collected until none has come for :attr:`Pace.still` seconds, in which the event loop
+was looked at several times, so that a busy machine is not taken for one that has asked everything; or until a batch is
+full. Two kinds of requests are asked directly, at the full price: the first one of each form (the fields that it has),
+from which is learnt what the endpoint refuses before a whole batch is refused for it; and one that nothing else was
+asked beside, as all would wait up to a day to save half of one call. Answers are matched by the hash of the request, so
+they are those that the same requests get one by one, and in the same order.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class BatchModel(DirectModel):
         on_wait: Callable[[str, float], None] | None = None,
         pace: Pace | None = None,
     ) -> None:
-        """As :class:`~askance.models.direct.DirectModel`, and who is told.
+        """Nothing is sent yet.
 
         Args:
             name: As the user wrote it.
@@ -241,7 +241,7 @@ class BatchModel(DirectModel):
             waiting.answer.set_result(answer)
 
     def _parts(self, waiting: Iterable[AwaitedRequest]) -> Iterator[tuple[list[AwaitedRequest], IO[bytes]]]:
-        """What one batch takes at a time, with its file."""
+        """Divide requests into batches that the endpoint takes, each with its input file."""
         part: list[AwaitedRequest] = []
         file: IO[bytes] | None = None
         for each in waiting:
@@ -284,10 +284,13 @@ class BatchModel(DirectModel):
         self._open.add(record, state, group)
 
     def _no_batches(self, error: ModelError) -> ModelError:
-        """What ends the run where a batch cannot be sent at all."""
+        """The error that ends the run where a batch cannot be sent at all."""
         text = error.message
         if error.status in (404, 405, 501):
-            text = f"{self.name}: the endpoint offers no batches (HTTP {error.status}). Leave out --engine batch. It said: {text}"
+            text = (
+                f"{self.name}: the endpoint offers no batches (HTTP {error.status}). Leave out --engine batch. It "
+                f"said: {text}"
+            )
         elif not error.fatal:
             text = f"The batch was not taken, so the run stops here. {text}"
         return replace(error, message=text, fatal=True, retry=False)

@@ -15,7 +15,7 @@ from ..gateway import RetryPolicy
 
 Result = TypeVar("Result")
 ASKED = "/v1/chat/completions"
-"""What each line of a batch calls, whatever the endpoint's own address."""
+"""Path that each line of a batch calls, whatever the endpoint's own address."""
 OVER = frozenset({"completed", "failed", "expired", "cancelled"})
 UNHEARD = 3600.0
 """Seconds for which a batch that was sent is asked for in vain before the command ends; the batch goes on."""
@@ -31,11 +31,12 @@ PAGES = 20
 
 @dataclass(frozen=True)
 class BatchState:
-    """What the endpoint says of a batch."""
+    """State of a batch, as the endpoint reports it."""
 
     id: str
     status: str
-    """``validating``, ``in_progress``, ``finalizing``, ``completed``, ``failed``, ``expired``, ``cancelling`` or ``cancelled``."""
+    """``validating``, ``in_progress``, ``finalizing``, ``completed``, ``failed``, ``expired``, ``cancelling`` or
+    ``cancelled``."""
     input_file: str
     output_file: str | None = None
     """Id of the file with the answers."""
@@ -80,7 +81,8 @@ class BatchEndpoint:
         self._retry = retry
         self._on_wait = on_wait
         self._has_batches = False
-        """Whether it is known to offer batches: a reply that is none is then of what stands in front of it, and may pass."""
+        """Whether it is known to offer batches: a reply that is none is then of what stands in front of it, and may
+        pass."""
 
     async def upload(self, lines: Path) -> str:
         """The id of a file of requests, one a line.
@@ -256,8 +258,8 @@ class BatchEndpoint:
 
     def _unreadable(self, found: object) -> ModelError:
         return ModelError(
-            f"{self._name}: the endpoint's reply is none of OpenAI's batch API. Does it offer batches, with /v1 at the end of "
-            f"--api-base where it wants it? It said: {str(found)[:200]}",
+            f"{self._name}: the endpoint's reply is none of OpenAI's batch API. Does it offer batches, with /v1 at "
+            f"the end of --api-base where it wants it? It said: {str(found)[:200]}",
             retry=self._has_batches,
             fatal=not self._has_batches,
             status=200,
@@ -271,13 +273,13 @@ def _time(value: Any) -> float | None:
 
 
 def _said(error: Any) -> str:
-    """What the endpoint says of a batch that failed, with the line of the file where it names one."""
+    """The endpoint's words on a batch that failed, with the line of the file where it names one."""
     place = "" if error.get("line") is None else f"line {error['line']}: "
     return f"{place}{error.get('message') or error.get('code') or 'no reason given'}"
 
 
 def as_object(line: bytes) -> dict[str, Any] | None:
-    """What a line of a file holds; None where it breaks off or is none."""
+    """The JSON object of a line; None where the line breaks off or holds no object."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):

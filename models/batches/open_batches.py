@@ -11,8 +11,8 @@ from datetime import datetime
 from time import time
 from typing import Any
 
+from ...prompts.words import count
 from ..base import Answer, LeftOutError, ModelError, Request
-from ..budget import count
 from .endpoint import BatchEndpoint, BatchState, as_object
 from .records import BatchJournal, BatchRecord
 
@@ -128,8 +128,8 @@ class OpenBatches:
         self._by_file: dict[str, OpenBatch] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self.most: int | None = None
-        """Requests that the endpoint takes at once; None where it never said that it was too much. Then one batch waits for
-        the one before to end."""
+        """Requests that the endpoint takes at once; None where it never said that it was too much. Then one batch waits
+        for the one before to end."""
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
         """Do something until :meth:`close`."""
@@ -161,8 +161,8 @@ class OpenBatches:
         self._by_file[record.input_file] = batch
         ends = clock(state.expires or record.sent + WINDOW)
         self._say(
-            f"Waiting for the batch {state.id}: {count(len(group), 'request')} to {self._reader.name}, until {ends} at the latest. "
-            "Stopped, the same command goes on with it."
+            f"Waiting for the batch {state.id}: {count(len(group), 'request')} to {self._reader.name}, until {ends} "
+            "at the latest. Stopped, the same command goes on with it."
         )
         self.start(self._follow(batch, state))
 
@@ -189,8 +189,8 @@ class OpenBatches:
             self._journal.write(batch.record.only(batch.left))
             if batch.replies is None and batch.record.batch is not None:
                 self._say(
-                    f"The batch {batch.record.batch} ({count(len(batch.record.requests), 'request')}) goes on at the endpoint; "
-                    "the same command with --engine batch goes on with it and buys nothing twice."
+                    f"The batch {batch.record.batch} ({count(len(batch.record.requests), 'request')}) goes on at the "
+                    "endpoint; the same command with --engine batch goes on with it and buys nothing twice."
                 )
         self._by_file.clear()
 
@@ -247,7 +247,8 @@ class OpenBatches:
         return state
 
     def _not_taken(self, batch: OpenBatch, state: BatchState) -> None:
-        """A batch that failed before its first request: in halves, one after the other, where it was too much at once."""
+        """A batch that failed before its first request: in halves, one after the other, where it was too much at
+        once."""
         self._journal.drop(batch.record)
         size = len(batch.record.requests)
         said = "; ".join(text for _, text in state.errors[:3]) or "no reason given"
@@ -279,7 +280,8 @@ class OpenBatches:
                 batch.replies[key] = line
                 self._deliver(batch, key)
         self._say(
-            f"The batch {state.id} is {state.status}: {answered:,} of {count(len(batch.record.requests), 'request')} answered."
+            f"The batch {state.id} is {state.status}: {answered:,} of {count(len(batch.record.requests), 'request')} "
+            "answered."
         )
         for key in batch.record.requests:
             self._deliver(batch, key)
@@ -316,8 +318,8 @@ class OpenBatches:
         response = None if line is None else line.get("response")
         if not isinstance(response, dict) and batch.end == "cancelled":
             raise ModelError(
-                f"{self._reader.name}: the batch {name} was cancelled at the endpoint. What it had answered is kept; the same command asks "
-                "for the rest.",
+                f"{self._reader.name}: the batch {name} was cancelled at the endpoint. What it had answered is kept; "
+                "the same command asks for the rest.",
                 fatal=True,
             )
         if not isinstance(response, dict):

@@ -18,7 +18,7 @@ class BatchRecord:
     """A batch that was paid for or may have been: no text of it, only what it takes to find and match its answers."""
 
     identity: str
-    """Of the model: address and name."""
+    """Identity of the model: address and name."""
     input_file: str
     """Id of the uploaded requests at the endpoint; by it a batch is found whose own id was never heard."""
     requests: tuple[str, ...]
@@ -29,7 +29,7 @@ class BatchRecord:
     """Its id; None where it was being made when it was written down."""
 
     def only(self, keys: Collection[str]) -> BatchRecord:
-        """The same with some of its requests."""
+        """This record with some of its requests."""
         return replace(self, requests=tuple(key for key in self.requests if key in keys))
 
 
@@ -60,7 +60,8 @@ class BatchJournal:
             _sync(self._folder)
         except OSError as error:
             raise AskanceError(
-                f"{path}: the batch cannot be written down ({error.strerror}), so nothing is sent that could not be found again."
+                f"{path}: the batch cannot be written down ({error.strerror}), so nothing is sent that could not be "
+                "found again."
             ) from None
 
     def drop(self, record: BatchRecord) -> None:
@@ -68,7 +69,8 @@ class BatchJournal:
         self._path(record).unlink(missing_ok=True)
 
     def read(self, known: Collection[str] = ()) -> list[BatchRecord]:
-        """The records, oldest first, but for those of the input files ``known``. However old: the endpoint says what it no longer has.
+        """The records, oldest first, but for those of the input files ``known``. However old: the endpoint says what it
+        no longer has.
 
         Raises:
             InputError: One is damaged.
@@ -103,8 +105,8 @@ def _read(path: Path) -> BatchRecord | None:
         return None
     except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
         raise InputError(
-            f"{path}: this record of a batch cannot be read ({type(error).__name__}). What the batch has answered is still at "
-            "the endpoint; move the file away to buy it again."
+            f"{path}: this record of a batch cannot be read ({type(error).__name__}). What the batch has answered is "
+            "still at the endpoint; move the file away to buy it again."
         ) from None
 
 

@@ -23,12 +23,13 @@ Outcome = tuple[int, Answer | AskanceError]
 class NodeWorker:
     """The models of a command on this machine: the same names, this machine's keys, files and embedded servers.
 
-    Calls are taken in with :meth:`take` and their outcomes handed out with :meth:`outcomes`, many at once, as one message to
-    another machine costs more than what it holds. Failures are outcomes too, so that they arrive as they are.
+    Calls are taken in with :meth:`take` and their outcomes handed out with :meth:`outcomes`, many at once, as one
+    message to another machine costs more than what it holds. Failures are outcomes too, so that they arrive as they
+    are.
     """
 
     def __init__(self, api_base: str | None, timeout: float, named: Mapping[str, NamedModel] | None = None) -> None:
-        """As of :class:`~askance.models.resolve.Models`."""
+        """The arguments are those of :class:`~askance.models.resolve.Models`."""
         self._models = Models(api_base=api_base, timeout=timeout, named=named)
         self._under_way: dict[int, asyncio.Task[None]] = {}
         self._over: list[Outcome] = []

@@ -1,9 +1,9 @@
 """Models asked by workers on the machines of a Ray cluster, while everything else stays in the command's own process.
 
-The gateway looks into the store, holds caps and concurrency, retries and keeps what comes back, so all of that holds over
-all workers as it does over one. A worker asks, and nothing else: killed, it takes with it what it had under way, which the
-gateway asks for again. Ray itself repeats nothing (``max_restarts`` and ``max_task_retries`` are 0), as what it repeats
-unseen would be paid for unseen.
+The gateway looks into the store, holds caps and concurrency, retries and keeps what comes back, so all of that holds
+over all workers as it does over one. A worker asks, and nothing else: killed, it takes with it what it had under way,
+which the gateway asks for again. Ray itself repeats nothing (``max_restarts`` and ``max_task_retries`` are 0), as what
+it repeats unseen would be paid for unseen.
 
 Requests on one example go to one worker, so that its model reads the example once; a new example goes where least is
 under way.
@@ -22,21 +22,22 @@ from typing import Any
 
 from ... import __version__
 from ...prompts.errors import AskanceError, InputError, import_optional
+from ...prompts.words import count
 from ..base import Answer, Model, ModelError, Request
-from ..budget import count, highest_cost
+from ..budget import highest_cost
 from ..named import NamedModel
 from .node_worker import Call, NodeWorker
 
 IN_LINE = 256
-"""Calls that models on the workers themselves are given at once, over all of them, however many each answers at a time: so
-many that each always has one to go on with."""
+"""Calls that models on the workers themselves are given at once, over all of them, however many each answers at a time:
+so many that each always has one to go on with."""
 KNOWN_HERE = (
     *("thinking_room", "first_room", "template_may_think"),
     *("max_concurrency", "requests_per_minute", "tokens_per_minute"),
 )
 """Attributes of a model on the cluster that the gateway here needs."""
 EXAMPLES = 10_000
-"""So many examples are remembered with the worker that had them."""
+"""Number of examples that are remembered with the worker that had them."""
 REACHED_WITHIN = 10.0
 """Seconds in which a cluster must take a connection."""
 OPENS_WITHIN = 180.0
@@ -46,8 +47,8 @@ CLOSES_WITHIN = 10.0
 LOSSES = 3
 """Workers lost for each there is, without any answer between, after which the run stops."""
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS_SKIP_REGEX": ".*"}
-"""What Ray reads from the environment when it is imported: it reports nothing to its makers, and prints no line of its own
-processes, which it would do on standard output, among the results."""
+"""Environment of Ray: it reports nothing to its makers. It prints no line of its own processes either, which would
+stand among the results on standard output."""
 LOGS = "/tmp/ray/session_latest/logs"
 """Where Ray writes what its own processes say."""
 
@@ -65,7 +66,7 @@ class _Worker:
     """Why it cannot be used."""
     unsent: list[Call] = field(default_factory=list)
     waiting: dict[int, asyncio.Future[Answer | AskanceError]] = field(default_factory=dict)
-    """Those who wait for the outcomes of their calls, sent or not, by number."""
+    """Callers that wait for the outcomes of their calls, sent or not, by number."""
     serving: asyncio.Task[None] | None = None
 
     @property
@@ -79,7 +80,7 @@ class _Worker:
             self.actor.take.remote(calls)
 
     def end(self, outcome: AskanceError) -> None:
-        """The same outcome for all who wait."""
+        """End all waiting calls with this error."""
         waiting, self.waiting, self.unsent = self.waiting, {}, []
         for each in waiting.values():
             if not each.done():
@@ -117,13 +118,13 @@ class RayPool:
         self._say = say or (lambda _: None)
         self._workers: list[_Worker] = []
         self._with: dict[str, _Worker] = {}
-        """By the beginning of its requests, who had an example last."""
+        """The worker that last had an example, by the beginning of the example's requests."""
         self._numbers = itertools.count()
         self._lost = 0
         self._is_ours = False
 
     def reach(self, model: Model) -> RayModel:
-        """The same model, asked on the workers."""
+        """Return the model as one that is asked on the workers."""
         return RayModel(model, self)
 
     async def ask(self, name: str, identity: str, request: Request, *, once_a_node: bool) -> Answer:
@@ -273,8 +274,8 @@ class RayPool:
         self._lost += 1
         if self._lost > LOSSES * len(self._workers):
             raise AskanceError(
-                f"{count(self._lost, 'worker')} ended one after the other without an answer between, so the run stops here; "
-                f"what was bought is kept. Ray said: {why} Its own logs are in {LOGS}."
+                f"{count(self._lost, 'worker')} ended one after the other without an answer between, so the run stops "
+                f"here; what was bought is kept. Ray said: {why} Its own logs are in {LOGS}."
             )
         place = self._workers.index(worker)
         nodes = {each["NodeID"]: each for each in self._nodes()}
@@ -318,7 +319,7 @@ class RayModel:
 
 
 async def _reply(message: Any) -> Any:
-    """What an actor's method returns; the waiting can be cancelled, which the method does not notice."""
+    """Await an actor's reply. The waiting can be cancelled; the actor's method does not notice."""
     return await asyncio.wrap_future(message.future())
 
 

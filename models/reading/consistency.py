@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from ...prompts.errors import InputError
 from ...prompts.prompt import Framing
-from ..embedded import available_threads
+from ..embedded.servers import available_threads
 from .reading_model import TOGETHER, Reader, SideBySideReader, as_long, blocks
 
 logger = logging.getLogger(__name__)
@@ -42,10 +42,10 @@ ROWS = (1, 2, TOGETHER, ALONE)
 """Values of ``rows`` to try, fastest first. Kernels work in tiles of 8 to 32 rows and round what is left over
 differently."""
 TEXTS = (
-    "The new bus timetable starts on Monday. Route 12 will run every ten minutes until seven in the evening, and the night "
-    "line stops at the hospital again. Tickets cost what they cost before.",
-    "Thanks for your order! Your parcel left our warehouse this morning and should be with you by Thursday. If nobody is in, "
-    "the driver leaves it with a neighbour, says Ann.",
+    "The new bus timetable starts on Monday. Route 12 will run every ten minutes until seven in the evening, and the "
+    "night line stops at the hospital again. Tickets cost what they cost before.",
+    "Thanks for your order! Your parcel left our warehouse this morning and should be with you by Thursday. If nobody "
+    "is in, the driver leaves it with a neighbour, says Ann.",
 )
 HEAD = "Answer the question about the text with yes or no. Look at nothing but the text.\n\n" * 3
 LENGTHS = (0, 2, 5, 8, 10)
@@ -95,8 +95,8 @@ class ReaderSettings:
             return said
         first = self.rejected[0]
         return (
-            f"{said}. {first.settings[:1].upper()}{first.settings[1:]} ({first.seconds:.2g} s) changes a log-probability by "
-            f"up to {first.difference:.2g} with what is asked beside it"
+            f"{said}. {first.settings[:1].upper()}{first.settings[1:]} ({first.seconds:.2g} s) changes a "
+            f"log-probability by up to {first.difference:.2g} with what is asked beside it"
         )
 
 
@@ -167,8 +167,9 @@ def consistent_reader(name: str, makers: Mapping[str, Callable[[], Reader]], mem
                 return reader
             rejected.append(tried)
     raise InputError(
-        f"{name}: on this processor the same prompt does not get the same answer every time (log-probabilities differ by "
-        f"{rejected[-1].difference:.2g}), which stored answers rely on. Write local/ in place of {name.partition('/')[0]}/."
+        f"{name}: on this processor the same prompt does not get the same answer every time (log-probabilities differ "
+        f"by {rejected[-1].difference:.2g}), which stored answers rely on. Write local/ in place of "
+        f"{name.partition('/')[0]}/."
     )
 
 

@@ -1,15 +1,16 @@
 """A GGUF file as a network of 8-bit integers for ONNX Runtime, made so that little is lost.
 
-Products of 8-bit integers are three times as fast as those in single precision on every processor with AVX2. But rows of what a
-decoder holds have a few channels that are much larger than the rest, which 8 bits for a row would drown. So all of it is
-turned by one rotation, which no verdict depends on: it is multiplied into the weights on both sides of it (QuaRot, Ashkboos et al.
-2024, arXiv 2404.00456, section 4). What goes through the gate is turned where it comes out, in blocks of 128. The norms' own weights
-are multiplied in, too. What the first token of every prompt leaves is far larger than all else, and all others look at it: it is
-computed once and for all in single precision (IntactKV, Liu et al. 2024, arXiv 2403.01241, section 3). What rounding its weights takes
-from a product on average is given back to it (bias correction, Nagel et al. 2019, arXiv 1906.04721, section 4.2).
+Products of 8-bit integers are three times as fast as those in single precision on every processor with AVX2. But rows
+of what a decoder holds have a few channels that are much larger than the rest, which 8 bits for a row would drown. So
+all of it is turned by one rotation, which no verdict depends on: it is multiplied into the weights on both sides of it
+(QuaRot, Ashkboos et al. 2024, arXiv 2404.00456, section 4). What goes through the gate is turned where it comes out, in
+blocks of 128. The norms' own weights are multiplied in, too. What the first token of every prompt leaves is far larger
+than all else, and all others look at it: it is computed once and for all in single precision (IntactKV, Liu et al.
+2024, arXiv 2403.01241, section 3). What rounding its weights takes from a product on average is given back to it (bias
+correction, Nagel et al. 2019, arXiv 1906.04721, section 4.2).
 
-Weights have 8 bits and one scale for each output. Processors without VNNI add the products of two neighbours in 16 bits: the scale is
-the finest by which no two of the same sign go beyond that.
+Weights have 8 bits and one scale for each output. Processors without VNNI add the products of two neighbours in 16
+bits: the scale is the finest by which no two of the same sign go beyond that.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ DECODER, HEAD, EMBEDDINGS, FIRST, TOKENIZER, ABOUT = (
     "about.json",
 )
 PARTS = 126
-"""Of a weight's step in the vocabulary's matrix, which is so fine."""
+"""Number of finer steps in a weight's step of the vocabulary's matrix."""
 GATED = 128
 """Numbers behind the gate that are turned together, at most."""
 ROWS = 8192
@@ -59,7 +60,7 @@ class CannotReadError(Exception):
 
 
 class GgufFile:
-    """What is in a GGUF file of a decoder."""
+    """Weights and tokenizer of a decoder in a GGUF file."""
 
     def __init__(self, path: Path, stop: Event | None = None) -> None:
         self._stop = stop
@@ -129,7 +130,7 @@ class GgufFile:
         )
 
     def attention(self, layer: int) -> Attention:
-        """What a layer's attention has."""
+        """Weights of a layer's attention."""
         block = f"blk.{layer}.attn_"
         norm, q, k, v, out = (self.tensor(f"{block}{each}.weight") for each in ("norm", "q", "k", "v", "output"))
         bias_q, bias_k, bias_v = (
@@ -139,7 +140,7 @@ class GgufFile:
         return Attention(norm, q, k, v, bias_q, bias_k, bias_v, out)
 
     def gated(self, layer: int) -> Gated:
-        """What a layer's gated part has."""
+        """Weights of a layer's gated part."""
         return Gated(*(self.tensor(f"blk.{layer}.ffn_{each}.weight") for each in ("norm", "gate", "up", "down")))
 
 
@@ -213,7 +214,8 @@ def _slices(rows: int) -> list[slice]:
 
 
 def _rotation(width: int) -> Callable[[Floats], Floats]:
-    """What turns rows of this width: random signs, then a Hadamard matrix for the powers of two, a random rotation for what is left."""
+    """Make a rotation of rows of this width: random signs, then a Hadamard matrix for the powers of two, and a random
+    rotation for the rest."""
     rng = np.random.default_rng(0)
     signs = rng.choice(np.array([-1, 1], np.float32), width)
     two, hadamard = width & -width, _hadamard(width)
@@ -240,8 +242,8 @@ def _hadamard(width: int, most: int | None = None) -> Floats:
 class _Layers:
     """Makes a decoder's layers, from embedded tokens (tokens, width) and keys and values of those before on.
 
-    A sample of prompts goes through them in single precision: what a product's inputs are on average says what rounding its
-    weights takes from its outputs on average, which is given back to them.
+    A sample of prompts goes through them in single precision: what a product's inputs are on average says what rounding
+    its weights takes from its outputs on average, which is given back to them.
     """
 
     def __init__(
@@ -256,7 +258,7 @@ class _Layers:
         """Keys and values of the first token of all prompts in each layer; shape (kv_heads, head)."""
 
     def attention(self, layer: int, x: str, last: bool) -> str:
-        """What is held after the attention: of all tokens, or of the ``last`` alone."""
+        """Hidden state after the attention: of all tokens, or of the ``last`` alone."""
         graph, shape, sample, has = self._graph, self._shape, self._sample, self._file.attention(layer)
         inputs = sample.normed()
         keys, values, seen_there = sample.attend(has)
@@ -299,7 +301,7 @@ class _Layers:
         return graph.op("Sum", x, graph.in_units(product, step), graph.constant(lost))
 
     def gated(self, layer: int, x: str) -> str:
-        """What is held after the gate."""
+        """Hidden state after the gated part."""
         graph, shape, sample, has = self._graph, self._shape, self._sample, self._file.gated(layer)
         inputs = sample.normed()
         gated_there = sample.pass_gate(has)
@@ -328,12 +330,14 @@ class _Layers:
         return graph.op("Sum", x, graph.in_units(product, gated_step, step, over_norm), graph.constant(lost))
 
     def _product(self, rows: str, weights: Floats, mean: Floats) -> tuple[str, Floats]:
-        """A product in steps of the row, and what rounding takes from each output where the inputs are ``mean`` (1, inputs)."""
+        """A product in steps of the row, and what rounding takes from each output where the inputs are ``mean`` (1,
+        inputs)."""
         whole, steps = eight_bits(weights)
         return self._graph.product(rows, whole, steps), _lost(weights, whole, steps, mean)
 
     def _product_with_constant(self, rows: str, weights: Floats, mean: Floats) -> str:
-        """A product in steps of the row, which has constant channels, with what rounding takes: a sum less of so many numbers."""
+        """A product in steps of the row, which has constant channels, with what rounding takes: a sum less of so many
+        numbers."""
         whole, steps = eight_bits(weights)
         constant = for_constant(_lost(weights, whole, steps, mean), steps)
         return self._graph.product(rows, np.concatenate([whole, constant], axis=1), steps)
@@ -364,7 +368,8 @@ def _columns(turn: Callable[[Floats], Floats], matrix: Floats) -> Floats:
 
 
 def _head(graph: Graph, file: GgufFile, shape: Shape, turn: Callable[[Floats], Floats]) -> None:
-    """What the decoder holds of a token to logits. The weights are in two parts, as their differences are what counts."""
+    """Add the head, from a token's hidden state to logits. The weights are in two parts, because the differences
+    between logits count."""
     name = "output.weight" if file.has("output.weight") else "token_embd.weight"
     norm, count = file.tensor("output_norm.weight"), file.rows(name)
     coarse, fine = (np.empty((count, shape.width), np.int8) for _ in range(2))

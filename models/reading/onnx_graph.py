@@ -100,7 +100,8 @@ class Graph:
         return self.op("Sqrt", self.op("Add", mean, self.constant(np.float32(epsilon))))
 
     def with_constant(self, x: str, norm: str) -> str:
-        """Rows with two channels more, each a quarter of the row's norm: what is added to a product of rows of norm 1 is a weight of theirs."""
+        """Rows with two channels more, each a quarter of the row's norm: what is added to a product of rows of norm 1
+        is a weight of theirs."""
         channel = self.op("Unsqueeze", self.op("Mul", norm, self.constant(np.float32(CONSTANT))), self.across)
         return self.op("Concat", x, channel, channel, axis=1)
 
@@ -128,6 +129,7 @@ def eight_bits(weights: Floats) -> tuple[NDArray[np.int8], Floats]:
 
 
 def for_constant(lost: Floats, steps: Floats) -> NDArray[np.int8]:
-    """Weights of the two constant channels that add ``lost`` (outputs,), in steps of each output; shape (outputs, 2)."""
+    """Weights of the two constant channels that add ``lost`` (outputs,), in steps of each output; shape (outputs,
+    2)."""
     both = np.clip(np.rint(lost / CONSTANT / steps), -LARGEST, LARGEST).astype(np.int8)
     return np.stack([both // 2, both - both // 2], axis=1)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...prompts.errors import AskanceError, InputError, MissingExtraError, import_optional
-from ..embedded import available_threads
+from ..embedded.servers import available_threads
 from ..files import cache_directory, made_whole
 from .consistency import CONSISTENCY, PROCESSOR, consistent_reader
 from .onnx_decoder import ABOUT, DECODER, EMBEDDINGS, FIRST, FORM, HEAD, TOKENIZER, CannotReadError, convert
@@ -32,12 +32,13 @@ logger = logging.getLogger(__name__)
 
 
 def identity_of(sha256: str) -> str:
-    """What the answers depend on: the weights' file, and what is made of it."""
+    """Identity of a model that ONNX Runtime reads: the hash of its weights and the form that is made of them."""
     return f"onnx-{FORM}:{sha256}"
 
 
 def reads_faster_here() -> bool:
-    """Whether what the extra ``onnx`` brings is installed, on a processor with AVX2, where it is faster than llama.cpp's wheel."""
+    """Whether what the extra ``onnx`` brings is installed, on a processor with AVX2, where it is faster than
+    llama.cpp's wheel."""
     try:
         for package in ("onnx", "gguf", "onnxruntime", "tokenizers"):
             import_optional(package, "onnx", package)
@@ -50,7 +51,8 @@ def load_onnx_reader(name: str, path: Path, sha256: str, stop: Event | None = No
     """The reader of a GGUF file, as :func:`made_ready` has it.
 
     Raises:
-        MissingExtraError: ONNX Runtime is not installed. InputError: It cannot read this kind of model, or what was made is damaged.
+        MissingExtraError: ONNX Runtime is not installed. InputError: It cannot read this kind of model, or what was
+            made is damaged.
     """
     runtime, tokenizers = (import_optional(each, "onnx", each) for each in ("onnxruntime", "tokenizers"))
     folder = made_ready(name, path, sha256, stop)
@@ -65,8 +67,8 @@ def load_onnx_reader(name: str, path: Path, sha256: str, stop: Event | None = No
     except Exception as error:  # both packages have kinds of their own, without one for all
         first = next(iter(str(error).splitlines()), "no reason given")
         raise InputError(
-            f"{name}: ONNX Runtime cannot use what was made of {path.name} ({first[:200]}). Delete {folder} and run the same again: "
-            "it is made anew."
+            f"{name}: ONNX Runtime cannot use what was made of {path.name} ({first[:200]}). Delete {folder} and run "
+            "the same again: it is made anew."
         ) from error
 
 
@@ -76,10 +78,12 @@ def folder_of(sha256: str) -> Path:
 
 
 def made_ready(name: str, path: Path, sha256: str, stop: Event | None = None) -> Path:
-    """Where a GGUF file is in ONNX Runtime's form, which is made the first time (some two minutes of two cores, twice as large as the file).
+    """Where a GGUF file is in ONNX Runtime's form, which is made the first time (some two minutes of two cores, twice
+    as large as the file).
 
     Raises:
-        MissingExtraError: A package is not installed. InputError: It cannot read this kind of model, or the file is damaged.
+        MissingExtraError: A package is not installed. InputError: It cannot read this kind of model, or the file is
+            damaged.
         AskanceError: There is no room for what is made, or ``stop`` was set meanwhile.
     """
     folder = folder_of(sha256)
@@ -94,8 +98,8 @@ def made_ready(name: str, path: Path, sha256: str, stop: Event | None = None) ->
                 "" if isinstance(error, CannotReadError) else " If the file is damaged or cut short, fetch it again."
             )
             raise InputError(
-                f"{name}: {path.name} is not read by ONNX Runtime ({error}).{again} It reads models of the kinds Qwen2 and Llama with the "
-                "vocabularies of Qwen2 and SmolLM; for others write local/ in place of onnx/."
+                f"{name}: {path.name} is not read by ONNX Runtime ({error}).{again} It reads models of the kinds "
+                "Qwen2 and Llama with the vocabularies of Qwen2 and SmolLM; for others write local/ in place of onnx/."
             ) from error
     return folder
 
@@ -150,7 +154,7 @@ class _OnnxReader:
         return [np.ascontiguousarray(each[None, :, known]) for layer in self._first for each in layer]
 
     def _read(self, tokens: Sequence[int], left: Block) -> tuple[NDArray[Any], Block]:
-        """What the decoder holds of the last of these tokens, and keys and values of all; ``left`` has them of the first."""
+        """Hidden state of the last token, and keys and values of all tokens; ``left`` has those of the first tokens."""
         new = list(tokens[left[0].shape[2] :])
         given = {
             "embedded": self._embeddings[new].astype(np.float32),

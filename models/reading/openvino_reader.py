@@ -1,7 +1,7 @@
 """``openvino/NAME``: a GGUF file whose verdicts are read by OpenVINO, on processors where that is faster.
 
-OpenVINO reads the same 4-bit weights with the integer and bfloat16 instructions of newer processors, which llama.cpp's wheel
-is not built for.
+OpenVINO reads the same 4-bit weights with the integer and bfloat16 instructions of newer processors, which llama.cpp's
+wheel is not built for.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...prompts.errors import InputError, MissingExtraError, import_optional
-from ..embedded import available_threads
+from ..embedded.servers import available_threads
 from ..files import cache_directory, made_whole
 from .consistency import ALONE, CONSISTENCY, consistent_reader
 from .reading_model import BLOCK, Block, KeptBlocks, Reader, as_long, normalised, parted
@@ -37,11 +37,12 @@ PRECISIONS: dict[str, dict[str, str]] = {
 """OpenVINO's settings by the name of the precision, fastest first. Keys and values in 8 bits, its default, would move
 log-odds by .5 and more. Unless told otherwise it rounds what goes into a product with 4-bit weights to 8 bits."""
 AS_LARGE = 1.2
-"""Of what is made of a file, at most, as a multiple of the file."""
+"""Largest size of what is made of a file, as a multiple of the file."""
 
 
 def reads_faster_here() -> bool:
-    """Whether OpenVINO is installed and this processor has the bfloat16 instructions that make it faster than llama.cpp's wheel."""
+    """Whether OpenVINO is installed and this processor has the bfloat16 instructions that make it faster than
+    llama.cpp's wheel."""
     try:
         openvino = import_optional("openvino", "openvino", "openvino")
         import_optional("openvino_genai", "openvino", "openvino-genai")
@@ -72,7 +73,8 @@ def folder_of(sha256: str) -> Path:
 
 
 def made_ready(name: str, path: Path, sha256: str) -> Path:
-    """Where a GGUF file is in OpenVINO's form, which is made the first time (about half a minute, as large as the file).
+    """Where a GGUF file is in OpenVINO's form, which is made the first time (about half a minute, as large as the
+    file).
 
     Raises:
         MissingExtraError: OpenVINO is not installed. InputError: It cannot read this kind of model.
@@ -87,14 +89,15 @@ def made_ready(name: str, path: Path, sha256: str) -> Path:
 
 @contextmanager
 def _said_of(name: str, path: Path, folder: Path) -> Iterator[None]:
-    """What OpenVINO fails with, in words that help."""
+    """Turn OpenVINO's errors into sentences that help."""
     try:
         yield
     except (RuntimeError, OSError) as error:
         first = next((line for line in str(error).splitlines() if line.strip()), "no reason given")
         raise InputError(
-            f"{name}: OpenVINO cannot use {path.name} ({first.strip()[:200]}). It reads models of the kinds Llama, Qwen2 and "
-            f"Qwen3; for others write local/ in place of openvino/. What it made of the file is in {folder}, if anything."
+            f"{name}: OpenVINO cannot use {path.name} ({first.strip()[:200]}). It reads models of the kinds Llama, "
+            f"Qwen2 and Qwen3; for others write local/ in place of openvino/. What it made of the file is in "
+            f"{folder}, if anything."
         ) from error
 
 
@@ -146,7 +149,8 @@ class _OpenVinoReader:
         self._kept = KeptBlocks()
 
     def _held_of(self, prompts: Sequence[Sequence[int]], start: int, known: Sequence[Block]) -> NDArray[np.float32]:
-        """What the model holds of the last token of each prompt, all of which begin with the blocks that are known, up to ``start``."""
+        """Hidden state of the last token of each prompt. All prompts begin with the blocks that are known, up to
+        ``start``."""
         width = as_long(len(prompts[0]) - start)
         tokens, places = np.zeros((2, len(prompts), width), np.int64)
         seen = np.ones((len(prompts), start + width), np.int64)
@@ -167,7 +171,7 @@ class _OpenVinoReader:
         return [int(each) for each in encoded]
 
     def _blocks(self, tokens: Sequence[int], ends: Sequence[int]) -> list[Block]:
-        """What the blocks of a prompt left, all of which are read then."""
+        """Keys and values of each block of a prompt; the blocks that are not kept are read now."""
         known, keys = self._kept.begun(tokens, ends)
         self._request.reset_state()
         if known:
@@ -186,14 +190,15 @@ class _OpenVinoReader:
         return [normalised(row) for row in logits.reshape(len(held), -1)]
 
     def _infer_one(self, tokens: Sequence[int], past: int) -> NDArray[np.float32]:
-        """What the model holds of the last of these tokens of a single prompt."""
+        """Hidden state of the last of these tokens of a single prompt."""
         end = past + len(tokens)
         return self._infer(np.asarray([tokens], np.int64), np.ones((1, end), np.int64), np.arange(past, end)[None])
 
     def _infer(
         self, tokens: NDArray[np.int64], seen: NDArray[np.int64], places: NDArray[np.int64]
     ) -> NDArray[np.float32]:
-        """The same of prompts side by side, shape (prompts, 1, width); what is ``seen``, and at which places the tokens stand."""
+        """Hidden states of prompts side by side, shape (prompts, 1, width), from what is ``seen`` and the places of the
+        tokens."""
         prompts, count = tokens.shape
         given = {
             "input_ids": tokens,
@@ -227,10 +232,11 @@ def _whole(values: NDArray[Any]) -> NDArray[np.float32]:
 
 
 def _split_off_head(openvino: Any, model: Any) -> Any:
-    """Have the model end with what it holds of one token (``last``), and return what makes logits of that, as a model of its own.
+    """Have the model end with what it holds of one token (``last``), and return what makes logits of that, as a model
+    of its own.
 
-    So the vocabulary is gone through once and not for every token, a sixth of the work; and logits, whose differences are what
-    counts, are not rounded to the 8 bits that bfloat16 has for a number.
+    So the vocabulary is gone through once and not for every token, a sixth of the work; and logits, whose differences
+    are what counts, are not rounded to the 8 bits that bfloat16 has for a number.
     """
     operators = openvino.opset13
     result = model.get_results()[0]

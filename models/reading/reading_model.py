@@ -1,8 +1,8 @@
 """Models whose verdicts are read in this process: one token after a long prompt, so that its time is that of reading.
 
-What reads is a :class:`Reader`. A :class:`SideBySideReader` reads questions on one output side by side, as the way of the weights through
-the processor takes as long as some twenty tokens and more. All that is longer than a token is left to llama.cpp, which writes as fast
-or faster.
+What reads is a :class:`Reader`. A :class:`SideBySideReader` reads questions on one output side by side, as the way of
+the weights through the processor takes as long as some twenty tokens and more. All that is longer than a token is left
+to llama.cpp, which writes as fast or faster.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 BLOCK = 512
 """Tokens that are read, and kept, together, at most."""
 OPENING, TEXT = 16, 64
-"""Tokens from which on a prompt's fixed text, and one text of an example, is kept as a block of its own: each block is one more way
-of the weights through the processor, as long as that of some twenty tokens."""
+"""Tokens from which on a prompt's fixed text, and one text of an example, is kept as a block of its own: each block is
+one more way of the weights through the processor, as long as that of some twenty tokens."""
 CONTEXT = 4096
-"""Tokens that a prompt may have, as for `askance.models.embedded`."""
+"""Tokens that a prompt may have, as for `askance.models.embedded.servers`."""
 CACHE_MIB = 2048
 TOGETHER = 8
 """Prompts that are read side by side, at most."""
@@ -52,11 +52,12 @@ class Reader(Protocol):
         ...
 
     def next_token(self, tokens: Sequence[int], ends: Sequence[int]) -> NDArray[np.float32]:
-        """Log-probability of each token of the vocabulary after these, which are kept in blocks that end at ``ends``."""
+        """Log-probability of each token of the vocabulary after these, which are kept in blocks that end at
+        ``ends``."""
         ...
 
     def text(self, token: int) -> str:
-        """What a token is written as."""
+        """The text of a token."""
         ...
 
     def forget(self) -> None:
@@ -73,7 +74,8 @@ class SideBySideReader(Reader, Protocol):
     (:mod:`.consistency`)."""
 
     def next_tokens(self, prompts: Sequence[Sequence[int]], ends: Sequence[int]) -> list[NDArray[np.float32]]:
-        """The same for prompts that begin alike, up to the last of ``ends``, and of which each is :func:`as_long` as the others.
+        """The same for prompts that begin alike, up to the last of ``ends``, and of which each is :func:`as_long` as
+        the others.
 
         What one gets does not depend on those beside it.
         """
@@ -110,7 +112,7 @@ class ReadingModel:
     """Answers of one token are read here, and longer ones are written by another program."""
     price = FREE
     thinking_room = ()
-    """It reads one token, so that there is no room to think."""
+    """Empty: the model reads one token, so that there is no room to think."""
 
     def __init__(
         self,
@@ -122,9 +124,9 @@ class ReadingModel:
         beside: bool = False,
         choice: Callable[[], object] = lambda: None,
     ) -> None:
-        """``writer`` answers what is longer than a token; ``load`` makes the reader, when it is first needed, one that reads side by
-        side where ``beside`` is true. ``choice`` looks up the settings that the reader was found to
-        need on this processor (:class:`~.consistency.ReaderSettings`), None where it was not tried."""
+        """``writer`` answers what is longer than a token; ``load`` makes the reader, when it is first needed, one that
+        reads side by side where ``beside`` is true. ``choice`` looks up the settings that the reader was found to need
+        on this processor (:class:`~.consistency.ReaderSettings`), None where it was not tried."""
         self.name, self.identity = name, identity
         self.slots = 2 * TOGETHER if beside else 1  # they may be on two outputs, or of two lengths
         self._writer, self._load, self._beside = writer, load, beside
@@ -139,7 +141,8 @@ class ReadingModel:
         """Ask once; they are read one after the other, or several side by side.
 
         Raises:
-            ModelError: No usable answer. MissingExtraError, InputError: What reads is not installed, or cannot read the file.
+            ModelError: No usable answer. MissingExtraError, InputError: What reads is not installed, or cannot read the
+                file.
         """
         wanted = request.parameters
         if wanted.max_tokens != 1 or wanted.temperature or wanted.schema is not None:
@@ -220,7 +223,10 @@ class ReadingModel:
 
     def _thinks(self) -> ModelError:
         """Return the error that ends the command: a thought is longer than the one token that is read here."""
-        text = f"{self.name}: this model thinks before it answers, and only its first token is read here. Name it as local/…"
+        text = (
+            f"{self.name}: this model thinks before it answers, and only its first token is read here. Name it as "
+            "local/…"
+        )
         return ModelError(f"{text}, which gives it room to think.", fatal=True)
 
 
@@ -236,15 +242,16 @@ def _tell(waiting: _Waiting, said: Answer | BaseException) -> None:
 
 
 def as_long(tokens: int) -> int:
-    """How long the end of a prompt is made by tokens that are not looked at, so that others of other lengths are read beside it."""
+    """How long the end of a prompt is made by tokens that are not looked at, so that others of other lengths are read
+    beside it."""
     return -(-tokens // STEP) * STEP
 
 
 def blocks(ends: Sequence[int]) -> list[int]:
     """Where the blocks end that are kept of a prompt which may part from others at ``ends``.
 
-    It depends on the prompt alone. A place is left out where so little comes after the one before, or before the last, that
-    reading it again is faster than one more block.
+    It depends on the prompt alone. A place is left out where so little comes after the one before, or before the last,
+    that reading it again is faster than one more block.
     """
     kept: list[int] = []
     done = 0
@@ -267,7 +274,7 @@ Block = list[NDArray[Any]]
 
 
 class KeptBlocks:
-    """What blocks of prompts left, the ones used last within a limit."""
+    """Keys and values of prompts' blocks; within a limit, the ones used last are kept."""
 
     def __init__(self) -> None:
         self._blocks: OrderedDict[bytes, Block] = OrderedDict()
@@ -297,7 +304,8 @@ def _size(block: Block) -> int:
 
 
 def parted(text: str, framing: Framing | None, encode: Callable[[str], list[int]]) -> tuple[list[int], list[int]]:
-    """The tokens of a prompt that stands in its model's form, and after how many of them it may part from other prompts."""
+    """The tokens of a prompt that stands in its model's form, and after how many of them it may part from other
+    prompts."""
     whole = encode(text)
     shown = "" if framing is None else framing.before.strip()
     place = text.find(shown)
@@ -309,7 +317,7 @@ def parted(text: str, framing: Framing | None, encode: Callable[[str], list[int]
 
 
 def _shared(tokens: Sequence[int], begin: Sequence[int]) -> int:
-    """With how many of these tokens both begin: what follows a text may be one token with its last characters."""
+    """Number of tokens that both begin with. The text that follows may form one token with the last characters."""
     return next((i for i, pair in enumerate(zip(begin, tokens, strict=False)) if pair[0] != pair[1]), len(begin))
 
 

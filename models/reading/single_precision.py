@@ -20,18 +20,23 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
 
 PROMPTS = (
-    "Read the text and answer the question with yes or no.\n\nText:\nThe new bus timetable starts on Monday. Route 12 will run every ten "
-    "minutes until seven in the evening, and the night line stops at the hospital again.\n\nDoes the text name a day?",
-    "Question: Is the text polite?\n\n<text>\nThanks for your order! Your parcel left our warehouse this morning and should be with you by "
-    "Thursday. If nobody is in, the driver leaves it with a neighbour.\n</text>\n\nAnswer with one word: yes or no.",
-    "Read the text and answer the question with yes or no.\n\nText:\nFixed a crash when the settings page was opened without a network. The "
-    "search box now remembers the last five queries. Removed the old export format.\n\nDoes the text ask the reader to do something?",
-    "Question: Is there a number in the text?\n\n<text>\nI'm sorry, but I can't say how long the repair will take. Please call again next "
-    "week, maybe somebody knows more by then.\n</text>\n\nAnswer with one word: yes or no.",
-    "Read the text and answer the question with yes or no.\n\nText:\nBoil the potatoes in salted water for twenty minutes, then mash them "
-    "with butter and warm milk. Season to taste, and serve at once.\n\nIs the text free of errors?",
-    "Question: Does the text say who wrote it?\n\n<text>\nIn 1869 a chemist from Tobolsk put the known elements in order of their weight "
-    "and left gaps for those that had not been found yet.\n</text>\n\nAnswer with one word: yes or no.",
+    "Read the text and answer the question with yes or no.\n\nText:\nThe new bus timetable starts on Monday. Route 12 "
+    "will run every ten minutes until seven in the evening, and the night line stops at the hospital again.\n\nDoes "
+    "the text name a day?",
+    "Question: Is the text polite?\n\n<text>\nThanks for your order! Your parcel left our warehouse this morning and "
+    "should be with you by Thursday. If nobody is in, the driver leaves it with a neighbour.\n</text>\n\nAnswer with "
+    "one word: yes or no.",
+    "Read the text and answer the question with yes or no.\n\nText:\nFixed a crash when the settings page was opened "
+    "without a network. The search box now remembers the last five queries. Removed the old export format.\n\nDoes "
+    "the text ask the reader to do something?",
+    "Question: Is there a number in the text?\n\n<text>\nI'm sorry, but I can't say how long the repair will take. "
+    "Please call again next week, maybe somebody knows more by then.\n</text>\n\nAnswer with one word: yes or no.",
+    "Read the text and answer the question with yes or no.\n\nText:\nBoil the potatoes in salted water for twenty "
+    "minutes, then mash them with butter and warm milk. Season to taste, and serve at once.\n\nIs the text free of "
+    "errors?",
+    "Question: Does the text say who wrote it?\n\n<text>\nIn 1869 a chemist from Tobolsk put the known elements in "
+    "order of their weight and left gaps for those that had not been found yet.\n</text>\n\nAnswer with one word: yes "
+    "or no.",
 )
 """What verdicts are asked of, in short: made up for this."""
 
@@ -102,17 +107,18 @@ class SamplePrompts:
         self.held = np.concatenate([embedded(token) for each in prompts for token in each])
         turns = np.arange(shape.longest)[:, None] * shape.rope_base ** -(np.arange(0, shape.head, 2) / shape.head)
         self.angles = turns.astype(np.float32)
-        """By which a pair of numbers is turned at each place; shape (longest, head / 2)."""
+        """Rotation of a pair of numbers at each place; shape (longest, head / 2)."""
 
     def normed(self) -> Floats:
-        """What is held, of a root mean square of 1."""
+        """The hidden state, scaled to a root mean square of 1."""
         normed: Floats = self.held / np.sqrt(
             (self.held**2).mean(axis=1, keepdims=True) + np.float32(self._shape.epsilon)
         )
         return normed
 
     def attend(self, layer: Attention) -> tuple[Floats, Floats, Floats]:
-        """Go through a layer's attention; keys and values there, not yet turned by their places, and what each token sees."""
+        """Go through a layer's attention; keys and values there, not yet turned by their places, and what each token
+        sees."""
         rows = self.normed() * layer.norm
         keys, values = np.add(rows @ layer.k.T, layer.bias_k), np.add(rows @ layer.v.T, layer.bias_v)
         seen = self._seen(np.add(rows @ layer.q.T, layer.bias_q), keys, values)
@@ -135,7 +141,7 @@ class SamplePrompts:
         return mean
 
     def _seen(self, queries: Floats, keys: Floats, values: Floats) -> Floats:
-        """What each token sees of those up to it; shape as that of the queries."""
+        """Attention of each token over those up to it; shape as that of the queries."""
         shape = self._shape
         seen = np.empty_like(queries)
         for start, end in zip(self._starts, self._ends, strict=True):

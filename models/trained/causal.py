@@ -27,7 +27,8 @@ AT_ONCE = 4
 WRITTEN_AT_ONCE = 16
 """Rationales that are written together."""
 HEAD = 4
-"""Of a text that is too long, this part (one in so many) stays of its beginning and the rest of its end."""
+"""One in so many of the tokens that are kept of a text that is too long are from its beginning, the others from its
+end."""
 SCALING = 2.0
 """LoRA's alpha over its rank."""
 WORDS = (False, True)
@@ -100,7 +101,7 @@ class CausalNetwork:
         return self._read(encoded, lambda places: self._said(*self._padded([encoded[place] for place in places])))
 
     def levels_after_rationales(self, texts: Sequence[ScoredText], most: int) -> tuple[Any, list[str]]:
-        """What is said after the rationale that the network writes to each text, of ``most`` tokens.
+        """Score levels after the rationale of ``most`` tokens that the network writes to each text.
 
         Returns:
             The levels as in :meth:`levels`, and the rationales.
@@ -111,10 +112,12 @@ class CausalNetwork:
     def write(self, asked: Sequence[Sequence[Message]], most: int) -> list[list[Rationale]]:
         """The rationale that the network writes in each conversation, the likeliest token each time; in a list of one.
 
-        Texts that are written together are padded, which changes a rationale only where two tokens are as good as equally likely.
+        Texts that are written together are padded, which changes a rationale only where two tokens are as good as
+        equally likely.
 
         Args:
-            asked: Conversations that end with asking for it; they are cut so that a rationale of ``most`` tokens has room.
+            asked: Conversations that end with asking for it; they are cut so that a rationale of ``most`` tokens has
+                room.
             most: Tokens of it.
         """
         encoded = [self._cut(each, self.longest - most) for each in self._encoded(asked)]
@@ -127,7 +130,7 @@ class CausalNetwork:
         return [found[place] for place in range(len(encoded))]
 
     def sample(self, asked: Sequence[Message], most: int, count: int, seed: int) -> list[Rationale]:
-        """So many rationales for one conversation, drawn at temperature 1; see :meth:`write`."""
+        """Draw ``count`` rationales for one conversation at temperature 1; see :meth:`write`."""
         encoded = self._cut(self._encoded([asked])[0], self.longest - most)
         self._torch.manual_seed(seed)
         return self._generated([encoded], most, do_sample=True, temperature=1.0, num_return_sequences=count)
@@ -136,7 +139,8 @@ class CausalNetwork:
         """How likely rationales are, with the end of their turn, after the conversations that ask for them.
 
         Returns:
-            Log-probability (the sum over the tokens) and number of tokens of each, shape (rationales, 2), on the processor.
+            Log-probability (the sum over the tokens) and number of tokens of each, shape (rationales, 2), on the
+            processor.
         """
         before = self._encoded([asked for asked, _ in written])
         said = self._tokenizer([text for _, text in written], add_special_tokens=False, verbose=False)["input_ids"]
@@ -183,7 +187,8 @@ class CausalNetwork:
         self._model.peft_config["default"].save_pretrained(folder)
 
     def merged(self) -> Iterator[tuple[str, NDArray[Any], NDArray[Any]]]:
-        """Name of each changed matrix in transformers' terms, its numbers in the base, and with LoRA added to them; float32."""
+        """Name of each changed matrix in transformers' terms, its numbers in the base, and with LoRA added to them;
+        float32."""
         layer = import_optional("peft.tuners.lora", "train", "peft").LoraLayer
         for name, each in self._model.get_base_model().named_modules():
             if isinstance(each, layer):
@@ -214,7 +219,8 @@ class CausalNetwork:
         return tokens[:head] + tokens[head - longest :]
 
     def _read(self, encoded: Sequence[list[int]], read: Callable[[list[int]], Any]) -> Any:
-        """Rows of texts of like length, read together; what training keeps of them is worked out again where there are many."""
+        """Rows of texts of like length, read together; what training keeps of them is worked out again where there are
+        many."""
         again = import_optional("torch.utils.checkpoint", "train", "torch").checkpoint
         trained = self._model.training
 
@@ -236,7 +242,7 @@ class CausalNetwork:
         return self._torch.stack([said[:, tokens].logsumexp(-1) for tokens in self._words], dim=-1)
 
     def _logits(self, ids: Any, mask: Any, last: int) -> Any:
-        """Of the last so many places, in float32; shape (texts, last, tokens)."""
+        """Logits at the last places, in float32; shape (texts, last, tokens)."""
         places = (mask.cumsum(-1) - 1).clamp(min=0)
         found = self._model(
             input_ids=ids, attention_mask=mask, position_ids=places, logits_to_keep=last, use_cache=False
@@ -244,7 +250,7 @@ class CausalNetwork:
         return found.logits.float()
 
     def _generated(self, encoded: Sequence[list[int]], most: int, **how: Any) -> list[Rationale]:
-        """What is written after each text, up to the end of the turn or ``most`` tokens."""
+        """Generate after each text, up to the end of the turn or ``most`` tokens."""
         configuration = import_optional("transformers", "train", "transformers").GenerationConfig
         was, trained = self._model.generation_config, self._model.training
         ids, mask = self._padded(encoded)
@@ -269,7 +275,8 @@ class CausalNetwork:
 
 
 def _turn_ends(tokenizer: Any) -> list[int]:
-    """Tokens with which a turn of the model ends: the one that the chat template has there first, then that of a text's end."""
+    """Tokens with which a turn of the model ends: the one that the chat template has there first, then that of a text's
+    end."""
     shown = tokenizer.apply_chat_template(
         [{"role": "user", "content": "no"}, {"role": "assistant", "content": "yes"}], tokenize=False
     )

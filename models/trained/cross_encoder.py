@@ -59,7 +59,7 @@ class CrossEncoder:
         return lengths_of(pairs, lambda *them: self._tokenizer(*them, truncation=False, verbose=False)["input_ids"])
 
     def _pair(self, text: ScoredText) -> tuple[str, str]:
-        """What the tokenizer is given of a text."""
+        """The pair of texts that the tokenizer gets."""
         return text.segments
 
     def levels(self, texts: Sequence[ScoredText]) -> Any:

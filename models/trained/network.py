@@ -25,7 +25,8 @@ class ReadingNetwork(Protocol):
         ...
 
     def levels(self, texts: Sequence[ScoredText]) -> Any:
-        """Log-probability of each score level, from the worst to the best; shape (texts, levels), float32, on the processor.
+        """Log-probability of each score level, from the worst to the best; shape (texts, levels), float32, on the
+        processor.
 
         They sum to less than 1 where the network could also say something else.
         """
@@ -36,7 +37,7 @@ class Network(ReadingNetwork, Protocol):
     """One of torch's, which can be trained: while it is, gradients go through its levels."""
 
     device: str
-    """What it is on, in torch's terms: ``cpu`` or ``cuda``."""
+    """Device in torch's terms: ``cpu`` or ``cuda``."""
 
     @property
     def kind(self) -> NetworkKind:
@@ -45,7 +46,7 @@ class Network(ReadingNetwork, Protocol):
 
     @property
     def precision(self) -> Literal["bfloat16"] | None:
-        """What it reads in, as in :class:`~.scorer_file.ScorerFile`."""
+        """Precision of reading, as in :class:`~.scorer_file.ScorerFile`."""
         ...
 
     @property
@@ -85,8 +86,8 @@ def start_network(
 ) -> Network:
     """A network that is to be trained, whose new numbers come from the seed.
 
-    It is an encoder with a head of ``levels``, or a causal model with LoRA matrices of that ``rank``, which says no or yes.
-    An encoder reads in the precision named; one of BERT's kind reads an output once for all questions on it.
+    It is an encoder with a head of ``levels``, or a causal model with LoRA matrices of that ``rank``, which says no or
+    yes. An encoder reads in the precision named; one of BERT's kind reads an output once for all questions on it.
 
     Raises:
         InputError: The base is none that can be trained. MissingExtraError: A package is missing.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...prompts.errors import InputError, import_optional
-from ..embedded import available_threads
+from ..embedded.servers import available_threads
 from .scorer_file import ONNX_FILE
 from .shared_rows import ROWS, inputs_of, lengths_of, of_like_length, rows_of
 
@@ -26,10 +26,12 @@ TOKENIZER_FILE = "tokenizer.json"
 
 
 class OnnxEncoder:
-    """What :class:`~.shared_encoder.SharedEncoder` says, on the processor; see :class:`~.network.ReadingNetwork`."""
+    """Reads as :class:`~.shared_encoder.SharedEncoder` does, on the processor; see
+    :class:`~.network.ReadingNetwork`."""
 
     def __init__(self, session: Any, tokenizer: Any, levels: int, longest: int) -> None:
-        """``session`` is that of ONNX Runtime, ``tokenizer`` that of the package tokenizers; ``longest`` is in tokens."""
+        """``session`` is that of ONNX Runtime, ``tokenizer`` that of the package tokenizers; ``longest`` is in
+        tokens."""
         self._session, self._tokenizer, self._levels, self.longest = session, tokenizer, levels, longest
         tokenizer.no_padding()
 
@@ -82,6 +84,7 @@ class OnnxEncoder:
 
 
 def threads() -> int:
-    """As many as torch takes: what ``OMP_NUM_THREADS`` says, else one a processor that this process may use."""
+    """Number of threads, as torch takes it: ``OMP_NUM_THREADS``, else one for each processor that this process may
+    use."""
     wanted = os.environ.get("OMP_NUM_THREADS", "")
     return int(wanted) if wanted.isdecimal() and int(wanted) else available_threads()

@@ -1,4 +1,5 @@
-"""What a scorer reads: a unit test u with a prompt p and a response r (LMUnit §3.1), and the rationale that it may write first (§3.3)."""
+"""What a scorer reads: a unit test u with a prompt p and a response r (LMUnit §3.1), and the rationale that it may
+write first (§3.3)."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ class ScoredText:
     """The question, with what its rubric and reference answer say."""
     output: str
     given: str = ""
-    """What the output was made from: the reference, the input and the context."""
+    """The sources of the output: the reference, the input and the context."""
     messages: tuple[Message, ...] = ()
     """The conversation in which a judge is asked the question, for a network that reads that; else none."""
 
@@ -39,8 +40,8 @@ class ScoredText:
 def scored_text(question: Question, example: Example, messages: tuple[Message, ...] = ()) -> ScoredText:
     """The text of a question about an example's output.
 
-    The evaluator's prompt is in the messages alone: an encoder has learned how to judge, it is not told. Neither is ``good``, as
-    P(yes) is what it says, whichever answer speaks for the output.
+    The evaluator's prompt is in the messages alone: an encoder has learned how to judge, it is not told. Neither is
+    ``good``, as P(yes) is what it says, whichever answer speaks for the output.
     """
     asked = [question.text, *(each for each in (question.rubric, question.reference) if each)]
     beside = (example.reference, example.input, example.context) if question.sees == "all" else ()
@@ -69,5 +70,5 @@ def after_rationale(text: ScoredText, rationale: str) -> ScoredText:
 
 
 def asked_for(text: ScoredText) -> tuple[Message, ...]:
-    """Of a text :func:`after_rationale`, the conversation that the rationale was asked for in."""
+    """The conversation that asked for the rationale, from a text made by :func:`after_rationale`."""
     return text.messages[:-2]

@@ -26,7 +26,7 @@ WEIGHTS_FILES = {
     "shared-encoder": "model.safetensors",
     "causal": "adapter_model.safetensors",
 }
-"""By kind; those of a causal model are LoRA matrices, as peft names them."""
+"""Weights files by kind; a causal model has LoRA matrices, as peft names them."""
 CLIP = 1e-6
 """P(yes) is kept this far from 0 and 1 before its log-odds are taken."""
 Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
@@ -41,15 +41,15 @@ class ScorerFile(BaseModel):
     kind: NetworkKind
     """Which network: ``models/trained/network.py`` opens it."""
     base: str = Field(min_length=1)
-    """What it was trained from: a causal scorer needs it to be opened."""
+    """The base that was trained: a causal scorer needs it to be opened."""
     base_weights: Hash | None = None
-    """Of a causal scorer: hash of its base's weights."""
+    """Hash of a causal scorer's base weights."""
     levels: int = Field(ge=2, le=11)
     """Score levels that it tells apart; 2 are no and yes."""
     longest: int = Field(ge=16)
     """Tokens that it reads of a text at most."""
     precision: Literal["bfloat16"] | None = None
-    """What an encoder reads in; None is single precision."""
+    """Precision in which an encoder reads; None is single precision."""
     rationale_tokens: int | None = Field(None, ge=4)
     """Tokens at most of the rationale that it writes before each answer; None: it answers at once."""
     slope: float = Field(1.0, gt=0)
@@ -59,7 +59,7 @@ class ScorerFile(BaseModel):
     weights: Hash
     """SHA-256 of the weights."""
     onnx: Hash | None = None
-    """Of ``model.onnx``, which has the same weights: its SHA-256."""
+    """SHA-256 of ``model.onnx``, which has the same weights."""
     questions: tuple[str, ...] = ()
     """Ids of the questions that it was trained on."""
 
@@ -72,7 +72,7 @@ class ScorerFile(BaseModel):
 
     @property
     def identity(self) -> str:
-        """What every answer depends on: the hash of the weights and of how they are used, by torch or without it."""
+        """Hash of the weights and of how they are used, by torch or without it; every answer depends on it."""
         without = {"base", "questions", "onnx"}
         return sha256(self.model_dump_json(exclude=without, exclude_none=True).encode()).hexdigest()
 

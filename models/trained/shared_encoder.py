@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from .shared_rows import SharedRow
 
 OPSET = 17
-"""Of the operators in a graph of ONNX: what ONNX Runtime has read for years."""
+"""Version of the operators in an ONNX graph, which ONNX Runtime has read for years."""
 
 
 class SharedEncoder(CrossEncoder):
     """A BERT encoder that reads an output, with what it was made from, and beside it every question on it.
 
-    A question's tokens see the output and each other, and the output's see themselves alone. So what is said to a question does not
-    depend on what else is asked, and a further one costs no more than its own words. The head is given the mean of the question's tokens: an encoder
-    of sentences was trained to say in a mean what a text says, and learns from fewer outputs so than by its first token
-    (``experiments/results/shared_reading.json``).
+    A question's tokens see the output and each other, and the output's see themselves alone. So what is said to a
+    question does not depend on what else is asked, and a further one costs no more than its own words. The head is
+    given the mean of the question's tokens: an encoder of sentences was trained to say in a mean what a text says, and
+    learns from fewer outputs so than by its first token (``experiments/results/shared_reading.json``).
     """
 
     kind: ClassVar[NetworkKind] = "shared-encoder"
@@ -61,7 +61,8 @@ class SharedEncoder(CrossEncoder):
             return self.logits(**given)
 
     def logits(self, shares: Any, **given: Any) -> Any:
-        """Of every level, shape (rows, questions, levels), from the tensors of :func:`~.shared_rows.inputs_of`."""
+        """Logits of the levels, shape (rows, questions, levels), from the tensors of
+        :func:`~.shared_rows.inputs_of`."""
         torch, model = self._torch, self._model
         with torch.autocast(self.device, torch.bfloat16, enabled=self.precision == "bfloat16"):
             read = model.bert(**given).last_hidden_state.float()

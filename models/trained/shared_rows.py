@@ -1,4 +1,5 @@
-"""Outputs and the questions on them as rows of tokens, and rows as what the network is given: torch and ONNX Runtime read the same."""
+"""Outputs and the questions on them as rows of tokens, and rows as what the network is given: torch and ONNX Runtime
+read the same."""
 
 from __future__ import annotations
 
@@ -14,14 +15,15 @@ if TYPE_CHECKING:
     from .scored_text import ScoredText
 
     Encode = Callable[..., list[tuple[list[int], list[int]]]]
-    """Given texts, or all first and all second texts of pairs: the tokens of each with their types (0, and 1 of the second)."""
+    """Given texts, or all first and all second texts of pairs: the tokens of each with their types (0, and 1 of the
+    second)."""
 
 QUESTIONS = 16
 """Questions that are read beside one output at most; further ones are read beside it once more."""
 ROWS = 8
 """Outputs that go through the network together, each with its questions."""
 OUTPUT, NOTHING = 0, -1
-"""What a token belongs to; a question's have its number, from 1 on."""
+"""Owner of a token: the output, or nothing. A question's tokens have its number, from 1 on."""
 INPUTS = {
     "input_ids": ("rows", "tokens"),
     "position_ids": ("rows", "tokens"),
@@ -29,7 +31,7 @@ INPUTS = {
     "attention_mask": ("rows", "", "tokens", "tokens"),
     "shares": ("rows", "questions", "tokens"),
 }
-"""What the network is given (:func:`inputs_of`), with the names of its axes; one without a name is 1 long."""
+"""Inputs of the network (:func:`inputs_of`), with the names of their axes; an axis without a name is 1 long."""
 
 
 class SharedRow(NamedTuple):
@@ -37,13 +39,13 @@ class SharedRow(NamedTuple):
 
     tokens: list[int]
     positions: list[int]
-    """Of each token within the output or within its question."""
+    """Position of each token within the output or within its question."""
     types: list[int]
     """0 of the output's tokens, 1 of those that it was made from and of the questions'."""
     parts: list[int]
-    """What each token belongs to."""
+    """Owner of each token."""
     places: list[int]
-    """Of the questions' texts, among all that are asked for."""
+    """Places of the questions' texts among all that are asked for."""
 
 
 def rows_of(texts: Sequence[ScoredText], cut: Encode) -> list[SharedRow]:
@@ -73,8 +75,8 @@ def _row(output: list[int], types: list[int], questions: Sequence[list[int]], pl
 def inputs_of(rows: Sequence[SharedRow], questions: int) -> dict[str, NDArray[Any]]:
     """What the network is given of some rows, by the names and in the order of :data:`INPUTS`.
 
-    ``attention_mask`` says what each token sees: the output, and the tokens of its own question. ``shares`` are those of the tokens in
-    the mean of each question. Rows are filled up with token 0, which is seen by no other.
+    ``attention_mask`` says what each token sees: the output, and the tokens of its own question. ``shares`` are those
+    of the tokens in the mean of each question. Rows are filled up with token 0, which is seen by no other.
     """
     width = max(len(each.tokens) for each in rows)
     parts = _filled([each.parts for each in rows], width, NOTHING)

@@ -50,7 +50,7 @@ def by_length(lengths: Sequence[int], at_once: int, read: Callable[[list[int]], 
 
 
 def load(what: Callable[[Any], Any], name: str, kind: str) -> Any:
-    """What a function makes of the module ``transformers``, without its bars and its reports.
+    """Call a function with the module ``transformers``, without its progress bars and reports.
 
     Raises:
         InputError: transformers cannot load ``name`` as a ``kind``.
@@ -62,8 +62,8 @@ def load(what: Callable[[Any], Any], name: str, kind: str) -> Any:
         except Exception as error:  # safetensors, tokenizers and the hub have kinds of their own, without one for all
             first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
             raise InputError(
-                f"{name}: transformers cannot load it as {kind} ({first.strip()[:200]}). Name minilm, an embedded model, the "
-                "folder of a model, or one on the hub that this machine reaches."
+                f"{name}: transformers cannot load it as {kind} ({first.strip()[:200]}). Name minilm, an embedded "
+                "model, the folder of a model, or one on the hub that this machine reaches."
             ) from error
 
 

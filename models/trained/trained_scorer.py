@@ -40,10 +40,11 @@ class _Said(NamedTuple):
 
 
 class TrainedScorer:
-    """Answers yes-or-no questions with P(yes), in this process; requests that wait at the same time are answered together.
+    """Answers yes-or-no questions with P(yes), in this process; requests that wait at the same time are answered
+    together.
 
-    An encoder reads the question and the example: the evaluator's prompt changes nothing. A causal model reads the messages. Where it
-    writes a rationale first, that follows the word, on a line of its own.
+    An encoder reads the question and the example: the evaluator's prompt changes nothing. A causal model reads the
+    messages. Where it writes a rationale first, that follows the word, on a line of its own.
     """
 
     repeats_itself = True
@@ -76,9 +77,9 @@ class TrainedScorer:
         """
         if request.about is None or request.parameters.temperature:
             raise ModelError(
-                f"{self.name} is a trained scorer: it answers single yes-or-no questions with their probability and nothing "
-                "else. Leave out --mode batched, --explain always, --scores expected, --p-yes sampled and --temperature, "
-                "and name another model for roles that write.",
+                f"{self.name} is a trained scorer: it answers single yes-or-no questions with their probability and "
+                "nothing else. Leave out --mode batched, --explain always, --scores expected, --p-yes sampled and "
+                "--temperature, and name another model for roles that write.",
                 fatal=True,
             )
         future: asyncio.Future[_Said] = asyncio.get_running_loop().create_future()
@@ -121,7 +122,7 @@ class TrainedScorer:
                     future.set_result(each)
 
     def _read(self, texts: list[ScoredText]) -> list[_Said]:
-        """What is said to each text."""
+        """Read texts and return what the scorer says to each."""
         if self._network is None:
             self._network = self._opened()
         network, most = self._network, self._file.rationale_tokens
@@ -136,7 +137,8 @@ class TrainedScorer:
         ]
 
     def _opened(self) -> ReadingNetwork:
-        """By ONNX Runtime where the folder has a file for it, whether torch is there or not, so that it says the same everywhere.
+        """By ONNX Runtime where the folder has a file for it, whether torch is there or not, so that it says the same
+        everywhere.
 
         Only where ONNX Runtime is not installed and torch is, torch reads the other weights.
         """
@@ -146,8 +148,8 @@ class TrainedScorer:
         if onnx is not None and not torch_alone:
             if file_identity(onnx) != file.onnx:
                 raise InputError(
-                    f"{onnx}: damaged, or not of the weights that scorer.json is about. Copy the whole folder, or run the "
-                    "`askance train --onnx` that wrote it again."
+                    f"{onnx}: damaged, or not of the weights that scorer.json is about. Copy the whole folder, or run "
+                    "the `askance train --onnx` that wrote it again."
                 )
             return OnnxEncoder.open(folder, file)
         file.check_weights(folder)

@@ -96,7 +96,7 @@ class Facts(NamedTuple):
         return None
 
     def and_also(self, other: Facts) -> Facts:
-        """Both together, as calls under way at the same time each learn."""
+        """The union of two sets of facts, as calls under way at the same time each learn."""
         most = [each for each in (self.most_alternatives, other.most_alternatives) if each is not None]
         return Facts(
             self.without | other.without,

@@ -37,8 +37,8 @@ def proxy_for(url: str) -> str | None:
     if not proxy.startswith(("http://", "https://")):
         kind = proxy.partition("://")[0]
         raise InputError(
-            f"The proxy of the environment for {host} is of the kind {kind}; only http:// and https:// can be used. Set "
-            f"{parts.scheme.upper()}_PROXY to such a proxy, or name the host in NO_PROXY."
+            f"The proxy of the environment for {host} is of the kind {kind}; only http:// and https:// can be used. "
+            f"Set {parts.scheme.upper()}_PROXY to such a proxy, or name the host in NO_PROXY."
         )
     return proxy
 
@@ -72,8 +72,8 @@ def certificate_problem(said: str) -> str | None:
     if not _CERTIFICATE.search(said):
         return None
     return (
-        "its certificate cannot be verified. Where an authority of your own has signed it, as in networks that look into what "
-        "passes, set SSL_CERT_FILE to the file with that authority's certificate (PEM)."
+        "its certificate cannot be verified. Where an authority of your own has signed it, as in networks that look "
+        "into what passes, set SSL_CERT_FILE to the file with that authority's certificate (PEM)."
     )
 
 

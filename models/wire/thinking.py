@@ -89,7 +89,7 @@ class ThinkingFacts(NamedTuple):
         return round(self.tokens / self.answers) if self.answers else self.room
 
     def and_these(self, others: ThinkingFacts) -> ThinkingFacts:
-        """Both together."""
+        """The union of two sets of facts."""
         return ThinkingFacts(max(self.room, others.room), self.answers + others.answers, self.tokens + others.tokens)
 
 
@@ -172,8 +172,8 @@ class ThinkingFields:
             return False
         if place + 1 == len(self._forms):
             raise InputError(
-                f"{self._name}: thinking {self._thinking} is refused by its endpoint ({' '.join(shown.split())}). Give another "
-                "effort, or leave the setting out."
+                f"{self._name}: thinking {self._thinking} is refused by its endpoint ({' '.join(shown.split())}). "
+                "Give another effort, or leave the setting out."
             )
         self.place = max(self.place, place + 1)
         return True

@@ -43,8 +43,8 @@ def quota_used_up(status: int, said: str) -> str | None:
     ):
         return None
     return (
-        "the quota or the money of this account is used up. Raise it at the provider, or wait until it is renewed, and run the "
-        "command again; what was bought is kept."
+        "the quota or the money of this account is used up. Raise it at the provider, or wait until it is renewed, "
+        "and run the command again; what was bought is kept."
     )
 
 

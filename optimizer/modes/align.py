@@ -18,12 +18,12 @@ from ...evaluation.scoring import Targets, human_targets
 from ...models.base import Model
 from ...models.gateway import Gateway
 from ...models.resolve import Models
-from ...models.settings import parse_options
 from ...prompts.checklist import Checklist
 from ...prompts.comments import stray_comments_said
 from ...prompts.errors import InputError
 from ...prompts.examples import Example, human_dimensions
 from ...prompts.prompt import Prompt
+from ...settings import parse_options
 from ..job import Job, SplitExamples, split_examples
 from ..options import AlignOptions
 from ..questions.again import QuestionsAgain

@@ -13,10 +13,10 @@ from ...memory.run_directory import RunDirectory
 from ...models.base import CallError, Model
 from ...models.gateway import Gateway
 from ...models.resolve import Models
-from ...models.settings import MODEL, settings_naming
 from ...models.structured import ParseError
 from ...prompts.lessons import Lesson
 from ...prompts.verdicts import Verdict
+from ...settings import MODEL, settings_naming
 from ..events import Teller
 from ..job import Job, SplitExamples
 from ..questions.learner import QuestionLearner

@@ -15,7 +15,6 @@ from ...agents.generator import Generated, Generator
 from ...agents.judging import Judging
 from ...evaluation.scoring import ExampleScore, score_examples
 from ...models.base import Model
-from ...models.budget import count
 from ...prompts.checklist import Checklist, Question
 from ...prompts.comments import Comment, comments_on, told
 from ...prompts.errors import InputError
@@ -23,6 +22,7 @@ from ...prompts.examples import Example
 from ...prompts.lessons import Disagreement
 from ...prompts.prompt import Prompt
 from ...prompts.verdicts import Verdict
+from ...prompts.words import count
 from ..signals import Reasons, disputed, explanations, take_turns
 from ..subject import Draft, Observation, Pair, by_pair
 from .checker import Checker, run_checker

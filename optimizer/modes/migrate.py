@@ -19,12 +19,12 @@ from ...evaluation.scoring import Targets, human_targets, score_examples, source
 from ...models.base import Model
 from ...models.gateway import Gateway
 from ...models.resolve import Models
-from ...models.settings import parse_options
 from ...prompts.checklist import Checklist
 from ...prompts.errors import InputError
 from ...prompts.examples import Example, documents, human_dimensions
 from ...prompts.prompt import Prompt, load_prompt
 from ...prompts.verdicts import Verdict
+from ...settings import parse_options
 from ...stats.resampling import Resampling
 from ..job import Job, SplitExamples, model_name
 from ..options import MigrateOptions

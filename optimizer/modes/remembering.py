@@ -23,10 +23,10 @@ from ...memory.remembered import (
     remembered_lesson,
 )
 from ...memory.run_directory import RunDirectory
-from ...models.budget import count
 from ...prompts.checklist import Checklist
 from ...prompts.errors import InputError, as_typed
 from ...prompts.lessons import Lesson
+from ...prompts.words import count
 from ..events import Teller
 from ..job import Job
 from ..questions.candidates import Candidate

@@ -16,13 +16,13 @@ from ...evaluation.weights_file import weighted_by
 from ...models.base import Model
 from ...models.gateway import Gateway
 from ...models.resolve import Models
-from ...models.settings import parse_options, refuse_idle
 from ...prompts.checklist import Checklist, load_checklist
 from ...prompts.comments import stray_comments_said
 from ...prompts.default import default_prompt
 from ...prompts.errors import InputError
 from ...prompts.examples import Example, load_examples
 from ...prompts.prompt import Prompt, load_generator_prompt, load_prompt
+from ...settings import parse_options, refuse_idle
 from ..job import Job, SplitExamples
 from ..options import TuneOptions
 from ..subject import Draft

@@ -17,10 +17,10 @@ import numpy as np
 
 from ...evaluation.calibration import sigmoid
 from ...models.base import Model, ModelError
-from ...models.budget import count
 from ...models.gateway import Gateway
 from ...models.prices import FREE
 from ...prompts.examples import Example
+from ...prompts.words import count
 from ..events import Teller
 from ..options import AlignOptions
 from ..subject import Draft, Subject
@@ -116,7 +116,7 @@ def mode_for(options: AlignOptions, model: Model, gateway: Gateway) -> Literal["
     """
     if options.mode != "auto" or options.judging.score_scale is not None:
         return "batched" if options.mode == "batched" else "each"
-    if gateway.thinkers.get(model.identity, gateway.thinks(model)):
+    if gateway.thinkers.get(model.identity, gateway.room.thinks(model)):
         return "batched"
     return "each" if options.calibrate or getattr(model, "price", None) == FREE else "auto"
 

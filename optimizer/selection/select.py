@@ -15,19 +15,20 @@ from ...agents.rating import Rater, Rating, ToRate
 from ...evaluation.options import SelectOptions
 from ...evaluation.progress import Watcher, watching
 from ...memory.embedders import DEFAULT_EMBEDDER, embedder
+from ...models.answer_store import AnswerStore
 from ...models.base import Model
 from ...models.budget import Budget, estimate_tokens
 from ...models.event_loops import run_sync
-from ...models.gateway import AnswerStore, Gateway
+from ...models.gateway import Gateway
 from ...models.named import ModelLike, ModelRecords
 from ...models.session import session
-from ...models.settings import parse_options, refuse_idle
 from ...prompts.checklist import Checklist, Question
 from ...prompts.errors import InputError
 from ...prompts.examples import Example
 from ...prompts.prompt import Prompt
 from ...prompts.verdicts import Verdict
 from ...setting_types import SelectSettings
+from ...settings import parse_options, refuse_idle
 from .build import build_selection
 from .inputs import Bought, Inputs, load_given, load_select_inputs
 from .pool import Pool, propose_pool

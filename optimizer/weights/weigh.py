@@ -9,17 +9,17 @@ from typing import Any, Unpack
 
 from ...agents.buying import NOTHING, Estimate
 from ...evaluation.evaluation import Evaluation
-from ...evaluation.options import WeighOptions
 from ...evaluation.progress import Watcher, watching
 from ...evaluation.shown import Shown, View
 from ...models.base import Model
 from ...models.budget import CAPS
 from ...models.named import ModelLike, ModelRecords
-from ...models.settings import flag, parse_options, refuse_idle
 from ...prompts.checklist import Checklist
 from ...prompts.errors import BudgetExceededError, CoverageError, InputError
 from ...prompts.prompt import Prompt
 from ...setting_types import WeighSettings
+from ...settings import flag, parse_options, refuse_idle
+from ..options import WeighOptions
 from . import (
     PreferenceScores,
     RatingScores,
@@ -104,7 +104,7 @@ def weigh(
         prompt: For the judge; askance's own by default.
         watcher: Told how the work goes on.
         progress: Show how the work goes on; by default in notebooks only.
-        options: Settings of :class:`~askance.evaluation.options.WeighOptions`, among them ``store`` and ``no_cache``.
+        options: Settings of :class:`~askance.optimizer.options.WeighOptions`, among them ``store`` and ``no_cache``.
 
     Raises:
         InputError: Bad data or settings, or settings that do not go together.

@@ -119,7 +119,7 @@ async def test_a_fatal_error_ends_the_run_at_once() -> None:
 
 async def test_a_budget_ends_the_run_and_keeps_everything_that_was_bought() -> None:
     lab = Lab(by_logprob, delay=0.005)
-    lab.gateway.budget = Budget(call_budget=5)
+    lab.gateway.budget = lab.gateway.room.budget = Budget(call_budget=5)
     with pytest.raises(BudgetExceededError):
         await lab.judge()
     assert lab.calls == lab.gateway.budget.calls == len(lab.store) == 5

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from askance.commands import demo
-from askance.models.embedded_models import RegisteredModel, resolve
+from askance.models.embedded.registry import RegisteredModel, resolve
 from askance.prompts.errors import InputError
 
 

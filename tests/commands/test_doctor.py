@@ -27,7 +27,7 @@ from askance.commands.doctor import (
 )
 from askance.memory.verdict_store import VerdictStore
 from askance.models.base import Answer
-from askance.models.embedded_models import RegisteredModel
+from askance.models.embedded.registry import RegisteredModel
 from askance.models.files import remember_identity
 from askance.testing import StandInServer
 

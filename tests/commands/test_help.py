@@ -7,7 +7,8 @@ import click.testing
 import pytest
 
 from askance.cli import SUMMARIES, cli
-from askance.commands.options import FIRST, HEADINGS, GroupedCommand
+from askance.commands.options import FIRST, NO_SETTINGS, RECORDS, GroupedCommand
+from askance.settings import Heading, headings
 
 MANY = 15
 """Options beyond which one list helps nobody."""
@@ -46,7 +47,9 @@ def test_each_option_is_there_once_and_the_ten_that_matter_come_first(name: str)
 
 def test_no_heading_and_no_name_is_left_over() -> None:
     known = {"help", *(each.name for command in commands().values() for each in command.params)}
-    named = [name for names in (*HEADINGS.values(), *FIRST.values()) for name in names.split()]
+    named = [*NO_SETTINGS, *(name for names in FIRST.values() for name in names.split())]
     assert [each for each in named if each not in known] == []
-    under = [name for names in HEADINGS.values() for name in names.split()]
-    assert len(under) == len(set(under))
+    found = [(name, where) for record in RECORDS for name, where in headings(record).items()]
+    assert len(set(found)) == len(dict(found)), "a setting of several commands stands under one heading"
+    assert not {name for name, _ in found} & {*NO_SETTINGS}
+    assert {where.heading for where in [*dict(found).values(), *NO_SETTINGS.values()]} == {*Heading}

@@ -14,10 +14,10 @@ from askance.cli import cli
 from askance.commands.options import settings
 from askance.evaluation.options import EvaluateOptions
 from askance.memory.run_directory import RunDirectory
-from askance.models.settings import RENAMED, flag, load_config, parse_options
 from askance.optimizer.options import AlignOptions
 from askance.prompts.checklist import parse_checklist
 from askance.prompts.errors import InputError
+from askance.settings import RENAMED, flag, load_config, parse_options
 
 from ..said import naming
 

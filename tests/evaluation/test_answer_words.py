@@ -12,10 +12,10 @@ from askance.commands.options import settings
 from askance.evaluation.judge_file import load_judge, parse_judge
 from askance.evaluation.kept_judge import KeptJudge
 from askance.evaluation.options import EvaluateOptions
-from askance.models.settings import load_config, parse_options
 from askance.prompts.checklist import Checklist, Question, dump_checklist, parse_checklist
 from askance.prompts.errors import InputError
 from askance.prompts.prompt import Prompt
+from askance.settings import load_config, parse_options
 from askance.testing import StandInServer
 from tests.said import naming, says
 

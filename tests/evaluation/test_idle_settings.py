@@ -17,13 +17,13 @@ import yaml
 import askance
 from askance.cli import SUMMARIES, cli
 from askance.commands.options import RECORDS, settings
-from askance.evaluation.options import CompareOptions, DiagnoseOptions, EvaluateOptions, WeighOptions
+from askance.evaluation.options import CompareOptions, DiagnoseOptions, EvaluateOptions
 from askance.memory.run_directory import RunDirectory
-from askance.models.settings import Idle, idle_rules, parse_options, refuse_idle
 from askance.optimizer.modes.mode import MODES
-from askance.optimizer.options import AlignOptions, MigrateOptions, TuneOptions
+from askance.optimizer.options import AlignOptions, MigrateOptions, TuneOptions, WeighOptions
 from askance.optimizer.runner import read_job
 from askance.prompts.errors import InputError
+from askance.settings import Idle, idle_rules, parse_options, refuse_idle
 
 ROOT = Path(askance.__file__).parent
 SITUATIONS: list[dict[str, Any]] = [

@@ -7,9 +7,9 @@ import pytest
 from pydantic import BaseModel
 
 from askance.evaluation.options import EvaluateOptions, ScoreOptions, WriterOptions
-from askance.models.settings import load_config, parse_options
 from askance.optimizer.options import LoopOptions
 from askance.prompts.errors import InputError
+from askance.settings import load_config, parse_options
 from tests.said import naming
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from askance.models.download import pulled
-from askance.models.embedded_models import RegisteredModel, resolve
+from askance.models.embedded.download import pulled
+from askance.models.embedded.registry import RegisteredModel, resolve
 
 
 @pytest.fixture(scope="session")

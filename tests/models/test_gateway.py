@@ -686,6 +686,6 @@ async def test_a_model_is_known_to_think_from_its_first_reply_with_tokens_of_thi
     gateway = Gateway()
     model = ScriptedModel([Answer("Yes"), Answer("Yes", completion_tokens=9, reasoning_tokens=8)])
     await gateway.ask("judge", model, request("a"))
-    assert not gateway.thinks(model)
+    assert not gateway.room.thinks(model)
     await gateway.ask("judge", model, request("b"))
-    assert gateway.thinks(model)
+    assert gateway.room.thinks(model)

@@ -18,10 +18,10 @@ from askance.evaluation.options import EvaluateOptions
 from askance.models.named import read_named, with_settings
 from askance.models.prices import Price
 from askance.models.resolve import Models
-from askance.models.settings import parse_options
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError
 from askance.prompts.prompt import Prompt
+from askance.settings import parse_options
 from askance.testing import StandInServer
 from tests.said import naming, says
 from tests.thinkers import Thinker

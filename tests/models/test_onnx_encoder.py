@@ -17,7 +17,7 @@ from askance.evaluation.evaluate import evaluate
 from askance.evaluation.judge_file import load_judge
 from askance.evaluation.kept_judge import THIS_FOLDER, KeptJudge
 from askance.evaluation.regression import check_regression
-from askance.models.embedded import available_threads
+from askance.models.embedded.servers import available_threads
 from askance.models.files import sha256_of_file
 from askance.models.trained.onnx_encoder import threads
 from askance.models.trained.scorer_file import read_scorer

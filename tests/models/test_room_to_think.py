@@ -61,7 +61,7 @@ async def test_a_reply_that_was_thought_away_is_asked_for_again_with_room_and_is
         await model.close()
     assert (first.text, second.text) == ("Yes", "Yes")
     assert [body["max_tokens"] for body in server.bodies] == [1, 2001, 2001]
-    assert gateway.thinks(model)
+    assert gateway.room.thinks(model)
     ledger = gateway.budget.role("judge")
     assert (ledger.calls, ledger.failures, ledger.retries) == (2, 0, 0)
     assert ledger.completion_tokens == 1 + 301 + 301
@@ -196,7 +196,7 @@ async def test_a_long_reply_that_was_cut_off_is_tried_once_with_room_as_a_templa
         await model.close()
     assert (first.text, second.text) == ("Yes", "Yes")
     assert [body["max_tokens"] for body in server.bodies] == [200, 2200, 2200]
-    assert gateway.thinks(model)
+    assert gateway.room.thinks(model)
 
 
 async def test_a_long_reply_of_a_model_that_does_not_think_is_tried_once_and_stays_as_it_was() -> None:
@@ -210,7 +210,7 @@ async def test_a_long_reply_of_a_model_that_does_not_think_is_tried_once_and_sta
         await model.close()
     assert [body["max_tokens"] for body in server.bodies] == [200, 2200, 200]
     assert (first.text, first.finish, second.text) == ("word " * 40, "length", "word " * 40)
-    assert not gateway.thinks(model)
+    assert not gateway.room.thinks(model)
     assert gateway.budget.calls == 2
     assert gateway.budget.role("judge").completion_tokens == 200 + 2200 + 200
 
@@ -253,7 +253,7 @@ async def test_the_next_command_asks_with_room_at_once(tmp_path: Path) -> None:
                 gateway = Gateway(store)
                 said: list[str] = []
                 gateway.on_notice = said.append
-                assert gateway.thinks(model) is (text == "y")
+                assert gateway.room.thinks(model) is (text == "y")
                 await asked(gateway, model, request(text=text))
             await model.close()
         with VerdictStore(tmp_path / "other run.db", shared=tmp_path / "all.db") as store:

@@ -15,13 +15,13 @@ from askance.memory.journal import read_events
 from askance.memory.result_file import FINISH_SENTENCES
 from askance.models.base import Request
 from askance.models.gateway import Gateway
-from askance.models.settings import parse_options
 from askance.models.structured import ParseError
 from askance.optimizer.options import AlignOptions, MigrateOptions, TuneOptions
 from askance.prompts.checklist import Question
 from askance.prompts.errors import InputError
 from askance.prompts.examples import Example
 from askance.prompts.lessons import Disagreement
+from askance.settings import parse_options
 from askance.testing import ScriptedModel
 from tests.said import says
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from askance.evaluation.options import ScoreOptions
-from askance.models.settings import load_config, parse_options
 from askance.optimizer.weights import weighted_by
 from askance.prompts.checklist import load_checklist
 from askance.prompts.errors import InputError, like_named
 from askance.prompts.examples import load_examples
 from askance.prompts.verdicts import read_verdicts
+from askance.settings import load_config, parse_options
 from tests.said import says
 
 CHECKLIST = "task: t\nquestions:\n  - {id: facts, text: 'Right?', dimension: d}\n"

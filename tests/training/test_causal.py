@@ -11,8 +11,8 @@ import pytest
 
 from askance.evaluation.evaluate import evaluate
 from askance.evaluation.judge_file import load_judge
-from askance.models.download import pulled
-from askance.models.embedded_models import MODELS
+from askance.models.embedded.download import pulled
+from askance.models.embedded.registry import MODELS
 from askance.models.trained.bases import find_base
 from askance.models.trained.scorer_file import read_scorer
 from askance.prompts.checklist import Checklist

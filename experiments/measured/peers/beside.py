@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ....models.download import pull
-from ....models.embedded import EmbeddedServer, ServerSettings
-from ....models.embedded_models import RegisteredModel, resolve
+from ....models.embedded.download import pull
+from ....models.embedded.registry import RegisteredModel, resolve
+from ....models.embedded.servers import EmbeddedServer, ServerSettings
 from ....optimizer.job import split_examples
 from ....optimizer.modes import align
 from ....optimizer.modes.judge import strata_of_people

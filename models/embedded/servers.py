@@ -1,4 +1,5 @@
-"""The embedded models of a run: llama.cpp in child processes, one for each GGUF file, reached like any OpenAI-compatible server."""
+"""The embedded models of a run: llama.cpp in child processes, one for each GGUF file, reached like any
+OpenAI-compatible server."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO
 
-from ..prompts.errors import AskanceError, InputError, MissingExtraError
-from .files import cache_directory
+from ...prompts.errors import AskanceError, InputError, MissingExtraError
+from ..files import cache_directory
 
 logger = logging.getLogger(__name__)
 
@@ -51,8 +52,8 @@ class ServerSettings:
         """Raise `InputError` for a number llama.cpp cannot use."""
         if self.context < 1 or self.threads < 1 or self.ready_seconds <= 0:
             raise InputError(
-                f"The embedded model needs a context of at least 1 token (given {self.context}), at least 1 thread (given "
-                f"{self.threads}) and time to load (given {self.ready_seconds:g} s)."
+                f"The embedded model needs a context of at least 1 token (given {self.context}), at least 1 thread "
+                f"(given {self.threads}) and time to load (given {self.ready_seconds:g} s)."
             )
 
 
@@ -72,9 +73,9 @@ class EmbeddedServer:
         Args:
             path: the GGUF file.
             settings: how it is served.
-            log_directory: for what llama.cpp prints; by default ``logs`` in the cache directory. Where it cannot be written, the system's
-                for temporary files takes its place.
-            command: the child instead of `askance.models.embedded_server`, for tests.
+            log_directory: for what llama.cpp prints; by default ``logs`` in the cache directory. Where it cannot be
+                written, the system's for temporary files takes its place.
+            command: the child instead of `askance.models.embedded.server_process`, for tests.
         """
         self.path = path
         self.settings = settings or ServerSettings()
@@ -163,7 +164,7 @@ class EmbeddedServer:
     def _spawn(self) -> subprocess.Popen[bytes]:
         given = json.dumps({**asdict(self.settings), "path": str(self.path)})
         # -P: a file in the working directory must not be taken for a module
-        command = self._command or [sys.executable, "-P", "-m", "askance.models.embedded_server", given]
+        command = self._command or [sys.executable, "-P", "-m", "askance.models.embedded.server_process", given]
         with self._open_log() as log:
             return subprocess.Popen(
                 command,

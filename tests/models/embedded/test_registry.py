@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from askance.models.embedded_models import MODELS, HubFile, RegisteredModel, Wheels, resolve
+from askance.models.embedded.registry import MODELS, HubFile, RegisteredModel, Wheels, resolve
 from askance.prompts.errors import InputError
 
 NAME = "qwen2.5-coder-1.5b-instruct"

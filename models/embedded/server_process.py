@@ -1,6 +1,6 @@
 """The child process that serves one GGUF file with llama.cpp on the loopback interface.
 
-Run as ``python -m askance.models.embedded_server SETTINGS`` by `askance.models.embedded`. The first and
+Run as ``python -m askance.models.embedded.server_process SETTINGS`` by `askance.models.embedded.servers`. The first and
 only line on standard output is JSON: ``{"url": …}`` once the model is loaded, or ``{"error": …}``.
 Everything the native library prints goes to standard error, which the parent points at a log file. The
 child ends when its standard input ends, which happens however the parent ends.
@@ -20,7 +20,7 @@ from typing import Any
 
 LOG_ERRORS_ONLY = 1
 SLOTS = 2
-"""One request is under way at a time; which slot is its own, `askance.models.local_model.TwoSlots` says."""
+"""One request is under way at a time; which slot is its own, `askance.models.embedded.local_model.TwoSlots` says."""
 PROMPT_CACHE_MIB = 2048
 """Memory for the prefixes of earlier prompts; those not used for longest go first."""
 PR_SET_PDEATHSIG = 1

@@ -7,20 +7,66 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args
+from typing import Annotated, Any, NamedTuple, TypeVar, get_args
 
 from pydantic import BaseModel, BeforeValidator, ValidationError
 
-from ..prompts.errors import InputError, did_you_mean, like_named
-from ..prompts.rows import plain_message, read_text
-from ..prompts.yaml_files import read_yaml
+from .prompts.errors import InputError, did_you_mean, like_named
+from .prompts.rows import plain_message, read_text
+from .prompts.yaml_files import read_yaml
 
 Settings = TypeVar("Settings", bound=BaseModel)
 MODEL, FILE = "model", "file"
-"""What a setting names, where it is no plain text."""
+"""Marks of settings that name a model or a file."""
 ModelName = Annotated[str | None, MODEL]
 FileName = Annotated[str | None, BeforeValidator(lambda value: str(value) if isinstance(value, Path) else value), FILE]
+
+
+class Heading(Enum):
+    """The headings of ``--help``, in their order; a setting's own is in the ``Annotated`` of its field."""
+
+    COMPARED = "The judges compared"
+    ASKED = "How the judge is asked"
+    SCORES = "Scores"
+    PROPOSED = "How questions are proposed"
+    CHOSEN = "How questions are chosen"
+    WEIGHED = "How weights are learned"
+    TRAINED = "How a scorer is trained"
+    RATIONALES = "Rationales of a scorer"
+    SAVED = "What it is counted to save"
+    CHANGED = "What is changed"
+    ACCEPTED = "When a change is accepted"
+    LABELS = "How labels are asked for"
+    ENDS = "When it ends"
+    LESSONS = "Disagreements and lessons"
+    ROLES = "Who takes which role"
+    DATA = "Data and people's scores"
+    MODELS = "Models"
+    BUDGET = "Budget and store"
+    OUTPUT = "Output"
+
+    def at(self, place: int) -> Under:
+        """This heading with a place under it: below 0 before the settings that have no place, above 0 after them."""
+        return Under(self, place)
+
+
+class Under(NamedTuple):
+    """Where an option stands in ``--help``. Options with one place stand in the order in which they are declared."""
+
+    heading: Heading
+    place: int = 0
+
+
+def headings(record: type[BaseModel]) -> dict[str, Under]:
+    """The heading of each setting that has one, with its place there."""
+    marks = ((name, mark) for name, info in record.model_fields.items() for mark in info.metadata)
+    return {
+        name: mark if isinstance(mark, Under) else Under(mark)
+        for name, mark in marks
+        if isinstance(mark, (Heading, Under))
+    }
 
 
 def settings_naming(what: str, record: type[BaseModel]) -> list[str]:
@@ -46,7 +92,8 @@ KEPT = "kept"
 
 @dataclass(frozen=True)
 class Idle:
-    """Settings without use beside others; a record has these under ``idle``, beside those of the records it is made of."""
+    """Settings without use beside others; a record has these under ``idle``, beside those of the records it is made
+    of."""
 
     names: tuple[str, ...]
     when: Callable[[Mapping[str, Any]], bool]
@@ -79,7 +126,7 @@ def idle_rules(record: type[BaseModel]) -> list[Idle]:
 
 
 def idle_settings(record: type[BaseModel], given: Mapping[str, Any]) -> dict[str, str]:
-    """Those of the given settings that are not at their default and would change nothing, with the reason."""
+    """Given settings that would change nothing though they are not at their default, with the reason."""
     defaults = {name: info.get_default(call_default_factory=True) for name, info in record.model_fields.items()}
     settings = {**defaults, **given}
     return {

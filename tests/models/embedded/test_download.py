@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from askance.models import fetch
-from askance.models.download import pull, pulled
-from askance.models.embedded_models import HubFile, RegisteredModel, Wheels, resolve
-from askance.models.fetch import SourceFailedError, fetch_from_hub
+from askance.models.embedded import sources
+from askance.models.embedded.download import pull, pulled
+from askance.models.embedded.registry import HubFile, RegisteredModel, Wheels, resolve
+from askance.models.embedded.sources import SourceFailedError, fetch_from_hub
 from askance.models.files import cache_directory, file_identity
 from askance.prompts.errors import AskanceError, InputError
 from tests.said import naming, says
@@ -108,7 +108,7 @@ def test_a_model_that_somebody_else_fetched_for_himself_alone_is_said(monkeypatc
     def refused(path: Path) -> str:
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr("askance.models.download.file_identity", refused)
+    monkeypatch.setattr("askance.models.embedded.download.file_identity", refused)
     for find in (pulled, pull):
         with pytest.raises(InputError) as caught:
             find(model)
@@ -414,7 +414,7 @@ def test_an_empty_address_of_a_hub_is_as_none(monkeypatch: pytest.MonkeyPatch) -
         raise SourceFailedError(url)
 
     monkeypatch.setenv("HF_ENDPOINT", "")
-    monkeypatch.setattr(fetch, "_probe", probe)
+    monkeypatch.setattr(sources, "_probe", probe)
     with pytest.raises(SourceFailedError, match=r"^https://\w+\.\w+/a/b/resolve/main/c\.gguf$"):
         fetch_from_hub(make_model(), HubFile("a/b", "c.gguf"), Path("part"), lambda *_: None)
 
@@ -434,14 +434,14 @@ def test_a_real_small_model_is_fetched_and_verified(tmp_path: Path, monkeypatch:
 def test_parts_larger_than_the_model_are_refused_before_they_are_joined(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("askance.models.fetch._join", None)
+    monkeypatch.setattr("askance.models.embedded.sources._join", None)
     with pytest.raises(AskanceError, match=rf"\d+ bytes .* registered {len(CONTENT)}"):
         pull(make_model(), fetch=FakeIndex([*PARTS[:-1], PARTS[-1] + b"and more"]))
     assert CONTENT not in [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
 
 
 def test_a_wheel_that_unpacks_to_more_than_the_model_is_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("askance.models.fetch.AROUND_A_PART", 10)
+    monkeypatch.setattr("askance.models.embedded.sources.AROUND_A_PART", 10)
     monkeypatch.setattr(zipfile.ZipFile, "testzip", None)
     with pytest.raises(AskanceError, match=r"weights-part1 .* unpacks to \d+ bytes, over"):
         pull(make_model(), fetch=FakeIndex([b"0" * (len(CONTENT) + 11), *PARTS[1:]]))

@@ -1,0 +1,261 @@
+"""The room to think: one answer of a model that may think before it answers, with as much room as it turns out to need.
+
+A model that thinks its tokens away is asked the same with more room. What is learned of it is kept in the store, so
+that the next command asks with that room at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+
+from ..prompts.errors import AskanceError, BudgetExceededError
+from ..prompts.words import count
+from .answer_store import AnswerStore
+from .base import A_WORD, Answer, EmptyAnswerError, Model, ModelError, Request
+from .budget import Budget, highest_cost, reserved_tokens
+from .wire.thinking import ROOM, ThinkingFacts, needs_room
+
+SETTLED = 10
+"""Number of answers after which a corrected average of a model's thinking is said once more."""
+
+
+class ThinkingRoom:
+    """Asks models within the budget, gives those that think room for it, and learns how much each of them needs."""
+
+    def __init__(
+        self,
+        budget: Budget,
+        store: AnswerStore | None,
+        notify: Callable[[str], bool],
+        has_answered: Callable[[str, Model], bool],
+    ) -> None:
+        """Nothing is known of any model yet.
+
+        Args:
+            budget: Pays for the calls that are lost to thinking.
+            store: Keeps what was learned of a model.
+            notify: Passes a sentence on to the user, and returns whether somebody listens.
+            has_answered: Whether a role has had an answer of a model, in this process or an earlier one. Where it has,
+                one answer that is thought away does not end the command.
+        """
+        self.budget = budget
+        self._store = store
+        self._notify = notify
+        self._has_answered = has_answered
+        self._facts: dict[str, ThinkingFacts | None] = {}
+        """Facts of models by identity; None for a model that the store knows nothing about."""
+        self._tried: set[str] = set()
+        """Identities of the models that were tried with more room after a reply that was cut off."""
+        self._trials: dict[str, asyncio.Lock] = {}
+        self._told: set[str] = set()
+        """Notices of models that were passed on."""
+        self._told_of: dict[str, ThinkingFacts] = {}
+        """Facts that were said of a model's thinking, by identity."""
+
+    def facts(self, model: Model) -> ThinkingFacts | None:
+        """Facts of a model's thinking, with a room of 0 where it does not think; None where it was never asked."""
+        if model.identity not in self._facts:
+            self._facts[model.identity] = None
+            if self._store is not None and _steps(model):
+                with suppress(AskanceError):  # a store that is away or damaged is told of where an answer is looked up
+                    self._facts[model.identity] = self._store.learned(model.identity)
+        return self._facts[model.identity]
+
+    def thinks(self, model: Model) -> bool:
+        """Whether a model is known to think before it answers."""
+        facts = self.facts(model)
+        return facts is not None and facts.room > 0
+
+    def average(self, model: Model) -> int | None:
+        """Average tokens of thinking for an answer; None for a model that was never asked."""
+        facts = self.facts(model)
+        if facts is None:
+            return None if _steps(model) and getattr(model, "template_may_think", True) else 0
+        return facts.average
+
+    def tokens(self, model: Model) -> int:
+        """Tokens that a model may think now."""
+        facts, steps = self.facts(model), _steps(model)
+        if not steps:
+            return 0
+        return max(0 if facts is None else min(facts.room, steps[-1]), int(getattr(model, "first_room", 0)))
+
+    async def ask(self, role: str, model: Model, request: Request) -> Answer:
+        """One answer within the budget, asked for with more room where it was thought away or may have been.
+
+        Raises:
+            ModelError: No usable answer.
+            BudgetExceededError: The call would pass a cap; it was not made.
+        """
+        answer = await self._within_budget(role, model, request)
+        if request.parameters.max_tokens > A_WORD and may_be_thought(model, answer):
+            return await self.ask_again(role, model, request, answer)
+        return answer
+
+    async def ask_again(
+        self, role: str, model: Model, request: Request, answer: Answer, *, is_booked: bool = False
+    ) -> Answer:
+        """Ask with room for a reply that was cut off, or return the reply where the model does not think.
+
+        One such reply of each model is asked for again. Only where the model then thinks, so are the others.
+
+        Args:
+            role: Who asks.
+            model: The model that gave the reply.
+            request: The request that it replied to.
+            answer: The reply that was cut off.
+            is_booked: Whether the reply is paid for already.
+        """
+        async with self._trials.setdefault(model.identity, asyncio.Lock()):
+            if not self.thinks(model):
+                if model.identity in self._tried:
+                    return answer
+                self._tried.add(model.identity)
+                room = _steps(model)[0]
+                try:
+                    again = await self._one_call(model, replace(request, room=room), answer)
+                except (ModelError, BudgetExceededError):  # e.g. more than the model can write: the first reply stays
+                    return answer
+                if not again.reasoning_tokens:
+                    return _together(again, answer)._replace(reasoning_tokens=0)
+                is_whole = not needs_room(again, request.parameters.max_tokens)
+                self._learn(model, ThinkingFacts(room, int(is_whole), again.reasoning_tokens if is_whole else 0))
+                if is_whole:
+                    self._tell(model)
+                    return _together(answer, again)
+                answer = _together(again, answer)
+        try:
+            return _together(answer, await self._within_budget(role, model, request))
+        except AskanceError:
+            if not is_booked:
+                self.budget.paid(role, answer)
+            raise
+
+    async def _within_budget(self, role: str, model: Model, request: Request) -> Answer:
+        """One answer. Where the model thinks its tokens away, it is asked again with more room, which is no failure.
+
+        The answer holds the tokens of all these calls, so that it counts the same when it is taken from the store.
+        """
+        lost, steps, room, thinks = Answer(""), _steps(model), self.tokens(model), self.thinks(model)
+        try:
+            while True:
+                try:
+                    answer = await self._one_call(model, replace(request, room=room), lost)
+                except ModelError as error:
+                    if not lost.completion_tokens or error.retry or room <= self.tokens(model):
+                        raise
+                    raise self._out_of_room(role, model, lost, f"more of it is refused ({error})") from None
+                thinks = thinks or answer.reasoning_tokens > 0
+                whole = _together(lost, answer)
+                if not steps or not needs_room(answer, request.parameters.max_tokens):
+                    break
+                lost = whole
+                if answer.reasoning_tokens and room:
+                    self._learn(model, ThinkingFacts(room))
+                larger = [step for step in (self.tokens(model), *steps) if step > room]
+                if not larger:
+                    raise self._out_of_room(role, model, lost, f"that is the last step of its room, {room:,}")
+                room, thinks = larger[0], True
+            lost = Answer("")
+        finally:
+            if lost.prompt_tokens or lost.completion_tokens:
+                self.budget.paid(role, lost)
+        # a blank for the one token that was asked for is the beginning of an answer
+        if answer.is_empty and not (answer.text and answer.finish == "length" and request.parameters.max_tokens == 1):
+            self.budget.paid(role, whole)
+            raise _nothing_said(model, answer, request.parameters.temperature)
+        notice = getattr(model, "notice", None)
+        if notice and notice not in self._told and self._notify(notice):
+            self._told.add(notice)
+        if steps and not thinks:
+            if self.facts(model) is None:
+                self._learn(model, ThinkingFacts(0))
+        elif steps:
+            self._learn(model, ThinkingFacts(room or steps[0], 1, answer.reasoning_tokens))
+            self._tell(model)
+        return whole
+
+    async def _one_call(self, model: Model, request: Request, lost: Answer) -> Answer:
+        """One call within the budget. What was ``lost`` before for the same answer is not booked yet, so it is
+        reserved, too."""
+        tokens = reserved_tokens(request) + lost.prompt_tokens + lost.completion_tokens
+        cost = highest_cost(model, request) + (lost.cost_usd or 0.0)
+        if getattr(model, "gathers", 0):  # its calls come back when no more are asked
+            self.budget.reserve(tokens, cost)
+        else:
+            await self.budget.reserve_in_turn(tokens, cost)
+        try:
+            return await model.answer(request)
+        finally:
+            self.budget.release(tokens, cost)
+
+    def _learn(self, model: Model, new: ThinkingFacts) -> None:
+        known = self.facts(model)
+        self._facts[model.identity] = new if known is None else known.and_these(new)
+        if self._store is not None:
+            with suppress(AskanceError):  # the next command learns it again
+                self._store.learn(model.identity, new)
+
+    def _tell(self, model: Model) -> None:
+        """Say once that a model thinks, and again after ten answers where these correct the average by a quarter."""
+        facts, told = self.facts(model), self._told_of.get(model.identity)
+        if facts is None:
+            return
+        takes = f"about {facts.average:,} tokens an answer (by {count(facts.answers, 'answer')} so far)"
+        if told is None:
+            text = f"{model.name} thinks before it answers, {takes}; its calls get room for {facts.room:,} more."
+        elif told.answers < SETTLED <= facts.answers and abs(facts.average - told.average) > told.average / 4:
+            text = f"{model.name} thinks {takes}; estimates made before counted {told.average:,}."
+        else:
+            return
+        if self._notify(text):
+            self._told_of[model.identity] = facts
+
+    def _out_of_room(self, role: str, model: Model, lost: Answer, why: str) -> EmptyAnswerError:
+        """The error where a model thinks all its room away; it ends a command that has no answer of the model yet."""
+        took = f", after {lost.completion_tokens:,} tokens of thinking" if lost.completion_tokens else ""
+        text = (
+            f"{model.name}: the answer was cut off before its first word{took}; {why}. Give it more with its setting "
+            "thinking_room, or let it think less (thinking: low, or off)."
+        )
+        return EmptyAnswerError(text, fatal=not self._has_answered(role, model))
+
+
+def may_be_thought(model: Model, answer: Answer) -> bool:
+    """Whether a reply may be the beginning of a thought: it was cut off, and shows nothing of one that has ended."""
+    its_template_may_think = getattr(model, "template_may_think", True) and bool(_steps(model))
+    return its_template_may_think and answer.finish == "length" and not answer.reasoning_tokens
+
+
+def _steps(model: Model) -> tuple[int, ...]:
+    """The steps of a model's room; none where it never thinks."""
+    steps: tuple[int, ...] = getattr(model, "thinking_room", ROOM)
+    return steps
+
+
+def _together(lost: Answer, answer: Answer) -> Answer:
+    """An answer with what was lost for it before: all of that was thought in vain."""
+    if not (lost.prompt_tokens or lost.completion_tokens):
+        return answer
+    cost = None if lost.cost_usd is None or answer.cost_usd is None else lost.cost_usd + answer.cost_usd
+    return answer._replace(
+        prompt_tokens=lost.prompt_tokens + answer.prompt_tokens,
+        completion_tokens=lost.completion_tokens + answer.completion_tokens,
+        cost_usd=cost,
+        reasoning_tokens=lost.completion_tokens + answer.reasoning_tokens,
+    )
+
+
+def _nothing_said(model: Model, answer: Answer, temperature: float) -> EmptyAnswerError:
+    """The error for an empty answer; asking again may help unless the model would say the same."""
+    if answer.finish == "length":
+        text = "the answer was cut off before its first word."
+    elif answer.finish == "content_filter":
+        text = "a filter of the endpoint held the answer back."
+    else:
+        again = temperature > 0 or not getattr(model, "repeats_itself", False)
+        return EmptyAnswerError(f"{model.name}: the reply is empty.", retry=again)
+    return EmptyAnswerError(f"{model.name}: {text}")
