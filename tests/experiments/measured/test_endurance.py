@@ -60,6 +60,7 @@ def test_a_full_disk_stops_a_run_with_a_sentence_and_loses_nothing(commands: Com
         assert (row["unsaid"], row["beyond"], row["differs"], row["refused"]) == ([], 0, [], [])
 
 
+@pytest.mark.slow
 def test_a_clock_that_jumps_makes_nobody_pay_twice(commands: CommandRunner, tmp_path: Path) -> None:
     with CommandRunner() as other:
         rows = two_on_one_store(tmp_path, commands, other, ["to and fro"])

@@ -338,6 +338,7 @@ async def test_what_is_kept_of_an_example_changes_no_verdict(provider: str, file
     assert {token for token, _ in theirs.logprobs[0][1][:3]} <= {token for token, _ in ours.logprobs[0][1][:5]}
 
 
+@pytest.mark.slow
 def test_with_a_system_message_too_it_is_known_what_prompts_share(provider: str, file: Path) -> None:
     reader = LOADS[provider]("m", file, "0")
     prompt = Prompt("Judge with care.")
