@@ -280,6 +280,7 @@ def test_autochecklist_learns_its_questions_from_the_comments(task: Task, tmp_pa
     assert found["scores"] == {each.id: float("iPhone" in str(each.output) + each.input) for each in task.test}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     find_spec("mlflow") is None or find_spec("dspy") is None, reason="needs MLflow and DSPy: make test-bridges"
 )
