@@ -184,7 +184,9 @@ class Reader:
     def __init__(self, folder: Path, url: str) -> None:
         self.folder = folder
         self.url = url
-        self.environment = os.environ | {
+        # a test of MLflow that ran before in this process leaves its experiment in the environment
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("MLFLOW_")}
+        self.environment = clean | {
             "PYTHON": sys.executable,
             "OPENAI_BASE_URL": url,
             "ASKANCE_CACHE": str(folder / "cache"),
