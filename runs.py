@@ -84,7 +84,8 @@ def align(
         data: JSONL or CSV file, or rows, with human scores on the checklist's dimensions.
         run: Directory of the run; the same command on it goes on where it stopped.
         checklist: YAML or JSON file, or a checklist.
-        model: The judge: ``provider/model``, a :class:`~askance.models.named.NamedModel`, or an object that can be asked.
+        model: The judge: ``provider/model``, a :class:`~askance.models.named.NamedModel`, or an object that can be
+            asked.
         prompt: The judge's starting prompt; askance's own neutral one by default.
         from_run: Directory of a finished run whose judge is the start, in place of ``checklist`` and ``prompt`` (and
             ``model``, where it is not given). Examples keep the part that they had there; what was read, tried and

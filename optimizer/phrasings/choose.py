@@ -101,7 +101,8 @@ class Trying:
             own: The target's answers to the source's wording, on all examples.
             others: Those to the wordings that are left, on the same examples.
             tried: All that were tried, those that were dropped with the reason.
-            resampling: How the standard error of the gain is made; its groups are those of the examples in ``own``, in their order.
+            resampling: How the standard error of the gain is made. Its groups are those of the examples in ``own``, in
+                their order.
         """
         before = self.own(own)
         found = [self.other(wording, answers) for wording, answers in others.items()]
@@ -134,7 +135,10 @@ class Trying:
         return replace(made, reason=f"{what}, a gain beyond the {bias:.2f} of chance", after=best)
 
     def _is_clear(self, wording: WordingTried, answers: Answers, groups: Sequence[Hashable] | None) -> bool:
-        """Whether the correlation is above zero beyond chance; examples of one document are not taken for independent."""
+        """Tell whether the correlation is above zero beyond chance.
+
+        Examples of one document are not taken for independent.
+        """
         values = [np.nan if p is None else -p for p in self.p_good(wording, answers)]
         wanted = [self.wanted[each] for each in answers]
         (found,) = spearman_intervals(np.array(values)[:, np.newaxis], wanted, groups=groups)

@@ -121,7 +121,10 @@ class WordQuestions:
         return trying.choose(own, left, dropped, self._resampling_of(own))
 
     def _resampling_of(self, answers: Answers) -> Resampling:
-        """The resampling with the document of each answer: answers come in another order than the examples, and may be fewer."""
+        """Return the resampling with the document of each answer.
+
+        Answers come in another order than the examples, and may be fewer.
+        """
         if self.resampling.groups is None:
             return self.resampling
         named = dict(zip((each.id for each in self.examples), self.resampling.groups, strict=True))
