@@ -29,8 +29,8 @@ EXPORT_TOOLS := deepeval
 PEER_TOOLS := autochecklist
 # Tests start some hundred processes: what the first has compiled is there for the next, whatever the environment says.
 export PYTHONDONTWRITEBYTECODE :=
-# A file of tests is one process's: what a module has made stays made.
-SIDE_BY_SIDE := -n logical --maxprocesses 4 --dist loadfile
+# A file of tests is one process's: what a module has made stays made. They begin in the order of tests/conftest.py.
+SIDE_BY_SIDE := -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 TRAIN := .venv-train
 TRAIN_EXTRAS := local,scorer,train
 TRAIN_TESTS := tests/training $(addprefix tests/experiments/reproduce/,test_lmunit_training.py test_lmunit_rationales.py)
@@ -97,7 +97,7 @@ define environment
 $(1)/.ready: pyproject.toml $(2)
 	@echo "Installing $(4) into $(1) ..."
 	@$$(PYTHON) -m venv $(1)
-	@$(1)/bin/python -m pip install $$(QUIETLY) -c $(2) $(3) pytest pytest-asyncio pytest-timeout syrupy || $$(FAILED)
+	@$(1)/bin/python -m pip install $$(QUIETLY) --no-compile -c $(2) $(3) pytest pytest-asyncio pytest-timeout syrupy || $$(FAILED)
 	@touch $$@
 endef
 $(eval $(call environment,$(BRIDGES),constraints-bridges.txt,-e '.[$(BRIDGE_EXTRAS)]' $(EXPORT_TOOLS) $(PEER_TOOLS) hypothesis pytest-xdist,the packages that askance has bridges to (about 1 GB)))
@@ -131,7 +131,7 @@ $(PROXY)/.ready: constraints-proxy.txt
 
 test-proxy: $(VENV)/.dev $(PROXY)/.ready
 	@echo "Running the tests of models behind a LiteLLM proxy ..."
-	@ASKANCE_TEST_LITELLM_PROXY=$(CURDIR)/$(PROXY)/bin/python $(BIN)/python -m pytest tests/bridges/test_litellm_proxy.py
+	@ASKANCE_TEST_LITELLM_PROXY=$(abspath $(PROXY))/bin/python $(BIN)/python -m pytest tests/bridges/test_litellm_proxy.py
 
 test-postgres: $(POSTGRES)/.ready
 	@echo "Running the tests of the store in PostgreSQL ..."
