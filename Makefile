@@ -31,6 +31,8 @@ PEER_TOOLS := autochecklist
 export PYTHONDONTWRITEBYTECODE :=
 # A file of tests is one process's: what a module has made stays made. They begin in the order of tests/conftest.py.
 SIDE_BY_SIDE := -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+# Where other packages are installed their warnings are no errors of ours, as ours are in `make test`.
+THEIR_WARNINGS := -W default -W ignore::ResourceWarning -W error::pytest.PytestUnraisableExceptionWarning
 TRAIN := .venv-train
 TRAIN_EXTRAS := local,scorer,train
 TRAIN_TESTS := tests/training $(addprefix tests/experiments/reproduce/,test_lmunit_training.py test_lmunit_rationales.py)
@@ -109,7 +111,7 @@ environments: $(BRIDGES)/.ready $(PROXY)/.ready $(POSTGRES)/.ready $(RAY)/.ready
 
 test-bridges: $(BRIDGES)/.ready
 	@echo "Running the tests of the bridges to other packages ..."
-	@LITELLM_LOCAL_MODEL_COST_MAP=True DEEPEVAL_TELEMETRY_OPT_OUT=YES $(BRIDGES)/bin/python -m pytest $(SIDE_BY_SIDE) $(BRIDGE_TESTS) $(SNIPPETS)
+	@LITELLM_LOCAL_MODEL_COST_MAP=True DEEPEVAL_TELEMETRY_OPT_OUT=YES $(BRIDGES)/bin/python -m pytest $(THEIR_WARNINGS) $(SIDE_BY_SIDE) $(BRIDGE_TESTS) $(SNIPPETS)
 
 $(PROMPTFOO_PLACE)/.ready: Makefile
 	@command -v npm >/dev/null || { echo "askance: npm is not installed; on Debian or Ubuntu: apt install npm"; exit 1; }
@@ -135,15 +137,15 @@ test-proxy: $(VENV)/.dev $(PROXY)/.ready
 
 test-postgres: $(POSTGRES)/.ready
 	@echo "Running the tests of the store in PostgreSQL ..."
-	@$(POSTGRES)/bin/python -m pytest -k "not sqlite" $(POSTGRES_TESTS)
+	@$(POSTGRES)/bin/python -m pytest $(THEIR_WARNINGS) -k "not sqlite" $(POSTGRES_TESTS)
 
 test-ray: $(RAY)/.ready
 	@echo "Running the tests of models asked from a Ray cluster ..."
-	@$(RAY)/bin/python -m pytest $(RAY_TESTS) $(SNIPPETS)
+	@$(RAY)/bin/python -m pytest $(THEIR_WARNINGS) $(RAY_TESTS) $(SNIPPETS)
 
 test-train: $(TRAIN)/.ready
 	@echo "Running the tests of training ..."
-	@OMP_NUM_THREADS=1 $(TRAIN)/bin/python -m pytest $(SIDE_BY_SIDE) $(TRAIN_TESTS) $(SNIPPETS)
+	@OMP_NUM_THREADS=1 $(TRAIN)/bin/python -m pytest $(THEIR_WARNINGS) $(SIDE_BY_SIDE) $(TRAIN_TESTS) $(SNIPPETS)
 
 # Its last result is in docs/contributing.md.
 test-slow: $(VENV)/.dev
