@@ -69,7 +69,7 @@ def edit_steps(
         contradictions=contradictions,
         batches=batches if options.notes == "batched" else None,
     )
-    disagreements = Disagreements(context, signal, failed_before_first)
+    disagreements = ReadingList(context, signal, failed_before_first)
     return (
         AddLines(context, disagreements, plain),
         LessonEdits(
@@ -79,7 +79,7 @@ def edit_steps(
 
 
 @dataclass
-class Disagreements:
+class ReadingList:
     """The disagreements of each round, and those of them that are still to be read."""
 
     context: RunContext
@@ -117,7 +117,7 @@ class Disagreements:
         return self._found, self._to_read
 
     def mark_read(self, version: Version, keys: Sequence[str]) -> None:
-        """Disagreements that need not be read again with this version."""
+        """ReadingList that need not be read again with this version."""
         self._read.update((version.number, key) for key in keys)
 
 
@@ -135,7 +135,7 @@ class AddLines:
     """
 
     context: RunContext
-    disagreements: Disagreements
+    disagreements: ReadingList
     plain: PlainLines | None
 
     async def take(self, now: LoopRound) -> Turn | None:
@@ -166,7 +166,7 @@ class LessonEdits:
 
     context: RunContext
     signal: Signal
-    disagreements: Disagreements
+    disagreements: ReadingList
     desk: LessonDesk
     helper: Model
     trial: LessonTrial | None
