@@ -18,7 +18,7 @@ from typing import Any
 
 from askance.evaluation.progress import Silent
 from askance.experiments.command_line import RESULTS, says_errors, write_result
-from askance.experiments.datasets.registry import load_rated
+from askance.experiments.datasets import load_rated
 from askance.memory.result_file import RunRecord
 from askance.memory.run_directory import RunDirectory
 from askance.optimizer.modes import align
