@@ -60,7 +60,7 @@ class RunEstimate:
 LOOK, AGAIN, PRUNING = 1.3, 0.3, 0.7
 """Calls in units of a version's validation examples that an iteration takes for candidates (they are judged in steps, and
 dropped) and its development examples for judging them anew, and that pruning takes. From the runs of
-``experiments/measured/simulated_world.py``; ``tests/test_dry_run.py`` holds the estimate against scripted runs."""
+``tests/measured/simulated_world.py``; ``tests/test_dry_run.py`` holds the estimate against scripted runs."""
 EDITS_AFTER = 1 / 3
 """Of the usual rounds of edits, what ``update`` auto is taken to try beside learning: all where no question joins, else none."""
 
