@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from askance.bridges.traces.import_traces import import_traces
+from askance.bridges.trace_examples import import_traces
 from askance.commands.options import load_dotenv, read_task
 from askance.commands.options import settings as merged_settings
 from askance.commands.show import command as show

@@ -7,8 +7,7 @@ from typing import Any
 
 import click
 
-from ...bridges.traces.import_traces import import_traces
-from ...bridges.traces.trace_files import FORMATS
+from ...bridges.trace_examples import FORMATS, import_traces
 from ...prompts.field_map import parse_field_map
 from ...prompts.rows import write_whole
 from ..output import check_apart, check_output
