@@ -36,8 +36,7 @@ from .options import (
     settings_options,
     store_options,
 )
-from .output import echo_json, tell_errors
-from .run_summary import run_summary
+from .output import echo_json, show, tell_errors
 from .terminal import echo
 
 if TYPE_CHECKING:
@@ -179,7 +178,7 @@ def finish(done: RunResult, *, as_json: bool) -> None:
     if as_json:
         echo_json(done.result)
     else:
-        run_summary(done)
+        show(done)
     if any(done.record.missing.values()):
         tell_errors(_errors_in(done.directory))
     done.require_coverage()
