@@ -11,7 +11,7 @@ from html.parser import HTMLParser
 import pytest
 
 from askance.commands.output import show
-from askance.commands.show import tell_why
+from askance.commands.show_run import tell_why
 from askance.evaluation.scoring import yes_rates
 from askance.memory.decision import decide
 from askance.memory.result_file import RunRecord

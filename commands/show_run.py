@@ -1,4 +1,4 @@
-"""``askance show``: what a run came to, where a sentence of its prompt comes from, and the whole graph as a file."""
+"""``askance show`` and ``diff``: what a run came to, where its prompt's sentences come from, what changed between runs."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..evaluation.compare.run_difference import run_difference
 from ..memory.journal import has_ended, read_events
 from ..memory.provenance import build_graph, save_graphml, save_json
 from ..memory.run_directory import RunDirectory
@@ -21,6 +22,7 @@ from ..prompts.errors import InputError
 from ..prompts.rows import read_text
 from ..prompts.text import excerpt, shorten
 from ..prompts.words import Figure, count
+from .command_options import common_options
 from .output import check_apart, check_output, echo_json, folded, show
 from .terminal import echo
 
@@ -304,7 +306,7 @@ def interval_of(gain: Mapping[str, Any] | None) -> str:
     help="Write the graph from disagreements and comments to versions: .json or .graphml.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print result.json; with --why the answer as JSON.")
-def command(run: str, diff: bool, sentence: str | None, file: str | None, as_json: bool) -> None:
+def show_command(run: str, diff: bool, sentence: str | None, file: str | None, as_json: bool) -> None:
     """Show what the run in the directory RUN came to.
 
     --why and --graph also work while the run is not finished.
@@ -343,3 +345,27 @@ def _went_on(directory: RunDirectory) -> bool:
         events = read_events(directory.path / "journal.jsonl")
         return bool(events) and not has_ended(events)
     return False
+
+
+@click.command(name="diff")
+@click.argument("before", metavar="RUN")
+@click.argument("after", metavar="[RUN]", required=False, default=None)
+@click.option("--by", default=None, metavar="FIELD", help="A metadata field whose values are compared one by one.")
+@click.option(
+    "--patch", "only_patch", is_flag=True, help="Nothing but the change of the prompt, for the program patch."
+)
+@common_options
+def diff_command(before: str, after: str | None, by: str | None, only_patch: bool, as_json: bool, quiet: bool) -> None:
+    """Compare what two finished runs accepted, or a run's start with what it accepted: prompt, questions, scores.
+
+    Nothing is asked of a model: scores are compared on the examples that were test examples of both.
+    """
+    if only_patch and as_json:
+        raise click.UsageError("--patch and --json do not go together.")
+    found = run_difference(before, after, by=by)
+    if only_patch:
+        click.echo(found.patch, nl=False)
+    elif as_json:
+        echo_json(found.to_dict())
+    elif not quiet:
+        show(found)
