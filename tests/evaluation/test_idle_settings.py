@@ -16,7 +16,7 @@ import yaml
 
 import askance
 from askance.cli import SUMMARIES, cli
-from askance.commands.options import RECORDS, settings
+from askance.commands.command_options import RECORDS, settings
 from askance.evaluation.options import CompareOptions, DiagnoseOptions, EvaluateOptions
 from askance.memory.run_directory import RunDirectory
 from askance.optimizer.mode import MODES

@@ -1,4 +1,4 @@
-"""``askance select``: choose the most informative questions about how good outputs are."""
+"""``askance questions`` and ``select``: write a checklist for a task; choose the most informative questions."""
 
 from __future__ import annotations
 
@@ -8,28 +8,85 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..agents.buying import NOTHING
-from ..evaluation.options import LEAST_COVERAGE, SelectOptions
+from ..evaluation.options import LEAST_COVERAGE, SelectOptions, WriterOptions
 from ..evaluation.progress import showing
+from ..evaluation.write_questions import write_questions
 from ..optimizer.selection.select import prepare, select
 from ..prompts.checklist import dump_checklist
 from ..prompts.errors import InputError
 from ..prompts.rows import write_whole
 from ..prompts.words import coverage_text
-from .options import (
+from .command_options import (
     GroupedCommand,
     buying_options,
+    config_option,
     dimensions_option,
     load_dotenv,
     need,
     read_task,
     settings,
     settings_options,
+    store_options,
 )
-from .output import check_apart, check_output, dump_json, echo_estimate, echo_json, require_share, show, tell_errors
+from .output import (
+    check_apart,
+    check_output,
+    dump_json,
+    echo_estimate,
+    echo_json,
+    hush,
+    require_share,
+    show,
+    tell_errors,
+)
 from .terminal import echo
 
 if TYPE_CHECKING:
     from ..optimizer.selection import Selection
+
+
+@click.command(name="questions", cls=GroupedCommand)
+@click.argument("task", type=click.Path(path_type=Path))
+@click.option("--model", default=None, help="The question writer, as provider/model.")
+@click.option("--writer", default=None, help="The same as --model.")
+@click.option("-o", "--output", default=None, help="Checklist file; default: standard output.")
+@dimensions_option
+@store_options
+@click.option("--quiet", is_flag=True, callback=hush, help="No progress and no messages, only errors.")
+@config_option
+@settings_options(WriterOptions)
+def questions_command(
+    task: Path,
+    writer: str | None,
+    quiet: bool,
+    config: Path | None,
+    **given: Any,
+) -> None:
+    """Write a checklist for the task described in the file TASK, ready to be edited by hand."""
+    load_dotenv()
+    if given["model"] and writer and given["model"] != writer:
+        raise click.UsageError(f"--model {given['model']} and --writer {writer} are the same option; give one of them.")
+    options, inputs = settings(WriterOptions, config, given | {"model": given["model"] or writer})
+    need(inputs, "model")
+    check_output(inputs["output"])
+    check_apart(inputs["output"], {"TASK": task})
+    text = read_task(task)
+    with showing(not quiet) as watcher:
+        checklist = write_questions(
+            text,
+            model=inputs["model"],
+            dimensions=inputs["dimensions"] or (),
+            watcher=watcher,
+            **options,
+        )
+    written = dump_checklist(checklist)
+    if inputs["output"]:
+        write_whole(inputs["output"], written)
+        if not quiet:
+            echo(f"{len(checklist.questions)} questions are in {inputs['output']}.", err=True)
+    else:
+        echo(written, nl=False)
+
 
 UNUSED = ("weights", "explain", "scores", "score_scale")
 """Settings of a judge that a selection does not have."""
@@ -50,7 +107,7 @@ RESULT = "selection.json"
 @dimensions_option
 @buying_options
 @settings_options(SelectOptions, without=(*UNUSED, "k"))
-def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **given: Any) -> None:
+def select_command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **given: Any) -> None:
     """Choose the few most informative questions: their answers tell most about how good the outputs in DATA are.
 
     Human scores are used where there are some, and are not needed, except with --verdicts. With those it says for every

@@ -24,7 +24,7 @@ from ..prompts.errors import AskanceError, BudgetExceededError, UnapprovedError,
 from ..prompts.rows import read_rows
 from ..run_estimate import estimate_run
 from ..settings import flag
-from .options import (
+from .command_options import (
     Function,
     GroupedCommand,
     beside_judge,
@@ -36,8 +36,7 @@ from .options import (
     settings_options,
     store_options,
 )
-from .output import echo_json, tell_errors
-from .run_summary import run_summary
+from .output import echo_json, show, tell_errors
 from .terminal import echo
 
 if TYPE_CHECKING:
@@ -179,7 +178,7 @@ def finish(done: RunResult, *, as_json: bool) -> None:
     if as_json:
         echo_json(done.result)
     else:
-        run_summary(done)
+        show(done)
     if any(done.record.missing.values()):
         tell_errors(_errors_in(done.directory))
     done.require_coverage()
@@ -219,7 +218,7 @@ def _errors_in(directory: Path) -> Iterator[str | None]:
 @click.option("--prompt", default=None, help="The target's starting prompt; default: a neutral one.")
 @click.option("--source-prompt", default=None, help="The source's prompt; default: the same.")
 @run_options(MigrateOptions)
-def migrate(**given: Any) -> None:
+def migrate_command(**given: Any) -> None:
     """Improve the target's evaluator prompt on DATA until it judges like the source.
 
     An edit is kept only if held-out correlation says so: with the human scores in DATA, else with the source.
@@ -240,7 +239,7 @@ def migrate(**given: Any) -> None:
     help="Start from the judge of this finished run, in place of --checklist, --model and --prompt.",
 )
 @run_options(AlignOptions)
-def align(**given: Any) -> None:
+def align_command(**given: Any) -> None:
     """Have a judge learn to score the outputs in DATA like people: questions from their comments, edits of its prompt.
 
     A change is kept only if held-out correlation with the human scores in DATA says so. --from improves the judge of an
@@ -258,7 +257,7 @@ def align(**given: Any) -> None:
 @click.option("--judge-prompt", default=None, help="The judge's prompt, which stays as it is; default: a neutral one.")
 @click.option("--checker", default=None, help="module:function that says of an example with its output what passes.")
 @run_options(TuneOptions)
-def tune(**given: Any) -> None:
+def tune_command(**given: Any) -> None:
     """Improve a generator's prompt on DATA until nothing fails.
 
     What it writes is looked at by a judge with a checklist, by your own --checker, or by both. An edit is kept only if
@@ -290,7 +289,7 @@ _RECORDS = (MigrateOptions, AlignOptions, TuneOptions)
 @store_options
 @common_options
 @settings_options(LoopOptions, only=(*CAN_GROW, *NOT_IN_FINGERPRINT))
-def resume(run: str, data: str | None, as_json: bool, quiet: bool, yes: bool, **given: Any) -> None:
+def resume_command(run: str, data: str | None, as_json: bool, quiet: bool, yes: bool, **given: Any) -> None:
     """Go on with the run in the directory RUN. No call that was paid for is repeated.
 
     A run that used up its iterations or its budget goes on with more: --max-iterations 8.

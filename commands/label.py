@@ -8,13 +8,13 @@ from typing import Any
 
 import click
 
-from ...labelling.label import Labelled, label
-from ...labelling.options import LabelOptions
-from ...memory.run_directory import JUDGE_FILE, RunDirectory
-from ...prompts.errors import as_typed
-from ..options import GroupedCommand, common_options, config_option, need, settings, settings_options
-from ..output import echo_json
-from ..terminal import echo
+from ..labelling.label import Labelled, label
+from ..labelling.options import LabelOptions
+from ..memory.run_directory import JUDGE_FILE, RunDirectory
+from ..prompts.errors import as_typed
+from .command_options import GroupedCommand, common_options, config_option, need, settings, settings_options
+from .output import echo_json
+from .terminal import echo
 
 
 @click.command(name="label", cls=GroupedCommand)

@@ -1,8 +1,6 @@
-"""Spans of OpenTelemetry with the attributes of OpenInference (Phoenix, Arize) or of its own conventions for generative AI.
+"""Spans in the conventions of OpenTelemetry, and logs in the forms of OpenAI, whichever tool wrote them.
 
-Read are Phoenix's data frame of spans (``get_spans_dataframe``; CSV, Parquet, JSON) and of annotations
-(``get_span_annotations_dataframe``), the answers of its API for both, spans as the Python SDK writes them, and OTLP as
-JSON. An annotation's ``annotator_kind`` is ``HUMAN``, ``LLM`` or ``CODE``.
+Each ``…_parts`` takes one row of an exported file and returns what it holds; None means that it has another form.
 """
 
 from __future__ import annotations
@@ -11,18 +9,36 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ...prompts.labels import MEANINGS
-from .spans import GivenScore, Part, Row, TracedSpan, entries, loaded, mapping, number, short, text_or_none
+from .traced_spans import (
+    GivenScore,
+    Part,
+    Row,
+    TracedSpan,
+    entries,
+    given_by,
+    label_or_score,
+    loaded,
+    mapping,
+    named,
+    short,
+    text_or_none,
+)
 
-NAME = "openinference"
+# --- OpenTelemetry ------------------------------------------------------------------------------------------------
+#
+# Read are the attributes of OpenInference (Phoenix, Arize) and OpenTelemetry's own conventions for generative AI: in
+# Phoenix's data frame of spans (``get_spans_dataframe``; CSV, Parquet, JSON) and of annotations
+# (``get_span_annotations_dataframe``), in the answers of its API for both, in spans as the Python SDK writes them, and
+# in OTLP as JSON. An annotation's ``annotator_kind`` is ``HUMAN``, ``LLM`` or ``CODE``.
+
 _PREFIX = "attributes."
 _WHOLE = ("input.value", "output.value")
 """Attributes that are read as a whole, by :func:`_value`."""
-_VALUES = ("stringValue", "boolValue", "intValue", "doubleValue")
+_OTLP_VALUES = ("stringValue", "boolValue", "intValue", "doubleValue")
 
 
-def parts(row: Row) -> list[Part] | None:
-    """What a row holds; None where it is no span and no annotation."""
+def openinference_parts(row: Row) -> list[Part] | None:
+    """Return the spans and annotations of a row."""
     if isinstance(row.get("resourceSpans"), list):
         return [_otlp(span) for span in _otlp_spans(row)]
     if "annotator_kind" in row and ("span_id" in row or "context.span_id" in row):
@@ -85,7 +101,7 @@ def _span(span: str, trace: str, parent: str | None, name: Any, attributes: Row,
 
 
 def _below(attributes: Row, name: str) -> dict[str, Any]:
-    """An attribute that was an object, whose parts stand under dotted names of their own."""
+    """An attribute that was an object, whose openinference_parts stand under dotted names of their own."""
     return {each.removeprefix(f"{name}."): value for each, value in attributes.items() if each.startswith(f"{name}.")}
 
 
@@ -104,7 +120,7 @@ def _value(attributes: Row, side: str) -> Any:
 
 
 def _of_parts(message: Any) -> Any:
-    """A message of the GenAI conventions, which has ``parts`` where others have ``content``."""
+    """A message of the GenAI conventions, which has ``openinference_parts`` where others have ``content``."""
     if not isinstance(message, Mapping) or not isinstance(message.get("parts"), list):
         return message
     content = [{**each, "text": each.get("content", each.get("text"))} for each in entries(message["parts"])]
@@ -131,20 +147,15 @@ def _annotation(row: Row) -> GivenScore:
     label, score, why = (
         result.get(name, row.get(f"result.{name}", row.get(name))) for name in ("label", "score", "explanation")
     )
-    known = isinstance(label, str) and label.strip().casefold() in MEANINGS
-    kind = str(row.get("annotator_kind", ""))
     return GivenScore(
         str(row.get("name") or row.get("annotation_name") or "annotation"),
-        label if known or number(score) is None else number(score),
+        label_or_score(label, score),
         text_or_none(why),
-        "people" if kind == "HUMAN" else "model" if kind else "unknown",
+        given_by(str(row.get("annotator_kind", ""))),
         None,
         str(row.get("span_id") or row.get("context.span_id")),
         id=text_or_none(row.get("id")),
     )
-
-
-# --- OTLP as JSON -------------------------------------------------------------------------------------------------
 
 
 def _otlp_spans(row: Row) -> Iterator[Row]:
@@ -170,4 +181,89 @@ def _otlp_value(value: Row) -> Any:
     if "kvlistValue" in value:
         held = entries(mapping(value["kvlistValue"]).get("values"))
         return {str(each.get("key")): _otlp_value(mapping(each.get("value"))) for each in held}
-    return next((value[name] for name in _VALUES if name in value), None)
+    return next((value[name] for name in _OTLP_VALUES if name in value), None)
+
+
+# --- OpenAI -------------------------------------------------------------------------------------------------------
+#
+# Read are stored completions and their messages, responses, batches, requests with their responses, and lists of
+# messages as for fine-tuning. A batch has its requests in one file and its answers in another, and a stored completion
+# its messages: give both files.
+
+_STORED = re.compile(r"(chatcmpl-\w+)-(\d+)")
+_PAIRS = (("request", "response"), ("input", "output"), ("request", "completion"), ("prompt", "completion"))
+
+
+def openai_parts(row: Row) -> list[Part] | None:
+    """Return the exchange that a row holds."""
+    if "custom_id" in row:
+        return _batch(row)
+    if row.get("object") in ("chat.completion", "response"):
+        return [_exchange(str(row.get("id") or named(row)), row, row)]
+    stored = _STORED.fullmatch(str(row.get("id")))
+    if stored and "role" in row:
+        return [TracedSpan(stored[1], stored[1], None, "", [dict(row)], piece=True)]
+    for asked, answered in _PAIRS:
+        request, response = loaded(row.get(asked)), loaded(row.get(answered))
+        if isinstance(request, Mapping) and isinstance(response, Mapping) and _is_body(request, response):
+            return [_exchange(str(row.get("id") or response.get("id") or named(row)), request, response, row)]
+    messages = loaded(row.get("messages"))
+    if isinstance(messages, list) and messages and isinstance(messages[-1], Mapping) and "role" in messages[-1]:
+        last = messages[-1] if messages[-1]["role"] == "assistant" else None
+        name = str(row.get("id") or named(messages))
+        before = messages[:-1] if last else messages
+        return [TracedSpan(name, name, None, "", before, last, _metadata(row))]
+    return None
+
+
+def _is_body(request: Row, response: Row) -> bool:
+    return ("messages" in request or "input" in request or "prompt" in request) and (
+        "choices" in response or response.get("object") in ("chat.completion", "response")
+    )
+
+
+def _batch(row: Row) -> list[Part] | None:
+    name = str(row["custom_id"])
+    if "body" in row:
+        body = mapping(row["body"])
+        return [TracedSpan(name, name, None, "", _asked(body), None, short({"model": body.get("model")}))]
+    if "response" not in row:
+        return None
+    response = mapping(row["response"])
+    body, error = mapping(response.get("body")), mapping(row.get("error"))
+    if error or response.get("status_code", 200) >= 400:
+        said = str(error.get("message") or mapping(body.get("error")).get("message") or "error")
+        return [TracedSpan(name, name, None, "", problem=said)]
+    return [_exchange(name, {}, body)]
+
+
+def _exchange(name: str, request: Row, response: Row, log: Row | None = None) -> TracedSpan:
+    metadata = short({**_metadata(response), **_metadata(request), **(_metadata(log) if log else {})})
+    model = response.get("model") or request.get("model")
+    return TracedSpan(name, name, None, "", _asked(request), _answer(response), {**metadata, **short({"model": model})})
+
+
+def _metadata(row: Row) -> dict[str, Any]:
+    return short({**mapping(row.get("metadata")), **mapping(row.get("tags"))})
+
+
+def _asked(body: Row) -> Any:
+    """What a model was asked: messages, the input of a response with its instructions, or a prompt."""
+    if body.get("messages"):
+        return body["messages"]
+    given = body.get("input", body.get("prompt"))
+    instructions = body.get("instructions")
+    if isinstance(instructions, str) and given:
+        first = {"role": "system", "content": instructions}
+        return [first, *given] if isinstance(given, list) else [first, {"role": "user", "content": given}]
+    return given
+
+
+def _answer(body: Row) -> Any:
+    """What it answered: the first choice, or the messages of a response."""
+    choices = entries(body.get("choices"))
+    if choices:
+        return choices[0].get("message", choices[0].get("text"))
+    items = entries(body.get("output"))
+    messages = [each for each in items if each.get("type") == "message"]
+    return messages or [each for each in items if each.get("type") != "reasoning"] or None

@@ -7,18 +7,18 @@ from typing import Any
 
 import click
 
-from ...evaluation.options import LEAST_COVERAGE
-from ...evaluation.progress import showing
-from ...models.budget import spending
-from ...optimizer.options import UNUSED, WeighOptions
-from ...optimizer.weights import learners
-from ...optimizer.weights.choosing import refuse_gone
-from ...optimizer.weights.weigh import prepare
-from ...prompts.errors import InputError, as_typed
-from ...prompts.rows import write_whole
-from ..options import GroupedCommand, buying_options, load_dotenv, settings, settings_options
-from ..output import check_coverage, check_output, dump_json, echo_estimate, echo_json, show
-from ..terminal import echo
+from ..evaluation.options import LEAST_COVERAGE
+from ..evaluation.progress import showing
+from ..models.budget import spending
+from ..optimizer.options import UNUSED, WeighOptions
+from ..optimizer.weights import learners
+from ..optimizer.weights.choosing import refuse_gone
+from ..optimizer.weights.weigh import prepare
+from ..prompts.errors import InputError, as_typed
+from ..prompts.rows import write_whole
+from .command_options import GroupedCommand, buying_options, load_dotenv, settings, settings_options
+from .output import check_coverage, check_output, dump_json, echo_estimate, echo_json, show
+from .terminal import echo
 
 
 class _Method(click.Choice[str]):

@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
-from ...evaluation.progress import showing
-from ...prompts.errors import as_typed
-from ...training.options import TrainOptions
-from ...training.train import DEFAULT_BASE, prepare
-from ..options import (
+from ..evaluation.progress import showing
+from ..prompts.errors import as_typed
+from ..training.options import TrainOptions
+from ..training.train import DEFAULT_BASE, prepare
+from .command_options import (
     GroupedCommand,
     common_options,
     config_option,
@@ -21,8 +21,8 @@ from ..options import (
     settings_options,
     store_options,
 )
-from ..output import echo_json, show
-from ..terminal import echo
+from .output import echo_json, show
+from .terminal import echo
 
 
 @click.command(name="train", cls=GroupedCommand)

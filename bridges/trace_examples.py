@@ -1,22 +1,46 @@
-"""Exported traces made into examples: one a trace, of its root or of the spans with a name, with what people said of them."""
+"""Exported traces made into examples: one a trace, of its root or of the spans with a name, with what people said."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from ...prompts.errors import InputError, did_you_mean
-from ...prompts.field_map import TEXTS, FieldMap, check_field_map, columns_of, put
-from ...prompts.labels import MEANINGS
-from ...prompts.messages import text_of
-from .spans import GivenScore, TracedSpan, counted, each_once, first_of, short
-from .trace_files import FORMATS, read_parts, rows_of_file
-from .trace_set import TraceSet
+from ..prompts.errors import InputError, did_you_mean
+from ..prompts.field_map import TEXTS, FieldMap, check_field_map, columns_of, put
+from ..prompts.labels import MEANINGS
+from ..prompts.messages import text_of
+from ..prompts.rows import read_rows
+from ..prompts.tables import is_numbered_by_row, suffix_of, text_encoding
+from .trace_conventions import openai_parts, openinference_parts
+from .trace_platforms import langfuse_parts, langsmith_parts, mlflow_parts
+from .traced_spans import (
+    GivenScore,
+    Part,
+    Row,
+    TracedSpan,
+    TraceSet,
+    counted,
+    each_once,
+    first_of,
+    short,
+)
+
+FORMATS: dict[str, Callable[[Row], list[Part] | None]] = {
+    "langfuse": langfuse_parts,
+    "langsmith": langsmith_parts,
+    "openinference": openinference_parts,
+    "mlflow": mlflow_parts,
+    "openai": openai_parts,
+}
+"""By name, what reads a row of each format; None is the answer for a row of another one."""
+LISTS = ("data", "traces", "runs", "spans", "items", "feedback", "annotations")
+"""Names under which an API's answer has its rows."""
 
 
 @dataclass(frozen=True)
@@ -62,10 +86,10 @@ def import_traces(
     if source is not None and source not in FORMATS:
         raise InputError(f"There is no format '{source}'.{did_you_mean(source, FORMATS)} Known: {', '.join(FORMATS)}.")
     paths = [Path(each) for each in ([files] if isinstance(files, (str, Path)) else files)]
-    rows = each_once((placed for path in paths for placed in rows_of_file(path)), _content)
+    rows = each_once((placed for path in paths for placed in _rows_of_file(path)), _content)
     if not rows:
         raise InputError(f"{', '.join(map(str, paths))}: there is nothing in it.")
-    format_of, parts, strange = read_parts(rows, source)
+    format_of, parts, strange = _read_parts(rows, source)
     found = TraceSet.of(parts)
     known = list(dict.fromkeys(each.name for given in found.scores.values() for each in given if each.name))
     for name in scores:
@@ -212,3 +236,99 @@ def _said_of_labels(examples: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         if unknown:
             few = ", ".join(f"'{each}'" for each in sorted(unknown)[:8])
             yield f"Labels of {name} to be explained where the file is used, with --labels good=WORD,bad=WORD: {few}."
+
+
+def _rows_of_file(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The rows of a file, each with its place: of a table or JSONL, or the objects that one JSON document holds.
+
+    Raises:
+        InputError: It cannot be read.
+    """
+    if suffix_of(path) in (".json", ".jsonl", ".ndjson") and (whole := _document(path)) is not None:
+        for number, each in enumerate(_unwrapped(whole), 1):
+            if not isinstance(each, Mapping):
+                raise InputError(f"{path}, row {number}: a JSON object is needed, not {type(each).__name__}.")
+            yield f"{path}, row {number}", _plain(each)
+        return
+    unit = "row" if is_numbered_by_row(path) else "line"
+    for number, row in read_rows(path, as_text=()):
+        for each in _unwrapped(row):
+            yield f"{path}, {unit} {number}", _plain(each)
+
+
+def _plain(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """With None where a number is none, as what was written from a data frame has NaN where nothing is; and bytes as texts."""
+    left: list[Any] = [row]
+    while left:
+        holder = left.pop()
+        for place, value in [*(holder.items() if isinstance(holder, dict) else enumerate(holder))]:
+            if isinstance(value, (dict, list)):
+                left.append(value)
+            elif isinstance(value, float) and not isfinite(value):
+                holder[place] = None
+            elif isinstance(value, bytes):
+                holder[place] = value.decode("utf-8", "backslashreplace")
+    return row
+
+
+def _document(path: Path) -> Any:
+    """The one JSON document that a file holds; None where it is lines, or cannot be read."""
+    try:
+        return json.loads(path.read_text(encoding=text_encoding(path)))
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
+def _unwrapped(value: Any) -> list[Any]:
+    """The rows in a list, or in an API's answer."""
+    if isinstance(value, list):
+        return value
+    if isinstance(value, Mapping) and "id" not in value:
+        name = next((each for each in LISTS if isinstance(value.get(each), list)), None)
+        if name is not None and not any(_knows(each, value) for each in FORMATS.values()):  # a row may have spans, too
+            return list(value[name])
+    return [value]
+
+
+def _read_parts(rows: list[tuple[str, Mapping[str, Any]]], source: str | None) -> tuple[str, list[Part], list[str]]:
+    """The format, the parts in all rows, and what is said of rows that are none of its own."""
+    if source is None:
+        source = _detected(rows)
+    read = FORMATS[source]
+    parts: list[Part] = []
+    strange = []
+    for where, row in rows:
+        try:
+            found = read(row)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise InputError(f"{where}: not as {source} exports it ({type(error).__name__}: {error}).") from None
+        if found is None:
+            strange.append(where)
+        else:
+            parts += found
+    if not parts:
+        raise InputError(f"{rows[0][0]}: not as {source} exports it; it has: {', '.join(map(str, rows[0][1]))}.")
+    said = [f"Left out: {counted(len(strange), 'row')} not of {source} ({first_of(strange)})."] if strange else []
+    return source, parts, said
+
+
+def _detected(rows: list[tuple[str, Mapping[str, Any]]]) -> str:
+    """The format that knows the first rows of every file."""
+    files = {where.rpartition(", ")[0]: row for where, row in reversed(rows)}
+    possible: list[str] = [name for name, each in FORMATS.items() if all(_knows(each, row) for row in files.values())]
+    if len(possible) == 1:
+        return possible[0]
+    where, row = rows[0]
+    if not possible:
+        raise InputError(
+            f"{where}: no export of {', '.join(FORMATS)} looks like this (it has: {', '.join(map(str, row))}). Name its "
+            "format with --from; a table with a column for each field needs no import: askance evaluate FILE --field ..."
+        )
+    raise InputError(f"{where}: this may be of {' or '.join(possible)}; say which with --from.")
+
+
+def _knows(read: Callable[[Row], list[Part] | None], row: Mapping[str, Any]) -> bool:
+    try:
+        return bool(read(row))
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return False

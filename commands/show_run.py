@@ -1,4 +1,4 @@
-"""``askance show``: what a run came to, where a sentence of its prompt comes from, and the whole graph as a file."""
+"""``askance show`` and ``diff``: what a run came to, where its prompt's sentences come from, what changed between runs."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..evaluation.compare.run_difference import run_difference
 from ..memory.journal import has_ended, read_events
 from ..memory.provenance import build_graph, save_graphml, save_json
 from ..memory.run_directory import RunDirectory
 from ..memory.why import SAYS, why
 from ..memory.why_question import QuestionStory, find_question, learned_ids, why_question
-from ..optimizer.run_result import RunResult
+from ..optimizer.run_result import FOUND, RunResult, names_text
 from ..prompts.errors import InputError
 from ..prompts.rows import read_text
 from ..prompts.text import excerpt, shorten
-from ..prompts.words import count
-from .learned import folded, interval_of, named, question_lines
-from .output import check_apart, check_output, echo_json
-from .run_summary import run_summary
+from ..prompts.words import Figure, count
+from .command_options import common_options
+from .output import check_apart, check_output, echo_json, folded, show
 from .terminal import echo
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import networkx as nx
 
@@ -226,7 +226,7 @@ def _texts(case: CaseStory) -> Iterator[str]:
 
 
 def _names(cases: Sequence[CaseStory]) -> str:
-    return named([each.key for each in cases], MOST_NAMES)
+    return names_text([each.key for each in cases], MOST_NAMES)
 
 
 def _past(passage: Passage) -> str:
@@ -254,6 +254,42 @@ def _answer(yes: bool | None, p_yes: float | None, says: str | None) -> str:
     return f"{answer}. {shorten(' '.join(says.split()), MOST_CHARS)}" if says else answer
 
 
+def question_lines(story: QuestionStory) -> Iterator[tuple[int, str]]:
+    """The history of a question, as paragraphs with their indents: comments, development examples, acceptance test, worth."""
+    yield 0, f"{story.criterion} [{story.id}]"
+    if story.origin == "start":
+        yield 0, "It stood in the checklist that the run began with."
+        return
+    fate = {"accepted": "Learned", "waiting": "Not decided yet"}.get(story.status, f"Not learned: {story.reason}")
+    yield 0, f"{fate}. It was proposed in iteration {story.iteration}."
+    if found := FOUND.get(story.origin):
+        yield 2, f"It comes from {found}"
+    for comment in story.comments:
+        on = f", on {names_text(comment.examples, MOST_NAMES)}" if comment.examples else ""
+        yield 2, f"From the comment “{comment.text}”{on}"
+    if story.good is not None:
+        nearer, means = ("yes", "a fault") if story.good == "no" else ("no", "good")
+        yield 2, f"Development examples: those outputs are nearer to {nearer} than accepted ones, so yes is {means}"
+    if story.effect is not None:
+        yield (
+            2,
+            f"Against other rejected outputs it speaks {story.effect:+.2f} more than against accepted ones (1 at most)",
+        )
+    for version in story.measured:
+        verb = "accepted" if version.accepted else "rejected"
+        others = f", together with {', '.join(version.together)}" if version.together else ""
+        tried = f"Acceptance test, version {version.version} {verb}{others}"
+        yield 2, f"{tried}: {version.reason}{interval_of(version.gain)}"
+    for split, gain in story.worth.items():
+        yield 2, f"Worth on {split}, over the judge without it: {Figure.of(gain, '+.3f')}, n = {gain['n']}"
+
+
+def interval_of(gain: Mapping[str, Any] | None) -> str:
+    """The interval of a gain, as it goes on after its reason; nothing where there is none."""
+    span = Figure.of(gain, "+.3f").span("-") if gain else None
+    return f", 95% interval [{', '.join(span)}]" if span else ""
+
+
 @click.command(name="show")
 @click.argument("run")
 @click.option("--diff", is_flag=True, help="Print the changes of the prompt instead.")
@@ -270,7 +306,7 @@ def _answer(yes: bool | None, p_yes: float | None, says: str | None) -> str:
     help="Write the graph from disagreements and comments to versions: .json or .graphml.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print result.json; with --why the answer as JSON.")
-def command(run: str, diff: bool, sentence: str | None, file: str | None, as_json: bool) -> None:
+def show_command(run: str, diff: bool, sentence: str | None, file: str | None, as_json: bool) -> None:
     """Show what the run in the directory RUN came to.
 
     --why and --graph also work while the run is not finished.
@@ -297,7 +333,7 @@ def command(run: str, diff: bool, sentence: str | None, file: str | None, as_jso
             known = "what did change is told by" if record.changed else "nothing was accepted, and why is told by"
             echo(f"The prompt is as it was; {known} askance show {shlex.quote(run)}.", err=True)
     else:
-        run_summary(done)
+        show(done)
         if _went_on(directory):
             said = "This is what the run came to before it was made longer or taken up again, and it is not finished since."
             echo(f"{said} Go on with it: askance resume {shlex.quote(run)}", err=True)
@@ -309,3 +345,27 @@ def _went_on(directory: RunDirectory) -> bool:
         events = read_events(directory.path / "journal.jsonl")
         return bool(events) and not has_ended(events)
     return False
+
+
+@click.command(name="diff")
+@click.argument("before", metavar="RUN")
+@click.argument("after", metavar="[RUN]", required=False, default=None)
+@click.option("--by", default=None, metavar="FIELD", help="A metadata field whose values are compared one by one.")
+@click.option(
+    "--patch", "only_patch", is_flag=True, help="Nothing but the change of the prompt, for the program patch."
+)
+@common_options
+def diff_command(before: str, after: str | None, by: str | None, only_patch: bool, as_json: bool, quiet: bool) -> None:
+    """Compare what two finished runs accepted, or a run's start with what it accepted: prompt, questions, scores.
+
+    Nothing is asked of a model: scores are compared on the examples that were test examples of both.
+    """
+    if only_patch and as_json:
+        raise click.UsageError("--patch and --json do not go together.")
+    found = run_difference(before, after, by=by)
+    if only_patch:
+        click.echo(found.patch, nl=False)
+    elif as_json:
+        echo_json(found.to_dict())
+    elif not quiet:
+        show(found)

@@ -1,4 +1,4 @@
-"""``askance demo``: see it work on the embedded model, with data that comes along."""
+"""``askance demo`` and ``init``: see it work on the embedded model; make a starter project."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from ..optimizer.job import Job
 from ..optimizer.modes import align, migrate
 from ..prompts.errors import InputError
 from ..runs import run_and_report
+from .make_run import finish
 from .models import fetch
 from .output import hush
-from .runs import finish
 from .terminal import echo
 
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -47,7 +47,7 @@ READERS: dict[str, ModuleType] = {"openvino": openvino_reader, "onnx": onnx_read
 )
 @click.option("--run", default=None, help="Directory of the run; default: demo-run, or demo-migrate.")
 @click.option("--quiet", is_flag=True, callback=hush, help="No progress and no messages, only the result.")
-def command(what: str, model: str, run: str | None, quiet: bool) -> None:
+def demo_command(what: str, model: str, run: str | None, quiet: bool) -> None:
     """See it work on the embedded model, with made-up data that comes with askance.
 
     align (the default): reviewers passed or failed a workshop's replies to its customers by house rules that are
@@ -121,3 +121,29 @@ def _job(what: str, folder: Path, model: str) -> tuple[Job, str]:
         f"{len(job.examples)} summaries with human-style scores. The source judges with a strict prompt, the "
         f"target with a plain one; both are {model}."
     )
+
+
+STARTER = {
+    "examples.jsonl": "demo/migrate/examples.jsonl",
+    "checklist.yaml": "demo/migrate/checklist.yaml",
+    "prompt.md": "demo/migrate/prompt.md",
+    "source_prompt.md": "demo/migrate/source_prompt.md",
+    "askance.yaml": "starter/askance.yaml",
+    "README.md": "starter/README.md",
+}
+
+
+@click.command(name="init")
+@click.argument("directory", default=".", type=click.Path(path_type=Path))
+def init_command(directory: Path) -> None:
+    """Make a starter project in DIRECTORY: configuration, prompts, checklist and data that run as they are."""
+    there = [name for name in STARTER if (directory / name).exists()]
+    if there:
+        raise InputError(f"{directory}: {', '.join(there)} would be overwritten. Choose another directory.")
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for name, source in STARTER.items():
+            (directory / name).write_bytes(files("askance.prompts").joinpath(source).read_bytes())
+    except OSError as error:
+        raise InputError(f"{directory}: cannot be written ({error.strerror}).") from None
+    echo((directory / "README.md").read_text(encoding="utf-8"), nl=False)
