@@ -31,8 +31,7 @@ from ..events import Teller
 from ..job import Job
 from ..questions.candidates import Candidate
 from ..questions.choice import Learned
-from ..subject import Version
-from .generator import CHECKS
+from ..subject import CHECKS, Version
 
 TRIED_FOR_ONE = 2
 """Questions of a memory that are tried, for each that may join in a round."""
@@ -80,7 +79,7 @@ class Remembering:
         """That of a job, where it has a memory."""
         if job.options.memory is None or job.memory is None:
             return None
-        about = "generator" if job.command == "tune" else "judge"
+        about = "judge" if job.is_judge else "generator"
         checked = bool(job.checker)
         return cls(run.memory(Path(job.options.memory)), job.memory, run, job.checklist, about, events, checked)
 
