@@ -133,7 +133,7 @@ $(PROXY)/.ready: constraints-proxy.txt
 
 test-proxy: $(VENV)/.dev $(PROXY)/.ready
 	@echo "Running the tests of models behind a LiteLLM proxy ..."
-	@ASKANCE_TEST_LITELLM_PROXY=$(abspath $(PROXY))/bin/python $(BIN)/python -m pytest tests/bridges/test_litellm_proxy.py
+	@ASKANCE_TEST_LITELLM_PROXY=$(abspath $(PROXY))/bin/python $(BIN)/python -m pytest $(THEIR_WARNINGS) tests/bridges/test_litellm_proxy.py
 
 test-postgres: $(POSTGRES)/.ready
 	@echo "Running the tests of the store in PostgreSQL ..."
