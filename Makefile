@@ -31,8 +31,10 @@ PEER_TOOLS := autochecklist
 export PYTHONDONTWRITEBYTECODE :=
 # A file of tests is one process's: what a module has made stays made. They begin in the order of tests/conftest.py.
 SIDE_BY_SIDE := -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
-# Where other packages are installed their warnings are no errors of ours, as ours are in `make test`.
-THEIR_WARNINGS := -W default -W ignore::ResourceWarning -W error::pytest.PytestUnraisableExceptionWarning
+# Where other packages are installed their warnings are no errors of ours, as ours are in `make test`. Known are that of this
+# checkout's own egg-info, whose list of files has a __main__.py, and MLflow's call of pandas.
+THEIR_WARNINGS := -W default -W ignore::ResourceWarning -W error::pytest.PytestUnraisableExceptionWarning \
+	-W 'ignore:Module already imported so cannot be rewritten' -W 'ignore:Starting with pandas version 4.0'
 TRAIN := .venv-train
 TRAIN_EXTRAS := local,scorer,train
 TRAIN_TESTS := tests/training $(addprefix tests/experiments/reproduce/,test_lmunit_training.py test_lmunit_rationales.py)
