@@ -14,8 +14,8 @@ from ..prompts.words import Figure, count
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from ..memory.records import LearnedRecord
     from ..memory.result_file import RunRecord
-    from ..memory.result_parts import LearnedRecord
     from ..memory.why_question import QuestionStory
 
 FOUND = {"memory": "from the lesson memory", "contrast": "from what rejected outputs do and accepted ones do not"}

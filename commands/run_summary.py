@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from ..memory.records import EditRecord, LessonRecord, MeasureRecord, ParityRecord
     from ..memory.result_file import RunRecord
-    from ..memory.result_parts import EditRecord, LessonRecord, MeasureRecord, ParityRecord
     from ..optimizer.run_result import RunResult
 
 

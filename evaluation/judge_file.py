@@ -39,8 +39,8 @@ from .kept_judge import (
 from .pass_fail import FIGURES
 
 if TYPE_CHECKING:
+    from ..memory.records import MeasureRecord, StatisticRecord
     from ..memory.result_file import RunRecord
-    from ..memory.result_parts import MeasureRecord, StatisticRecord
     from ..models.base import Model
     from ..prompts.shown import Shows
 

@@ -9,8 +9,8 @@ from ..models.budget import CAPS
 from ..prompts.words import count, interval, missing_share, number, signed
 
 if TYPE_CHECKING:
+    from .records import LearnedRecord
     from .result_file import RunRecord
-    from .result_parts import LearnedRecord
 
 Choice = Literal["adopt", "keep", "undecided"]
 """What a page says first of a prompt, judge, scorer or other result; of some pages only the tone."""

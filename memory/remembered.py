@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ..prompts.checklist import GoodAnswer, marked
 from ..prompts.lessons import Edit, Lesson, LessonStatus
-from .result_parts import WorthRecord
+from .records import WorthRecord
 
 About = Literal["judge", "generator"]
 """Whose prompts lessons are for: ``migrate`` and ``align`` improve judges, ``tune`` a generator."""

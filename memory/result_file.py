@@ -13,7 +13,7 @@ from pydantic import Field
 from ..models.budget import spending_of
 from ..prompts.shown import ShownExamples
 from ..prompts.words import count, missing_share
-from .result_parts import (
+from .records import (
     BiasRecord,
     BothWaysRecord,
     CalibratedRecord,

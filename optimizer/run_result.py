@@ -9,8 +9,8 @@ from typing import Any
 
 from ..evaluation.shown import Shown, View
 from ..memory.decision import decide
+from ..memory.records import GainRecord, LearnedRecord, MeasureRecord, TriedRecord
 from ..memory.result_file import RunRecord
-from ..memory.result_parts import GainRecord, LearnedRecord, MeasureRecord, TriedRecord
 from ..prompts.errors import CoverageError, as_typed
 from ..prompts.text import shorten
 from ..prompts.words import Figure, count, coverage_text, number_text

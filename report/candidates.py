@@ -10,8 +10,8 @@ from .text_changes import MarksError, mark_edits, shortened, word_changes
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ..memory.records import GainRecord, LearnedRecord, PrunedRecord
     from ..memory.result_file import RunRecord
-    from ..memory.result_parts import GainRecord, LearnedRecord, PrunedRecord
     from .run_data import RunData
     from .text_changes import Piece
 

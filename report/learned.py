@@ -10,7 +10,7 @@ from .scores import Scale
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..memory.result_parts import GainRecord, LearnedRecord
+    from ..memory.records import GainRecord, LearnedRecord
     from ..prompts.shown import ShownExamples
     from .run_data import RunData
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
-    from ..memory.result_parts import CalibratedRecord, ParityRecord, QuestionWordingsRecord
+    from ..memory.records import CalibratedRecord, ParityRecord, QuestionWordingsRecord
     from ..prompts.verdicts import Verdict
     from ..stats.phi import PhiMatrix, Relatedness
     from .run_data import RunData

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ..memory.result_parts import GainRecord, MeasureRecord
+    from ..memory.records import GainRecord, MeasureRecord
     from .run_data import RunData
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...evaluation.calibration_fit import FEWEST_ACCEPTED
 from ...evaluation.scoring import score_examples
-from ...memory.result_parts import NOT_ACCEPTED
+from ...memory.records import NOT_ACCEPTED
 from ...models.budget import CAPS
 from ...prompts.checklist import Checklist
 from ...prompts.comments import one_line

@@ -1,4 +1,4 @@
-"""The parts of ``result.json``: versions and their figures, questions, edits, lessons, and what was bought."""
+"""The records of a run: versions, figures, questions, edits, lessons, what was bought. ``result.json`` is their dump."""
 
 from __future__ import annotations
 
