@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
-from ..prompts.checklist import Sees, marked
+from ..prompts.checklist import GoodAnswer, Question, Sees, marked
 from ..prompts.lessons import Edit, Lesson
 from ..prompts.shown import ShownExamples
 from ..prompts.verdicts import Provenance
@@ -311,19 +311,39 @@ class PrunedRecord(ResultPart):
     """Of the prompt without it."""
 
 
-class WordingRecord(ResultPart):
-    """One wording of a question; ``correlation`` is its rank correlation with the source on ``n`` examples."""
+class Wording(NamedTuple):
+    """How a question is asked: in which words, and with what in view."""
 
     text: str
-    good: str = "yes"
+    sees: Sees = "all"
+
+
+class WordingTried(ResultPart):
+    """One wording of a question, as far as it was judged on the development examples."""
+
+    text: str
+    good: GoodAnswer = "yes"
+    """The answer that would speak for the output; the data say it of a written wording."""
     correlation: float | None = None
+    """Spearman's correlation of its P(good) with the source's, on ``n`` examples; None where undefined."""
     n: int = 0
     dropped: str | None = None
+    """Why it was judged on no more examples; None where it came to the end."""
     sees: Sees = "all"
+
+    @classmethod
+    def of(cls, question: Question) -> WordingTried:
+        """A question as it stands, not yet tried."""
+        return cls(text=question.text, good=question.good, sees=question.sees)
+
+    @property
+    def wording(self) -> Wording:
+        """The words, and what is in view."""
+        return Wording(self.text, self.sees)
 
     @property
     def criterion(self) -> str:
-        """The text, and that yes is a fault where it is one, and that it is asked of the output alone where it is."""
+        """The text with its polarity and what the judge sees."""
         return marked(self.text, self.good, self.sees)
 
 
@@ -337,18 +357,43 @@ class ChangedQuestionRecord(ResultPart):
     """None where it is asked no more."""
 
 
-class QuestionWordingsRecord(ResultPart):
-    """A question of which other wordings were tried."""
+class QuestionWordings(ResultPart):
+    """A question with the wordings that were tried, and the one that the judge is asked."""
 
     question: str
-    before: WordingRecord
-    after: WordingRecord | None = None
-    """What replaced it, or would have, had the acceptance test taken it."""
+    """Its id, which stays."""
+    before: WordingTried
+    """The source's own wording, put to the target."""
+    after: WordingTried | None = None
+    """The wording that replaced it, or would have, had the acceptance test taken it; None where nothing would."""
     reason: str
+    """Why it is replaced, or why it stays."""
     gain: float | None = None
+    """Gain of the best wording's correlation over that of the source's own, both on all development examples."""
     bias: float | None = None
-    tried: tuple[WordingRecord, ...] = ()
+    """Gain that the best of so many wordings may seem to have by chance, were none better."""
+    tried: tuple[WordingTried, ...] = ()
     accepted: bool = False
+    """Whether the acceptance test took it."""
+
+    @property
+    def turned(self) -> bool:
+        """Whether the good answer is another one than before."""
+        return self.after is not None and self.after.good != self.before.good
+
+    def of(self, question: Question) -> Question:
+        """The question as the target is asked it: another text, and perhaps another good answer."""
+        if self.after is None:
+            return question
+        return question.model_copy(update={**self.after.wording._asdict(), "good": self.after.good})
+
+    @property
+    def sentence(self) -> str:
+        """What became of the question on development, for people."""
+        if self.after is None:
+            return f"question {self.question} stays as it is: {self.reason}"
+        asked = marked(f"'{self.after.text}'", self.after.good, self.after.sees)
+        return f"question {self.question} is to be asked as {asked}: {self.reason}"
 
 
 class ParityRecord(ResultPart):

@@ -26,7 +26,7 @@ from .records import (
     MeasureRecord,
     ParityRecord,
     PrunedRecord,
-    QuestionWordingsRecord,
+    QuestionWordings,
     ReadRecord,
     ResultPart,
     RevisedRecord,
@@ -125,7 +125,7 @@ class RunRecord(ResultPart):
     accepted_edits: tuple[TriedRecord, ...]
     rejected_edits: tuple[TriedRecord, ...]
     pruned_edits: tuple[PrunedRecord, ...] = ()
-    wordings: tuple[QuestionWordingsRecord, ...] = ()
+    wordings: tuple[QuestionWordings, ...] = ()
     lessons: tuple[LessonRecord, ...]
     questions: tuple[LearnedRecord, ...] = ()
     """Those that were proposed; those that joined first, then those that the acceptance test refused."""
@@ -164,7 +164,7 @@ class RunRecord(ResultPart):
     """With the source's verdicts, by split and side."""
 
     @property
-    def reworded(self) -> tuple[QuestionWordingsRecord, ...]:
+    def reworded(self) -> tuple[QuestionWordings, ...]:
         """The questions that the accepted judge is asked in other words."""
         return tuple(each for each in self.wordings if each.accepted)
 

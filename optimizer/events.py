@@ -16,13 +16,13 @@ from pydantic_core import to_jsonable_python
 
 from ..evaluation.progress import Watcher
 from ..memory.journal import Journal
+from ..memory.records import QuestionWordings
 from ..models.base import CallError
 from ..models.budget import Budget
 from ..prompts.checklist import marked
 from ..prompts.lessons import Disagreement, Lesson
 from ..prompts.text import shorten
 from ..stats.differences import Difference
-from .phrasings.wordings import QuestionWordings
 from .trial import TrialResult
 
 logger = logging.getLogger(__name__)

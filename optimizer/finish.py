@@ -206,7 +206,7 @@ def _build_result(
         "accepted_edits": [each.to_dict() for each in outcome.tried if each.accepted],
         "rejected_edits": [each.to_dict() for each in outcome.tried if not each.accepted],
         "pruned_edits": [each.to_dict() for each in outcome.pruned],
-        **({"wordings": [each.to_dict() for each in outcome.wordings]} if outcome.wordings else {}),
+        **({"wordings": [each.model_dump() for each in outcome.wordings]} if outcome.wordings else {}),
         "lessons": [lesson.model_dump(mode="json") for lesson in bench.memory.learned],
         **budget.to_dict(),
         **({} if budget.cost_usd is None else {"cost_usd": round(budget.cost_usd, 9)}),  # as that of each role

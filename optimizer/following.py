@@ -11,15 +11,15 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from ..memory.journal import JournalTail, has_ended
+from ..memory.records import QuestionWordings
 from ..memory.run_directory import RunDirectory
 from ..prompts.errors import AskanceError, InputError
 from ..prompts.lessons import Lesson
 from . import events
 from .events import Event
-from .phrasings.wordings import QuestionWordings
 
 DOING = {
     "split": "judging with the starting prompt",
@@ -217,5 +217,5 @@ def _value(name: str, value: Any) -> Any:
     if name == "lesson":
         return Lesson.model_validate(value)
     if name == "result" and "tried" in value:
-        return TypeAdapter(QuestionWordings).validate_python(value)
+        return QuestionWordings.model_validate(value)
     return SimpleNamespace(**value) if isinstance(value, dict) and name in ("result", "gain") else value

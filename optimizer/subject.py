@@ -12,6 +12,7 @@ import numpy as np
 from ..evaluation.calibration import Calibration
 from ..evaluation.kept_judge import QuestionOrigin
 from ..evaluation.scoring import ExampleScore, score_examples
+from ..memory.records import QuestionWordings
 from ..memory.result_file import FinishReason
 from ..prompts.checklist import YES_IS_GOOD, Checklist, Polar, Question
 from ..prompts.examples import Example
@@ -20,7 +21,6 @@ from ..prompts.prompt import Prompt
 from ..prompts.verdicts import Verdict
 from ..stats.differences import Difference, difference_dict
 from ..stats.resampling import average_ranks
-from .phrasings.wordings import QuestionWordings
 
 Pair = tuple[str, str]
 """Example id and question id."""

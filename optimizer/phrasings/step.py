@@ -11,8 +11,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from ...agents.questions.rephraser import KINDS, MOST_WORDINGS, Rephraser
+from ...memory.records import QuestionWordings, Wording, WordingTried
 from ...models.base import ModelError
 from ...prompts.checklist import Checklist, Question
 from ...prompts.examples import Example
@@ -21,8 +23,7 @@ from ...stats.resampling import Resampling
 from ..contest import Contest
 from ..events import QuestionWorded, Teller
 from ..subject import Draft, Subject, Version
-from .choose import Answers, Trying, better_half, in_turns, nothing_to_tell, rungs, unanswered
-from .wordings import QuestionWordings, Wording, WordingTried
+from .wordings import Answers, Trying, better_half, in_turns, nothing_to_tell, rungs, unanswered
 
 
 @dataclass(frozen=True)
@@ -62,36 +63,37 @@ class WordQuestions:
         if new == old:
             return version
         winner = await contest.challenge(version, (), 0, Draft(version.prompt, new))
-        found[:] = [each.decided(accepted=winner is not version) for each in found]
+        taken = winner is not version
+        found[:] = [each.model_copy(update={"accepted": taken and each.after is not None}) for each in found]
         return winner
 
     async def _word(self, draft: Draft, question: Question, taken: Mapping[str, str]) -> QuestionWordings:
         """``taken``: the words of the checklist's other questions, with whose they are."""
         source = {name: each for (name, asked), each in self.source.items() if asked == question.id}
-        asked = WordingTried.of(question)
+        made = partial(QuestionWordings, question=question.id, before=WordingTried.of(question))
         reason = nothing_to_tell(source)
         if reason is not None:
-            return QuestionWordings(question.id, asked, reason)
+            return made(reason=reason)
         try:
             texts = await self.writer.write(question)
         except ModelError as error:
             if error.fatal:
                 raise
-            return QuestionWordings(question.id, asked, f"no other wordings could be had: {error}")
+            return made(reason=f"no other wordings could be had: {error}")
         wanted = {name: question.p_good(each.p_yes) for name, each in source.items() if each.p_yes is not None}
         order = in_turns([each.id for each in self.examples if each.id in wanted], source)
         others = [Wording(text, question.sees) for text in texts if _words(text) not in taken]
         refused = [
-            WordingTried(
-                text, question.good, dropped=f"it is what question {taken[_words(text)]} asks", sees=question.sees
+            WordingTried.of(question).model_copy(
+                update={"text": text, "dropped": f"it is what question {taken[_words(text)]} asks"}
             )
             for text in texts
             if _words(text) in taken
         ]
         if draft.prompt.can_show_less_of(self.examples):
             others.append(Wording(question.text, "all" if question.sees == "output" else "output"))
-        made = await self._choose(draft, Trying(question, wanted), others, order)
-        return replace(made, tried=(*refused, *made.tried))
+        chosen = await self._choose(draft, Trying(question, wanted), others, order)
+        return chosen.model_copy(update={"tried": (*refused, *chosen.tried)})
 
     async def _choose(
         self, draft: Draft, trying: Trying, others: Sequence[Wording], order: Sequence[str]
@@ -115,7 +117,7 @@ class WordQuestions:
                 rest = [each for each in left if each not in lost]
                 keep = better_half([tried[each] for each in rest])
                 lost |= {each: f"not in the better half after {rung} examples" for each in rest if each not in keep}
-            dropped += [replace(tried[each], dropped=why) for each, why in lost.items()]
+            dropped += [tried[each].model_copy(update={"dropped": why}) for each, why in lost.items()]
             left = {each: answers for each, answers in left.items() if each not in lost}
             start = rung
         return trying.choose(own, left, dropped, self._resampling_of(own))

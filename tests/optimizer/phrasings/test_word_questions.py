@@ -20,7 +20,7 @@ from askance.models.base import ModelError, Request
 from askance.optimizer.following import DOING, KINDS, sentence_of
 from askance.optimizer.job import split_examples
 from askance.optimizer.modes import migrate
-from askance.optimizer.phrasings.choose import Trying
+from askance.optimizer.phrasings.wordings import Trying
 from askance.prompts.checklist import ALONE, Checklist, Question
 from askance.prompts.prompt import Prompt
 from askance.run_estimate import estimate_run
