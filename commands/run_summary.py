@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from ..memory.records import EditRecord, LessonRecord, MeasureRecord, ParityRecord
+    from ..memory.records import LessonRecord, MeasureRecord, ParityRecord
     from ..memory.result_file import RunRecord
     from ..optimizer.run_result import RunResult
+    from ..prompts.lessons import Edit
 
 
 def run_summary(done: RunResult) -> None:
@@ -184,7 +185,7 @@ def _calibration(out: Console, result: RunRecord) -> None:
         out.print(said, style="dim", soft_wrap=True)
 
 
-def _edit(out: Console, edit: EditRecord, lessons: Mapping[str, LessonRecord]) -> None:
+def _edit(out: Console, edit: Edit, lessons: Mapping[str, LessonRecord]) -> None:
     added = edit.new.replace(edit.old, "").strip() if edit.old in edit.new else None
     if added is not None:
         out.print(f"  + {added}", style="green", soft_wrap=True)

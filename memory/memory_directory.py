@@ -205,16 +205,13 @@ def contents_of_run(directory: RunDirectory) -> MemoryContents:
     edits: list[Edit] = []
     if directory.finished:
         result = directory.read_result()
-        gone = {each.edit.key for each in result.pruned_edits if each.removed}
-        accepted = [edit for tried in result.accepted_edits for edit in tried.edits if edit.key not in gone]
-        edits = [Edit(old=each.old, new=each.new, lessons=each.lessons) for each in accepted]
+        gone = {each.edit for each in result.pruned_edits if each.removed}
+        edits = [edit for tried in result.accepted_edits for edit in tried.edits if edit not in gone]
         for each in result.learned:
-            known = {"name": each.id, "from": each.origin, "joined": True}
-            parts = each.model_dump(include={"iteration", "sources", "comments"}) | {"worth": each.worth}
-            record = QuestionInRun.model_validate({**facts, **known, **parts})
-            good = each.good or "yes"
-            entry = {"id": each.id, "text": each.text, "dimension": each.dimension, "good": good, "runs": (record,)}
-            questions.append(RememberedQuestion.model_validate(entry))
+            kept = each.model_dump(include={"iteration", "origin", "sources", "comments", "joined", "worth"})
+            record = QuestionInRun.model_validate({**facts, **kept, "name": each.id})
+            entry = {"id": each.id, "text": each.text, "dimension": each.dimension, "good": each.good or "yes"}
+            questions.append(RememberedQuestion.model_validate({**entry, "runs": (record,)}))
     file = directory.path / "lessons.jsonl"
     for number, row in read_rows(file) if file.is_file() else ():
         lesson = validate_row(Lesson, row, f"{file}, line {number}")

@@ -42,13 +42,15 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from ..prompts.checklist import Checklist, marked
+from ..prompts.checklist import Checklist
 from ..prompts.errors import InputError
 from ..prompts.examples import Example
 from ..prompts.lessons import Edit
 from ..prompts.prompt import EditRefusedError, Prompt
 from ..prompts.rows import read_rows, validate_row, write_whole
+from ..stats.differences import difference_dict
 from .journal import read_events
+from .records import ProposedQuestion
 from .run_directory import RunDirectory, read_exactly
 
 if TYPE_CHECKING:
@@ -223,12 +225,11 @@ class _Builder:
             self._decide_questions(number, event)
 
     def _on_question(self, event: Row) -> None:
-        problem = event["problem"]
-        known = {name: event[name] for name in ("text", "good", "origin", "effect", "iteration")}
-        known |= {"criterion": marked(event["text"], event["good"] or "yes"), "sources": list(event["sources"])}
-        status = {"status": "set aside" if problem else "waiting", "reason": problem}
-        node = self._node("question", event["id"], **known, **status)
-        for text in event["comments"]:
+        found = ProposedQuestion.model_validate(event)
+        known = {name: getattr(found, name) for name in ("text", "criterion", "good", "origin", "effect", "iteration")}
+        status = {"status": "set aside" if found.reason else "waiting", "reason": found.reason}
+        node = self._node("question", found.id, **known, sources=list(found.sources), **status)
+        for text in found.comments:
             number = len(self._comments) + 1
             if text not in self._comments:
                 self._comments[text] = self._node("comment", number, text=text, examples=[])
@@ -332,7 +333,7 @@ class _Builder:
         if self._directory.finished:
             for learned in self._directory.read_result().questions:
                 if f"question:{learned.id}" in graph:
-                    worth = {split: gain.to_dict() for split, gain in learned.worth if gain}
+                    worth = {split: difference_dict(gain) for split, gain in learned.worth if gain}
                     graph.nodes[f"question:{learned.id}"].update(worth=worth)
         for text, comment in self._comments.items():
             named = dict.fromkeys(name for question in graph[comment] for name in graph.nodes[question]["sources"])

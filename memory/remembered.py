@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ..prompts.checklist import GoodAnswer, marked
 from ..prompts.lessons import Edit, Lesson, LessonStatus
-from .records import WorthRecord
+from .records import Fate
 
 About = Literal["judge", "generator"]
 """Whose prompts lessons are for: ``migrate`` and ``align`` improve judges, ``tune`` a generator."""
@@ -55,19 +55,8 @@ class LessonInRun(InRun):
         return self.status in ("applied", "rejected", "retired") and not (self.reason or "").startswith("no edit")
 
 
-class QuestionInRun(InRun):
+class QuestionInRun(InRun, Fate):
     """What became of a question in a run."""
-
-    origin: str = Field(alias="from")
-    """``comment``, ``contrast``, or ``memory`` where an earlier run had learned it."""
-    sources: tuple[str, ...] = ()
-    """Ids of the run's examples that it came from."""
-    comments: tuple[str, ...] = ()
-    joined: bool
-    """Whether the run's judge asks it."""
-    reason: str | None = None
-    """Why not."""
-    worth: WorthRecord = WorthRecord()
 
 
 class RememberedLesson(_Part):

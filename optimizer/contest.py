@@ -13,6 +13,7 @@ from itertools import pairwise
 from math import ceil, inf, log2
 
 from ..evaluation.scoring import ExampleScore, coverage
+from ..memory.records import TriedRecord
 from ..memory.run_directory import RunDirectory
 from ..prompts.examples import Example
 from ..prompts.lessons import Edit
@@ -23,7 +24,7 @@ from .acceptance import Acceptance, Decision
 from .edits import Waiting, bundle, change_of, problem_of
 from .events import Teller, VersionDecided
 from .questions.again import QuestionsAgain
-from .subject import Crossed, Draft, Subject, TriedEdits, Version
+from .subject import Crossed, Draft, Subject, Version
 from .trial import Screening
 
 Stop = Callable[[Sequence["ExampleScore"], Sequence["ExampleScore"]], "Decision | None"]
@@ -74,7 +75,7 @@ class Contest:
     needs all questions, as with a generator."""
     again: QuestionsAgain | None = None
     """Writes the questions of a candidate anew from its prompt; None where they stay."""
-    tried: list[TriedEdits] = field(default_factory=list, init=False)
+    tried: list[TriedRecord] = field(default_factory=list, init=False)
     accepted: Version | None = field(default=None, init=False)
     """The last version that was accepted, or shortened then: what the user would get."""
     refused: dict[tuple[str, str], str] = field(default_factory=dict, init=False)
@@ -242,23 +243,18 @@ class Contest:
         self, best: Version, raced: Race, edits: Sequence[Edit], iteration: int, shows: str | None = None
     ) -> Version:
         """Say what became of a candidate, and keep it where the acceptance test takes it; returns the best version afterwards."""
-        found, lessons = raced.decision, [lesson for edit in edits for lesson in edit.lessons]
-        self.tried.append(
-            TriedEdits(tuple(edits), found.accepted, found.reason, found.gain, iteration, raced.judged, shows)
+        found = raced.decision
+        tried = TriedRecord(
+            edits=tuple(edits),
+            accepted=found.accepted,
+            reason=found.reason,
+            gain=found.gain,
+            iteration=iteration,
+            judged=raced.judged,
+            **({"shows": shows} if shows else {}),
         )
-        self.events.emit(
-            VersionDecided(
-                raced.number,
-                best.number,
-                lessons,
-                found.accepted,
-                found.reason,
-                found.gain,
-                raced.judged,
-                iteration,
-                shows,
-            )
-        )
+        self.tried.append(tried)
+        self.events.emit(VersionDecided(raced.number, best.number, tried))
         if raced.version is None or not found.accepted:
             return best
         self.accepted = raced.version

@@ -26,7 +26,7 @@ from .events import RunFinished, RunWritten, TestOpened
 from .modes.bench import Bench
 from .modes.effects import instruction_effects
 from .modes.mode import SetUp
-from .questions.account import learned_rows, revised_rows, why_no_questions
+from .questions.account import learned_questions, revised_rows, why_no_questions
 from .run_result import RunResult
 from .signals import Signal
 from .subject import Draft, Observation, Outcome, Version
@@ -103,7 +103,7 @@ def _found_out(
     found: dict[str, Any] = {}
     learner, options = set_up.learner, bench.job.options
     if learner is not None:
-        found["questions"] = learned_rows(
+        found["questions"] = learned_questions(
             learner, outcome, bench.splits.validation, tests, yardstick, soft=options.soft
         )
         found["why_no_questions"] = why_no_questions(learner, bench.job.examples, outcome.finish_reason)
@@ -203,9 +203,9 @@ def _build_result(
         "best": side(best),
         **({"crossed": True} if best.crossed is not None else {}),
         "gain": {"validation": gain(held_out, examples), "test": gain(tested, splits.test)},
-        "accepted_edits": [each.to_dict() for each in outcome.tried if each.accepted],
-        "rejected_edits": [each.to_dict() for each in outcome.tried if not each.accepted],
-        "pruned_edits": [each.to_dict() for each in outcome.pruned],
+        "accepted_edits": [each for each in outcome.tried if each.accepted],
+        "rejected_edits": [each for each in outcome.tried if not each.accepted],
+        "pruned_edits": outcome.pruned,
         **({"wordings": [each.model_dump() for each in outcome.wordings]} if outcome.wordings else {}),
         "lessons": [lesson.model_dump(mode="json") for lesson in bench.memory.learned],
         **budget.to_dict(),

@@ -9,11 +9,12 @@ from typing import Any
 
 from ..evaluation.shown import Shown, View
 from ..memory.decision import decide
-from ..memory.records import GainRecord, LearnedRecord, MeasureRecord, TriedRecord
+from ..memory.records import MeasureRecord, ProposedQuestion, TriedRecord
 from ..memory.result_file import RunRecord
 from ..prompts.errors import CoverageError, as_typed
 from ..prompts.text import shorten
 from ..prompts.words import Figure, count, coverage_text, number_text
+from ..stats.differences import Difference
 from .events import QUOTED
 
 
@@ -121,7 +122,7 @@ def _learning(result: RunRecord) -> list[str]:
     return [f"No question was learned, as {result.why_no_questions}."] if result.why_no_questions else []
 
 
-def _learned(row: LearnedRecord) -> dict[str, Any]:
+def _learned(row: ProposedQuestion) -> dict[str, Any]:
     """A question that joined, as people are to see it."""
     split, worth = row.worth.last or (None, None)
     said = shorten(" ".join(row.comments[0].split()), QUOTED) if row.comments else None
@@ -134,7 +135,7 @@ def _learned(row: LearnedRecord) -> dict[str, Any]:
     }
 
 
-def _question(row: LearnedRecord) -> dict[str, Any]:
+def _question(row: ProposedQuestion) -> dict[str, Any]:
     """``worth`` with its interval is that on ``split``: test, or where that was not judged, validation."""
     split, worth = row.worth.last or (None, None)
     return {
@@ -172,6 +173,6 @@ def _edits(row: TriedRecord, accepted: bool) -> dict[str, Any]:
     }
 
 
-def _gain(yardstick: str, split: str, gain: GainRecord) -> str:
+def _gain(yardstick: str, split: str, gain: Difference) -> str:
     said = number_text(gain.value, gain.low, gain.high)
     return f"Gain on {split} ({yardstick}): {said}{f' ({gain.reason})' if gain.reason else ''}"

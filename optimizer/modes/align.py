@@ -179,7 +179,7 @@ class Align:
 async def _start(bench: Bench, earlier: Earlier, subject: JudgeSubject, targets: Targets) -> Draft:
     """The judge of the earlier run; with another model it is calibrated anew."""
     job, judge, development = bench.job, earlier.judge, bench.splits.development
-    origins = {name: each for name, each in judge.origins.items() if each.kind != "start"}
+    origins = {name: each for name, each in judge.origins.items() if each.origin != "start"}
     draft = Draft(job.prompt, job.questions, origins=origins)
     if judge.calibration is None:
         return draft

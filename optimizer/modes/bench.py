@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from ...evaluation.scoring import Coverage, coverage
 from ...memory.embedders import DEFAULT_EMBEDDER, Embedder, embedder
 from ...memory.lesson_memory import LessonMemory
+from ...memory.records import ProposedQuestion
 from ...memory.run_directory import RunDirectory
 from ...models.base import CallError, Model
 from ...models.gateway import Gateway
@@ -85,21 +85,22 @@ class Bench:
         best: Version,
         learner: QuestionLearner | None,
         iteration: int,
-        rows: Iterable[Mapping[str, Any]] | None = None,
+        questions: Sequence[ProposedQuestion] | None = None,
     ) -> None:
-        """Write down what was learned so far, in the run and in its lesson memory; ``rows`` are given at the end alone.
+        """Write down what was learned so far, in the run and in its lesson memory. The ``questions`` as in
+        ``result.json`` are given at the end alone.
 
         Raises:
             InputError: The lesson memory was damaged meanwhile.
             AskanceError: A file cannot be written.
         """
-        write = rows is not None or not self.events.journal.replaying
+        write = questions is not None or not self.events.journal.replaying
         lessons = self.memory.learned
         if write:
             self.run.save_lessons(lessons)
         if self.remembering is not None:
             learned = learner.learned if learner is not None else ()
-            self.remembering.keep(lessons, best, learned, iteration, write=write, rows=rows or ())
+            self.remembering.keep(lessons, best, questions or learned, iteration, write=write)
 
     def recalled(self, best: Version) -> list[Lesson]:
         """Lessons of the lesson memory that are to be tried, once in a run."""

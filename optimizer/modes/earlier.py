@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict
 from ...evaluation.judge_file import load_judge, parse_judge
 from ...evaluation.kept_judge import KeptJudge
 from ...memory.journal import has_ended, read_events
+from ...memory.records import ProposedQuestion
 from ...memory.result_file import RunRecord
 from ...memory.run_directory import JUDGE_FILE, RunDirectory
 from ...models.budget import CAPS
@@ -29,6 +30,8 @@ from ..splits import PARTS, Part
 
 EARLIER_FILE = "earlier.json"
 """Beside the judge in ``inputs/``."""
+STILL_KNOWN = {"text", "dimension", "origin", "sources", "parts", "comments"}
+"""Fields of a question that hold beyond the run that proposed it."""
 
 
 class KnownExample(BaseModel):
@@ -42,20 +45,6 @@ class KnownExample(BaseModel):
     """Hash of what was judged."""
     people: str
     """Hash of what people gave it, their comments aside."""
-
-
-class WaitingQuestion(BaseModel):
-    """A question that may be proposed again."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    text: str
-    dimension: str
-    kind: str
-    sources: tuple[str, ...] = ()
-    parts: tuple[str, ...] = ()
-    """Of one that comes from no comment, the parts whose outputs led to it; empty where an older run did not say so."""
-    comments: tuple[str, ...] = ()
 
 
 class Remembered(BaseModel):
@@ -72,7 +61,7 @@ class Remembered(BaseModel):
     dropped: dict[str, str] = {}
     """Questions that are not worth asking, as the judge cannot answer them or another one says the same, with where they
     came from."""
-    waiting: tuple[WaitingQuestion, ...] = ()
+    waiting: tuple[ProposedQuestion, ...] = ()
     """Questions that the acceptance test refused, or for which there was no room: with further examples it may say otherwise."""
     disputed: tuple[tuple[str, str], ...] = ()
     """Example and question of the disagreements of this judge that were read."""
@@ -140,7 +129,7 @@ class Earlier:
         same = self.unchanged(examples)
         return {f"{example}/{question}" for example, question in self.remembered.disputed if example in same}
 
-    def waiting(self, seen: Collection[Example], *, same_judge: bool) -> tuple[WaitingQuestion, ...]:
+    def waiting(self, seen: Collection[Example], *, same_judge: bool) -> tuple[ProposedQuestion, ...]:
         """Questions to be tried again: none where the same judge has ``seen`` the same examples."""
         if same_judge and len(self.unchanged(seen)) == len(seen):
             return ()
@@ -248,14 +237,13 @@ def _comments(result: RunRecord) -> list[tuple[str, str]]:
     ]
 
 
-def _waiting(before: Sequence[WaitingQuestion], result: RunRecord, judge: KeptJudge) -> tuple[WaitingQuestion, ...]:
+def _waiting(before: Sequence[ProposedQuestion], result: RunRecord, judge: KeptJudge) -> tuple[ProposedQuestion, ...]:
     """Those that wait still, and those that this run could not use; what it dropped waits no more."""
     found = {each.text: each for each in before}
     for each in result.questions:
         found.pop(each.text, None)
         if not each.joined and each.may_return:
-            kept = each.model_dump(include={"text", "dimension", "sources", "parts", "comments"})
-            found[each.text] = WaitingQuestion.model_validate({**kept, "kind": each.origin})
+            found[each.text] = ProposedQuestion.model_validate(each.model_dump(include=STILL_KNOWN))
     asked = {each.text for each in judge.checklist.questions}
     return tuple(each for text, each in found.items() if text not in asked)
 

@@ -7,17 +7,16 @@ from typing import Literal
 
 from ...agents.questions.comment_questions import BesideReader, CommentReader, Generaliser, KindReader, noun_of
 from ...evaluation.scoring import Targets
+from ...memory.records import ProposedQuestion
 from ...models.base import Model
 from ...prompts.examples import Example
 from ..options import AlignOptions
-from ..questions.candidates import Candidate
 from ..questions.choice import Chooser
 from ..questions.finder import Finder
 from ..questions.learner import QuestionLearner
 from ..questions.proposers import CommentProposer, KindProposer
 from ..questions.together import mode_for
 from .bench import Bench
-from .earlier import WaitingQuestion
 from .judge import JudgeSubject
 
 
@@ -74,13 +73,13 @@ def _finder(
     return Finder(chooser, bench.embedder, events, options.max_iterations, (comments, kinds))
 
 
-def _of(examples: Sequence[Example], part: str, waiting: Sequence[WaitingQuestion]) -> list[Candidate]:
+def _of(examples: Sequence[Example], part: str, waiting: Sequence[ProposedQuestion]) -> list[ProposedQuestion]:
     """Questions of an earlier run as candidates, with what they come from among these examples, those of a part; without
     those that come from others alone, which these examples are to test."""
     known = {each.id for each in examples}
     found = [(each, tuple(source for source in each.sources if source in known)) for each in waiting]
     return [
-        Candidate(each.text, each.dimension, each.kind, sources, each.comments)
+        ProposedQuestion.of(each.text, each.dimension, each.origin, sources, each.comments)
         for each, sources in found
         if sources or part in each.parts or not (each.sources or each.parts)
     ]

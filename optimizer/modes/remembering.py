@@ -6,7 +6,7 @@ of the memory since.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 from ...memory.lesson_memory import LessonMemory
 from ...memory.memory_contents import MemoryContents
 from ...memory.memory_directory import MEMORY_FILE, MemoryDirectory, facts_of_run, read_memory
+from ...memory.records import ProposedQuestion
 from ...memory.remembered import (
     Entry,
     QuestionInRun,
@@ -29,8 +30,6 @@ from ...prompts.lessons import Lesson
 from ...prompts.words import count
 from ..events import Teller
 from ..job import Job
-from ..questions.candidates import Candidate
-from ..questions.choice import Learned
 from ..subject import Version
 from .generator import CHECKS
 
@@ -124,7 +123,7 @@ class Remembering:
         lessons = [known[each.id] for each in helped if each.id in known]
         return [each for each in lessons if each.promptable and not each.requirement and each.text not in prompt]
 
-    def candidates(self, most: int) -> list[Candidate]:
+    def candidates(self, most: int) -> list[ProposedQuestion]:
         """Questions to be tried, those first that the last run kept; ``most`` may join in a round.
 
         They have no sources among the examples, so these alone have to speak for them.
@@ -134,12 +133,11 @@ class Remembering:
         dimensions = self.checklist.dimensions
         best = sorted(self.loaded.questions, key=lambda each: each.joined, reverse=True)[: TRIED_FOR_ONE * most]
         return [
-            Candidate(
+            ProposedQuestion.of(
                 each.text,
                 each.dimension if each.dimension in dimensions else dimensions[0],
                 "memory",
-                (),
-                tuple(dict.fromkeys(text for one in each.runs for text in one.comments)),
+                comments=tuple(dict.fromkeys(text for one in each.runs for text in one.comments)),
             )
             for each in best
         ]
@@ -153,21 +151,19 @@ class Remembering:
         self,
         lessons: Sequence[Lesson],
         best: Version,
-        learned: Sequence[Learned],
+        learned: Sequence[ProposedQuestion],
         iteration: int,
         *,
         write: bool,
-        rows: Iterable[Mapping[str, Any]] = (),
     ) -> None:
         """Add what the run has learned so far to the memory; adding it again changes nothing.
 
         Args:
             lessons: Those that the run had to do with.
             best: The best version so far.
-            learned: Candidates of questions and what became of them.
+            learned: Questions that were proposed, with what became of them so far.
             iteration: The present one.
             write: False while the run only repeats what an earlier process did.
-            rows: The same candidates as in ``result.json``, at the end, with what they were worth.
 
         Raises:
             InputError: The memory was damaged meanwhile.
@@ -188,8 +184,7 @@ class Remembering:
             remembered_lesson(facts, each, iteration=self._since[each.id], questions=self._asked, edits=best.edits)
             for each in lessons
         ]
-        worth = {row["id"]: row["worth"] for row in rows if row["worth"]}
-        found += [_question(facts, each, best, worth.get(each.id, {})) for each in learned]
+        found += [_question(facts, each, best) for each in learned]
         texts = {each.id: each.text for each in self.loaded.lessons}
         before, after = MemoryDirectory(self.path).add(facts["fingerprint"], found, texts)
         if more := len(after.entries) - len(before.entries):
@@ -214,14 +209,12 @@ def _as_lesson(entry: RememberedLesson, requirement: str | None) -> Lesson:
     return Lesson(**known, evidence=(), requirement=requirement)
 
 
-def _question(
-    facts: Mapping[str, Any], learned: Learned, best: Version, worth: Mapping[str, Any]
-) -> RememberedQuestion:
-    candidate, joined = learned.candidate, learned.id in best.draft.origins
-    known = {"name": learned.id, "iteration": learned.iteration, "from": candidate.kind, "worth": worth}
-    reason = None if joined else learned.problem or "the acceptance test did not accept it"
-    parts = {"sources": candidate.sources, "comments": candidate.comments, "joined": joined, "reason": reason}
-    record = QuestionInRun.model_validate({**facts, **known, **parts})
+def _question(facts: Mapping[str, Any], found: ProposedQuestion, best: Version) -> RememberedQuestion:
+    joined = found.id in best.draft.origins
+    refused = found.reason is None or found.was_tried
+    reason = None if joined else "the acceptance test did not accept it" if refused else found.reason
+    kept = {name: getattr(found, name) for name in ("origin", "sources", "comments", "worth", "iteration")}
+    record = QuestionInRun.model_validate({**facts, **kept, "name": found.id, "joined": joined, "reason": reason})
     return RememberedQuestion(
-        id="", text=candidate.text, dimension=candidate.dimension, good=learned.good or "yes", runs=(record,)
+        id="", text=found.text, dimension=found.dimension, good=found.good or "yes", runs=(record,)
     )

@@ -63,8 +63,8 @@ class WordQuestions:
         if new == old:
             return version
         winner = await contest.challenge(version, (), 0, Draft(version.prompt, new))
-        taken = winner is not version
-        found[:] = [each.model_copy(update={"accepted": taken and each.after is not None}) for each in found]
+        if winner is not version:
+            found[:] = [each.model_copy(update={"accepted": each.after is not None}) for each in found]
         return winner
 
     async def _word(self, draft: Draft, question: Question, taken: Mapping[str, str]) -> QuestionWordings:

@@ -8,14 +8,14 @@ from typing import Any
 
 from ...evaluation.calibration_fit import FEWEST_ACCEPTED
 from ...evaluation.scoring import score_examples
-from ...memory.records import NOT_ACCEPTED
+from ...memory.records import NOT_ACCEPTED, ProposedQuestion, WorthRecord
 from ...models.budget import CAPS
 from ...prompts.checklist import Checklist
 from ...prompts.comments import one_line
 from ...prompts.examples import Example
 from ...prompts.verdicts import Verdict
 from ...prompts.words import count
-from ...stats.differences import Difference, difference_dict
+from ...stats.differences import Difference
 from ..subject import Draft, Observation, Outcome
 from ..yardsticks import Yardstick
 from .choice import Chooser
@@ -23,7 +23,7 @@ from .learner import QuestionLearner
 from .racing import sides_of
 
 
-def learned_rows(
+def learned_questions(
     learner: QuestionLearner,
     outcome: Outcome,
     validation: Sequence[Example],
@@ -31,8 +31,8 @@ def learned_rows(
     yardstick: Yardstick,
     *,
     soft: bool,
-) -> list[dict[str, Any]]:
-    """One row a candidate: those that joined first, then those that the acceptance test refused.
+) -> list[ProposedQuestion]:
+    """The candidates with what became of them: those that joined first, then those that the acceptance test refused.
 
     ``worth`` is the gain of the accepted judge over the same judge without the question, on validation and on test: the
     same verdicts, scored without those of the question.
@@ -44,35 +44,19 @@ def learned_rows(
     if best.number in tests:
         seen["test"] = (tests[best.number].examples, tests[best.number].verdicts)
     refused = {each.iteration: each.reason for each in outcome.tried if not (each.accepted or each.edits or each.shows)}
-    rows = []
-    for each in sorted(learner.learned, key=lambda one: (one.id not in best.draft.origins, one.problem is not None)):
+    records = []
+    for each in sorted(learner.learned, key=lambda one: (one.id not in best.draft.origins, one.reason is not None)):
         joined = each.id in best.draft.origins
-        found, candidate = each.standing, each.candidate
-        reason = None if joined else each.problem or f"{NOT_ACCEPTED}{refused.get(each.iteration, 'the run ended')}"
-        rows.append(
-            {
-                "id": each.id,
-                "text": candidate.text,
-                "good": each.good,
-                "dimension": candidate.dimension,
-                "from": candidate.kind,
-                "sees": candidate.sees,
-                "sources": list(candidate.sources),
-                **({"parts": learner.found_in(each.id)} if candidate.kind == "contrast" else {}),
-                "comments": list(candidate.comments),
-                "joined": joined,
-                "reason": reason,
-                "may_return": not joined and each.may_return,
-                "effect": None if found is None else found.effect,
-                "iteration": each.iteration,
-                "worth": {
-                    split: difference_dict(_worth(best.draft, each.id, examples, verdicts, yardstick, soft=soft))
-                    for split, (examples, verdicts) in seen.items()
-                    if joined
-                },
-            }
-        )
-    return rows
+        reason = None if joined else each.reason or f"{NOT_ACCEPTED}{refused.get(each.iteration, 'the run ended')}"
+        worth = {
+            split: _worth(best.draft, each.id, examples, verdicts, yardstick, soft=soft)
+            for split, (examples, verdicts) in seen.items()
+            if joined
+        }
+        found = {"joined": joined, "reason": reason, "may_return": not joined and each.may_return}
+        parts = {"parts": tuple(learner.found_in(each.id))} if each.origin == "contrast" else {}
+        records.append(each.but(**found, **parts, worth=WorthRecord(**worth)))
+    return records
 
 
 def revised_rows(start: Checklist, best: Draft) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -13,7 +13,8 @@ import numpy as np
 from ...evaluation.calibration import logit, replicates, sigmoid
 from ...evaluation.calibration_fit import centre_and_spread
 from ...evaluation.scoring import complete_mean, mean_score
-from ...prompts.checklist import GoodAnswer, Question, Sees
+from ...memory.records import ProposedQuestion
+from ...prompts.checklist import GoodAnswer, Question
 from ...prompts.verdicts import Verdict
 from ...stats.correlation import spearman
 from ...stats.resampling import Vector
@@ -74,28 +75,6 @@ _FILLER = frozenset(
         "be",
     ]
 )
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A question before anybody knows what its answers are worth."""
-
-    text: str
-    dimension: str
-    kind: str
-    """``comment``, ``contrast``, or ``memory`` where an earlier run had learned it."""
-    sources: tuple[str, ...]
-    """Ids of the examples that it comes from."""
-    comments: tuple[str, ...] = ()
-    """What was written of them."""
-    sees: Sees = "all"
-    """What the judge is shown when it is asked."""
-
-    def with_sources_of(self, other: Candidate) -> Candidate:
-        """The same question, found once more."""
-        sources = tuple(dict.fromkeys([*self.sources, *other.sources]))
-        comments = tuple(dict.fromkeys([*self.comments, *other.comments]))
-        return replace(self, sources=sources, comments=comments)
 
 
 @dataclass(frozen=True)
@@ -218,12 +197,12 @@ def standing(
 
 
 def agreeing(
-    candidate: Candidate,
+    candidate: ProposedQuestion,
     good: GoodAnswer,
     logits: Mapping[str, float],
     fine: Collection[str],
     remarks: Mapping[str, Collection[str]],
-) -> Candidate:
+) -> ProposedQuestion:
     """The candidate without those of its sources that do not stand out on its side, nor their comments, where it has others: the same words
     come of "doses by mail!" and of "no number to ring".
 
@@ -247,7 +226,7 @@ def agreeing(
     out = [each for each in candidate.sources if each not in left]
     kept, gone = ({text for name in some for text in remarks.get(name, ())} for some in (left, out))
     comments = tuple(text for text in candidate.comments if text in kept or text not in gone)
-    return replace(candidate, sources=left, comments=comments)
+    return candidate.but(sources=left, comments=comments)
 
 
 @dataclass(frozen=True)
@@ -345,7 +324,7 @@ def free_id(wanted: str, taken: Collection[str]) -> str:
     return name
 
 
-def as_question(candidate: Candidate, name: str, good: GoodAnswer, weight: float = 1.0) -> Question:
+def as_question(candidate: ProposedQuestion, name: str, good: GoodAnswer, weight: float = 1.0) -> Question:
     """The candidate as a question of a checklist."""
     text, dimension, sees = candidate.text, candidate.dimension, candidate.sees
     return Question(id=name, text=text, dimension=dimension, good=good, weight=weight, sees=sees)
@@ -356,12 +335,12 @@ def turned(question: Question) -> Question:
     return question.model_copy(update={"good": "yes" if question.is_fault else "no"})
 
 
-def unite(candidates: Sequence[Candidate], near: Mapping[int, int]) -> list[Candidate]:
+def unite(candidates: Sequence[ProposedQuestion], near: Mapping[int, int]) -> list[ProposedQuestion]:
     """Candidates with the same meaning as one, the first of them, with the sources of all.
 
     ``near`` gives, by place, the place of an earlier candidate that asks the same.
     """
-    kept: dict[int, Candidate] = {}
+    kept: dict[int, ProposedQuestion] = {}
     for place, candidate in enumerate(candidates):
         first = near.get(place, place)
         kept[first] = kept[first].with_sources_of(candidate) if first in kept else candidate

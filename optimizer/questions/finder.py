@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from ...memory.embedders import Embedder
 from ...memory.neighbours import ROUNDING, greedy_unique
+from ...memory.records import ProposedQuestion
 from ...prompts.checklist import Checklist
 from ..events import Teller
 from ..subject import Draft
-from .candidates import Candidate, id_for, unite
+from .candidates import id_for, unite
 from .choice import Chooser
 
 SAME_MEANING = 0.9
@@ -26,7 +27,9 @@ ENOUGH_FOR_ONE = 1
 class Proposer(Protocol):
     """Turns evidence into candidates."""
 
-    async def propose(self, best: Draft, rejected: Mapping[str, Sequence[str]], iteration: int) -> list[Candidate]:
+    async def propose(
+        self, best: Draft, rejected: Mapping[str, Sequence[str]], iteration: int
+    ) -> list[ProposedQuestion]:
         """New candidates; evidence that was read once is not read again.
 
         Args:
@@ -61,7 +64,7 @@ class Finder:
     """How often a proposer is asked for more at most."""
     proposers: Sequence[Proposer] = ()
     """What promises most first; the next one is asked where there are few candidates."""
-    waiting: Sequence[Candidate] = ()
+    waiting: Sequence[ProposedQuestion] = ()
     """Candidates of earlier runs that are tried once more, beside the first new ones."""
     dropped: Mapping[str, str] = field(default_factory=dict)
     """Texts of questions that an earlier run tried in vain, with their kind."""
@@ -69,14 +72,14 @@ class Finder:
     """Texts of questions that people do not want."""
     beside: Finder | None = None
     """Has found questions from other examples of the same run: the same question has the same id, another one another."""
-    found: dict[str, Candidate] = field(default_factory=dict, init=False)
+    found: dict[str, ProposedQuestion] = field(default_factory=dict, init=False)
     """The candidates by their ids."""
     has_more: bool = field(default=False, init=False)
     """Whether some evidence was not read for want of rounds."""
     _spared: set[str] = field(default_factory=set, init=False)
     """Dimensions on which a later proposer was not needed."""
 
-    async def propose(self, best: Draft, iteration: int) -> Mapping[str, Candidate]:
+    async def propose(self, best: Draft, iteration: int) -> Mapping[str, ProposedQuestion]:
         """The questions that may be worth asking beside those of ``best``, by their ids; no verdict is asked for.
 
         Raises:
@@ -107,7 +110,7 @@ class Finder:
 
     async def _new(
         self, best: Draft, proposer: Proposer, rejected: Mapping[str, Sequence[str]], iteration: int
-    ) -> dict[str, Candidate]:
+    ) -> dict[str, ProposedQuestion]:
         """Candidates that were not named before; empty where a proposer has nothing more."""
         while True:  # what was asked before is no reason to leave the rest of the evidence unread
             proposed = await proposer.propose(best, rejected, iteration)
@@ -116,7 +119,7 @@ class Finder:
             if named or not proposed:
                 return named
 
-    def _named(self, checklist: Checklist, proposed: Sequence[Candidate]) -> dict[str, Candidate]:
+    def _named(self, checklist: Checklist, proposed: Sequence[ProposedQuestion]) -> dict[str, ProposedQuestion]:
         """Candidates by their new ids, each question once, without those that are or were there."""
         known = {each.text for each in checklist.questions} | {each.text for each in self.found.values()}
         new = [each for each in proposed if each.text not in known and not self._was_dropped(each)]
@@ -126,16 +129,16 @@ class Finder:
         near = first_of_meaning(self.embedder.embed([each.text for each in new]))
         beside = {} if self.beside is None else {each.text: name for name, each in self.beside.found.items()}
         taken = {each.id for each in checklist.questions} | set(self.found) | set(beside.values())
-        named: dict[str, Candidate] = {}
+        named: dict[str, ProposedQuestion] = {}
         for candidate in unite(new, near):
             named[beside.get(candidate.text) or id_for(candidate.text, taken | set(named))] = candidate
         return named
 
-    def _was_dropped(self, candidate: Candidate) -> bool:
+    def _was_dropped(self, candidate: ProposedQuestion) -> bool:
         """Whether it was tried in vain; one that nobody had asked for is tried again where somebody asks for it."""
-        return self.dropped.get(candidate.text) in (candidate.kind, "comment")
+        return self.dropped.get(candidate.text) in (candidate.origin, "comment")
 
-    def _without_removed(self, new: Sequence[Candidate]) -> list[Candidate]:
+    def _without_removed(self, new: Sequence[ProposedQuestion]) -> list[ProposedQuestion]:
         """Without what people removed, in these words or in others that mean the same."""
         if not self.removed or not new:
             return list(new)

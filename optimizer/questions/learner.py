@@ -17,18 +17,18 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any
 
+from ...memory.records import ProposedQuestion
 from ...prompts.checklist import Sees
 from ...prompts.comments import one_line
 from ...prompts.examples import Example, document_of
 from ..contest import Contest, Race
 from ..events import Teller
 from ..subject import Crossed, CrossedFold, Draft, Observation, Subject, Version
-from .candidates import Candidate
-from .choice import Chooser, Learned
+from .choice import Chooser
 from .finder import Finder
 from .together import AskedBothWays
 
-Candidates = Mapping[str, Candidate]
+Candidates = Mapping[str, ProposedQuestion]
 """By their ids."""
 
 FOLDS = 3
@@ -51,7 +51,7 @@ class QuestionLearner:
     """Whether P(yes) is scored, or yes and no."""
     crossed: bool = True
     """Whether validation teaches too; else it only tests what development taught."""
-    learned: list[Learned] = field(default_factory=list, init=False)
+    learned: list[ProposedQuestion] = field(default_factory=list, init=False)
     """All candidates so far, each question once, and what became of it."""
     both_ways: AskedBothWays | None = field(default=None, init=False)
     """How the judge answers several questions in one call; None where that was not to be found out, or was known before."""
@@ -202,7 +202,7 @@ def parts_of(examples: Sequence[Example], wanted: Callable[[str], float | None])
     return [[each for each in examples if document_of(each) in part] for part in parts if part]
 
 
-def taught_by_others(tested: Collection[Example], mine: Candidates, others: Candidates) -> dict[str, Candidate]:
+def taught_by_others(tested: Collection[Example], mine: Candidates, others: Candidates) -> dict[str, ProposedQuestion]:
     """Candidates that none of the tested examples had a part in.
 
     Args:
@@ -212,7 +212,7 @@ def taught_by_others(tested: Collection[Example], mine: Candidates, others: Cand
     """
     ids = {each.id for each in tested}
     left = {
-        name: replace(each, sources=tuple(source for source in each.sources if source not in ids))
+        name: each.but(sources=tuple(source for source in each.sources if source not in ids))
         for name, each in mine.items()
         if each.sources and each.sources[0] not in ids
     }
@@ -232,17 +232,17 @@ def without_remarks_of(tested: Collection[Example], taught: Collection[Example],
     written, gone = ({one_line(said.text) for each in some for said in each.comment} for some in (taught, tested))
     gone -= written
     return {
-        name: replace(each, comments=tuple(text for text in each.comments if text not in gone))
+        name: each.but(comments=tuple(text for text in each.comments if text not in gone))
         for name, each in named.items()
     }
 
 
-def _shown(sees: Sees, *several: Candidates) -> list[dict[str, Candidate]]:
+def _shown(sees: Sees, *several: Candidates) -> list[dict[str, ProposedQuestion]]:
     """Candidates that the judge is asked with so much in view."""
-    return [{name: replace(each, sees=sees) for name, each in named.items()} for named in several]
+    return [{name: each.but(sees=sees) for name, each in named.items()} for named in several]
 
 
-def _united(mine: Candidates, theirs: Candidates) -> dict[str, Candidate]:
+def _united(mine: Candidates, theirs: Candidates) -> dict[str, ProposedQuestion]:
     """The candidates of both by their ids, under which both know the same question."""
     named = dict(mine)
     for name, candidate in theirs.items():

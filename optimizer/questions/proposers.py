@@ -12,12 +12,12 @@ from ...agents.questions.comment_questions import BesideReader, CommentReader, G
 from ...evaluation.scoring import Targets
 from ...memory.embedders import Embedder
 from ...memory.neighbours import greedy_unique
+from ...memory.records import ProposedQuestion
 from ...prompts.checklist import Checklist
 from ...prompts.comments import WHOLE, Comment, one_line
 from ...prompts.examples import Example
 from ..events import Teller, answer_or_none
 from ..subject import Draft
-from .candidates import Candidate
 
 READ_FOR_ONE = 2
 """Different comments that are read in a round, for each question that may join."""
@@ -57,13 +57,15 @@ class CommentProposer:
     done: dict[tuple[str, str], list[str]] = field(default_factory=dict, init=False)
     """Example ids by comment and dimension."""
 
-    async def propose(self, best: Draft, rejected: Mapping[str, Sequence[str]], iteration: int) -> list[Candidate]:
+    async def propose(
+        self, best: Draft, rejected: Mapping[str, Sequence[str]], iteration: int
+    ) -> list[ProposedQuestion]:
         """Candidates from comments that were not read yet; see :class:`~.finder.Proposer`.
 
         A comment tells what is wrong only of an output that is rejected: on an accepted one it may be praise, or a
         remark that did not matter.
         """
-        candidates: list[Candidate] = []
+        candidates: list[ProposedQuestion] = []
         while not candidates and (found := self._new(best.questions, rejected)):
             texts = self._different_first(list(dict.fromkeys(text for text, _ in found)))[: READ_FOR_ONE * self.most]
             read = {key: names for key, names in found.items() if key[0] in texts}
@@ -75,7 +77,9 @@ class CommentProposer:
             for (text, dimension), names in read.items():
                 written = [(question, tuple(names)) for question in of_text[text]]
                 written += [(question, (name,)) for name in names for question in of_pair.get((text, name), ())]
-                candidates += [Candidate(question, dimension, "comment", own, (text,)) for question, own in written]
+                candidates += [
+                    ProposedQuestion.of(question, dimension, "comment", own, (text,)) for question, own in written
+                ]
         return candidates
 
     def read(self) -> dict[str, Any]:
@@ -170,9 +174,11 @@ class KindProposer:
     """What was said of an output, by example id."""
     _done: set[str] = field(default_factory=set, init=False)
 
-    async def propose(self, best: Draft, rejected: Mapping[str, Sequence[str]], iteration: int) -> list[Candidate]:
+    async def propose(
+        self, best: Draft, rejected: Mapping[str, Sequence[str]], iteration: int
+    ) -> list[ProposedQuestion]:
         """Candidates from what outputs do, once for each dimension; see :class:`~.finder.Proposer`."""
-        found: list[Candidate] = []
+        found: list[ProposedQuestion] = []
         for rated, names in rejected.items():
             if rated in self._done or rated in self.before:
                 continue
@@ -186,7 +192,7 @@ class KindProposer:
             written = await all_together(new, self._kinds, self.workers, self.events.advance)
             self._texts |= {each.id: found for each, found in zip(new, written, strict=True)}
             texts = self._telling(poor, fine)
-            found += [Candidate(text, dimension, "contrast", ()) for text in texts]
+            found += [ProposedQuestion.of(text, dimension, "contrast") for text in texts]
         return found
 
     async def _kinds(self, example: Example) -> list[str]:

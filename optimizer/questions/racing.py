@@ -16,8 +16,9 @@ from math import ceil
 
 from ...evaluation.calibration_fit import FEWEST_ACCEPTED, least_accepted
 from ...evaluation.scoring import Targets, mean_score
+from ...memory.records import ProposedQuestion
 from ...prompts.examples import Example
-from .candidates import ALIKE_VERDICTS, SAME_VERDICTS, Candidate, likeness
+from .candidates import ALIKE_VERDICTS, SAME_VERDICTS, likeness
 
 Sides = Mapping[str, tuple[list[str], list[str]]]
 """Accepted and rejected examples by dimension, the extremes first."""
@@ -71,7 +72,7 @@ class SubjectMatter:
             behind it, which says what an output does.
     """
 
-    def __init__(self, outputs: Mapping[str, str], candidates: Collection[Candidate]) -> None:
+    def __init__(self, outputs: Mapping[str, str], candidates: Collection[ProposedQuestion]) -> None:
         self._outputs = len(outputs)
         self._holding: defaultdict[str, defaultdict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
         for name, output in outputs.items():
@@ -84,7 +85,7 @@ class SubjectMatter:
             for word in words:
                 self._asked_of[word].update(each.sources[:1])
 
-    def is_of_one(self, candidate: Candidate) -> bool:
+    def is_of_one(self, candidate: ProposedQuestion) -> bool:
         """Whether a question that comes from one output asks for what that output alone is about, in all that it asks for."""
         if len(candidate.sources) != 1:
             return False
@@ -145,7 +146,7 @@ def sides_of(wanted: Mapping[str, float | None]) -> tuple[list[str], list[str]]:
     return fine, poor
 
 
-def in_line(names: Sequence[str], named: Mapping[str, Candidate], of_one: Collection[str]) -> list[str]:
+def in_line(names: Sequence[str], named: Mapping[str, ProposedQuestion], of_one: Collection[str]) -> list[str]:
     """Who has a place in the race first.
 
     Args:
@@ -157,7 +158,7 @@ def in_line(names: Sequence[str], named: Mapping[str, Candidate], of_one: Collec
     return others + _in_turn([name for name in names if name in of_one], named)
 
 
-def _in_turn(names: Sequence[str], named: Mapping[str, Candidate]) -> list[str]:
+def _in_turn(names: Sequence[str], named: Mapping[str, ProposedQuestion]) -> list[str]:
     """The best question of every comment first, then the second best of each: on a few examples many look alike.
 
     What several comments led to has its turn with the first of them that it is the best of.

@@ -16,6 +16,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ...evaluation.calibration import sigmoid
+from ...memory.records import ProposedQuestion
 from ...models.base import Model, ModelError
 from ...models.gateway import Gateway
 from ...models.prices import FREE
@@ -24,7 +25,7 @@ from ...prompts.words import count
 from ..events import Teller
 from ..options import AlignOptions
 from ..subject import Draft, Subject
-from .candidates import Candidate, yes_logits
+from .candidates import yes_logits
 from .racing import Verdicts
 
 Mode = Literal["each", "batched"]
@@ -151,10 +152,12 @@ async def asked_at_the_start(
 class Groups:
     """Who is asked with whom, from the first time that somebody is asked."""
 
-    _members: list[dict[str, Candidate]] = field(default_factory=list, init=False)
+    _members: list[dict[str, ProposedQuestion]] = field(default_factory=list, init=False)
     _place: dict[str, int] = field(default_factory=dict, init=False)
 
-    def holding(self, named: Mapping[str, Candidate], waiting: Mapping[str, Candidate]) -> list[dict[str, Candidate]]:
+    def holding(
+        self, named: Mapping[str, ProposedQuestion], waiting: Mapping[str, ProposedQuestion]
+    ) -> list[dict[str, ProposedQuestion]]:
         """The groups that the candidates are in, each as a whole; those that are in none yet make new ones.
 
         They are mixed by a hash of their words: those that were made of one comment ask nearly the same, and would
@@ -173,4 +176,4 @@ class Groups:
                 self._place[name] = len(self._members) - 1
         sees = next(iter(named.values())).sees
         places = sorted({self._place[name] for name in named})
-        return [{name: replace(each, sees=sees) for name, each in self._members[place].items()} for place in places]
+        return [{name: each.but(sees=sees) for name, each in self._members[place].items()} for place in places]

@@ -18,13 +18,13 @@ from askance.evaluation.kept_judge import (
     JudgeFigures,
     KeptJudge,
     MadeBy,
-    MeasuredFigure,
     QuestionOrigin,
 )
 from askance.models.base import Request
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError
 from askance.prompts.prompt import Prompt
+from askance.stats.resampling import Statistic
 from tests.said import naming, says
 
 pytestmark = pytest.mark.usefixtures("sandbox")
@@ -353,10 +353,7 @@ def test_what_of_its_settings_has_no_use_beside_those_given_is_left_out(given: A
     ],
 )
 def test_the_error_rates_of_a_judge_are_not_those_of_one_that_was_edited(old: str, new: str, caplog: Any) -> None:
-    rates = {
-        name: MeasuredFigure(value=0.9, low=0.8, high=0.95, n=40)
-        for name in ("true_positive_rate", "true_negative_rate")
-    }
+    rates = {name: Statistic(0.9, 40, 0.8, 0.95) for name in ("true_positive_rate", "true_negative_rate")}
     on_test = AcceptedOn(spearman=0.7, n=40, low=0.4, high=0.9, **rates)
     judge = a_judge(calibration=None, threshold=0.6, made_by=MadeBy(mode="align", finish_reason="no_gain"))
     text = judge.measured(JudgeFigures(reference="human", validation=on_test, test=on_test)).to_yaml()

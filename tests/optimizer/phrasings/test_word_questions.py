@@ -17,7 +17,8 @@ from askance.commands.run_summary import run_summary
 from askance.memory.decision import decide
 from askance.memory.journal import read_events
 from askance.models.base import ModelError, Request
-from askance.optimizer.following import DOING, KINDS, sentence_of
+from askance.optimizer.events import KINDS, sentence_of
+from askance.optimizer.following import DOING
 from askance.optimizer.job import split_examples
 from askance.optimizer.modes import migrate
 from askance.optimizer.phrasings.wordings import Trying

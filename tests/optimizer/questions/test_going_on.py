@@ -87,7 +87,7 @@ def test_what_few_examples_could_not_show_is_learned_from_more(small: First, imp
 def test_the_start_is_the_judge_of_the_earlier_run(small: First, improved: First) -> None:
     before, after = small.done.record.best, improved.done.record.baseline
     assert (before.prompt, before.checklist) == (after.prompt, after.checklist)
-    assert askance.load_judge(improved.run).origins["good"].kind == "start"
+    assert askance.load_judge(improved.run).origins["good"].origin == "start"
 
 
 def test_nothing_that_was_bought_is_bought_again(small: First, improved: First) -> None:

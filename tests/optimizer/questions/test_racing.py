@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 from askance.evaluation.scoring import Targets
+from askance.memory.records import ProposedQuestion
 from askance.optimizer.questions import racing
 from askance.optimizer.questions.account import NOT_ACCEPTED
 from askance.optimizer.questions.calls import calls_at_most, usual_calls
-from askance.optimizer.questions.candidates import Candidate, Standing
+from askance.optimizer.questions.candidates import Standing
 from askance.optimizer.questions.finder import SAME_MEANING, first_of_meaning
 from askance.optimizer.questions.racing import (
     NO_ROOM,
@@ -95,21 +96,21 @@ ASKED = {
 
 
 def test_a_question_about_what_one_output_alone_is_about_is_told_by_its_words() -> None:
-    candidates = {text: Candidate(text, "overall", "comment", sources) for text, sources in ASKED.items()}
+    candidates = {text: ProposedQuestion.of(text, "overall", "comment", sources) for text, sources in ASKED.items()}
     subject_matter = SubjectMatter(OUTPUTS, candidates.values())
     found = [list(ASKED).index(text) for text, each in candidates.items() if subject_matter.is_of_one(each)]
     assert found == [0, 1, 3], "the output of the second has another form of its word"
-    general = Candidate("Does the summary say what the squirrel did?", "overall", "comment", ())
+    general = ProposedQuestion.of("Does the summary say what the squirrel did?", "overall", "comment", ())
     assert not subject_matter.is_of_one(general), "of no output"
-    foreign = Candidate("Steht in der Meldung ein Kabel?", "overall", "comment", ("squirrel",))
+    foreign = ProposedQuestion.of("Steht in der Meldung ein Kabel?", "overall", "comment", ("squirrel",))
     assert not SubjectMatter(OUTPUTS, [*candidates.values(), foreign]).is_of_one(foreign), (
         "in another language nothing is known"
     )
 
 
 def test_what_several_outputs_are_about_is_no_subject_of_one() -> None:
-    asked = Candidate("Does the summary mention a cable?", "overall", "comment", ("squirrel",))
-    beside = Candidate("Does the summary say who?", "overall", "comment", ("bridge",))
+    asked = ProposedQuestion.of("Does the summary mention a cable?", "overall", "comment", ("squirrel",))
+    beside = ProposedQuestion.of("Does the summary say who?", "overall", "comment", ("bridge",))
     for more, alone in ((1, True), (2, False)):
         outputs = OUTPUTS | {f"other{place}": "Cables were stolen." for place in range(more)}
         assert SubjectMatter(outputs, [asked, beside]).is_of_one(asked) is alone, (
@@ -119,7 +120,7 @@ def test_what_several_outputs_are_about_is_no_subject_of_one() -> None:
 
 def test_questions_about_one_output_are_raced_after_all_others() -> None:
     named = {
-        name: Candidate(f"Does the summary {text}?", "overall", "comment", ("squirrel",), (said,))
+        name: ProposedQuestion.of(f"Does the summary {text}?", "overall", "comment", ("squirrel",), (said,))
         for name, text, said in (
             ("cable", "mention a cable", "poor squirrel"),
             ("animal", "speak of an animal", "poor squirrel"),
