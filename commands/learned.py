@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from ..memory.records import ProposedQuestion
     from ..memory.result_file import RunRecord
-    from ..memory.why_question import QuestionStory
+    from ..memory.why import QuestionStory
 
 FOUND = {"memory": "from the lesson memory", "contrast": "from what rejected outputs do and accepted ones do not"}
 """How a question was found that comes from no comment of this run, by its origin."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..memory.decision import decide
-from ..memory.nearest import shown_by
+from ..memory.embedders import shown_by
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
 from ..models.named import NamedModel, read_named
 from ..prompts.checklist import AnswerPair, Checklist, asking, load_checklist, parse_checklist

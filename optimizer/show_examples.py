@@ -17,8 +17,7 @@ import numpy as np
 
 from ..evaluation.calibration_fit import FITS
 from ..evaluation.scoring import ExampleScore, Targets, mean_score
-from ..memory.embedders import Embedder
-from ..memory.nearest import NearestExamples, embedded
+from ..memory.embedders import Embedder, NearestExamples, embedded
 from ..prompts.checklist import Question
 from ..prompts.comments import WHOLE, told
 from ..prompts.examples import Example, answered_questions, named_document

@@ -9,8 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ...memory.embedders import Embedder
-from ...memory.neighbours import ROUNDING, greedy_unique
+from ...memory.embedders import ROUNDING, Embedder, greedy_unique
 from ...memory.records import ProposedQuestion
 from ...prompts.checklist import Checklist
 from ..events import Teller

@@ -10,8 +10,7 @@ from typing import Any
 from ...agents.buying import all_together
 from ...agents.questions.comment_questions import BesideReader, CommentReader, Generaliser, KindReader
 from ...evaluation.scoring import Targets
-from ...memory.embedders import Embedder
-from ...memory.neighbours import greedy_unique
+from ...memory.embedders import Embedder, greedy_unique
 from ...memory.records import ProposedQuestion
 from ...prompts.checklist import Checklist
 from ...prompts.comments import WHOLE, Comment, one_line

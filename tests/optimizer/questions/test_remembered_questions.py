@@ -11,7 +11,7 @@ import askance
 from askance.memory.memory_directory import MemoryDirectory
 from askance.memory.provenance import build_graph
 from askance.memory.records import ProposedQuestion
-from askance.memory.why_question import why_question
+from askance.memory.why import why_question
 from askance.optimizer.questions.finder import Finder
 from tests.said import says
 
