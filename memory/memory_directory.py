@@ -17,8 +17,15 @@ from filelock import FileLock, Timeout
 from ..prompts.errors import AskanceError, InputError, like_named
 from ..prompts.lessons import Edit, Lesson
 from ..prompts.rows import read_rows, validate_row, write_whole
-from .memory_contents import FORMAT, MemoryContents
-from .remembered import ENTRIES, Entry, QuestionInRun, RememberedQuestion, remembered_lesson
+from .memory_contents import (
+    ENTRIES,
+    FORMAT,
+    Entry,
+    MemoryContents,
+    QuestionInRun,
+    RememberedQuestion,
+    remembered_lesson,
+)
 from .run_directory import RunDirectory
 
 MEMORY_FILE = "memory.jsonl"

@@ -372,7 +372,6 @@ def _lesson_story(graph: nx.DiGraph, node: str, text: str, then: Sequence[str] |
     )
 
 
-Row = dict[str, Any]
 MOST_LISTED = 20
 """Questions that an error names."""
 

@@ -12,17 +12,17 @@ from pathlib import Path
 from typing import Any
 
 from ...memory.lesson_memory import LessonMemory
-from ...memory.memory_contents import MemoryContents
-from ...memory.memory_directory import MEMORY_FILE, MemoryDirectory, facts_of_run, read_memory
-from ...memory.records import ProposedQuestion
-from ...memory.remembered import (
+from ...memory.memory_contents import (
     Entry,
+    MemoryContents,
     QuestionInRun,
     RememberedLesson,
     RememberedQuestion,
     RemovedEntry,
     remembered_lesson,
 )
+from ...memory.memory_directory import MEMORY_FILE, MemoryDirectory, facts_of_run, read_memory
+from ...memory.records import ProposedQuestion
 from ...memory.run_directory import RunDirectory
 from ...prompts.checklist import Checklist
 from ...prompts.errors import InputError, as_typed
