@@ -30,8 +30,7 @@ from ...prompts.lessons import Lesson
 from ...prompts.words import count
 from ..events import Teller
 from ..job import Job
-from ..subject import Version
-from .generator import CHECKS
+from ..subject import CHECKS, Version
 
 TRIED_FOR_ONE = 2
 """Questions of a memory that are tried, for each that may join in a round."""

@@ -5,27 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from ...evaluation.scoring import Coverage, coverage
-from ...memory.embedders import DEFAULT_EMBEDDER, Embedder, embedder
-from ...memory.lesson_memory import LessonMemory
-from ...memory.records import ProposedQuestion
-from ...memory.run_directory import RunDirectory
-from ...models.base import CallError, Model
-from ...models.gateway import Gateway
-from ...models.resolve import Models
-from ...models.structured import ParseError
-from ...prompts.lessons import Lesson
-from ...prompts.verdicts import Verdict
-from ...settings import MODEL, settings_naming
-from ..events import Teller
-from ..job import Job, SplitExamples
-from ..questions.learner import QuestionLearner
-from ..subject import Version
-from .remembering import Remembering
+from ..evaluation.scoring import Coverage, coverage
+from ..memory.embedders import DEFAULT_EMBEDDER, Embedder, embedder
+from ..memory.lesson_memory import LessonMemory
+from ..memory.records import ProposedQuestion
+from ..memory.run_directory import RunDirectory
+from ..models.base import CallError, Model
+from ..models.gateway import Gateway
+from ..models.resolve import Models
+from ..models.structured import ParseError
+from ..prompts.lessons import Lesson
+from ..prompts.verdicts import Verdict
+from ..settings import MODEL, settings_naming
+from .events import Teller
+from .job import Job, SplitExamples
+from .modes.remembering import Remembering
+from .subject import Version
 
 
 @dataclass
-class Bench:
+class RunContext:
     """A job with its splits, and the means to work on it."""
 
     job: Job
@@ -83,24 +82,25 @@ class Bench:
     def keep_lessons(
         self,
         best: Version,
-        learner: QuestionLearner | None,
+        questions: Sequence[ProposedQuestion],
         iteration: int,
-        questions: Sequence[ProposedQuestion] | None = None,
+        *,
+        ended: bool = False,
     ) -> None:
-        """Write down what was learned so far, in the run and in its lesson memory. The ``questions`` as in
-        ``result.json`` are given at the end alone.
+        """Write down what was learned so far, in the run and in its lesson memory.
+
+        ``ended`` says that the ``questions`` are those of ``result.json``, with their worth.
 
         Raises:
             InputError: The lesson memory was damaged meanwhile.
             AskanceError: A file cannot be written.
         """
-        write = questions is not None or not self.events.journal.replaying
+        write = ended or not self.events.journal.replaying
         lessons = self.memory.learned
         if write:
             self.run.save_lessons(lessons)
         if self.remembering is not None:
-            learned = learner.learned if learner is not None else ()
-            self.remembering.keep(lessons, best, questions or learned, iteration, write=write)
+            self.remembering.keep(lessons, best, questions, iteration, write=write)
 
     def recalled(self, best: Version) -> list[Lesson]:
         """Lessons of the lesson memory that are to be tried, once in a run."""
