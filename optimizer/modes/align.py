@@ -31,13 +31,11 @@ from ..earlier import Earlier, earlier_run
 from ..job import Job, SplitExamples, split_examples
 from ..mode import SetUp
 from ..options import AlignOptions
-from ..questions.account import learning_facts
 from ..questions.again import QuestionsAgain
 from ..questions.choice import Chooser
-from ..questions.finder import Finder
-from ..questions.learner import QuestionLearner
-from ..questions.proposers import CommentProposer, KindProposer
-from ..questions.together import asked_at_the_start, mode_for
+from ..questions.learner import QuestionLearner, learning_facts
+from ..questions.presentation import asked_at_the_start, mode_for
+from ..questions.proposers import CommentProposer, Finder, KindProposer
 from ..run_context import RunContext
 from ..signals import HumanSignal
 from ..steps.show_examples import ShowExamples, ShowMode

@@ -10,12 +10,10 @@ from ...evaluation.scoring import Targets
 from ...prompts.comments import one_line
 from ...prompts.examples import Example
 from .choice import OWN_CASES
-from .finder import ENOUGH_FOR_ONE
 from .learner import FOLDS
-from .proposers import BESIDE_EACH, DESCRIBED, KINDS_FOR_ONE, READ_FOR_ONE
+from .presentation import COMPARED, COMPARED_ON, GROUP
+from .proposers import BESIDE_EACH, DESCRIBED, ENOUGH_FOR_ONE, KINDS_FOR_ONE, READ_FOR_ONE
 from .racing import FEWEST_REJECTED, SCREENED, STEPS, left_after, places, sides_by_dimension
-from .together import GROUP
-from .ways import COMPARED, COMPARED_ON
 
 WIDER, CANDIDATES, CASES, ABLE = 1.3, 2.5, 9.0, 0.5
 """Calls for more general questions after each reading of a comment, different candidates that come of a comment, first examples

@@ -34,6 +34,7 @@ from .candidates import (
     weighed,
     yes_logits,
 )
+from .presentation import BOTH_WAYS, COMPARED, COMPARED_ON, AskedBothWays, Compared, Groups
 from .racing import (
     NO_ROOM,
     SCREENED,
@@ -47,8 +48,6 @@ from .racing import (
     sides_on,
     steps,
 )
-from .together import BOTH_WAYS, AskedBothWays, Groups
-from .ways import COMPARED, COMPARED_ON, Compared
 
 CHANCE = "it speaks against other rejected outputs by less than a standard error"
 SAID_OF = {

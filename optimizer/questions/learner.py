@@ -1,12 +1,13 @@
 """The learner: from people's comments to a checklist that finds what they spoke of (METHOD part 4), and its proof.
 
-The proof is cross-fitted: all development and validation examples but a fold of them teach a judge in the way that all of them
+The proof is cross-fitted. All development and validation examples but a fold of them teach a judge in the way that all of them
 teach the one that is kept, and the fold tests it, one fold after the other. So every example tests a judge that it has taught
-nothing, nearly as many teach as in the end, and the acceptance test has all of them to decide by. What is kept is learned from all (the idea of Chernozhukov et al., "Double/debiased machine learning",
-Econometrics Journal 21, 2018, section 3). The test examples stay unseen.
+nothing, nearly as many teach as in the end, and the acceptance test has all of them to decide by. What is kept is learned
+from all (the idea of Chernozhukov et al., "Double/debiased machine learning", Econometrics Journal 21, 2018, section 3).
+The test examples stay unseen.
 
-The acceptance test thus decides about the way of learning: the judge that is kept has read a little more than each of those that were
-tested. With ``--learn-from development`` validation only tests.
+The acceptance test thus decides about the way of learning: the judge that is kept has read a little more than each of those
+that were tested. With ``--learn-from development`` validation only tests. What became of every question costs no call.
 """
 
 from __future__ import annotations
@@ -17,18 +18,27 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any
 
-from ...memory.records import ProposedQuestion
+from ...evaluation.calibration_fit import FEWEST_ACCEPTED
+from ...evaluation.scoring import score_examples
+from ...memory.records import NOT_ACCEPTED, ProposedQuestion, WorthRecord
 from ...memory.result_file import FinishReason
-from ...prompts.checklist import Sees
+from ...models.budget import CAPS
+from ...prompts.checklist import Checklist, Sees
 from ...prompts.comments import one_line
 from ...prompts.examples import Example, document_of
+from ...prompts.verdicts import Verdict
+from ...prompts.words import count
+from ...stats.differences import Difference
 from ..contest import Contest, Race
 from ..events import Teller
 from ..mode import LoopRound, Turn
-from ..subject import Crossed, CrossedFold, Draft, Observation, Subject, Version
+from ..run_context import RunContext
+from ..subject import Crossed, CrossedFold, Draft, Observation, Outcome, Subject, Version
+from ..yardsticks import Yardstick
 from .choice import Chooser
-from .finder import Finder
-from .together import AskedBothWays
+from .presentation import AskedBothWays
+from .proposers import Finder
+from .racing import sides_of
 
 Candidates = Mapping[str, ProposedQuestion]
 """By their ids."""
@@ -241,3 +251,153 @@ def _united(mine: Candidates, theirs: Candidates) -> dict[str, ProposedQuestion]
     for name, candidate in theirs.items():
         named[name] = named[name].with_sources_of(candidate) if name in named else candidate
     return named
+
+
+def learning_facts(
+    learner: QuestionLearner,
+    context: RunContext,
+    yardstick: Yardstick,
+    outcome: Outcome,
+    tests: Mapping[int, Observation],
+) -> dict[str, Any]:
+    """Return the parts of ``result.json`` on what was learned; the last three arguments are those of ``SetUp.free_facts``."""
+    job = context.job
+    questions = learned_questions(learner, outcome, context.splits.validation, tests, yardstick, soft=job.options.soft)
+    facts: dict[str, Any] = {
+        "questions": questions,
+        "why_no_questions": why_no_questions(learner, job.examples, outcome.finish_reason),
+        "read": learner.read,
+    }
+    if revised := revised_rows(job.questions, outcome.best.draft):
+        facts["revised_questions"] = revised
+    if learner.both_ways is not None:
+        facts["asked_both_ways"] = learner.both_ways.to_dict()
+    return facts
+
+
+def learned_questions(
+    learner: QuestionLearner,
+    outcome: Outcome,
+    validation: Sequence[Example],
+    tests: Mapping[int, Observation],
+    yardstick: Yardstick,
+    *,
+    soft: bool,
+) -> list[ProposedQuestion]:
+    """The candidates with what became of them: those that joined first, then those that the acceptance test refused.
+
+    ``worth`` is the gain of the accepted judge over the same judge without the question, on validation and on test: the
+    same verdicts, scored without those of the question.
+    """
+    best = outcome.best
+    seen: dict[str, tuple[Sequence[Example], Sequence[Verdict]]] = {}
+    if best.crossed is None:  # else validation has taught it its questions
+        seen["validation"] = (validation, best.verdicts)
+    if best.number in tests:
+        seen["test"] = (tests[best.number].examples, tests[best.number].verdicts)
+    refused = {each.iteration: each.reason for each in outcome.tried if not (each.accepted or each.edits or each.shows)}
+    records = []
+    for each in sorted(learner.learned, key=lambda one: (one.id not in best.draft.origins, one.reason is not None)):
+        joined = each.id in best.draft.origins
+        reason = None if joined else each.reason or f"{NOT_ACCEPTED}{refused.get(each.iteration, 'the run ended')}"
+        worth = {
+            split: _worth(best.draft, each.id, examples, verdicts, yardstick, soft=soft)
+            for split, (examples, verdicts) in seen.items()
+            if joined
+        }
+        found = {"joined": joined, "reason": reason, "may_return": not joined and each.may_return}
+        parts = {"parts": tuple(learner.found_in(each.id))} if each.origin == "contrast" else {}
+        records.append(each.but(**found, **parts, worth=WorthRecord(**worth)))
+    return records
+
+
+def revised_rows(start: Checklist, best: Draft) -> list[dict[str, Any]]:
+    """The questions of the start that the accepted judge asks the other way round, or no more.
+
+    None where it has none of them in their old words: then all of them were written anew.
+    """
+    now = {each.id: each for each in best.questions.questions}
+    same = [each for each in start.questions if each.id in now and now[each.id].text == each.text]
+    if not (same or best.origins):
+        return []
+    flipped = [each for each in same if each.good != now[each.id].good]
+    dropped = [each for each in start.questions if each.id not in now]
+    return [
+        {"id": each.id, "text": each.text, "good": now.get(each.id, each).good, "what": what}
+        for what, some in (("flipped", flipped), ("dropped", dropped))
+        for each in some
+    ]
+
+
+def why_no_questions(learner: QuestionLearner, examples: Sequence[Example], finish_reason: str) -> str | None:
+    """Why none was proposed, as in "None, as …"; None where some were.
+
+    Args:
+        learner: What it saw: the development examples, and those of validation where they teach too.
+        examples: All examples of the run.
+        finish_reason: Why the run ended; where it was not to learn, there is nothing to say.
+    """
+    if learner.learned or finish_reason in ("calibrated", "converged"):
+        return None
+    if not any(each.comment for each in examples):
+        return "no example has a comment, and what the outputs do came to no usable question"
+    halves = {"development": learner.finder.chooser} | (
+        {"validation": learner.mirror.chooser} if learner.crossed else {}
+    )
+    half, remarks = next(((name, found) for name, each in halves.items() if (found := _remarks(each))), ("", set()))
+    if not remarks and not learner.finder.chooser.sides():
+        return f"{_few(learner.finder.chooser)}, and comments are read of rejected outputs, held against accepted ones"
+    if not remarks:
+        return "none of the comments is on a rejected development example"
+    if finish_reason in CAPS:
+        return "the run ended before it had tried any question"
+    one = len(remarks) == 1
+    which = "the one comment" if one else f"all {len(remarks)} different comments"
+    return f"{which} on rejected {half} examples came to no usable question"
+
+
+def _remarks(chooser: Chooser) -> set[str]:
+    """The different comments on rejected examples; none where nothing can be learned of these."""
+    rejected = {each for _, poor in chooser.sides().values() for each in poor}
+    return {one_line(one.text) for each in chooser.examples if each.id in rejected for one in each.comment}
+
+
+def _few(chooser: Chooser) -> str:
+    """Why nothing can be learned of the development examples."""
+    wanted = chooser.targets.wanted
+    sides = [
+        sides_of({each.id: wanted[each.id].get(name) for each in chooser.examples})
+        for name in chooser.targets.dimensions
+    ]
+    most = max((len(fine) for fine, _ in sides), default=0)
+    are = "is" if most == 1 else "are"
+    if most < FEWEST_ACCEPTED:
+        return f"only {count(most, 'development example')} {are} accepted"
+    return "people like all development examples alike"
+
+
+def _worth(
+    draft: Draft,
+    question: str,
+    examples: Sequence[Example],
+    verdicts: Sequence[Verdict],
+    yardstick: Yardstick,
+    *,
+    soft: bool,
+) -> Difference:
+    left = tuple(each for each in draft.questions.questions if each.id != question)
+    sections = {
+        section: {name: weight for name, weight in weights.items() if name != question}
+        for section, weights in draft.questions.section_weights.items()
+    }
+    checklist = draft.questions.model_copy(update={"questions": left, "section_weights": sections})
+    # read before it is left out: the others are read beside it
+    read = verdicts if draft.calibration is None else draft.calibration.apply(verdicts)
+    without = score_examples(examples, checklist, [each for each in read if each.question != question], soft=soft)
+    if unasked := dict.fromkeys({*draft.questions.dimensions} - {*checklist.dimensions}, 0.5):
+        # a judge that asks nothing about a dimension says the same of every output
+        without = [
+            replace(each, overall=each.overall if left else 0.5, dimensions={**each.dimensions, **unasked})
+            for each in without
+        ]
+    return yardstick.difference(without, score_examples(examples, draft.questions, read, soft=soft), examples)

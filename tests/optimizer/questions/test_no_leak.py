@@ -23,8 +23,8 @@ from askance.optimizer.events import Teller
 from askance.optimizer.mode import LoopRound
 from askance.optimizer.questions import choice, learner
 from askance.optimizer.questions.choice import Chooser
-from askance.optimizer.questions.finder import Finder
 from askance.optimizer.questions.learner import FOLDS, QuestionLearner, taught_by_others, without_remarks_of
+from askance.optimizer.questions.proposers import Finder
 from askance.optimizer.subject import Crossed, Draft, Observation, Outcome, Pair, Version
 from askance.optimizer.yardsticks import CorrelationYardstick
 from askance.prompts.checklist import Checklist, Question, Sees

@@ -14,10 +14,10 @@ import pytest
 from askance.evaluation.scoring import Targets
 from askance.memory.records import ProposedQuestion
 from askance.optimizer.questions import racing
-from askance.optimizer.questions.account import NOT_ACCEPTED
 from askance.optimizer.questions.calls import calls_at_most, usual_calls
 from askance.optimizer.questions.candidates import Standing
-from askance.optimizer.questions.finder import SAME_MEANING, first_of_meaning
+from askance.optimizer.questions.learner import NOT_ACCEPTED
+from askance.optimizer.questions.proposers import SAME_MEANING, first_of_meaning
 from askance.optimizer.questions.racing import (
     NO_ROOM,
     SCREENED,

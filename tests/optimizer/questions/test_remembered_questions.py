@@ -12,7 +12,7 @@ from askance.memory.memory_directory import MemoryDirectory
 from askance.memory.provenance import build_graph
 from askance.memory.records import ProposedQuestion
 from askance.memory.why import why_question
-from askance.optimizer.questions.finder import Finder
+from askance.optimizer.questions.proposers import Finder
 from tests.said import says
 
 from .conftest import RULES, Desk

@@ -18,7 +18,7 @@ from askance.memory.records import ProposedQuestion
 from askance.optimizer.questions import choice
 from askance.optimizer.questions.candidates import Standing
 from askance.optimizer.questions.choice import Chooser
-from askance.optimizer.questions.ways import Compared
+from askance.optimizer.questions.presentation import Compared
 from askance.prompts.checklist import Sees
 from askance.prompts.prompt import Prompt
 from tests.said import says

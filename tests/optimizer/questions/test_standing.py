@@ -32,8 +32,8 @@ from askance.optimizer.questions.candidates import (
     yes_logits,
 )
 from askance.optimizer.questions.choice import Chooser, Chosen, Widened
+from askance.optimizer.questions.presentation import Compared
 from askance.optimizer.questions.racing import first_of, in_line, joining, places, sides_by_dimension, sides_on
-from askance.optimizer.questions.ways import Compared
 from askance.optimizer.subject import Draft, Observation, Pair
 from askance.prompts.checklist import Checklist, Question, Sees
 from askance.prompts.examples import Example

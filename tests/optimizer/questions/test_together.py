@@ -13,7 +13,7 @@ from askance.memory.records import ProposedQuestion
 from askance.models.base import Answer, ModelError, Request
 from askance.models.prices import FREE
 from askance.optimizer.modes import align
-from askance.optimizer.questions.together import GROUP, AskedBothWays, Groups
+from askance.optimizer.questions.presentation import GROUP, AskedBothWays, Groups
 from askance.run_estimate import estimate_run
 from askance.testing import SimulatedJudge, SimulatedWorld
 from tests.said import says
