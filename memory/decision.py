@@ -1,4 +1,4 @@
-"""Whether to adopt a run's prompt, or its judge where questions were learned, in words: read off the test difference and its interval, and off nothing else."""
+"""Whether to adopt a run's prompt or judge, in words: read off the test difference and its interval alone."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""Sentences to vectors, and the nearest among them: small embedding models behind one method, none loaded before it is asked for.
+"""Sentences to vectors, and the nearest among them: small embedding models behind one method, none loaded before it
+is asked for.
 
-What each is worth for lessons was measured (docs/results/choosing.md): MiniLM finds paraphrases
-that averaged word vectors miss, and no model tells "answer no if" from "do not answer no merely because".
-Vectors therefore only pick *candidates*; a language model decides. The search for neighbours is exact on purpose: on 10,000
-sentences an HNSW graph missed 17 % of the duplicates and was no faster.
+What each is worth for lessons was measured (docs/results/choosing.md): MiniLM finds paraphrases that averaged word
+vectors miss, and no model tells "answer no if" from "do not answer no merely because". Vectors therefore only pick
+*candidates*; a language model decides. The search for neighbours is exact on purpose: on 10,000 sentences an HNSW
+graph missed 17 % of the duplicates and was no faster.
 """
 
 from __future__ import annotations

@@ -159,8 +159,8 @@ def remembered_lesson(
 ) -> RememberedLesson:
     """A run's lesson as an entry.
 
-    ``facts`` are those of :func:`facts_of_run`, ``questions`` the words of the run's questions by id, ``edits`` all that
-    it accepted.
+    ``facts`` are those of :func:`facts_of_run`, ``questions`` the words of the run's questions by id, ``edits`` all
+    that it accepted.
     """
     behind = {
         # an id may end as another one does: "style/names" is not about "names"
@@ -217,8 +217,8 @@ class MemoryContents:
     ) -> MemoryContents:
         """Replace what a run had added before by what it has learned so far.
 
-        What people removed stays out. A lesson that the run merged into one that it had loaded gets the new words, unless
-        another run has changed them since. A question that is not known and did not join is left out.
+        What people removed stays out. A lesson that the run merged into one that it had loaded gets the new words,
+        unless another run has changed them since. A question that is not known and did not join is left out.
 
         Args:
             fingerprint: Names the run.

@@ -60,8 +60,8 @@ def read_memory(file: Path) -> MemoryContents:
 
 @dataclass(frozen=True)
 class MemoryDirectory:
-    """A memory on disk. Where it is changed, :class:`AskanceError` says that it cannot be written, or that another process does
-    not let go of it, and :class:`InputError` that the file is damaged."""
+    """A memory on disk. Where it is changed, :class:`AskanceError` says that it cannot be written, or that another
+    process does not let go of it, and :class:`InputError` that the file is damaged."""
 
     path: Path
     _lock: FileLock = field(init=False, repr=False, compare=False)
@@ -129,7 +129,8 @@ class MemoryDirectory:
     def add(
         self, fingerprint: str, found: Iterable[Entry], loaded: Mapping[str, str]
     ) -> tuple[MemoryContents, MemoryContents]:
-        """Add what a run has learned so far, as :meth:`MemoryContents.with_run`; returns what was there and what is now."""
+        """Add what a run has learned so far, as :meth:`MemoryContents.with_run`; returns what was there and what is
+        now."""
         with self._locked():
             before = self.read()
             after = before.with_run(fingerprint, found, loaded)

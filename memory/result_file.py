@@ -119,8 +119,8 @@ class RunRecord(ResultPart):
     baseline: SideRecord
     best: SideRecord
     crossed: bool = False
-    """Whether validation has taught the best version too. Figures under ``validation`` are then of the development and the
-    validation examples, each half judged by what was learned from the other, in ranks within its half."""
+    """Whether validation has taught the best version too. Figures under ``validation`` are then of the development
+    and the validation examples, each half judged by what was learned from the other, in ranks within its half."""
     gain: GainsRecord = GainsRecord()
     accepted_edits: tuple[TriedRecord, ...]
     rejected_edits: tuple[TriedRecord, ...]

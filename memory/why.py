@@ -1,7 +1,7 @@
 """Why a sentence stands in a prompt, or a question in a checklist: where it came from, what was measured of it.
 
-A sentence leads to the edits that wrote it, their lessons and the disagreements behind them; a question to its comments,
-what the examples said of it, the acceptance test and its worth.
+A sentence leads to the edits that wrote it, their lessons and the disagreements behind them; a question to its
+comments, what the examples said of it, the acceptance test and its worth.
 """
 
 from __future__ import annotations
@@ -430,8 +430,8 @@ class QuestionStory:
 def find_question(graph: nx.DiGraph, asked: str) -> str | None:
     """The id of the question that is meant; None where none is.
 
-    Any question may be named by its id, one that was proposed in the run also by the beginning of its id or by words that
-    follow each other in its text.
+    Any question may be named by its id, one that was proposed in the run also by the beginning of its id or by words
+    that follow each other in its text.
 
     Raises:
         InputError: Several are meant.

@@ -59,10 +59,11 @@ class Remembered(BaseModel):
     contrasted: tuple[str, ...] = ()
     """Dimensions whose rejected outputs were held against accepted ones."""
     dropped: dict[str, str] = {}
-    """Questions that are not worth asking, as the judge cannot answer them or another one says the same, with where they
-    came from."""
+    """Questions that are not worth asking, as the judge cannot answer them or another one says the same, with where
+    they came from."""
     waiting: tuple[ProposedQuestion, ...] = ()
-    """Questions that the acceptance test refused, or for which there was no room: with further examples it may say otherwise."""
+    """Questions that the acceptance test refused, or for which there was no room: with further examples it may say
+    otherwise."""
     disputed: tuple[tuple[str, str], ...] = ()
     """Example and question of the disagreements of this judge that were read."""
     lessons: tuple[Lesson, ...] = ()
@@ -154,8 +155,8 @@ def earlier_run(path: str | Path) -> Earlier:
     """What is taken over from the run in a directory, or from the run whose ``judge.yaml`` is named.
 
     Raises:
-        InputError: There is no run, it is not finished (or not since it was made longer), it improved no judge, or a file of it
-            is damaged.
+        InputError: There is no run, it is not finished (or not since it was made longer), it improved no judge, or a
+            file of it is damaged.
     """
     path = Path(path)
     judge = load_judge(path)

@@ -200,8 +200,7 @@ class Version:
     verdicts: Sequence[Verdict] = ()
     """On the same examples as the scores."""
     crossed: Crossed | None = None
-    """What the acceptance test decided by, where validation has taught the draft too and so says nothing of it any more; of an edit
-    that was accepted after that, what it decided by then."""
+    """The cross-validated scores that decided, for a draft that also learned from validation, and for edits of it."""
 
     @property
     def prompt(self) -> Prompt:

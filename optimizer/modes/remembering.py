@@ -1,7 +1,7 @@
 """What a run takes from a lesson memory, and what it adds to it.
 
-The run has a copy of what the memory held when it began, so that it comes to the same when it is resumed, whatever became
-of the memory since.
+The run has a copy of what the memory held when it began, so that it comes to the same when it is resumed, whatever
+became of the memory since.
 """
 
 from __future__ import annotations
@@ -85,8 +85,9 @@ class Remembering:
     def recall(self, memory: LessonMemory) -> None:
         """Have the lessons known, none of them tried yet, and those that people removed.
 
-        Their evidence stays behind, as it is of other examples. Of what the memory of the run knows word for word, from an
-        earlier run, nothing is recalled; what it knows in words that have been changed since, or removed, is forgotten.
+        Their evidence stays behind, as it is of other examples. Of what the memory of the run knows word for word,
+        from an earlier run, nothing is recalled; what it knows in words that have been changed since, or removed, is
+        forgotten.
         """
         earlier = {each.id: each for each in memory.lessons}
         known = {(each.text, each.direction, each.dimension) for each in earlier.values()}

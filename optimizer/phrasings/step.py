@@ -1,9 +1,9 @@
 """The first step of a migration: every question is worded anew for the target, by the source's verdicts on development.
 
-Its own words asked of the output alone (or, where they were, with everything in view) are one of the wordings: a small model mixes
-up the output with what it was made from.
-It costs one short call an example and wording, and leaves every other verdict as it is. Wordings are chosen on
-development alone, by successive halving; the whole new checklist goes through the acceptance test once.
+Its own words asked of the output alone (or, where they were, with everything in view) are one of the wordings: a
+small model mixes up the output with what it was made from. It costs one short call an example and wording, and
+leaves every other verdict as it is. Wordings are chosen on development alone, by successive halving; the whole new
+checklist goes through the acceptance test once.
 """
 
 from __future__ import annotations
@@ -153,7 +153,8 @@ def _words(text: str) -> str:
 
 
 def most_calls(questions: int, examples: int, views: int) -> int:
-    """Calls at most before the acceptance test: written, and judged with the source's wording as often as the last look asks.
+    """Calls at most before the acceptance test: written, and judged with the source's wording as often as the last
+    look asks.
 
     Args:
         questions: How many there are.

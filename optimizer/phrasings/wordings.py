@@ -4,9 +4,10 @@ The best of many wordings looks better than it is. So it has to gain more than t
 would seem to in four of five cases: the standard error of the paired gain times that quantile of the largest of so many
 standard normals (two for each wording, as its good answer is chosen too; Šidák, J. Am. Stat. Assoc. 62, 1967).
 
-Simulated with eight other wordings, 150 trials a cell: where none was better, one was chosen in 17 % of the cases from 30
-examples without any correlation, in 8 % where all had .4. One with .7 beside .3 was chosen in 40 % from 30 examples and in
-70 % from 60; one with .85 beside .1 in 97 % from 30. The acceptance test on validation comes after that.
+Simulated with eight other wordings, 150 trials a cell: where none was better, one was chosen in 17 % of the cases
+from 30 examples without any correlation, in 8 % where all had .4. One with .7 beside .3 was chosen in 40 % from 30
+examples and in 70 % from 60; one with .85 beside .1 in 97 % from 30. The acceptance test on validation comes after
+that.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ RUNGS = (12, 24)
 CLEAR = 0.05
 """Level at which the data must say that a wording means the opposite, before it is used the other way round."""
 SEEMING = 0.2
-"""Share of the questions whose wording may be replaced although none is better; the acceptance test looks at those again."""
+"""Share of the questions whose wording may be replaced although none is better; the acceptance test looks at those
+again."""
 UNANSWERED = 0.1
 """Share of the verdicts that may be missing; a wording that the target cannot answer is dropped."""
 

@@ -16,12 +16,12 @@ from .proposers import BESIDE_EACH, DESCRIBED, ENOUGH_FOR_ONE, KINDS_FOR_ONE, RE
 from .racing import FEWEST_REJECTED, SCREENED, STEPS, left_after, places, sides_by_dimension
 
 WIDER, CANDIDATES, CASES, ABLE = 1.3, 2.5, 9.0, 0.5
-"""Calls for more general questions after each reading of a comment, different candidates that come of a comment, first examples
-that each is tried on, and the share of the candidates that are raced. A simulated model makes 1.2 to 1.7 candidates of a comment,
-a real one of 1.5B made 4.9: the third lies between them."""
+"""Calls for more general questions after each reading of a comment, different candidates that come of a comment,
+first examples that each is tried on, and the share of the candidates that are raced. A simulated model makes 1.2 to
+1.7 candidates of a comment, a real one of 1.5B made 4.9: the third lies between them."""
 PART_ASKED, JUDGED = 1.5, 0.5
-"""Where candidates are asked in groups: calls for one in units of its share of the group's, as others of the group may not be wanted at the
-time; and the share of the examples that the judge of a fold is asked of, accepted ones and those that test."""
+"""Where candidates are asked in groups: calls per question, as a fraction of the group's calls; and the share of the
+examples that the judge of a fold is asked of, accepted ones and those that test."""
 SHARED = 1.5
 """Verdicts that the folds of a cross-fitted run ask for together, for each that one race on all examples would."""
 
@@ -47,7 +47,8 @@ def calls_at_most(
         rounds: How often comments are read.
         dimensions: Rated dimensions.
         waiting: Candidates of earlier runs.
-        asked: Calls for one question on one example; of all questions of a group or a judge, where they are ``grouped``.
+        asked: Calls for one question on one example; of all questions of a group or a judge, where they are
+            ``grouped``.
         grouped: Whether several questions are a call: a learned judge is then asked anew.
         views: In how many ways a question may be asked: with everything in view, of the output alone, for a quote.
     """

@@ -1,8 +1,8 @@
 """Which candidates are worth asking: pre-checked on a few examples, held against all, those that say the same as one.
 
-A few examples show which candidates the judge can answer at all, the others which of them speak against rejected outputs
-that they do not come from. What is left joins the checklist, weighed by effect and noise, read against the accepted outputs
-(:func:`~askance.evaluation.calibration_fit.fit_accepted`).
+A few examples show which candidates the judge can answer at all, the others which of them speak against rejected
+outputs that they do not come from. What is left joins the checklist, weighed by effect and noise, read against the
+accepted outputs (:func:`~askance.evaluation.calibration_fit.fit_accepted`).
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class Chooser:
     async def asked_as_it_answers(
         self, best: Draft, named: Mapping[str, ProposedQuestion]
     ) -> tuple[Draft, AskedBothWays | None]:
-        """``best``, asked together or one by one, and what that is decided by; as it is where nothing is to be found out.
+        """Find out whether ``best`` is asked together or one by one; returns it so, with what decided.
 
         No label is looked at, so that one answer holds for all folds.
 
@@ -129,10 +129,10 @@ class Chooser:
         return replace(best, mode=found.mode), found
 
     async def seen_as_helps(self, best: Draft, named: Mapping[str, ProposedQuestion]) -> Sees:
-        """What the judge is to be shown when it is asked the candidates, by what some of them say of *other* rejected outputs.
+        """Find out what the judge is to be shown with the candidates, by what some say of *other* rejected outputs.
 
-        All folds of a proof are asked so: a judge that is shown something else is another one. Labels of the examples that
-        test it are looked at for this one choice among three, which is about all candidates together.
+        All folds of a proof are asked so: a judge that is shown something else is another one. Labels of the
+        examples that test it are looked at for this one choice among three, which is about all candidates together.
 
         Args:
             best: The judge so far.
@@ -223,8 +223,8 @@ class Chooser:
     def drafts(self, best: Draft, chosen: Chosen, seen: Observation) -> Widened:
         """The judge with the chosen questions, its verdicts taken as they are; it is ``best`` where nothing is new.
 
-        Questions of ``best`` that praise what people reject are turned round, or left out: ``seen`` is what ``best`` does on
-        the examples. Where none is chosen, nothing but that is new.
+        Questions of ``best`` that praise what people reject are turned round, or left out: ``seen`` is what ``best``
+        does on the examples. Where none is chosen, nothing but that is new.
         """
         fates = self._fates(best, chosen.candidates, seen)
         if not chosen.candidates and not fates:
@@ -263,7 +263,7 @@ class Chooser:
         return Widened(whole, without("dropped", "idle") if idle else whole, idle)
 
     async def read(self, best: Draft, *drafts: Draft) -> list[Draft]:
-        """The drafts, read against accepted examples by what the first of them says; the others ask some of its questions.
+        """Read drafts against accepted examples by what the first of them says; the others ask some of its questions.
 
         Raises:
             BudgetExceededError: A cap was reached.
@@ -297,10 +297,10 @@ class Chooser:
         waiting: Mapping[str, ProposedQuestion],
         part: Collection[str],
     ) -> dict[str, dict[str, float]]:
-        """Log-odds of yes on a part of the examples, and on those that each candidate comes from, or on the least liked.
+        """Log-odds of yes on a part of the examples and on each candidate's own, or else on the least liked.
 
-        A rare fault shows on few outputs, but it has to show on the one that somebody wrote of. ``waiting`` are those that will
-        be asked so, too.
+        A rare fault shows on few outputs, but it has to show on the one that somebody wrote of. ``waiting`` are
+        those that will be asked so, too.
         """
         of_case: dict[str, dict[str, ProposedQuestion]] = {}
         for name, candidate in named.items():
@@ -385,8 +385,8 @@ class Chooser:
             self.events.emit(QuestionJudged(told))
 
     def _fates(self, best: Draft, chosen: Mapping[str, ProposedQuestion], seen: Observation) -> dict[str, Fate]:
-        """Questions of the checklist that do not stay as they are (:func:`~.candidates.fates_of`), and what becomes of them; a
-        dimension keeps one that stands for it."""
+        """Questions of the checklist that do not stay as they are (:func:`~.candidates.fates_of`), and what becomes
+        of them; a dimension keeps one that stands for it."""
         if self.keeps_start:
             return {}
         logits, sides = yes_logits(seen.verdicts), self.sides()

@@ -1,13 +1,14 @@
 """The learner: from people's comments to a checklist that finds what they spoke of (METHOD part 4), and its proof.
 
-The proof is cross-fitted. All development and validation examples but a fold of them teach a judge in the way that all of them
-teach the one that is kept, and the fold tests it, one fold after the other. So every example tests a judge that it has taught
-nothing, nearly as many teach as in the end, and the acceptance test has all of them to decide by. What is kept is learned
-from all (the idea of Chernozhukov et al., "Double/debiased machine learning", Econometrics Journal 21, 2018, section 3).
-The test examples stay unseen.
+The proof is cross-fitted. All development and validation examples but a fold of them teach a judge in the way that
+all of them teach the one that is kept, and the fold tests it, one fold after the other. So every example tests a
+judge that it has taught nothing, nearly as many teach as in the end, and the acceptance test has all of them to
+decide by. What is kept is learned from all (the idea of Chernozhukov et al., "Double/debiased machine learning",
+Econometrics Journal 21, 2018, section 3). The test examples stay unseen.
 
-The acceptance test thus decides about the way of learning: the judge that is kept has read a little more than each of those
-that were tested. With ``--learn-from development`` validation only tests. What became of every question costs no call.
+The acceptance test thus decides about the way of learning: the judge that is kept has read a little more than each
+of those that were tested. With ``--learn-from development`` validation only tests. What became of every question
+costs no call.
 """
 
 from __future__ import annotations
@@ -66,7 +67,8 @@ class QuestionLearner:
     learned: list[ProposedQuestion] = field(default_factory=list, init=False)
     """All candidates so far, each question once, and what became of it."""
     both_ways: AskedBothWays | None = field(default=None, init=False)
-    """How the judge answers several questions in one call; None where that was not to be found out, or was known before."""
+    """How the judge answers several questions in one call; None where that was not to be found out, or was known
+    before."""
     _done: bool = field(default=False, init=False)
     _untried: dict[str, Any] | None = field(default=None, init=False)
     """What earlier runs have read, as long as nothing is decided about what came of what this one reads."""
@@ -111,10 +113,11 @@ class QuestionLearner:
         return await contest.race(start, draft, (), ())
 
     async def _cross_fit(self, start: Version, seen: Observation, contest: Contest, iteration: int) -> Race | None:
-        """The folds of validation come first: where they show a loss, the others would have to outweigh it, and are left.
+        """The folds of validation come first: where they show a loss, the others would have to outweigh it, and are
+        left.
 
-        What is tested is the judge that asks all it asked before: what both judges have in common is no noise in their difference. Idle
-        questions are then left out where that is no loss on the same folds.
+        What is tested is the judge that asks all it asked before: what both judges have in common is no noise in
+        their difference. Idle questions are then left out where that is no loss on the same folds.
         """
         mine = await self.finder.propose(start.draft, iteration)
         theirs = await self.mirror.propose(start.draft, iteration)
@@ -153,7 +156,7 @@ class QuestionLearner:
     async def _fold(
         self, judge: Draft, every: Observation, tested: Sequence[Example], named: Candidates, iteration: int
     ) -> CrossedFold:
-        """What the judge that all others of the examples teach says of those that test it."""
+        """Scores on one fold by the judge that was learned on the other folds."""
         ids = {each.id for each in tested}
         before = [score for score in every.scores if score.example in ids]
         seen = Observation(
@@ -182,7 +185,8 @@ class QuestionLearner:
     def read(self) -> dict[str, Any]:
         """As under ``read`` in ``result.json``.
 
-        Where a budget ended the learning, what earlier runs have read alone: a run that goes on from this one begins with it.
+        Where a budget ended the learning, what earlier runs have read alone: a run that goes on from this one begins
+        with it.
         """
         if self._untried is not None:
             return self._untried
@@ -191,7 +195,8 @@ class QuestionLearner:
 
 
 def parts_of(examples: Sequence[Example], wanted: Callable[[str], float | None]) -> list[list[Example]]:
-    """At most :data:`FOLDS` parts, each with as many that people like as the others; the outputs of one document are in one of them.
+    """At most :data:`FOLDS` parts, each with as many that people like as the others; the outputs of one document are
+    in one of them.
 
     Args:
         examples: What is divided.
@@ -260,7 +265,8 @@ def learning_facts(
     outcome: Outcome,
     tests: Mapping[int, Observation],
 ) -> dict[str, Any]:
-    """Return the parts of ``result.json`` on what was learned; the last three arguments are those of ``SetUp.free_facts``."""
+    """Return the parts of ``result.json`` on what was learned; the last three arguments are those of
+    ``SetUp.free_facts``."""
     job = context.job
     questions = learned_questions(learner, outcome, context.splits.validation, tests, yardstick, soft=job.options.soft)
     facts: dict[str, Any] = {

@@ -1,8 +1,8 @@
-"""How candidates are put to the judge: what it is shown, and whether several are asked in one call (``--mode batched``, or
-``auto`` where it was found to answer so as it does alone).
+"""How candidates are put to the judge: what it is shown, and whether several are asked in one call (``--mode
+batched``, or ``auto`` where it was found to answer so as it does alone).
 
-An answer may depend on what else is asked in its call. So a candidate belongs to one group for the whole run, and a group is
-asked as a whole: all folds then know the same answers, and none of them is bought twice.
+An answer may depend on what else is asked in its call. So a candidate belongs to one group for the whole run, and a
+group is asked as a whole: all folds then know the same answers, and none of them is bought twice.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ from .candidates import Standing, yes_logits
 from .racing import Verdicts
 
 COMPARED, COMPARED_ON = 8, 1 / 3
-"""Candidates that are asked in every way, to see which helps the judge: those that most remarks led to, as several cases say more
-than one; on three data sets eight decided as twelve had, and fit one reading side by side. And the share of the accepted and of the rejected
-examples that each is asked of; of eight accepted ones, ways that are level on all looked apart by a third."""
+"""Candidates that are asked in every way, to see which helps the judge: those that most remarks led to, as several
+cases say more than one; on three data sets eight decided as twelve had, and fit one reading side by side. And the
+share of the accepted and of the rejected examples that each is asked of; of eight accepted ones, ways that are level
+on all looked apart by a third."""
 CLEARLY_WORSE = 2.0
 """Standard errors by which effects have to be smaller, with less in view, for everything to be shown."""
 _DONE: dict[Sees, str] = {
@@ -50,7 +51,8 @@ class Compared:
 
     taken: Sees
     effects: Mapping[Sees, float]
-    """Mean effect of the candidates by way, 0 of one that could not join; empty where there are too few rejected outputs."""
+    """Mean effect of the candidates by way, 0 of one that could not join; empty where there are too few rejected
+    outputs."""
     candidates: int
     """Those that have an effect in every way."""
 
@@ -58,8 +60,8 @@ class Compared:
     def of(cls, found: Mapping[Sees, Mapping[str, Standing | None]]) -> Compared:
         """By what is said of the same candidates and outputs in each way, the simplest one first.
 
-        Of one candidate some outputs say next to nothing, of all together they say whether this judge is helped or misled
-        by what the output was made from. Where that is not clear, less is shown. A quote has to say more on
+        Of one candidate some outputs say next to nothing, of all together they say whether this judge is helped or
+        misled by what the output was made from. Where that is not clear, less is shown. A quote has to say more on
         average than what is taken else; neither way is the simpler one.
         """
         known = [
@@ -92,21 +94,22 @@ def _is_clearly_less(gains: Vector) -> bool:
 
 Mode = Literal["each", "batched"]
 GROUP = 8
-"""Candidates of one call. A small model is worse at it than at one question a call (``docs/results/simulated.md``: a mean area under the curve of .70
-and .75)."""
+"""Candidates of one call. A small model is worse at it than at one question a call (``docs/results/simulated.md``: a
+mean area under the curve of .70 and .75)."""
 BOTH_WAYS = 2 * GROUP
-"""Candidates that are asked alone and together, to see whether the judge answers alike: some 170 answers for as many calls and
-40 more."""
+"""Candidates that are asked alone and together, to see whether the judge answers alike: some 170 answers for as many
+calls and 40 more."""
 FEWEST_BOTH_WAYS = 40
 """Answers from which that is seen."""
 FEWEST_QUESTIONS, FEWEST_EXAMPLES, ENOUGH_BOTH_WAYS = 3, 10, 100
-"""Questions that a judge has at the start from which it is seen by these, examples that they are then asked of at least, and answers
-that are enough."""
+"""Questions that a judge has at the start from which it is seen by these, examples that they are then asked of at
+least, and answers that are enough."""
 ALIKE = 0.95
-"""Share of the answers that have to be the same. Were every other one wrong, a question would lose a tenth of the difference that it
-makes between outputs with its fault and without."""
+"""Share of the answers that have to be the same. Were every other one wrong, a question would lose a tenth of the
+difference that it makes between outputs with its fault and without."""
 NEAR = 0.2
-"""Distance of two probabilities of yes up to which answers are the same on both sides of one half: any other wording turns those."""
+"""Distance of two probabilities of yes up to which answers are the same on both sides of one half: any other wording
+turns those."""
 
 
 @dataclass(frozen=True)
@@ -185,7 +188,7 @@ def mode_for(options: AlignOptions, model: Model, gateway: Gateway) -> Literal["
 
 
 def examples_to_ask_of(questions: int, examples: int) -> int:
-    """Of how many examples a judge of so many questions is asked at the start, alone and together; 0 where that shows too little."""
+    """How many examples a judge is asked about at the start, alone and together; 0 where that shows too little."""
     needed = max(FEWEST_EXAMPLES, ceil(ENOUGH_BOTH_WAYS / questions))
     return needed if questions >= FEWEST_QUESTIONS and needed <= examples else 0
 
@@ -226,7 +229,7 @@ class Groups:
         answer each other.
 
         Args:
-            named: Candidates by their ids, all shown the same of an example: so is everybody then who is asked with them.
+            named: Candidates by id. All of them see the same part of an example, because they share one call.
             waiting: Others that may be asked later: they fill the last group and make groups of their own.
         """
         for some in (named, waiting):

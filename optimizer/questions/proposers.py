@@ -79,7 +79,8 @@ class Finder:
     removed: Sequence[str] = ()
     """Texts of questions that people do not want."""
     beside: Finder | None = None
-    """Has found questions from other examples of the same run: the same question has the same id, another one another."""
+    """Has found questions from other examples of the same run: the same question has the same id, another one another.
+    """
     found: dict[str, ProposedQuestion] = field(default_factory=dict, init=False)
     """The candidates by their ids."""
     has_more: bool = field(default=False, init=False)
@@ -159,7 +160,7 @@ class Finder:
 
 
 def first_of_meaning(vectors: NDArray[np.float32]) -> dict[int, int]:
-    """Of each question the one that it is asked as: itself, or the nearest of those before it that rule it out.
+    """Map each question to its representative: the nearest earlier question with the same meaning, or itself.
 
     Args:
         vectors: Unit vectors of the questions, shape (n, dimensions).
@@ -186,10 +187,11 @@ LIKE_ANOTHER = 0.7
 
 @dataclass
 class CommentProposer:
-    """Has every comment on a rejected output turned into questions, once alone and once beside outputs that it is about.
+    """Has every comment on a rejected output turned into questions, once alone and once beside outputs that it is
+    about.
 
-    Alone a remark is easier to read as a rule, beside its output what it leaves unsaid is there. Which of the two is right no
-    label is asked, as that would take it from those that test.
+    Alone a remark is easier to read as a rule; beside its output what it leaves unsaid is there. We do not ask the
+    labels which of the two is right: the choice would leak into the test folds.
     """
 
     reader: CommentReader
@@ -307,9 +309,9 @@ class CommentProposer:
 class KindProposer:
     """Where nobody wrote why: what rejected outputs do and accepted ones do not, or the other way round.
 
-    The model says of some development outputs, half of them rejected, in general words what they do. What it says of one
-    side far more often than of the other becomes a question (METHOD part 4; a small model that is shown two outputs and asked for the fault
-    finds it once in three times).
+    The model says of some development outputs, half of them rejected, in general words what they do. What it says of
+    one side far more often than of the other becomes a question (METHOD part 4; a small model that is shown two
+    outputs and asked for the fault finds it once in three times).
     """
 
     reader: KindReader
