@@ -14,7 +14,7 @@ from ..prompts.words import Figure, count
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ..memory.records import ProposedQuestion
+    from ..memory.records import CriterionRecord
     from ..memory.result_file import RunRecord
     from ..memory.why import QuestionStory
 
@@ -81,19 +81,19 @@ def shown_examples(out: Console, result: RunRecord) -> None:
         out.print(folded(text, 0, out.width), style="dim", soft_wrap=True)
 
 
-def worth_text(each: ProposedQuestion) -> str:
+def worth_text(each: CriterionRecord) -> str:
     """What a question that joined was worth on test, or else on validation."""
     last = each.worth.last
     return "was not measured" if last is None else f"{Figure.of(last[1], '+.3f')} on {last[0]}, n = {last[1].n}"
 
 
-def origin_text(each: ProposedQuestion) -> str:
+def origin_text(each: CriterionRecord) -> str:
     """Whose comments a question comes from, the first one quoted; or how else it was found."""
     said = {"output": f"; asked {ALONE}", "quote": f"; {QUOTED}"}
     return _from(each) + said.get(each.sees, "")
 
 
-def _from(each: ProposedQuestion) -> str:
+def _from(each: CriterionRecord) -> str:
     said = [quoted(text) for text in each.comments[:1]]
     others = len(each.comments) - 1
     said += [count(others, "more comment")] if others > 0 else []

@@ -9,7 +9,7 @@ from ..models.budget import CAPS
 from ..prompts.words import count, interval, missing_share, number, signed
 
 if TYPE_CHECKING:
-    from .records import ProposedQuestion
+    from .records import CriterionRecord
     from .result_file import RunRecord
 
 Choice = Literal["adopt", "keep", "undecided"]
@@ -236,7 +236,7 @@ def _cautions(result: RunRecord, test_size: int | None) -> list[str]:
     return said
 
 
-def _may_harm(each: ProposedQuestion) -> bool:
+def _may_harm(each: CriterionRecord) -> bool:
     """Whether the judge measured lower on test with a question than without it."""
     worth = each.worth.test
     return worth is not None and worth.value is not None and worth.value < 0

@@ -53,7 +53,7 @@ from ..prompts.prompt import EditRefusedError, Prompt
 from ..prompts.rows import read_rows, validate_row, write_whole
 from ..stats.differences import difference_dict
 from .journal import read_events
-from .records import ProposedQuestion
+from .records import CriterionRecord
 from .run_directory import RunDirectory, read_exactly
 
 if TYPE_CHECKING:
@@ -228,7 +228,7 @@ class _Builder:
             self._decide_questions(number, event)
 
     def _on_question(self, event: Row) -> None:
-        found = ProposedQuestion.model_validate(event)
+        found = CriterionRecord.model_validate(event)
         known = {name: getattr(found, name) for name in ("text", "criterion", "good", "origin", "effect", "iteration")}
         status = {"status": "set aside" if found.reason else "waiting", "reason": found.reason}
         node = self._node("question", found.id, **known, sources=list(found.sources), **status)

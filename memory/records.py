@@ -201,7 +201,7 @@ class Fate(Origin):
     worth: WorthRecord = WorthRecord()
 
 
-class ProposedQuestion(Fate):
+class CriterionRecord(Fate):
     """A question that was proposed: what it asks, where it came from, what the examples said, what became of it.
 
     The loop makes it with :meth:`of` and fills the rest in; events carry it, and ``result.json`` holds it.
@@ -234,7 +234,7 @@ class ProposedQuestion(Fate):
         sources: Sequence[str] = (),
         comments: Sequence[str] = (),
         sees: Sees = "all",
-    ) -> ProposedQuestion:
+    ) -> CriterionRecord:
         """A question before anybody knows what its answers are worth."""
         return cls.model_validate(
             {
@@ -248,11 +248,11 @@ class ProposedQuestion(Fate):
             }
         )
 
-    def but(self, **fields: Any) -> ProposedQuestion:
+    def but(self, **fields: Any) -> CriterionRecord:
         """The record with other values of some fields."""
         return self.model_copy(update=fields)
 
-    def with_sources_of(self, other: ProposedQuestion) -> ProposedQuestion:
+    def with_sources_of(self, other: CriterionRecord) -> CriterionRecord:
         """The same question, found once more."""
         sources = tuple(dict.fromkeys([*self.sources, *other.sources]))
         return self.but(sources=sources, comments=tuple(dict.fromkeys([*self.comments, *other.comments])))

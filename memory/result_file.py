@@ -19,12 +19,12 @@ from .records import (
     BothWaysRecord,
     CalibratedRecord,
     ChangedQuestionRecord,
+    CriterionRecord,
     GainsRecord,
     InstructionRecord,
     LessonRecord,
     MeasureRecord,
     ParityRecord,
-    ProposedQuestion,
     PrunedRecord,
     QuestionWordings,
     ReadRecord,
@@ -127,7 +127,7 @@ class RunRecord(ResultPart):
     pruned_edits: tuple[PrunedRecord, ...] = ()
     wordings: tuple[QuestionWordings, ...] = ()
     lessons: tuple[LessonRecord, ...]
-    questions: tuple[ProposedQuestion, ...] = ()
+    questions: tuple[CriterionRecord, ...] = ()
     """Those that were proposed; those that joined first, then those that the acceptance test refused."""
     revised_questions: tuple[RevisedRecord, ...] = ()
     """Those of the start that the accepted judge asks the other way round, or no more."""
@@ -174,7 +174,7 @@ class RunRecord(ResultPart):
         return bool(self.accepted_edits)
 
     @property
-    def learned(self) -> list[ProposedQuestion]:
+    def learned(self) -> list[CriterionRecord]:
         """The questions that the accepted judge has learned."""
         return [each for each in self.questions if each.joined]
 
@@ -190,7 +190,7 @@ class RunRecord(ResultPart):
         return [each for each in self.examples if not each.accepted and each.name not in at_gate]
 
     @property
-    def not_learned(self) -> list[ProposedQuestion]:
+    def not_learned(self) -> list[CriterionRecord]:
         """The questions that were proposed and did not join."""
         return [each for each in self.questions if not each.joined]
 
@@ -208,7 +208,7 @@ class RunRecord(ResultPart):
         """Whether the accepted version has the prompt of the first."""
         return self.baseline.prompt == self.best.prompt
 
-    def questions_of(self, tried: TriedRecord) -> list[ProposedQuestion]:
+    def questions_of(self, tried: TriedRecord) -> list[CriterionRecord]:
         """The learned questions that a candidate brought to the acceptance test; none where it is one of edits."""
         if tried.edits or tried.shows:
             return []

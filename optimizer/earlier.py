@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict
 from ..evaluation.judge_file import load_judge, parse_judge
 from ..evaluation.kept_judge import KeptJudge
 from ..memory.journal import has_ended, read_events
-from ..memory.records import ProposedQuestion
+from ..memory.records import CriterionRecord
 from ..memory.result_file import RunRecord
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
 from ..models.budget import CAPS
@@ -61,7 +61,7 @@ class Remembered(BaseModel):
     dropped: dict[str, str] = {}
     """Questions that are not worth asking, as the judge cannot answer them or another one says the same, with where
     they came from."""
-    waiting: tuple[ProposedQuestion, ...] = ()
+    waiting: tuple[CriterionRecord, ...] = ()
     """Questions that the acceptance test refused, or for which there was no room: with further examples it may say
     otherwise."""
     disputed: tuple[tuple[str, str], ...] = ()
@@ -130,7 +130,7 @@ class Earlier:
         same = self.unchanged(examples)
         return {f"{example}/{question}" for example, question in self.remembered.disputed if example in same}
 
-    def waiting(self, seen: Collection[Example], *, same_judge: bool) -> tuple[ProposedQuestion, ...]:
+    def waiting(self, seen: Collection[Example], *, same_judge: bool) -> tuple[CriterionRecord, ...]:
         """Questions to be tried again: none where the same judge has ``seen`` the same examples."""
         if same_judge and len(self.unchanged(seen)) == len(seen):
             return ()
@@ -238,13 +238,13 @@ def _comments(result: RunRecord) -> list[tuple[str, str]]:
     ]
 
 
-def _waiting(before: Sequence[ProposedQuestion], result: RunRecord, judge: KeptJudge) -> tuple[ProposedQuestion, ...]:
+def _waiting(before: Sequence[CriterionRecord], result: RunRecord, judge: KeptJudge) -> tuple[CriterionRecord, ...]:
     """Those that wait still, and those that this run could not use; what it dropped waits no more."""
     found = {each.text: each for each in before}
     for each in result.questions:
         found.pop(each.text, None)
         if not each.joined and each.may_return:
-            found[each.text] = ProposedQuestion.model_validate(each.model_dump(include=STILL_KNOWN))
+            found[each.text] = CriterionRecord.model_validate(each.model_dump(include=STILL_KNOWN))
     asked = {each.text for each in judge.checklist.questions}
     return tuple(each for text, each in found.items() if text not in asked)
 

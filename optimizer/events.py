@@ -17,7 +17,7 @@ from pydantic_core import to_jsonable_python
 
 from ..evaluation.progress import Watcher
 from ..memory.journal import Journal
-from ..memory.records import ProposedQuestion, PrunedRecord, QuestionWordings, TriedRecord
+from ..memory.records import CriterionRecord, PrunedRecord, QuestionWordings, TriedRecord
 from ..models.base import CallError
 from ..models.budget import Budget
 from ..prompts.lessons import Disagreement, Edit, Lesson
@@ -203,7 +203,7 @@ class QuestionJudged(Event):
     """A question that was proposed, and what the development examples say of it."""
 
     kind = "question"
-    question: ProposedQuestion
+    question: CriterionRecord
     """It has a ``reason`` where it does not join the checklist; the others go to the acceptance test together."""
 
     def row(self) -> dict[str, Any]:
@@ -357,7 +357,7 @@ def _sentence(kind: str, row: Mapping[str, Any]) -> str | None:
             what = ", ".join(row["lessons"]) or shows or "a changed checklist"
             return f"version {row['version']} with {what} {verb}: {row['reason']}"
         case "question":
-            return _of_question(ProposedQuestion.model_validate(row))
+            return _of_question(CriterionRecord.model_validate(row))
         case "pruning":
             verb = "is taken out again" if row["removed"] else "stays"
             return f"the edit of {', '.join(row['lessons'])} {verb}: {row['reason']}"
@@ -374,12 +374,12 @@ def _of_lesson(kind: str, lesson: Lesson) -> str:
     return f"lesson {lesson.id} ({lesson.direction}, support {lesson.support}{about}): {lesson.text}"
 
 
-def _of_question(question: ProposedQuestion) -> str:
+def _of_question(question: CriterionRecord) -> str:
     fate = f"is set aside, as {question.reason}" if question.reason else "goes to the acceptance test"
     return f"question {question.id} {fate}: {question.criterion}{_origin(question)}"
 
 
-def _origin(question: ProposedQuestion) -> str:
+def _origin(question: CriterionRecord) -> str:
     """Whose words a question comes from."""
     sources, comments = question.sources, question.comments
     if not sources:

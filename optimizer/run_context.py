@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from ..evaluation.scoring import Coverage, coverage
 from ..memory.embedders import DEFAULT_EMBEDDER, Embedder, embedder
 from ..memory.lesson_memory import LessonMemory
-from ..memory.records import ProposedQuestion
+from ..memory.records import CriterionRecord
 from ..memory.run_directory import RunDirectory
 from ..models.base import CallError, Model
 from ..models.gateway import Gateway
@@ -82,7 +82,7 @@ class RunContext:
     def keep_lessons(
         self,
         best: Version,
-        questions: Sequence[ProposedQuestion],
+        questions: Sequence[CriterionRecord],
         iteration: int,
         *,
         ended: bool = False,

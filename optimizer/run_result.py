@@ -9,7 +9,7 @@ from typing import Any
 
 from ..evaluation.shown import Shown, View
 from ..memory.decision import decide
-from ..memory.records import MeasureRecord, ProposedQuestion, TriedRecord
+from ..memory.records import CriterionRecord, MeasureRecord, TriedRecord
 from ..memory.result_file import RunRecord
 from ..prompts.errors import CoverageError, as_typed
 from ..prompts.text import shorten
@@ -122,7 +122,7 @@ def _learning(result: RunRecord) -> list[str]:
     return [f"No question was learned, as {result.why_no_questions}."] if result.why_no_questions else []
 
 
-def _learned(row: ProposedQuestion) -> dict[str, Any]:
+def _learned(row: CriterionRecord) -> dict[str, Any]:
     """A question that joined, as people are to see it."""
     split, worth = row.worth.last or (None, None)
     said = shorten(" ".join(row.comments[0].split()), QUOTED) if row.comments else None
@@ -135,7 +135,7 @@ def _learned(row: ProposedQuestion) -> dict[str, Any]:
     }
 
 
-def _question(row: ProposedQuestion) -> dict[str, Any]:
+def _question(row: CriterionRecord) -> dict[str, Any]:
     """``worth`` with its interval is that on ``split``: test, or where that was not judged, validation."""
     split, worth = row.worth.last or (None, None)
     return {

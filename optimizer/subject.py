@@ -12,7 +12,7 @@ import numpy as np
 from ..evaluation.calibration import Calibration
 from ..evaluation.kept_judge import QuestionOrigin
 from ..evaluation.scoring import ExampleScore, score_examples
-from ..memory.records import ProposedQuestion, PrunedRecord, QuestionWordings, TriedRecord
+from ..memory.records import CriterionRecord, PrunedRecord, QuestionWordings, TriedRecord
 from ..memory.result_file import FinishReason
 from ..prompts.checklist import YES_IS_GOOD, Checklist, Polar, Question
 from ..prompts.examples import Example
@@ -220,7 +220,7 @@ class Outcome:
     pruned: list[PrunedRecord] = field(default_factory=list)
     wordings: list[QuestionWordings] = field(default_factory=list)
     """What became of each question, where they were worded anew."""
-    questions: list[ProposedQuestion] = field(default_factory=list)
+    questions: list[CriterionRecord] = field(default_factory=list)
     """Every question that was proposed, and what became of it."""
     seen: dict[int, Observation] = field(default_factory=dict)
     """What versions did on the development examples, by number, as far as they were looked at."""

@@ -10,7 +10,7 @@ from .text_changes import MarksError, mark_edits, shortened, word_changes
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ..memory.records import ProposedQuestion, PrunedRecord
+    from ..memory.records import CriterionRecord, PrunedRecord
     from ..memory.result_file import RunRecord
     from ..stats.differences import Difference
     from .run_data import RunData
@@ -46,7 +46,7 @@ class ShownCandidate:
     """Whether it was dropped before all of them were judged."""
     name: str
     """What it is known by: its lessons, or its questions."""
-    questions: Sequence[ProposedQuestion] = ()
+    questions: Sequence[CriterionRecord] = ()
     """Learned questions that it brought; none where it is one of edits."""
 
     @property

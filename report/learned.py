@@ -10,7 +10,7 @@ from .scores import Scale
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..memory.records import ProposedQuestion
+    from ..memory.records import CriterionRecord
     from ..prompts.shown import ShownExamples
     from ..stats.differences import Difference
     from .run_data import RunData
@@ -28,7 +28,7 @@ SHOWN_SET_ASIDE = 200
 class LearnedQuestion:
     """A question that the accepted judge asks, and did not ask before."""
 
-    found: ProposedQuestion
+    found: CriterionRecord
     weight: float | None
     """None where the run's checklist was not kept."""
     comments: Sequence[tuple[str, Sequence[str]]]
@@ -49,7 +49,7 @@ class WhatWasLearned:
     """Everything that came of the comments."""
 
     questions: Sequence[LearnedQuestion]
-    set_aside: Sequence[ProposedQuestion]
+    set_aside: Sequence[CriterionRecord]
     """Proposed, and not in the accepted judge."""
     why_none: str | None
     """Why none was proposed; None where some were, or where the run was not to learn any."""
@@ -76,7 +76,7 @@ def what_was_learned(data: RunData) -> WhatWasLearned | None:
     return WhatWasLearned(rows, result.not_learned, result.why_no_questions, Scale.over(ends), result.shown)
 
 
-def _question(data: RunData, found: ProposedQuestion, weight: float | None) -> LearnedQuestion:
+def _question(data: RunData, found: CriterionRecord, weight: float | None) -> LearnedQuestion:
     said = {name: data.comments.get(name, ()) for name in found.sources}
     comments = [(text, [name for name, texts in said.items() if text in texts]) for text in found.comments]
     told = {name for _, names in comments for name in names}

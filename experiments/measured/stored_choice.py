@@ -27,7 +27,7 @@ from ...evaluation.calibration import sigmoid
 from ...evaluation.progress import Silent
 from ...evaluation.scoring import ExampleScore, Targets
 from ...memory.journal import Journal
-from ...memory.records import ProposedQuestion
+from ...memory.records import CriterionRecord
 from ...optimizer.events import Teller
 from ...optimizer.questions.choice import Chooser
 from ...optimizer.questions.learner import FOLDS, taught_by_others
@@ -57,7 +57,7 @@ class Stored:
     """The folder of prompt and checklist."""
     examples: list[Example]
     """Development, then validation."""
-    candidates: dict[str, ProposedQuestion]
+    candidates: dict[str, CriterionRecord]
     logits: dict[str, dict[str, float]]
     """Log-odds of yes by question and example; the question of the start is among them."""
 
@@ -72,7 +72,7 @@ def read_stored(path: Path) -> Stored:
         return {name: value for name, value in zip(row["examples"], column, strict=True) if value is not None}
 
     candidates = {
-        each["id"]: ProposedQuestion.of(
+        each["id"]: CriterionRecord.of(
             each["text"], "overall", each["from"], each["sources"], each["comments"], row["sees"]
         )
         for each in row["candidates"]

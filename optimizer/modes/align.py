@@ -17,7 +17,7 @@ from ...evaluation.calibration_fit import FITS
 from ...evaluation.evaluate import load_inputs
 from ...evaluation.pass_fail import pass_labels
 from ...evaluation.scoring import Targets, human_targets
-from ...memory.records import ProposedQuestion
+from ...memory.records import CriterionRecord
 from ...models.base import Model
 from ...models.gateway import Gateway
 from ...models.resolve import Models
@@ -263,13 +263,13 @@ def _finder(
     return Finder(chooser, context.embedder, events, options.max_iterations, (comments, kinds))
 
 
-def _of(examples: Sequence[Example], part: str, waiting: Sequence[ProposedQuestion]) -> list[ProposedQuestion]:
+def _of(examples: Sequence[Example], part: str, waiting: Sequence[CriterionRecord]) -> list[CriterionRecord]:
     """Questions of an earlier run as candidates, with what they come from among these examples, those of a part; without
     those that come from others alone, which these examples are to test."""
     known = {each.id for each in examples}
     found = [(each, tuple(source for source in each.sources if source in known)) for each in waiting]
     return [
-        ProposedQuestion.of(each.text, each.dimension, each.origin, sources, each.comments)
+        CriterionRecord.of(each.text, each.dimension, each.origin, sources, each.comments)
         for each, sources in found
         if sources or part in each.parts or not (each.sources or each.parts)
     ]

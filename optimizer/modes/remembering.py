@@ -22,7 +22,7 @@ from ...memory.memory_contents import (
     remembered_lesson,
 )
 from ...memory.memory_directory import MEMORY_FILE, MemoryDirectory, facts_of_run, read_memory
-from ...memory.records import ProposedQuestion
+from ...memory.records import CriterionRecord
 from ...memory.run_directory import RunDirectory
 from ...prompts.checklist import Checklist
 from ...prompts.errors import InputError, as_typed
@@ -123,7 +123,7 @@ class Remembering:
         lessons = [known[each.id] for each in helped if each.id in known]
         return [each for each in lessons if each.promptable and not each.requirement and each.text not in prompt]
 
-    def candidates(self, most: int) -> list[ProposedQuestion]:
+    def candidates(self, most: int) -> list[CriterionRecord]:
         """Questions to be tried, those first that the last run kept; ``most`` may join in a round.
 
         They have no sources among the examples, so these alone have to speak for them.
@@ -133,7 +133,7 @@ class Remembering:
         dimensions = self.checklist.dimensions
         best = sorted(self.loaded.questions, key=lambda each: each.joined, reverse=True)[: TRIED_FOR_ONE * most]
         return [
-            ProposedQuestion.of(
+            CriterionRecord.of(
                 each.text,
                 each.dimension if each.dimension in dimensions else dimensions[0],
                 "memory",
@@ -151,7 +151,7 @@ class Remembering:
         self,
         lessons: Sequence[Lesson],
         best: Version,
-        learned: Sequence[ProposedQuestion],
+        learned: Sequence[CriterionRecord],
         iteration: int,
         *,
         write: bool,
@@ -209,7 +209,7 @@ def _as_lesson(entry: RememberedLesson, requirement: str | None) -> Lesson:
     return Lesson(**known, evidence=(), requirement=requirement)
 
 
-def _question(facts: Mapping[str, Any], found: ProposedQuestion, best: Version) -> RememberedQuestion:
+def _question(facts: Mapping[str, Any], found: CriterionRecord, best: Version) -> RememberedQuestion:
     joined = found.id in best.draft.origins
     refused = found.reason is None or found.was_tried
     reason = None if joined else "the acceptance test did not accept it" if refused else found.reason

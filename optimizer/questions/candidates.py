@@ -13,7 +13,7 @@ import numpy as np
 from ...evaluation.calibration import logit, replicates, sigmoid
 from ...evaluation.calibration_fit import centre_and_spread
 from ...evaluation.scoring import complete_mean, mean_score
-from ...memory.records import ProposedQuestion
+from ...memory.records import CriterionRecord
 from ...prompts.checklist import GoodAnswer, Question
 from ...prompts.verdicts import Verdict
 from ...stats.correlation import spearman
@@ -202,12 +202,12 @@ def standing(
 
 
 def agreeing(
-    candidate: ProposedQuestion,
+    candidate: CriterionRecord,
     good: GoodAnswer,
     logits: Mapping[str, float],
     fine: Collection[str],
     remarks: Mapping[str, Collection[str]],
-) -> ProposedQuestion:
+) -> CriterionRecord:
     """Drop the sources of a candidate that do not stand out on its side, with their comments, where others are left.
 
     The same words come of "doses by mail!" and of "no number to ring".
@@ -331,7 +331,7 @@ def free_id(wanted: str, taken: Collection[str]) -> str:
     return name
 
 
-def as_question(candidate: ProposedQuestion, name: str, good: GoodAnswer, weight: float = 1.0) -> Question:
+def as_question(candidate: CriterionRecord, name: str, good: GoodAnswer, weight: float = 1.0) -> Question:
     """The candidate as a question of a checklist."""
     text, dimension, sees = candidate.text, candidate.dimension, candidate.sees
     return Question(id=name, text=text, dimension=dimension, good=good, weight=weight, sees=sees)
@@ -342,12 +342,12 @@ def turned(question: Question) -> Question:
     return question.model_copy(update={"good": "yes" if question.is_fault else "no"})
 
 
-def unite(candidates: Sequence[ProposedQuestion], near: Mapping[int, int]) -> list[ProposedQuestion]:
+def unite(candidates: Sequence[CriterionRecord], near: Mapping[int, int]) -> list[CriterionRecord]:
     """Candidates with the same meaning as one, the first of them, with the sources of all.
 
     ``near`` gives, by place, the place of an earlier candidate that asks the same.
     """
-    kept: dict[int, ProposedQuestion] = {}
+    kept: dict[int, CriterionRecord] = {}
     for place, candidate in enumerate(candidates):
         first = near.get(place, place)
         kept[first] = kept[first].with_sources_of(candidate) if first in kept else candidate

@@ -15,7 +15,7 @@ from typing import Literal
 from ...evaluation.calibration_fit import fit_accepted
 from ...evaluation.kept_judge import QuestionOrigin
 from ...evaluation.scoring import Targets, mean_score
-from ...memory.records import ProposedQuestion
+from ...memory.records import CriterionRecord
 from ...prompts.checklist import Sees
 from ...prompts.comments import one_line
 from ...prompts.examples import Example
@@ -65,7 +65,7 @@ OWN_CASES = 4
 class Chosen:
     """Candidates that are worth asking, by their ids, and what the judge says with them."""
 
-    candidates: Mapping[str, ProposedQuestion] = field(default_factory=dict)
+    candidates: Mapping[str, CriterionRecord] = field(default_factory=dict)
     """The best first."""
     logits: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Log-odds of yes by question and example."""
@@ -101,7 +101,7 @@ class Chooser:
     """Who is asked with whom at first, and in the race, where several questions are a call."""
     told: bool = True
     """Whether it says what becomes of candidates; not where a judge is learned to be tested and not to be kept."""
-    learned: list[ProposedQuestion] = field(default_factory=list, init=False)
+    learned: list[CriterionRecord] = field(default_factory=list, init=False)
     """All candidates so far."""
 
     def sides(self) -> dict[str, tuple[list[str], list[str]]]:
@@ -109,7 +109,7 @@ class Chooser:
         return sides_by_dimension(self.examples, self.targets)
 
     async def asked_as_it_answers(
-        self, best: Draft, named: Mapping[str, ProposedQuestion]
+        self, best: Draft, named: Mapping[str, CriterionRecord]
     ) -> tuple[Draft, AskedBothWays | None]:
         """Find out whether ``best`` is asked together or one by one; returns it so, with what decided.
 
@@ -128,7 +128,7 @@ class Chooser:
         )
         return replace(best, mode=found.mode), found
 
-    async def seen_as_helps(self, best: Draft, named: Mapping[str, ProposedQuestion]) -> Sees:
+    async def seen_as_helps(self, best: Draft, named: Mapping[str, CriterionRecord]) -> Sees:
         """Find out what the judge is to be shown with the candidates, by what some say of *other* rejected outputs.
 
         All folds of a proof are asked so: a judge that is shown something else is another one. Labels of the
@@ -160,7 +160,7 @@ class Chooser:
         return compared.taken
 
     async def choose(
-        self, best: Draft, named: Mapping[str, ProposedQuestion], seen: Observation, iteration: int
+        self, best: Draft, named: Mapping[str, CriterionRecord], seen: Observation, iteration: int
     ) -> Chosen:
         """Those that are worth asking beside the questions of ``best``.
 
@@ -292,9 +292,9 @@ class Chooser:
     async def _own_cases(
         self,
         best: Draft,
-        named: Mapping[str, ProposedQuestion],
+        named: Mapping[str, CriterionRecord],
         sides: Sides,
-        waiting: Mapping[str, ProposedQuestion],
+        waiting: Mapping[str, CriterionRecord],
         part: Collection[str],
     ) -> dict[str, dict[str, float]]:
         """Log-odds of yes on a part of the examples and on each candidate's own, or else on the least liked.
@@ -302,13 +302,13 @@ class Chooser:
         A rare fault shows on few outputs, but it has to show on the one that somebody wrote of. ``waiting`` are
         those that will be asked so, too.
         """
-        of_case: dict[str, dict[str, ProposedQuestion]] = {}
+        of_case: dict[str, dict[str, CriterionRecord]] = {}
         for name, candidate in named.items():
             least = sides.get(self._rated(candidate.dimension), ([], []))[1]
             for each in candidate.sources[:OWN_CASES] or least[:SCREENED]:
                 if each not in part:
                     of_case.setdefault(each, {})[name] = candidate
-        asks: list[tuple[Mapping[str, ProposedQuestion], set[str]]]
+        asks: list[tuple[Mapping[str, CriterionRecord], set[str]]]
         if self._is_grouped(best):
             asks = [
                 (group, {*part, *(case for case, some in of_case.items() if some.keys() & group.keys())})
@@ -325,8 +325,8 @@ class Chooser:
     async def _raced(
         self,
         best: Draft,
-        racing: Mapping[str, ProposedQuestion],
-        named: Mapping[str, ProposedQuestion],
+        racing: Mapping[str, CriterionRecord],
+        named: Mapping[str, CriterionRecord],
         part: Collection[str] | None,
         iteration: int,
     ) -> dict[str, dict[str, float]]:
@@ -341,7 +341,7 @@ class Chooser:
         return (best.mode or self.mode) == "batched"
 
     async def _judge(
-        self, best: Draft, asks: Sequence[tuple[Mapping[str, ProposedQuestion], Sequence[Example]]]
+        self, best: Draft, asks: Sequence[tuple[Mapping[str, CriterionRecord], Sequence[Example]]]
     ) -> dict[str, dict[str, float]]:
         """Log-odds of yes by candidate and example; some candidates are asked of some examples, one after the other."""
         verdicts: list[Verdict] = []
@@ -353,7 +353,7 @@ class Chooser:
         return yes_logits(verdicts)
 
     def _standing(
-        self, name: str, candidate: ProposedQuestion, logits: Mapping[str, Mapping[str, float]], sides: Sides
+        self, name: str, candidate: CriterionRecord, logits: Mapping[str, Mapping[str, float]], sides: Sides
     ) -> Standing | None:
         both = sides.get(self._rated(candidate.dimension))
         return None if both is None else standing(logits.get(name, {}), candidate.sources, *both)
@@ -363,7 +363,7 @@ class Chooser:
         return dimension if dimension in self.targets.dimensions else self.targets.dimensions[0]
 
     def _tell(
-        self, name: str, candidate: ProposedQuestion, found: Standing | None, unused: str | None, iteration: int
+        self, name: str, candidate: CriterionRecord, found: Standing | None, unused: str | None, iteration: int
     ) -> None:
         problem = (
             "too few outputs with an answer to it were accepted, or rejected"
@@ -384,7 +384,7 @@ class Chooser:
         if self.told:
             self.events.emit(QuestionJudged(told))
 
-    def _fates(self, best: Draft, chosen: Mapping[str, ProposedQuestion], seen: Observation) -> dict[str, Fate]:
+    def _fates(self, best: Draft, chosen: Mapping[str, CriterionRecord], seen: Observation) -> dict[str, Fate]:
         """Questions of the checklist that do not stay as they are (:func:`~.candidates.fates_of`), and what becomes
         of them; a dimension keeps one that stands for it."""
         if self.keeps_start:
@@ -409,7 +409,7 @@ class Chooser:
         return fates
 
 
-def _most_told(named: Mapping[str, ProposedQuestion], most: int) -> dict[str, ProposedQuestion]:
+def _most_told(named: Mapping[str, CriterionRecord], most: int) -> dict[str, CriterionRecord]:
     """The candidates that most remarks led to; nearly the same in all folds."""
     order = {name: (-len(each.sources), sha256(each.text.encode()).digest()) for name, each in named.items()}
     return {name: named[name] for name in sorted(named, key=order.__getitem__)[:most]}

@@ -21,7 +21,7 @@ from typing import Any
 
 from ...evaluation.calibration_fit import FEWEST_ACCEPTED
 from ...evaluation.scoring import score_examples
-from ...memory.records import NOT_ACCEPTED, ProposedQuestion, WorthRecord
+from ...memory.records import NOT_ACCEPTED, CriterionRecord, WorthRecord
 from ...memory.result_file import FinishReason
 from ...models.budget import CAPS
 from ...prompts.checklist import Checklist, Sees
@@ -41,7 +41,7 @@ from .presentation import AskedBothWays
 from .proposers import Finder
 from .racing import sides_of
 
-Candidates = Mapping[str, ProposedQuestion]
+Candidates = Mapping[str, CriterionRecord]
 """By their ids."""
 
 FOLDS = 3
@@ -64,7 +64,7 @@ class QuestionLearner:
     """Whether P(yes) is scored, or yes and no."""
     crossed: bool = True
     """Whether validation teaches too; else it only tests what development taught."""
-    learned: list[ProposedQuestion] = field(default_factory=list, init=False)
+    learned: list[CriterionRecord] = field(default_factory=list, init=False)
     """All candidates so far, each question once, and what became of it."""
     both_ways: AskedBothWays | None = field(default=None, init=False)
     """How the judge answers several questions in one call; None where that was not to be found out, or was known
@@ -210,7 +210,7 @@ def parts_of(examples: Sequence[Example], wanted: Callable[[str], float | None])
     return [[each for each in examples if document_of(each) in part] for part in parts if part]
 
 
-def taught_by_others(tested: Collection[Example], mine: Candidates, others: Candidates) -> dict[str, ProposedQuestion]:
+def taught_by_others(tested: Collection[Example], mine: Candidates, others: Candidates) -> dict[str, CriterionRecord]:
     """Candidates that none of the tested examples had a part in.
 
     Args:
@@ -245,12 +245,12 @@ def without_remarks_of(tested: Collection[Example], taught: Collection[Example],
     }
 
 
-def _shown(sees: Sees, *several: Candidates) -> list[dict[str, ProposedQuestion]]:
+def _shown(sees: Sees, *several: Candidates) -> list[dict[str, CriterionRecord]]:
     """Candidates that the judge is asked with so much in view."""
     return [{name: each.but(sees=sees) for name, each in named.items()} for named in several]
 
 
-def _united(mine: Candidates, theirs: Candidates) -> dict[str, ProposedQuestion]:
+def _united(mine: Candidates, theirs: Candidates) -> dict[str, CriterionRecord]:
     """The candidates of both by their ids, under which both know the same question."""
     named = dict(mine)
     for name, candidate in theirs.items():
@@ -289,7 +289,7 @@ def learned_questions(
     yardstick: Yardstick,
     *,
     soft: bool,
-) -> list[ProposedQuestion]:
+) -> list[CriterionRecord]:
     """The candidates with what became of them: those that joined first, then those that the acceptance test refused.
 
     ``worth`` is the gain of the accepted judge over the same judge without the question, on validation and on test: the

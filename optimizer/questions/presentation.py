@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ...evaluation.calibration import sigmoid
-from ...memory.records import ProposedQuestion
+from ...memory.records import CriterionRecord
 from ...models.base import Model, ModelError
 from ...models.gateway import Gateway
 from ...models.prices import FREE
@@ -217,12 +217,12 @@ async def asked_at_the_start(
 class Groups:
     """Who is asked with whom, from the first time that somebody is asked."""
 
-    _members: list[dict[str, ProposedQuestion]] = field(default_factory=list, init=False)
+    _members: list[dict[str, CriterionRecord]] = field(default_factory=list, init=False)
     _place: dict[str, int] = field(default_factory=dict, init=False)
 
     def holding(
-        self, named: Mapping[str, ProposedQuestion], waiting: Mapping[str, ProposedQuestion]
-    ) -> list[dict[str, ProposedQuestion]]:
+        self, named: Mapping[str, CriterionRecord], waiting: Mapping[str, CriterionRecord]
+    ) -> list[dict[str, CriterionRecord]]:
         """The groups that the candidates are in, each as a whole; those that are in none yet make new ones.
 
         They are mixed by a hash of their words: those that were made of one comment ask nearly the same, and would

@@ -17,7 +17,7 @@ from ...agents.buying import all_together
 from ...agents.questions.comment_questions import BesideReader, CommentReader, Generaliser, KindReader
 from ...evaluation.scoring import Targets
 from ...memory.embedders import ROUNDING, Embedder, greedy_unique
-from ...memory.records import ProposedQuestion
+from ...memory.records import CriterionRecord
 from ...prompts.checklist import Checklist
 from ...prompts.comments import WHOLE, Comment, one_line
 from ...prompts.examples import Example
@@ -37,7 +37,7 @@ class Proposer(Protocol):
 
     async def propose(
         self, best: Draft, rejected: Mapping[str, Sequence[str]], iteration: int
-    ) -> list[ProposedQuestion]:
+    ) -> list[CriterionRecord]:
         """New candidates; evidence that was read once is not read again.
 
         Args:
@@ -72,7 +72,7 @@ class Finder:
     """How often a proposer is asked for more at most."""
     proposers: Sequence[Proposer] = ()
     """What promises most first; the next one is asked where there are few candidates."""
-    waiting: Sequence[ProposedQuestion] = ()
+    waiting: Sequence[CriterionRecord] = ()
     """Candidates of earlier runs that are tried once more, beside the first new ones."""
     dropped: Mapping[str, str] = field(default_factory=dict)
     """Texts of questions that an earlier run tried in vain, with their kind."""
@@ -81,14 +81,14 @@ class Finder:
     beside: Finder | None = None
     """Has found questions from other examples of the same run: the same question has the same id, another one another.
     """
-    found: dict[str, ProposedQuestion] = field(default_factory=dict, init=False)
+    found: dict[str, CriterionRecord] = field(default_factory=dict, init=False)
     """The candidates by their ids."""
     has_more: bool = field(default=False, init=False)
     """Whether some evidence was not read for want of rounds."""
     _spared: set[str] = field(default_factory=set, init=False)
     """Dimensions on which a later proposer was not needed."""
 
-    async def propose(self, best: Draft, iteration: int) -> Mapping[str, ProposedQuestion]:
+    async def propose(self, best: Draft, iteration: int) -> Mapping[str, CriterionRecord]:
         """The questions that may be worth asking beside those of ``best``, by their ids; no verdict is asked for.
 
         Raises:
@@ -119,7 +119,7 @@ class Finder:
 
     async def _new(
         self, best: Draft, proposer: Proposer, rejected: Mapping[str, Sequence[str]], iteration: int
-    ) -> dict[str, ProposedQuestion]:
+    ) -> dict[str, CriterionRecord]:
         """Candidates that were not named before; empty where a proposer has nothing more."""
         while True:  # what was asked before is no reason to leave the rest of the evidence unread
             proposed = await proposer.propose(best, rejected, iteration)
@@ -128,7 +128,7 @@ class Finder:
             if named or not proposed:
                 return named
 
-    def _named(self, checklist: Checklist, proposed: Sequence[ProposedQuestion]) -> dict[str, ProposedQuestion]:
+    def _named(self, checklist: Checklist, proposed: Sequence[CriterionRecord]) -> dict[str, CriterionRecord]:
         """Candidates by their new ids, each question once, without those that are or were there."""
         known = {each.text for each in checklist.questions} | {each.text for each in self.found.values()}
         new = [each for each in proposed if each.text not in known and not self._was_dropped(each)]
@@ -138,16 +138,16 @@ class Finder:
         near = first_of_meaning(self.embedder.embed([each.text for each in new]))
         beside = {} if self.beside is None else {each.text: name for name, each in self.beside.found.items()}
         taken = {each.id for each in checklist.questions} | set(self.found) | set(beside.values())
-        named: dict[str, ProposedQuestion] = {}
+        named: dict[str, CriterionRecord] = {}
         for candidate in unite(new, near):
             named[beside.get(candidate.text) or id_for(candidate.text, taken | set(named))] = candidate
         return named
 
-    def _was_dropped(self, candidate: ProposedQuestion) -> bool:
+    def _was_dropped(self, candidate: CriterionRecord) -> bool:
         """Whether it was tried in vain; one that nobody had asked for is tried again where somebody asks for it."""
         return self.dropped.get(candidate.text) in (candidate.origin, "comment")
 
-    def _without_removed(self, new: Sequence[ProposedQuestion]) -> list[ProposedQuestion]:
+    def _without_removed(self, new: Sequence[CriterionRecord]) -> list[CriterionRecord]:
         """Without what people removed, in these words or in others that mean the same."""
         if not self.removed or not new:
             return list(new)
@@ -214,13 +214,13 @@ class CommentProposer:
 
     async def propose(
         self, best: Draft, rejected: Mapping[str, Sequence[str]], iteration: int
-    ) -> list[ProposedQuestion]:
+    ) -> list[CriterionRecord]:
         """Candidates from comments that were not read yet; see :class:`Proposer`.
 
         A comment tells what is wrong only of an output that is rejected: on an accepted one it may be praise, or a
         remark that did not matter.
         """
-        candidates: list[ProposedQuestion] = []
+        candidates: list[CriterionRecord] = []
         while not candidates and (found := self._new(best.questions, rejected)):
             texts = self._different_first(list(dict.fromkeys(text for text, _ in found)))[: READ_FOR_ONE * self.most]
             read = {key: names for key, names in found.items() if key[0] in texts}
@@ -233,7 +233,7 @@ class CommentProposer:
                 written = [(question, tuple(names)) for question in of_text[text]]
                 written += [(question, (name,)) for name in names for question in of_pair.get((text, name), ())]
                 candidates += [
-                    ProposedQuestion.of(question, dimension, "comment", own, (text,)) for question, own in written
+                    CriterionRecord.of(question, dimension, "comment", own, (text,)) for question, own in written
                 ]
         return candidates
 
@@ -331,9 +331,9 @@ class KindProposer:
 
     async def propose(
         self, best: Draft, rejected: Mapping[str, Sequence[str]], iteration: int
-    ) -> list[ProposedQuestion]:
+    ) -> list[CriterionRecord]:
         """Candidates from what outputs do, once for each dimension; see :class:`Proposer`."""
-        found: list[ProposedQuestion] = []
+        found: list[CriterionRecord] = []
         for rated, names in rejected.items():
             if rated in self._done or rated in self.before:
                 continue
@@ -347,7 +347,7 @@ class KindProposer:
             written = await all_together(new, self._kinds, self.workers, self.events.advance)
             self._texts |= {each.id: found for each, found in zip(new, written, strict=True)}
             texts = self._telling(poor, fine)
-            found += [ProposedQuestion.of(text, dimension, "contrast") for text in texts]
+            found += [CriterionRecord.of(text, dimension, "contrast") for text in texts]
         return found
 
     async def _kinds(self, example: Example) -> list[str]:

@@ -16,7 +16,7 @@ from math import ceil
 
 from ...evaluation.calibration_fit import FEWEST_ACCEPTED, least_accepted
 from ...evaluation.scoring import Targets, mean_score
-from ...memory.records import ProposedQuestion
+from ...memory.records import CriterionRecord
 from ...prompts.examples import Example
 from .candidates import ALIKE_VERDICTS, SAME_VERDICTS, likeness
 
@@ -75,7 +75,7 @@ class SubjectMatter:
             with and the word behind it, which says what an output does.
     """
 
-    def __init__(self, outputs: Mapping[str, str], candidates: Collection[ProposedQuestion]) -> None:
+    def __init__(self, outputs: Mapping[str, str], candidates: Collection[CriterionRecord]) -> None:
         self._outputs = len(outputs)
         self._holding: defaultdict[str, defaultdict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
         for name, output in outputs.items():
@@ -88,7 +88,7 @@ class SubjectMatter:
             for word in words:
                 self._asked_of[word].update(each.sources[:1])
 
-    def is_of_one(self, candidate: ProposedQuestion) -> bool:
+    def is_of_one(self, candidate: CriterionRecord) -> bool:
         """Whether a question that comes from one output asks for what that output alone is about, in all that it asks
         for."""
         if len(candidate.sources) != 1:
@@ -151,7 +151,7 @@ def sides_of(wanted: Mapping[str, float | None]) -> tuple[list[str], list[str]]:
     return fine, poor
 
 
-def in_line(names: Sequence[str], named: Mapping[str, ProposedQuestion], of_one: Collection[str]) -> list[str]:
+def in_line(names: Sequence[str], named: Mapping[str, CriterionRecord], of_one: Collection[str]) -> list[str]:
     """Who has a place in the race first.
 
     Args:
@@ -163,7 +163,7 @@ def in_line(names: Sequence[str], named: Mapping[str, ProposedQuestion], of_one:
     return others + _in_turn([name for name in names if name in of_one], named)
 
 
-def _in_turn(names: Sequence[str], named: Mapping[str, ProposedQuestion]) -> list[str]:
+def _in_turn(names: Sequence[str], named: Mapping[str, CriterionRecord]) -> list[str]:
     """The best question of every comment first, then the second best of each: on a few examples many look alike.
 
     What several comments led to has its turn with the first of them that it is the best of.

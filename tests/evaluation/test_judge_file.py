@@ -317,7 +317,7 @@ def test_questions_that_a_run_wrote_anew_are_told_from_those_it_began_with(world
     record = done.record.model_copy(update={"best": best})
     judge = judge_of_run(record, {"model": "a/b"}, began)
     assert judge.checklist == world.checklist
-    assert [each.kind for each in judge.origins.values()] == ["reworded", *["start"] * (len(judge.origins) - 1)]
+    assert [each.origin for each in judge.origins.values()] == ["reworded", *["start"] * (len(judge.origins) - 1)]
 
 
 def test_using_it_otherwise_than_it_was_measured_is_said(world: Any, tmp_path: Path, caplog: Any) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from askance.memory.journal import Journal, read_events
-from askance.memory.records import ProposedQuestion, PrunedRecord, QuestionWordings, TriedRecord, WordingTried
+from askance.memory.records import CriterionRecord, PrunedRecord, QuestionWordings, TriedRecord, WordingTried
 from askance.models.budget import Budget
 from askance.optimizer import events as events_module
 from askance.optimizer.events import (
@@ -251,8 +251,8 @@ def test_a_journal_of_the_version_before_is_repeated_without_a_difference(tmp_pa
     events = Teller(Journal(tmp_path / "j"), Notebook(), [heard.append])
     asked = WordingTried(text="Is it?", correlation=0.5, n=12)
     edit, gain = Edit(old="a", new="b", lessons=("L1",)), Difference(0.1, 12, 0.0, 0.2, 0.04, None, 0.05)
-    price = ProposedQuestion.of("Does it name a price?", "overall", "comment", ["e1", "e2"], ["prices!"])
-    kind = ProposedQuestion.of("Is it kind?", "overall", "memory").but(id="be-kind", reason=BEFORE[3]["problem"])
+    price = CriterionRecord.of("Does it name a price?", "overall", "comment", ["e1", "e2"], ["prices!"])
+    kind = CriterionRecord.of("Is it kind?", "overall", "memory").but(id="be-kind", reason=BEFORE[3]["problem"])
     for event in (
         QuestionWorded(QuestionWordings(question="q1", before=asked, reason="better")),
         EditProposed(edit),

@@ -18,7 +18,7 @@ from askance.experiments.measured.stored_choice import (
     measured,
     read_stored,
 )
-from askance.memory.records import ProposedQuestion
+from askance.memory.records import CriterionRecord
 from askance.prompts.examples import Example
 
 FILES = sorted(STORED.glob("*.json"))
@@ -39,7 +39,7 @@ def stored(tells: float) -> Stored:
     fault = {name: value + tells * (name in failed) for name, value in noise.items()}
     start = {each.id: (number * 53 % 90) / 90 for number, each in enumerate(examples)}
     candidates = {
-        "fault": ProposedQuestion.of(
+        "fault": CriterionRecord.of(
             "Does the reply quote a price?", "overall", "comment", tuple(failed[:4]), ("a price!",)
         )
     }

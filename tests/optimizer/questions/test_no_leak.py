@@ -15,7 +15,7 @@ import pytest
 from askance.evaluation.progress import Silent
 from askance.evaluation.scoring import Targets
 from askance.memory.embedders import embedder
-from askance.memory.records import ProposedQuestion
+from askance.memory.records import CriterionRecord
 from askance.memory.run_directory import RunDirectory
 from askance.optimizer.acceptance import Decision, PairedAcceptance
 from askance.optimizer.contest import Contest, Race
@@ -115,7 +115,7 @@ class World:
         about = f"Text of {mark}, {WORDS[int(len(WORDS) * self.draw('word', mark))]}"
         return Example.model_validate({"id": name, "input": "in", "output": about, "comment": said, "metadata": where})
 
-    def candidates(self, examples: Sequence[Example]) -> list[ProposedQuestion]:
+    def candidates(self, examples: Sequence[Example]) -> list[CriterionRecord]:
         """From every rejected output a question after its fault, in one of three wordings, or after what is on it alone."""
         found = []
         for each in examples:
@@ -125,7 +125,7 @@ class World:
             word = WORDS[int(len(WORDS) * self.draw("word", self.key(each.id)))]
             thing = word if self.chance else self.fault(each.id)
             style = ("bad", "odd", "raw")[int(3 * self.draw("style", self.key(each.id)))]
-            found.append(ProposedQuestion.of(f"Does it have {style} {thing}?", "overall", "comment", (each.id,), said))
+            found.append(CriterionRecord.of(f"Does it have {style} {thing}?", "overall", "comment", (each.id,), said))
         return found
 
     def p_yes(self, question: Question, name: str, replicate: int = 0) -> float:
@@ -190,7 +190,7 @@ class Proposing:
 
     async def propose(
         self, best: Draft, rejected: Mapping[str, Sequence[str]], iteration: int
-    ) -> list[ProposedQuestion]:
+    ) -> list[CriterionRecord]:
         self.done, before = True, self.done
         return [] if before else self.world.candidates(self.examples)
 
@@ -411,8 +411,8 @@ async def test_what_a_tested_example_says_does_not_change_the_judge_that_it_test
 def test_candidates_lose_the_sources_that_are_tested_and_go_where_their_words_come_from_one(parts: str) -> None:
     tested = [World().example(name) for name in ("x000x", "x001x")]
 
-    def named(*sources: str, kind: str = "comment") -> ProposedQuestion:
-        return ProposedQuestion.of("Is it?", "overall", kind, sources, tuple(f"said of {name}" for name in sources))
+    def named(*sources: str, kind: str = "comment") -> CriterionRecord:
+        return CriterionRecord.of("Is it?", "overall", kind, sources, tuple(f"said of {name}" for name in sources))
 
     mine = {
         "first": named("x000x", "x002x"),
@@ -440,7 +440,7 @@ def test_a_comment_that_only_tested_examples_had_is_taken_from_the_questions_of_
         return Example.model_validate({"id": name, "input": "i", "comment": texts})
 
     examples = [said("a", "one", "all  wrote this"), said("b", "two", "all wrote this"), said("c", "three")]
-    asked = ProposedQuestion.of(
+    asked = CriterionRecord.of(
         "Is it?", "overall", "comment", ("a", "c"), ("one", "all wrote this", "two", "three", "of old")
     )
     found = without_remarks_of(examples[1:2], [examples[0], examples[2]], {"asked": asked})

@@ -10,7 +10,7 @@ import pytest
 import askance
 from askance.memory.memory_directory import MemoryDirectory
 from askance.memory.provenance import build_graph
-from askance.memory.records import ProposedQuestion
+from askance.memory.records import CriterionRecord
 from askance.memory.why import why_question
 from askance.optimizer.questions.proposers import Finder
 from tests.said import says
@@ -103,6 +103,6 @@ def test_words_near_to_what_was_removed_are_left_out_and_that_is_said(tmp_path: 
     learner = Finder(nothing, embedder("words"), events, 3)
     learner.removed = ["Does the reply promise a date?"]
     texts = ("Does the reply, promise a date?", "Does the reply name a price?")
-    left = learner._without_removed([ProposedQuestion.of(text, "overall", "comment", ()) for text in texts])
+    left = learner._without_removed([CriterionRecord.of(text, "overall", "comment", ()) for text in texts])
     assert [each.text for each in left] == [texts[1]]
     assert len(said) == 1 and says(said[0], "people removed", "memory", texts[0])
