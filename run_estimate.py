@@ -85,7 +85,7 @@ def _run_estimate(job: Job, splits: SplitExamples, whole: Estimate, fixed: Estim
     lessons = notes * (MOST_RULES if options.notes == "batched" else 1)
     edits = min(lessons, options.max_lessons)
     explanations = 0 if options.explain == "never" else 2 * notes
-    trials = edits * (EVIDENCE + CONTROLS) * (a_version if job.command == "tune" else 1) if options.trial else 0
+    trials = edits * (EVIDENCE + CONTROLS) * (1 if job.is_judge else a_version) if options.trial else 0
     # notes, kinds of faults, repeats, classes, three opposites among lessons and three in the prompt, edits, critiques; each
     # with one re-ask
     helpers = 2 * (options.note_samples + 10 + 2 * options.critique) * lessons

@@ -11,7 +11,7 @@ import yaml
 
 from askance import resume
 from askance.cli import cli
-from askance.commands.options import settings
+from askance.commands.command_options import settings
 from askance.evaluation.options import EvaluateOptions
 from askance.memory.run_directory import RunDirectory
 from askance.optimizer.options import AlignOptions
