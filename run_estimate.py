@@ -16,10 +16,10 @@ from .optimizer.contest import most_tries
 from .optimizer.job import Job, SplitExamples, split_examples
 from .optimizer.mode import mode_of
 from .optimizer.options import AlignOptions, MigrateOptions, TuneOptions
-from .optimizer.phrasings.step import most_calls
 from .optimizer.questions.calls import calls_at_most
 from .optimizer.questions.presentation import BOTH_WAYS, GROUP, examples_to_ask_of, mode_for
 from .optimizer.steps.lessons import BATCH
+from .optimizer.steps.word_questions import most_calls
 from .optimizer.trial import CONTROLS, EVIDENCE
 from .prompts.examples import human_dimensions
 

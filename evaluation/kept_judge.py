@@ -21,7 +21,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..agents.evaluator import Evaluator
-from ..memory.records import Origin
+from ..memory.records import MeasureRecord, Origin
 from ..memory.run_directory import JUDGE_FILE
 from ..models.named import ModelLike, ModelRecords, NamedModel
 from ..prompts.checklist import Checklist, GoodAnswer, Sees, dump_checklist, dump_texts
@@ -32,7 +32,6 @@ from ..prompts.verdicts import Provenance
 from ..prompts.yaml_files import read_texts
 from ..setting_types import EvaluateSettings
 from ..settings import idle_settings, parse_options
-from ..stats.resampling import Statistic
 from .calibration import Calibration
 from .evaluate import EvaluationJob, load_inputs
 from .evaluation import Evaluation
@@ -86,22 +85,12 @@ class QuestionOrigin(Origin):
     n: int | None = None
 
 
-class AcceptedOn(_Part):
+class AcceptedOn(MeasureRecord):
     """The figures of a judge on one split, with their 95 % interval."""
 
-    spearman: float | None = None
-    mean: float | None = None
+    model_config = _Part.model_config
+
     n: int = Field(ge=0)
-    low: float | None = None
-    high: float | None = None
-    reason: str | None = None
-    """Why a figure or its interval is undefined."""
-    accuracy: Statistic | None = None
-    """This and those below where people's labels are pass or fail, at the judge's threshold."""
-    true_positive_rate: Statistic | None = None
-    true_negative_rate: Statistic | None = None
-    kappa: Statistic | None = None
-    auc: Statistic | None = None
 
 
 class JudgeFigures(_Part):

@@ -21,7 +21,7 @@ from askance.optimizer.events import KINDS, sentence_of
 from askance.optimizer.following import DOING
 from askance.optimizer.job import split_examples
 from askance.optimizer.modes import migrate
-from askance.optimizer.phrasings.wordings import Trying
+from askance.optimizer.steps.word_questions import Trying
 from askance.prompts.checklist import ALONE, Checklist, Question
 from askance.prompts.prompt import Prompt
 from askance.run_estimate import estimate_run

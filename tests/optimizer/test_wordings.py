@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from askance.memory.records import Wording, WordingTried
-from askance.optimizer.phrasings.wordings import (
+from askance.optimizer.steps.word_questions import (
     Trying,
     better_half,
     in_turns,
