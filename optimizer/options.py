@@ -85,9 +85,6 @@ class LoopOptions(JudgeOptions, Where):
     alpha: Annotated[float, Heading.ACCEPTED] = Field(
         0.1, gt=0, lt=1, description="Level of the paired test that a new version must pass on validation."
     )
-    min_gain: Annotated[float, Heading.ACCEPTED] = Field(
-        0.0, ge=0, description="Smallest gain on validation, in units of its standard error."
-    )
     max_bias: Annotated[float, Heading.ACCEPTED] = Field(
         0.15,
         gt=0,
@@ -118,7 +115,7 @@ class LoopOptions(JudgeOptions, Where):
             "a batch is one call of the ordinary note-taker for several disagreements (notes each)",
         ),
         Idle(
-            ("alpha", "min_gain", "max_bias", "patience"),
+            ("alpha", "max_bias", "patience"),
             where(paper=True),
             "the papers' loop goes on until the held-out figure falls, without a test",
         ),
