@@ -263,6 +263,11 @@ class CriterionRecord(Fate):
         return marked(self.text, self.good or "yes")
 
     @property
+    def problem(self) -> str | None:
+        """The reason, as the journal calls it while the acceptance test is still to come."""
+        return self.reason
+
+    @property
     def was_tried(self) -> bool:
         """Whether it came as far as the acceptance test."""
         return self.joined or (self.reason or "").startswith(NOT_ACCEPTED)
@@ -343,6 +348,11 @@ class PrunedRecord(ResultPart):
     reason: str
     gain: Gain | None = None
     """Gain of the prompt without it."""
+
+    @property
+    def lessons(self) -> tuple[str, ...]:
+        """Ids of the lessons behind the edit."""
+        return self.edit.lessons
 
 
 class Wording(NamedTuple):

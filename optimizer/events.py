@@ -37,10 +37,16 @@ class Event:
 
     kind: ClassVar[str]
     """Its name in ``journal.jsonl``."""
+    told: ClassVar[tuple[str, ...]] = ()
+    """Fields of its record that stand beside its own fields in the journal; empty where a record stands there whole."""
 
     def row(self) -> dict[str, Any]:
         """Its fields as JSON."""
-        row: dict[str, Any] = to_jsonable_python(self, by_alias=False)
+        fields: dict[str, Any] = {}
+        for name, value in vars(self).items():
+            in_parts = self.told and isinstance(value, BaseModel)
+            fields |= {each: getattr(value, each) for each in self.told} if in_parts else {name: value}
+        row: dict[str, Any] = to_jsonable_python(fields, by_alias=False)
         return row
 
     @property
@@ -157,11 +163,8 @@ class EditProposed(Event):
     """An edit that the prompt's guards let through."""
 
     kind = "edit"
+    told = ("old", "new", "lessons")
     edit: Edit
-
-    def row(self) -> dict[str, Any]:
-        """The fields of the edit."""
-        return self.edit.model_dump(mode="json")
 
 
 @dataclass(frozen=True)
@@ -187,15 +190,10 @@ class VersionDecided(Event):
     """A candidate went through the acceptance test."""
 
     kind = "decision"
+    told = ("lessons", "accepted", "reason", "gain", "judged", "iteration", "shows")
     version: int
     parent: int
     tried: TriedRecord
-
-    def row(self) -> dict[str, Any]:
-        """The version with the fields of the record, the lessons in place of the edits."""
-        return {"version": self.version, "parent": self.parent} | _fields(
-            self.tried, "lessons", "accepted", "reason", "gain", "judged", "iteration", "shows"
-        )
 
 
 @dataclass(frozen=True)
@@ -203,13 +201,9 @@ class QuestionJudged(Event):
     """A question that was proposed, and what the development examples say of it."""
 
     kind = "question"
+    told = ("id", "text", "good", "origin", "sources", "comments", "effect", "problem", "iteration")
     question: CriterionRecord
     """It has a ``reason`` where it does not join the checklist; the others go to the acceptance test together."""
-
-    def row(self) -> dict[str, Any]:
-        """The fields of the record that are known by now; its reason is called ``problem``."""
-        known = ("id", "text", "good", "origin", "sources", "comments", "effect", "iteration")
-        return {**_fields(self.question, *known), "problem": self.question.reason}
 
 
 @dataclass(frozen=True)
@@ -217,13 +211,9 @@ class EditPruned(Event):
     """An accepted edit was taken out again, or had to stay."""
 
     kind = "pruning"
+    told = ("lessons", "removed", "reason", "gain")
     version: int
     pruned: PrunedRecord
-
-    def row(self) -> dict[str, Any]:
-        """The version with the fields of the record, the lessons in place of the edit."""
-        lessons = {"version": self.version, "lessons": list(self.pruned.edit.lessons)}
-        return lessons | _fields(self.pruned, "removed", "reason", "gain")
 
 
 @dataclass(frozen=True)
@@ -299,12 +289,6 @@ class RunWritten(Event):
 
     kind = "written"
     directory: Path
-
-
-def _fields(record: BaseModel, *names: str) -> dict[str, Any]:
-    """Some fields of a record as JSON; a gain has its standard error, too."""
-    row: dict[str, Any] = to_jsonable_python({name: getattr(record, name) for name in names})
-    return row
 
 
 KINDS: dict[str, type[Event]] = {
@@ -414,11 +398,12 @@ class Teller:
         Raises:
             AskanceError: The journal cannot be written.
         """
-        new = self.journal.write(event.kind, **event.row())
+        row = {"event": event.kind, **event.row()}
+        new = self.journal.write(**row)
         if isinstance(self._watcher, EventWatcher):
             self._watcher.on_event(event)
-        if event.sentence is not None:
-            self._watcher.say(event.sentence)
+        if (sentence := sentence_of(row)) is not None:
+            self._watcher.say(sentence)
         if new:
             self._call(event)
 
