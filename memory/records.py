@@ -236,17 +236,8 @@ class CriterionRecord(Fate):
         sees: Sees = "all",
     ) -> CriterionRecord:
         """A question before anybody knows what its answers are worth."""
-        return cls.model_validate(
-            {
-                "text": text,
-                "dimension": dimension,
-                "from": origin,
-                "sources": tuple(sources),
-                "comments": tuple(comments),
-                "sees": sees,
-                "joined": False,
-            }
-        )
+        came = {"origin": origin, "sources": tuple(sources), "comments": tuple(comments)}
+        return cls(text=text, dimension=dimension, sees=sees, joined=False, **came)
 
     def but(self, **fields: Any) -> CriterionRecord:
         """The record with other values of some fields."""

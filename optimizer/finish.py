@@ -15,6 +15,7 @@ from ..evaluation.judge_file import JUDGES, judge_of_run
 from ..evaluation.pass_fail import figures_of, fitted_dict, pass_labels, threshold_for
 from ..evaluation.scoring import ExampleScore
 from ..memory.decision import decide
+from ..memory.records import ChangedQuestionRecord
 from ..memory.result_file import FinishReason, RunRecord
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
 from ..prompts.checklist import Checklist, dump_checklist, marked
@@ -203,10 +204,11 @@ def _build_result(
     return record.model_copy(update={"decision": advice.choice, "decision_reason": advice.sentence})
 
 
-def _changed_questions(start: Checklist, now: Checklist) -> list[dict[str, str | None]]:
+def _changed_questions(start: Checklist, now: Checklist) -> list[ChangedQuestionRecord]:
     new = {each.id: marked(each.text, each.good, each.sees) for each in now.questions}
     old = {each.id: marked(each.text, each.good, each.sees) for each in start.questions}
-    return [{"id": name, "old": said, "new": new.get(name)} for name, said in old.items() if said != new.get(name)]
+    both = [(name, said, new.get(name)) for name, said in old.items()]
+    return [ChangedQuestionRecord(id=name, old=was, new=said) for name, was, said in both if was != said]
 
 
 def _pass_fail_sides(

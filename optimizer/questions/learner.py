@@ -21,7 +21,7 @@ from typing import Any
 
 from ...evaluation.calibration_fit import FEWEST_ACCEPTED
 from ...evaluation.scoring import score_examples
-from ...memory.records import NOT_ACCEPTED, CriterionRecord, WorthRecord
+from ...memory.records import NOT_ACCEPTED, CriterionRecord, RevisedRecord, WorthRecord
 from ...memory.result_file import FinishReason
 from ...models.budget import CAPS
 from ...prompts.checklist import Checklist, Sees
@@ -274,7 +274,7 @@ def learning_facts(
         "why_no_questions": why_no_questions(learner, job.examples, outcome.finish_reason),
         "read": learner.read,
     }
-    if revised := revised_rows(job.questions, outcome.best.draft):
+    if revised := _revised(job.questions, outcome.best.draft):
         facts["revised_questions"] = revised
     if learner.both_ways is not None:
         facts["asked_both_ways"] = learner.both_ways.to_dict()
@@ -317,7 +317,7 @@ def learned_questions(
     return records
 
 
-def revised_rows(start: Checklist, best: Draft) -> list[dict[str, Any]]:
+def _revised(start: Checklist, best: Draft) -> list[RevisedRecord]:
     """The questions of the start that the accepted judge asks the other way round, or no more.
 
     None where it has none of them in their old words: then all of them were written anew.
@@ -329,9 +329,8 @@ def revised_rows(start: Checklist, best: Draft) -> list[dict[str, Any]]:
     flipped = [each for each in same if each.good != now[each.id].good]
     dropped = [each for each in start.questions if each.id not in now]
     return [
-        {"id": each.id, "text": each.text, "good": now.get(each.id, each).good, "what": what}
-        for what, some in (("flipped", flipped), ("dropped", dropped))
-        for each in some
+        *(RevisedRecord(id=each.id, text=each.text, good=now[each.id].good, what="flipped") for each in flipped),
+        *(RevisedRecord(id=each.id, text=each.text, good=each.good, what="dropped") for each in dropped),
     ]
 
 
