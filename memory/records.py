@@ -236,8 +236,15 @@ class CriterionRecord(Fate):
         sees: Sees = "all",
     ) -> CriterionRecord:
         """A question before anybody knows what its answers are worth."""
-        came = {"origin": origin, "sources": tuple(sources), "comments": tuple(comments)}
-        return cls(text=text, dimension=dimension, sees=sees, joined=False, **came)
+        return cls(
+            text=text,
+            dimension=dimension,
+            origin=origin,
+            sources=tuple(sources),
+            comments=tuple(comments),
+            sees=sees,
+            joined=False,
+        )
 
     def but(self, **fields: Any) -> CriterionRecord:
         """The record with other values of some fields."""
