@@ -237,7 +237,7 @@ def test_the_judge_of_a_run_judges_its_data_as_the_run_did_and_buys_nothing(
     judge = askance.load_judge(tmp_path / "run")
     assert judge.prompt.text == done.prompt and judge.checklist == world.checklist
     assert (judge.model, judge.made_by.finish_reason) == ("world/target", done.finish_reason)
-    assert {name: each.kind for name, each in judge.origins.items()} == dict.fromkeys(judge.origins, "start")
+    assert {name: each.origin for name, each in judge.origins.items()} == dict.fromkeys(judge.origins, "start")
     assert judge.figures.test.spearman == pytest.approx(done.record.best.test.spearman, abs=1e-4)
     assert judge.figures.validation.low == pytest.approx(done.record.best.validation.low, abs=1e-4)
 
