@@ -19,7 +19,7 @@ from ..prompts.verdicts import Verdict
 from ..settings import MODEL, settings_naming
 from .events import Teller
 from .job import Job, SplitExamples
-from .modes.remembering import Remembering
+from .remembering import Remembering
 from .subject import Version
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...memory.lesson_memory import LessonMemory
-from ...memory.memory_contents import (
+from ..memory.lesson_memory import LessonMemory
+from ..memory.memory_contents import (
     Entry,
     MemoryContents,
     QuestionInRun,
@@ -21,16 +21,16 @@ from ...memory.memory_contents import (
     RemovedEntry,
     remembered_lesson,
 )
-from ...memory.memory_directory import MEMORY_FILE, MemoryDirectory, facts_of_run, read_memory
-from ...memory.records import CriterionRecord
-from ...memory.run_directory import RunDirectory
-from ...prompts.checklist import Checklist
-from ...prompts.errors import InputError, as_typed
-from ...prompts.lessons import Lesson
-from ...prompts.words import count
-from ..events import Teller
-from ..job import Job
-from ..subject import CHECKS, Version
+from ..memory.memory_directory import MEMORY_FILE, MemoryDirectory, facts_of_run, read_memory
+from ..memory.records import CriterionRecord
+from ..memory.run_directory import RunDirectory
+from ..prompts.checklist import Checklist
+from ..prompts.errors import InputError, as_typed
+from ..prompts.lessons import Lesson
+from ..prompts.words import count
+from .events import Teller
+from .job import Job
+from .subject import CHECKS, Version
 
 TRIED_FOR_ONE = 2
 """Questions of a memory that are tried, for each that may join in a round."""
