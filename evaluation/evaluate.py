@@ -24,8 +24,8 @@ from ..prompts.verdicts import Provenance, Verdict, VerdictColumns, fields_of
 from ..setting_types import EvaluateSettings
 from ..settings import parse_options
 from ..stats.correlation import between_systems, correlate, per_group
+from ..stats.pass_fail import HALF
 from ..stats.resampling import Resampling
-from ..stats.threshold import HALF
 from .calibration import load_calibration
 from .evaluation import Agreement, Evaluation
 from .options import EvaluateOptions, JudgeOptions

@@ -17,16 +17,21 @@ from ..prompts.examples import documents
 from ..prompts.labels import are_labels
 from ..prompts.words import Figure
 from ..stats.correlation import statistic_dict
-from ..stats.pass_fail import pass_fail_figures, passes, rate
-from ..stats.pass_rate import CorrectedPassRate, prediction_powered, rogan_gladen
+from ..stats.pass_fail import (
+    CorrectedPassRate,
+    fit_threshold,
+    pass_fail_figures,
+    passes,
+    prediction_powered,
+    rate,
+    rogan_gladen,
+)
 from ..stats.resampling import Resampling, Statistic
-from ..stats.threshold import fit_threshold
 from .scoring import score_on
 
 if TYPE_CHECKING:
     from ..prompts.examples import Example
-    from ..stats.pass_fail import PassFailFigures
-    from ..stats.threshold import FittedThreshold
+    from ..stats.pass_fail import FittedThreshold, PassFailFigures
     from .scoring import ExampleScore, Targets
 
 FIGURES = ("accuracy", "true_positive_rate", "true_negative_rate", "kappa", "auc")

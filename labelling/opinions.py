@@ -19,8 +19,7 @@ from ..prompts.checklist import Checklist, load_checklist
 from ..prompts.errors import InputError, did_you_mean, like_named
 from ..prompts.examples import Example
 from ..prompts.verdicts import Verdict, read_verdicts
-from ..stats.pass_fail import passes
-from ..stats.threshold import HALF
+from ..stats.pass_fail import HALF, passes
 
 logger = logging.getLogger(__name__)
 

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..prompts.errors import InputError
-from .correlation import Column
-from .kernels import Method, affordable, correlation_kernel
+from .correlation import Column, Method, affordable, correlation_kernel
 from .resampling import (
     MINIMUM_ITEMS,
     USUAL,

@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..prompts.errors import InputError
-from .correlation import Column
-from .kernels import Method, affordable, correlation_kernel
+from .correlation import Column, Method, affordable, correlation_kernel
+from .pass_fail import LabelMetric, best_kappas, label_kernel
 from .resampling import (
     MINIMUM_ITEMS,
     USUAL,
@@ -43,7 +43,6 @@ from .resampling import (
     tied,
     unweighted,
 )
-from .threshold import LabelMetric, best_kappas, label_kernel
 
 _ROUNDING = 1e-9
 

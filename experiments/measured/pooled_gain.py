@@ -18,7 +18,7 @@ import numpy as np
 
 from ...prompts.errors import InputError
 from ...prompts.rows import read_rows
-from ...stats.kernels import correlation_kernel
+from ...stats.correlation import correlation_kernel
 from ...stats.resampling import Kernel, Vector, Weights, resample, resample_weights
 from ..command_line import RESULTS, says_errors, write_result
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...prompts.errors import InputError, MissingExtraError
-from ...stats.kernels import correlation_kernel
+from ...stats.correlation import correlation_kernel
 from ...stats.resampling import Kernel, percentile_interval, resample, resample_weights, tied
 from .choosing import Pooling, prepare
 from .evidence import Codes, Evidence, Floats, PairDifferences, PairFold, RatedScores, compact, margins_to_credits
