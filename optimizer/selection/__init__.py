@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from ...evaluation.adaptive import AdaptiveEvaluation, AdaptiveScore, evaluate_adaptively
 from ...evaluation.options import SelectOptions
-from .convergence import ranking_convergence
-from .information import entropy, expected_information_gain, one_hot, pooled_information
+from .information import entropy, expected_information_gain, one_hot, pooled_information, ranking_convergence
 from .joint import HardAnswers, chained_information, greedy_order, joint_order
 from .select import select
 from .selected import Selection

@@ -7,20 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...agents.asking import each_format, question_block
 from ...agents.rating import Rating
+from ...evaluation.options import SelectOptions
 from ...evaluation.verdict_table import tabulate
-from ...prompts.checklist import Checklist
-from ...prompts.errors import InputError, did_you_mean
-from ...prompts.examples import Example, human_dimensions
-from ...prompts.labels import are_labels
+from ...models.budget import estimate_tokens
+from ...prompts.checklist import Checklist, Sees
+from ...prompts.examples import Example, documents, human_dimensions
+from ...prompts.prompt import frame
 from ...prompts.verdicts import Verdict
-from ...stats.correlation import spearman
-from ...stats.resampling import tied
+from ...stats.correlation import Correlations, correlate, spearman
+from ...stats.differences import Difference, paired_difference
+from ...stats.resampling import Resampling, tied
 from .information import (
     Correction,
     Floats,
@@ -30,6 +33,7 @@ from .information import (
     one_hot,
     worth_alone,
 )
+from .inputs import Bought, Inputs, human_scores
 from .joint import Codes, HardAnswers, chained_information, joint_order, occupied
 
 Kind = Literal["soft", "hard", "split"]
@@ -113,43 +117,6 @@ def judged_ratings(ratings: Sequence[Rating], levels: int) -> tuple[Floats, Floa
     return table, table @ np.arange(1, levels + 1)
 
 
-def human_scores(
-    examples: Sequence[Example], dimension: str | None = None, scale: tuple[float, float] | None = None
-) -> tuple[str, Floats]:
-    """What people said of the whole: one dimension, or the mean of all with each on [0, 1].
-
-    Args:
-        examples: In this order.
-        dimension: By default ``overall`` where it was rated, else the mean of all.
-        scale: Lowest and highest score; the observed ones of each dimension by default.
-
-    Returns:
-        What it is in words, and the scores, shape (examples,), NaN where one is missing.
-
-    Raises:
-        InputError: Nobody rated the dimension.
-    """
-    rated = human_dimensions(examples)
-    if dimension is not None and dimension not in rated:
-        have = ", ".join(rated) or "none"
-        raise InputError(
-            f"--rating-dimension {dimension}: no example has human scores on it (rated: {have})."
-            f"{did_you_mean(dimension, rated)}"
-        )
-    one = dimension or ("overall" if "overall" in rated else rated[0] if len(rated) == 1 else None)
-    if one is not None:
-        return one, _column(examples, one)
-    parts = []
-    for each in rated:
-        column = _column(examples, each)
-        low, high = scale or (float(np.nanmin(column)), float(np.nanmax(column)))
-        if are_labels(rating for example in examples for rating in example.human.get(each, ())):
-            low, high = 0.0, 1.0
-        parts.append((column - low) / (high - low if high > low else 1.0))
-    mean: Floats = np.mean(parts, axis=0) if parts else np.full(len(examples), np.nan)
-    return f"mean of {', '.join(rated)}", mean
-
-
 def equal_groups(values: Floats, groups: int) -> Codes:
     """Codes of at most ``groups`` groups of about equal size, in ascending order of value, shape (values,).
 
@@ -170,6 +137,31 @@ def equal_groups(values: Floats, groups: int) -> Codes:
     return codes
 
 
+def gather(inputs: Inputs, bought: Bought, settings: SelectOptions) -> tuple[SampleTables, str]:
+    """The tables, and in words where the ratings come from."""
+    examples, candidates = inputs.examples, bought.candidates
+    if settings.answer_levels == 2:
+        answers, scores = answers_from_verdicts(bought.verdicts, examples, candidates, settings.answers)
+    else:
+        hard = settings.answers == "hard"
+        answers, scores = answers_from_ratings(bought.degrees, examples, candidates, settings.answer_levels, hard=hard)
+    people = name = None
+    if human_dimensions(examples):
+        name, people = human_scores(examples, settings.rating_dimension, settings.human_scale)
+    if inputs.by_people:
+        assert people is not None
+        codes = equal_groups(people, settings.rating_levels)
+        ratings = one_hot(codes, int(codes.max(initial=0)) + 1)
+        source = f"people: {name}, in {ratings.shape[1]} groups, as equal in size as ties allow"
+    else:
+        ratings, expected = judged_ratings(bought.ratings, settings.rating_levels)
+        codes = equal_groups(expected, settings.rating_levels)
+        ways = sorted({str(each.source) for each in bought.ratings if each.source})
+        source = f"the judge, 1 to {settings.rating_levels}, from {' and '.join(ways) or 'nothing'}"
+    given = conditional_table(bought.given, examples, candidates, settings.rating_levels) if bought.given else None
+    return SampleTables(answers, scores, ratings, codes, people, given, documents(examples)), source
+
+
 def hard_answers(answers: Floats, ratings: Codes, levels: int) -> HardAnswers:
     """The likeliest answers as codes; of equally likely ones the higher, as a verdict does at one half."""
     options = answers.shape[2]
@@ -178,9 +170,53 @@ def hard_answers(answers: Floats, ratings: Codes, levels: int) -> HardAnswers:
     return HardAnswers(np.where(missing, -1, highest).astype(np.int64), ratings, options, levels)
 
 
-def _column(examples: Sequence[Example], dimension: str) -> Floats:
-    scores = [example.human_score(dimension) for example in examples]
-    return np.array([np.nan if score is None else score for score in scores], dtype=np.float64)
+_RESAMPLES = 1000
+"""Behind the intervals of correlations with people."""
+
+
+def question_tokens(candidates: Checklist) -> Floats:
+    """About how many tokens each question adds to a request, with the sentence that says how to answer."""
+    form = each_format(explained=False)
+    return np.array([estimate_tokens(f"{question_block(each)}\n{form}") for each in candidates.questions], dtype=float)
+
+
+def shared_tokens(inputs: Inputs, candidates: Checklist) -> dict[Sees, float]:
+    """Tokens of what comes before and after a question, on average over the sample, by what questions see."""
+    found: dict[Sees, float] = {}
+    for sees in dict.fromkeys(each.sees for each in candidates.questions):
+        framings = [frame(inputs.prompt, example, sees) for example in inputs.examples]
+        texts = [f"{each.prefix}{each.after}" for each in framings]
+        found[sees] = float(np.mean([estimate_tokens(text) for text in texts]))
+    return found
+
+
+def less_all_questions(
+    tables: SampleTables, order: Sequence[int], seed: int
+) -> list[tuple[float | None, Difference | None]]:
+    """Spearman with people of the first 1, 2, ... questions on the whole sample, and how that differs from all."""
+    if tables.human is None:
+        return [(None, None)] * len(order)
+    means = np.cumsum(tables.scores[:, list(order)], axis=1) / np.arange(1, len(order) + 1)
+    resampling = Resampling(tables.groups, _RESAMPLES, seed=seed)
+    return [
+        (spearman(part, tables.human).value, paired_difference(means[:, -1], part, tables.human, resampling))
+        for part in means.T
+    ]
+
+
+def agreement_with_people(tables: SampleTables, chosen: Sequence[int], seed: int) -> dict[str, Correlations]:
+    """Correlations with people of the chosen questions and of all, on the whole sample; empty where nobody rated."""
+    if tables.human is None:
+        return {}
+    sets: dict[str, list[Any]] = {"chosen": list(chosen), "all": list(range(tables.scores.shape[1]))}
+    return {
+        name: correlate(
+            tables.scores[:, places].mean(axis=1),
+            tables.human,
+            Resampling(tables.groups, _RESAMPLES, seed=seed),
+        )
+        for name, places in sets.items()
+    }
 
 
 @dataclass(frozen=True, eq=False)

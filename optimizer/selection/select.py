@@ -29,10 +29,8 @@ from ...prompts.prompt import Prompt
 from ...prompts.verdicts import Verdict
 from ...setting_types import SelectSettings
 from ...settings import parse_options, refuse_idle
-from .build import build_selection
-from .inputs import Bought, Inputs, load_given, load_select_inputs
-from .pool import Pool, propose_pool
-from .selected import Selection
+from .inputs import Bought, Inputs, Pool, load_given, load_select_inputs, propose_pool
+from .selected import Selection, build_selection
 
 _USUAL_QUESTION = "x" * 160
 """As long as a question with its violation usually is, for estimates made before there are questions."""

@@ -1,4 +1,4 @@
-"""What a selection comes to: the checklist, the numbers behind it, and what they mean in words."""
+"""What a selection comes to: the checklist, the numbers behind it, and what they mean in words; and how it is made."""
 
 from __future__ import annotations
 
@@ -6,16 +6,32 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from ...evaluation.options import SelectOptions
 from ...evaluation.scoring import Coverage
 from ...evaluation.shown import Shown, View, correlation_figures
 from ...models.budget import Budget
-from ...prompts.checklist import Checklist, GoodAnswer, marked
+from ...prompts.checklist import Checklist, GoodAnswer, Sees, marked
+from ...prompts.errors import CoverageError
 from ...prompts.words import Figure
 from ...stats.correlation import Correlations, correlations_dict
 from ...stats.differences import Difference, difference_dict
-from .analysis import Method
-from .convergence import Convergence
-from .pool import Pool
+from .analysis import (
+    Analysis,
+    Curve,
+    Method,
+    SampleTables,
+    agreement_with_people,
+    analyse,
+    compare_sets,
+    gather,
+    less_all_questions,
+    question_tokens,
+    shared_tokens,
+)
+from .information import Convergence, Floats, ranking_convergence
+from .inputs import Bought, Inputs, Pool
 
 if TYPE_CHECKING:
     from ...evaluation.shown import Rows
@@ -339,3 +355,156 @@ def prefix_sentence(prefix: Prefix, every: int) -> str:
     if prefix.correlation_share is not None:
         kept += f" and {prefix.correlation_share:.0%} of the correlation of all {every} with people"
     return f"{count} {kept} at {prefix.cost_share:.0%} of the cost."
+
+
+def build_selection(
+    inputs: Inputs, bought: Bought, settings: SelectOptions, models: Mapping[str, str], budget: Budget
+) -> Selection:
+    """Choose the questions and put together what is known of them.
+
+    Raises:
+        CoverageError: There is no answer or no rating at all, so there is nothing to choose by.
+    """
+    tables, source = gather(inputs, bought, settings)
+    rated = tables.codes >= 0
+    if not rated.any() or np.isnan(tables.answers[rated][:, :, 0]).all():
+        why = f" The first problem: {bought.problems[0]}" if bought.problems else ""
+        raise CoverageError(f"No example has both an answer and a rating, so no question can be chosen.{why}")
+    tokens = question_tokens(bought.candidates)
+    costs = tokens if settings.per_token else None
+    k = min(settings.k, len(bought.candidates.questions))
+    found = analyse(
+        tables,
+        k,
+        correction=settings.correction,
+        costs=costs,
+        halves=settings.halves,
+        seed=settings.seed,
+    )
+    method = settings.choice
+    why = "it was asked for" if method == "top" else compare_sets(found.curves, k)
+    chosen = [bought.candidates.questions[place] for place in found.curves[method].order[:k]]
+    questions = tuple(each.model_copy(update={"weight": 1.0}) for each in chosen)
+    checklist = Checklist(task=inputs.task, questions=questions, answers=bought.candidates.answers)
+    agreement = agreement_with_people(tables, found.curves[method].order[:k], settings.seed)
+    agrees = bool(agreement) and Figure.of(agreement["all"].spearman).side == 1
+    shared = shared_tokens(inputs, bought.candidates)
+    curves = {
+        name: _prefixes(curve, bought.candidates, tables, tokens, shared, settings, agrees=agrees)
+        for name, curve in found.curves.items()
+    }
+    convergence = ranking_convergence(
+        tables.answers,
+        tables.ratings,
+        k=k,
+        resamples=settings.ranking_resamples,
+        seed=settings.seed,
+        correction=settings.correction,
+        conditional=tables.conditional,
+        costs=costs,
+    )
+    return Selection(
+        checklist=checklist,
+        candidates=bought.candidates,
+        k=k,
+        method=method,
+        why=why,
+        questions=_question_reports(bought, found, tables, tokens, {each.id for each in chosen}),
+        curves=curves,
+        convergence=convergence,
+        pool=bought.pool,
+        examples=len(inputs.examples),
+        sample=tuple(example.id for example in inputs.examples),
+        rated=int(rated.sum()),
+        rating_source=source,
+        rating_counts=_rating_counts(tables, bought),
+        coverage=bought.coverage,
+        problems=bought.problems,
+        agreement=agreement,
+        settings=settings.model_dump(mode="json"),
+        models=models,
+        budget=budget,
+    )
+
+
+def _prefixes(
+    curve: Curve,
+    candidates: Checklist,
+    tables: SampleTables,
+    tokens: Floats,
+    shared: Mapping[Sees, float],
+    settings: SelectOptions,
+    *,
+    agrees: bool,
+) -> list[Prefix]:
+    order = list(curve.order)
+    views = [candidates.questions[place].sees for place in order]
+    alone = settings.mode != "batched"  # else those that see the same are one call
+    around = [shared[sees] if alone or sees not in views[:place] else 0.0 for place, sees in enumerate(views)]
+    cost = np.cumsum(tokens[order] + np.array(around))
+    most = np.nanmax(curve.held_out) if not np.isnan(curve.held_out).all() else np.nan
+    every = curve.correlation[-1]
+    against = less_all_questions(tables, order, settings.seed)
+    return [
+        Prefix(
+            k=place + 1,
+            question=candidates.questions[question].id,
+            gain=_number(curve.gains[place]),
+            information=float(curve.information[place]),
+            held_out=_number(curve.held_out[place]),
+            information_share=_number(max(curve.held_out[place], 0.0) / most) if most > 0 else None,
+            correlation=_number(curve.correlation[place]),
+            correlation_share=_number(curve.correlation[place] / every) if agrees and every > 0 else None,
+            spearman=against[place][0],
+            less_all=against[place][1],
+            cost_share=float(cost[place] / cost[-1]),
+            per_combination=float(curve.per_combination[place]),
+        )
+        for place, question in enumerate(order)
+    ]
+
+
+def _question_reports(
+    bought: Bought, found: Analysis, tables: SampleTables, tokens: Floats, kept: set[str]
+) -> list[QuestionReport]:
+    info = found.information
+    ranks = {
+        method: {place: rank for rank, place in enumerate(curve.order, 1)} for method, curve in found.curves.items()
+    }
+    present = ~np.isnan(tables.scores)
+    reports = []
+    for place, question in enumerate(bought.candidates.questions):
+        answered = tables.scores[present[:, place], place]
+        reports.append(
+            QuestionReport(
+                id=question.id,
+                text=question.text,
+                dimension=question.dimension,
+                kept=question.id in kept,
+                eig=_number(info.plugin[place]),
+                bias=_number(info.bias[place]),
+                bits=_number(info.bits[place]),
+                tokens=int(tokens[place]),
+                bits_per_token=_number(info.bits[place] / tokens[place]),
+                examples=int(info.examples[place]),
+                missing=int((~present[:, place]).sum()),
+                mean_score=float(answered.mean()) if len(answered) else None,
+                rank_top=ranks["top"][place],
+                rank_joint=ranks["joint"][place],
+                good=question.good,
+            )
+        )
+    return reports
+
+
+def _rating_counts(tables: SampleTables, bought: Bought) -> dict[str, int]:
+    counts = {f"group {code + 1}": int((tables.codes == code).sum()) for code in range(int(tables.codes.max()) + 1)}
+    for rating in bought.ratings:
+        if rating.status != "ok":
+            counts[rating.status] = counts.get(rating.status, 0) + 1
+    return counts
+
+
+def _number(value: Any) -> float | None:
+    """A number, or None where it is undefined."""
+    return None if np.isnan(value) else float(value)

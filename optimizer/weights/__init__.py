@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from ...evaluation.weights_file import ScoreKind, load_weights, weighted_by, with_weights
-from .choosing import Auto, find_learner, learners
-from .learn import learn_weights
-from .learned import WeighResult, sentences, weights_report, weights_view
+from .fit_weights import learn_weights
+from .learner_choice import Auto, find_learner, learners
 from .learners import LearningFailedError, WeightLearner
-from .scores import PreferenceScores, RatingScores, load_preferences, load_ratings, preference_scores, rating_scores
+from .score_tables import (
+    PreferenceScores,
+    RatingScores,
+    load_preferences,
+    load_ratings,
+    preference_scores,
+    rating_scores,
+)
+from .weights_result import WeighResult, sentences, weights_report, weights_view
 
 __all__ = [
     "Auto",

@@ -298,3 +298,40 @@ def require_groups(groups: Codes) -> int:
             " give different groups to those that do not share a context."
         )
     return count
+
+
+ABOUT_AS_GOOD = 0.5
+"""Within this many standard errors of the best, cross-validation prefers the more careful option."""
+
+
+def paired_standard_error(differences: Floats, groups: Codes) -> float:
+    """Standard error of a mean of differences between two learners' credits, groups being independent.
+
+    Args:
+        differences: Shape (pairs,), credit of one learner minus credit of the other.
+        groups: Shape (pairs,).
+    """
+    sums = np.bincount(compact(groups), weights=differences - differences.mean())
+    count = len(sums)
+    if count < 2:
+        return float("inf")
+    return float(np.sqrt((sums**2).sum() * count / (count - 1)) / len(differences))
+
+
+def close_to_best(credits: Floats, groups: Codes) -> tuple[int, list[int]]:
+    """The option with the best share of right pairs, and all (it included) that are about as good.
+
+    Args:
+        credits: Shape (options, pairs).
+        groups: Shape (pairs,).
+    """
+    shares = credits.mean(axis=1)
+    best = int(np.argmax(shares))
+    close = [
+        option
+        for option in range(len(credits))
+        if option == best
+        or shares[best] - shares[option]
+        <= ABOUT_AS_GOOD * paired_standard_error(credits[best] - credits[option], groups)
+    ]
+    return best, close

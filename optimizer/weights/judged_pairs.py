@@ -29,7 +29,14 @@ from ...prompts.preferences import Preference, has_chosen, preference_of
 from ...prompts.prompt import Prompt
 from ...prompts.rows import source_rows
 from ...prompts.verdicts import Verdict
-from .scores import PreferenceScores, RatingScores, context_name, preference_scores, rated_dimension, rating_scores
+from .score_tables import (
+    PreferenceScores,
+    RatingScores,
+    context_name,
+    preference_scores,
+    rated_dimension,
+    rating_scores,
+)
 
 logger = logging.getLogger(__name__)
 

@@ -33,8 +33,8 @@ from . import (
     weights_report,
     weights_view,
 )
+from .fit_weights import check
 from .judged_pairs import PairsJob, PositionBias, RatingsJob, prepare_pairs, prepare_ratings
-from .learn import check
 
 
 @dataclass(frozen=True, repr=False)

@@ -10,8 +10,8 @@ from scipy import stats
 
 from askance.optimizer.selection import analysis
 from askance.optimizer.selection.analysis import SampleTables, analyse, equal_groups, halvings, held_out
-from askance.optimizer.selection.build import _agreement, _less_all
 from askance.optimizer.selection.information import one_hot
+from askance.optimizer.selection.selected import _agreement, _less_all
 
 
 def tables(seed: int, size: int = 80, *, telling: float = 0.0, to_a_document: int = 1, times: int = 1) -> SampleTables:

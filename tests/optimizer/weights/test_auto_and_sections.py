@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from askance.optimizer.weights import Auto, PreferenceScores, learn_weights, sentences
-from askance.optimizer.weights.bradley_terry import Robust
-from askance.optimizer.weights.choosing import FEW, Pooling, Recipe, Shrunk, Weighting, prepare
 from askance.optimizer.weights.evidence import PairDifferences
-from askance.optimizer.weights.learners import Uniform, WeightLearner
+from askance.optimizer.weights.learner_choice import FEW, Pooling, Recipe, Shrunk, Weighting, prepare
+from askance.optimizer.weights.learners import Robust, Uniform, WeightLearner
 from tests.said import says
 
 Simulate = Callable[..., PreferenceScores]

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from askance.optimizer.weights import PreferenceScores, find_learner
-from askance.optimizer.weights.bradley_terry import CURVATURE_ROWS, _Problem, fit_bradley_terry
+from askance.optimizer.weights.learners import CURVATURE_ROWS, _Problem, fit_bradley_terry
 
 Simulate = Callable[..., PreferenceScores]
 TRUTH = [0.5, 0.3, 0.15, 0.05]

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ...prompts.errors import InputError
-from .choosing import Pooling, Recipe, Weighting, find_learner, learners, prepare
 from .evidence import (
     SCORE_TIE,
+    Codes,
     Evidence,
+    Floats,
     PairDifferences,
     PairFold,
     RatedScores,
     codes_of,
+    compact,
     grouped_folds,
     require_groups,
     single_split,
 )
-from .heldout import compare_held_out
-from .intervals import CONFIDENCE, WeightSamples, bootstrap_counts, interval, rank_stability, too_few
-from .learned import PairCounts, RatingCounts, SectionWeights, WeighResult
+from .heldout import CONFIDENCE, compare_held_out, interval
+from .learner_choice import Pooling, Recipe, Weighting, find_learner, learners, prepare
 from .learners import LearningFailedError, WeightLearner
-from .scores import Level, PreferenceScores, RatingScores
+from .score_tables import Level, PreferenceScores, RatingScores
+from .weights_result import PairCounts, RankOfTest, RatingCounts, SectionWeights, Stability, WeighResult
 
 QUICK = ("uniform", "best-single", "logistic", "robust")
 """Learners of pairs that are shown beside the chosen method unless others are named; of ratings all are."""
@@ -171,6 +173,45 @@ def _together(ratings: RatingScores, pairs: PreferenceScores | None, pair_share:
     return RatedScores(ratings.scores, ratings.ratings, codes[:outputs], differences, share)
 
 
+MOST_FAILED = 0.1
+"""With a larger share of resamples on which nothing could be learned, no interval is given."""
+
+
+def too_few(resamples: int) -> str | None:
+    """The reason why so many resamples make no interval; None where they make one."""
+    if resamples == 1:
+        return "one resample makes no interval; ask for two or more"
+    return None if resamples else "no resamples were asked for"
+
+
+@dataclass(frozen=True, eq=False)
+class WeightSamples:
+    """Weights learned again on resamples of the pairs."""
+
+    overall: Floats
+    """Shape (resamples, tests)."""
+    by_section: Floats | None
+    """Shape (resamples, sections, tests), or None."""
+    failed: int
+    """Resamples on which the learner found no weights; they are not among the others."""
+
+    @property
+    def usable(self) -> bool:
+        """Whether few enough resamples failed for an interval."""
+        total = len(self.overall) + self.failed
+        return len(self.overall) >= 2 and self.failed <= MOST_FAILED * total
+
+
+def bootstrap_counts(groups: Codes, resamples: int, seed: int) -> Iterator[Floats]:
+    """Draw groups with replacement; yields how often each pair was drawn, shape (pairs,)."""
+    codes = compact(groups)
+    count = int(codes.max()) + 1
+    rng = np.random.default_rng(seed)
+    for _ in range(resamples):
+        drawn = np.bincount(rng.integers(0, count, count), minlength=count)
+        yield drawn[codes].astype(np.float64)
+
+
 def bootstrap_weights(recipe: Recipe, data: Evidence, fitted: Weighting, *, resamples: int, seed: int) -> WeightSamples:
     """Learn again on resamples (whole groups), starting from the weights found.
 
@@ -196,6 +237,33 @@ def bootstrap_weights(recipe: Recipe, data: Evidence, fitted: Weighting, *, resa
     return WeightSamples(
         np.array(overall).reshape(-1, data.tests), np.array(by_section) if by_section else None, failed
     )
+
+
+def rank_stability(weights: Floats, samples: Floats) -> Stability:
+    """Compare the ranking of tests by ``weights`` (tests,) with those of ``samples`` (resamples, tests)."""
+    ranks = _ranks(samples)
+    low, high = interval(ranks.astype(np.float64))
+    leaders = ranks == 1
+    first = (leaders / leaders.sum(axis=1, keepdims=True)).mean(axis=0)
+    now = _ranks(weights[None, :])[0]
+    tests = tuple(
+        RankOfTest(int(now[test]), int(np.floor(low[test])), int(np.ceil(high[test])), float(first[test]))
+        for test in range(len(weights))
+    )
+    upper = np.triu_indices(len(weights), 1)
+    signs = np.sign(now[upper[0]] - now[upper[1]])
+    others = np.sign(ranks[:, upper[0]] - ranks[:, upper[1]])
+    untied, others_untied = np.count_nonzero(signs), np.count_nonzero(others, axis=1)
+    if len(weights) < 2 or untied == 0 or (others_untied == 0).any():
+        return Stability(tests, None, "all weights are equal, so there is no ranking")
+    return Stability(tests, float((others @ signs / np.sqrt(untied * others_untied)).mean()))
+
+
+def _ranks(weights: Floats) -> Codes:
+    """Rank of each weight in its row, 1 the heaviest, equal weights (to 1e-9) sharing the better rank."""
+    rounded = np.round(weights, 9)
+    ranks: Codes = 1 + (rounded[:, None, :] > rounded[:, :, None]).sum(axis=2)
+    return ranks
 
 
 def _usual_resamples(data: Evidence) -> int:

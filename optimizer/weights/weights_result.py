@@ -11,14 +11,55 @@ import numpy as np
 from ...evaluation.shown import View
 from ...prompts.words import Figure
 from .evidence import Floats
-from .intervals import Power, Stability
-from .scores import Level
+from .score_tables import Level
 
 if TYPE_CHECKING:
     from ...evaluation.shown import Rows
 
 SCHEMA = "askance.weights/1"
 Conclusion = Literal["better", "worse", "cannot tell", "same", "undefined"]
+
+
+@dataclass(frozen=True)
+class RankOfTest:
+    """Where one test stands among the others."""
+
+    rank: int
+    """1 is the heaviest; equal weights share the better rank."""
+    low: int
+    """Best rank in the interval."""
+    high: int
+    """Worst rank in the interval."""
+    first_share: float
+    """Share of resamples in which it is the heaviest (equals share)."""
+
+
+@dataclass(frozen=True)
+class Stability:
+    """How far the ranking of tests by weight survives resampling."""
+
+    ranks: tuple[RankOfTest, ...]
+    """One for each test, in the order of the tests."""
+    kendall: float | None
+    """Mean Kendall tau-b between the ranking and those of the resamples; None where a ranking is all ties."""
+    reason: str | None = None
+    """Why ``kendall`` is None."""
+
+
+@dataclass(frozen=True)
+class Power:
+    """How many pairs would tell a difference from uniform weights (two-sided 5 % test, 80 % power)."""
+
+    learner: str
+    """Whose difference from uniform weights this is about."""
+    observed: int | None
+    """Pairs needed in all for the difference observed; None when there is none."""
+    one_point: int | None
+    """Pairs needed in all for a difference of one percentage point."""
+    more: int | None
+    """Pairs needed beyond those there are, for the difference observed; 0 when there are enough."""
+    reason: str | None = None
+    """Why a number is None."""
 
 
 @dataclass(frozen=True)

@@ -16,16 +16,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...prompts.errors import InputError, did_you_mean
-from .bradley_terry import Logistic, Robust
-from .evidence import Codes, Evidence, Floats, PairDifferences, RatedScores, compact, grouped_folds, margins_to_credits
-from .intervals import close_to_best
+from .evidence import (
+    Codes,
+    Evidence,
+    Floats,
+    PairDifferences,
+    RatedScores,
+    close_to_best,
+    compact,
+    grouped_folds,
+    margins_to_credits,
+)
 from .learners import (
     Bayes,
     BestSingle,
     LearningFailedError,
     LeastSquares,
+    Logistic,
     OptunaSearch,
     RankSearch,
+    Robust,
     Uniform,
     WeightLearner,
     normalised,
