@@ -21,9 +21,8 @@ from ..stats.differences import holm
 from ..stats.phi import PhiMatrix, phi_matrix, relatedness
 from ..stats.resampling import Statistic
 from ..stats.spearman_interval import TestedSpearman, spearman_intervals
-from .diagnosis import Diagnosis, GroupDiagnosis, QuestionDiagnosis
 from .evaluate import EvaluationJob, load_inputs
-from .findings import by_likeness, findings
+from .findings import Diagnosis, GroupDiagnosis, QuestionDiagnosis, by_likeness, findings
 from .options import DiagnoseOptions, EvaluateOptions
 from .verdict_table import Cells, VerdictTable, given_verdicts, only_judge, tabulate
 

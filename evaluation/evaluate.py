@@ -27,12 +27,11 @@ from ..stats.correlation import between_systems, correlate, per_group
 from ..stats.pass_fail import HALF
 from ..stats.resampling import Resampling
 from .calibration import load_calibration
-from .evaluation import Agreement, Evaluation
+from .evaluation_result import Agreement, Evaluation, slice_rows, slice_values
 from .options import EvaluateOptions, JudgeOptions
 from .pass_fail import PassThreshold, judge_passes, pass_labels
 from .progress import watching
 from .scoring import ExampleScore, coverage, human_targets, nothing_in_common, score_examples
-from .slices import slice_rows, slice_values
 from .weights_file import weighted_by
 
 logger = logging.getLogger(__name__)

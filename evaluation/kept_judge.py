@@ -34,7 +34,7 @@ from ..settings import idle_settings, parse_options
 from ..stats.resampling import Statistic
 from .calibration import Calibration
 from .evaluate import EvaluationJob, load_inputs
-from .evaluation import Evaluation
+from .evaluation_result import Evaluation
 from .options import EvaluateOptions
 from .pass_fail import PassThreshold
 

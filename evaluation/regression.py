@@ -25,7 +25,7 @@ from ..settings import parse_options
 from ..stats.differences import Difference, mean_difference
 from ..stats.resampling import Resampling
 from .evaluate import EvaluationJob, load_inputs
-from .evaluation import Evaluation
+from .evaluation_result import Evaluation
 from .judge_file import judge_of_parts
 from .options import EvaluateOptions, RegressionOptions
 from .pass_fail import require_at_least

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ..evaluation.shown import Shown, View
+from ..evaluation.view import Shown, View
 from ..memory.decision import decide
 from ..memory.result_file import RunRecord
 from ..memory.result_parts import GainRecord, LearnedRecord, MeasureRecord, TriedRecord

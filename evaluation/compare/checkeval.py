@@ -19,7 +19,7 @@ from ...models.structured import ask_for
 from ...prompts.checklist import Checklist, Question
 from ...prompts.errors import BudgetExceededError
 from ...prompts.templates import render
-from .criteria import Criterion, criteria_for
+from .protocol import Criterion, criteria_for
 from .questionnaire import needed_checklist, yes_no
 
 if TYPE_CHECKING:

@@ -31,10 +31,19 @@ from .aspects import FREE, ROLE, estimate_naming, name_aspects
 from .checkeval import CheckEval
 from .comparison import Comparison, JudgeOutput
 from .costs import spent
-from .criteria import Criterion, boolean_checklist, criteria_for
 from .judges import JUDGES, check_names
-from .line_up import line_up, models_of, prompts_of
-from .protocol import Judge, Meter, Setup, layout_of
+from .protocol import (
+    Criterion,
+    Judge,
+    Meter,
+    Setup,
+    boolean_checklist,
+    criteria_for,
+    layout_of,
+    line_up,
+    models_of,
+    prompts_of,
+)
 from .statistics import compare_ratings
 
 if TYPE_CHECKING:
@@ -45,8 +54,7 @@ if TYPE_CHECKING:
     from ..progress import Watcher
     from ..scoring import Targets
     from .aspects import Named
-    from .line_up import Entrant
-    from .protocol import JudgeScore
+    from .protocol import Entrant, JudgeScore
 
 Data = str | Path | Iterable[Example | Mapping[str, Any]]
 Prompts = str | Path | Prompt | Sequence[str | Path | Prompt] | None

@@ -20,8 +20,8 @@ from ...prompts.words import Figure, number
 from ...stats.correlation import spearman
 from ...stats.differences import Difference, difference_dict, mean_difference, paired_difference
 from ...stats.resampling import Resampling
-from ..shown import Shown, View
-from ..slices import SMALL, slice_row, slice_values
+from ..evaluation_result import SMALL, slice_row, slice_values
+from ..view import Shown, View
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from ...memory.result_parts import SideRecord
     from ...prompts.examples import Example
-    from ..shown import Rows
+    from ..view import Rows
 
 ALL = "all"
 """Name of the slice that holds every shared example."""

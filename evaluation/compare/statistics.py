@@ -16,8 +16,7 @@ from ...stats.distribution import compare_distributions, dimension_match
 from ...stats.resampling import Resampling, Statistic
 from ..scoring import coverage
 from .aspects import NAMELESS
-from .comparison import AgainstFirst, Comparison, JudgeRow, OnDimension, WithPeople
-from .conclusion import LEVEL
+from .comparison import LEVEL, AgainstFirst, Comparison, JudgeRow, OnDimension, WithPeople
 from .costs import Costs, JudgeCost, break_even, spent
 
 if TYPE_CHECKING:

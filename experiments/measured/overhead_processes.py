@@ -30,7 +30,7 @@ from ...prompts.checklist import Checklist, Question, dump_checklist
 from ...prompts.examples import Example
 
 if TYPE_CHECKING:
-    from ...evaluation.evaluation import Evaluation
+    from ...evaluation.evaluation_result import Evaluation
 
 _ITSELF = [sys.executable, "-m", f"{__package__}.overhead_processes"]
 MODEL = "openai/stand-in"

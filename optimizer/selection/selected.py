@@ -10,7 +10,7 @@ import numpy as np
 
 from ...evaluation.options import SelectOptions
 from ...evaluation.scoring import Coverage
-from ...evaluation.shown import Shown, View, correlation_figures
+from ...evaluation.view import Shown, View, correlation_figures
 from ...models.budget import Budget
 from ...prompts.checklist import Checklist, GoodAnswer, Sees, marked
 from ...prompts.errors import CoverageError
@@ -34,7 +34,7 @@ from .information import Convergence, Floats, ranking_convergence
 from .inputs import Bought, Inputs, Pool
 
 if TYPE_CHECKING:
-    from ...evaluation.shown import Rows
+    from ...evaluation.view import Rows
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from typing import Any
 
 from ...agents.pairwise import AS_IT_IS, SWAPPED, PairEvaluator, ordered_examples, pair_id, pairwise_prompt
 from ...evaluation.evaluate import EvaluationJob, prepare
-from ...evaluation.evaluation import Evaluation
+from ...evaluation.evaluation_result import Evaluation
 from ...evaluation.progress import Watcher
 from ...evaluation.scoring import complete_mean, mean_score, worth
 from ...models.base import Model

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from ...agents.buying import NOTHING, Estimate
-from ...evaluation.evaluation import Evaluation
+from ...evaluation.evaluation_result import Evaluation
 from ...evaluation.progress import Watcher, watching
-from ...evaluation.shown import Shown, View
+from ...evaluation.view import Shown, View
 from ...models.base import Model
 from ...models.budget import CAPS
 from ...models.named import ModelLike, ModelRecords

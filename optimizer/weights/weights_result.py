@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from ...evaluation.shown import View
+from ...evaluation.view import View
 from ...prompts.words import Figure
 from .evidence import Floats
 from .score_tables import Level
 
 if TYPE_CHECKING:
-    from ...evaluation.shown import Rows
+    from ...evaluation.view import Rows
 
 SCHEMA = "askance.weights/1"
 Conclusion = Literal["better", "worse", "cannot tell", "same", "undefined"]
