@@ -3,8 +3,8 @@
 A score is S = Σ w f / Σ w with every f in [0, 1]. After some of the answers it lies between low (all the rest speak
 against the output) and high (all the rest speak for it), exactly. Two rules end the questions about an example:
 
-* ``tolerance``: high - low is at most twice the tolerance, so a score within the tolerance of the final one can be told.
-  How many questions that takes depends on the weights alone, so it is the same for every example.
+* ``tolerance``: high - low is at most twice the tolerance, so a score within the tolerance of the final one can be
+  told. How many questions that takes depends on the weights alone, so it is the same for every example.
 * ``cuts``: no cut lies between low and high, so it is settled on which side of each cut (a pass mark, the steps of a
   grading scale) the final score is. That is where examples differ.
 
@@ -132,7 +132,8 @@ async def evaluate_adaptively(
     another, so that a prompt cache holds. Answers come from the store or are bought, as in :meth:`Evaluator.judge`.
 
     Args:
-        evaluator: With the checklist and its weights (those of the example's section); questions of weight 0 are not asked.
+        evaluator: With the checklist and its weights (those of the example's section); questions of weight 0 are not
+            asked.
         examples: To be scored.
         tolerance: Largest error that a score may have, in [0, 1]; 0 allows none. None sets no such rule.
         cuts: Scores in [0, 1]; that an example is at or above each of them or below is to be settled.

@@ -47,7 +47,8 @@ class QuestionCalibration(Polar):
     shift: float | None = None
     """b."""
     lean: float | None = Field(default=None, ge=0)
-    """How much of the mean log-odds of yes to all other questions is taken off those of this one first; None for nothing."""
+    """How much of the mean log-odds of yes to all other questions is taken off those of this one first; None for
+    nothing."""
     n: int = Field(ge=0)
     """Examples with both a verdict and a wanted score."""
     reason: str | None = None
@@ -95,8 +96,8 @@ class Calibration(BaseModel):
     def apply(self, verdicts: Iterable[Verdict]) -> list[Verdict]:
         """The verdicts, calibrated, in the same order; those without an answer are left alone.
 
-        Replicates of a question on an example are averaged first, as for fitting, so all of them get the same
-        value. With ``thresholds`` P(yes) becomes 1 or 0 (``hard``); with ``platt`` and ``accepted`` it is replaced, and the
+        Replicates of a question on an example are averaged first, as for fitting, so all of them get the same value.
+        With ``thresholds`` P(yes) becomes 1 or 0 (``hard``); with ``platt`` and ``accepted`` it is replaced, and the
         answer is the good one where P(good) >= 0.5. A verdict that is read beside those on the other questions has no
         answer where one of these has none.
 
@@ -115,7 +116,8 @@ class Calibration(BaseModel):
         return [verdict if verdict.answer is None else self._calibrated(verdict, means, scaled) for verdict in verdicts]
 
     def check(self, example: str, question: str, model: str, prompt: str) -> None:
-        """See that it calibrates what this judge says of an example on this question; ``prompt`` is the hash of the judge's prompt.
+        """See that it calibrates what this judge says of an example on this question; ``prompt`` is the hash of the
+        judge's prompt.
 
         Raises:
             InputError: It is of another model or prompt, or does not know the question.
@@ -132,10 +134,12 @@ class Calibration(BaseModel):
             )
 
     def check_questions(self, checklist: Checklist) -> None:
-        """See that every question means what it meant when the calibration was fitted, and is read beside the same others.
+        """See that every question means what it meant when the calibration was fitted, and is read beside the same
+        others.
 
         Raises:
-            InputError: The good answer to a question is another one now, or one that others are read beside is not asked any more.
+            InputError: The good answer to a question is another one now, or one that others are read beside is not
+                asked any more.
         """
         for question in checklist.questions:
             fit = self.questions.get(question.id)
@@ -202,13 +206,13 @@ class Calibration(BaseModel):
 def mean_of_others(said: Sequence[Vector]) -> Vector:
     """Mean log-odds of yes to all questions but one, by example, shape (n,); NaN where one is missing.
 
-    A model says yes more readily of one output than of another, whatever it is asked: acquiescence, as in people who fill in
-    questionnaires, whose answers are for that reason taken relative to their own mean (ipsatisation; Fischer,
+    A model says yes more readily of one output than of another, whatever it is asked: acquiescence, as in people who
+    fill in questionnaires, whose answers are for that reason taken relative to their own mean (ipsatisation; Fischer,
     "Standardization to account for cross-cultural response bias", Journal of Cross-Cultural Psychology 35, 2004).
 
     Args:
-        said: Log-odds of yes to each other question, each of shape (n,). They are added up one after the other, so that an
-            example has the same mean whichever others are read with it.
+        said: Log-odds of yes to each other question, each of shape (n,). They are added up one after the other, so that
+            an example has the same mean whichever others are read with it.
     """
     total = np.zeros_like(said[0])
     for each in said:

@@ -51,10 +51,11 @@ MANY = 20
 NORMAL = 1.4826
 """Standard deviations of a normal distribution in its median absolute deviation."""
 OUTSTANDING = 2.5
-"""Deviations below the centre of the accepted outputs at which an output counts as half bad. For a fault in one output of twenty that
-raises a question's log-odds by two deviations the odds are even there (1 + log(19)/2)."""
+"""Deviations below the centre of the accepted outputs at which an output counts as half bad. For a fault in one output
+of twenty that raises a question's log-odds by two deviations the odds are even there (1 + log(19)/2)."""
 STEEPNESS = 2.0
-"""Log-odds of being fine for each deviation, the same two: what they say of a fault between two normal distributions."""
+"""Log-odds of being fine for each deviation, the same two: what they say of a fault between two normal distributions.
+"""
 SHRUNK_BY = 5.0
 """Accepted outputs that the prior is worth by which a question leans on no other."""
 MOST_LEANING = 1.5
@@ -107,12 +108,12 @@ def fit_accepted(
     """For each question p' = sigmoid(a·z + b), a > 0, such that .5 lies 2.5 deviations below the accepted centre.
 
     z is logit P(good) less what it leans on the other questions: the slope on the mean of theirs
-    (:func:`~.calibration.mean_of_others`) among accepted outputs, which have no faults that several questions could find.
-    Centre and spread are those of z on the outputs whose wanted score is at least the mean one of all ``examples``;
-    verdicts on others are not needed. So what a question says counts once it stands out from what it says of outputs that
-    are fine, and only downwards: a question that looks for one fault among many is no reason to praise the outputs that
-    lack it. Unlike Platt's, the slope does not shrink where a fault is rare. With fewer than 4 accepted outputs a question
-    keeps a = 1 and b = 0.
+    (:func:`~.calibration.mean_of_others`) among accepted outputs, which have no faults that several questions could
+    find. Centre and spread are those of z on the outputs whose wanted score is at least the mean one of all
+    ``examples``; verdicts on others are not needed. So what a question says counts once it stands out from what it says
+    of outputs that are fine, and only downwards: a question that looks for one fault among many is no reason to praise
+    the outputs that lack it. Unlike Platt's, the slope does not shrink where a fault is rare. With fewer than 4
+    accepted outputs a question keeps a = 1 and b = 0.
 
     Arguments and errors as in :func:`fit_thresholds`.
     """
@@ -240,7 +241,9 @@ def _accepted(column: _Column) -> QuestionCalibration:
 
 
 def least_accepted(usual: float) -> float:
-    """The wanted score from which an output counts as accepted: ``usual``, the mean one, which is off by rounding where all are equal."""
+    """The wanted score from which an output counts as accepted: ``usual``, the mean one, which is off by rounding where
+    all are equal.
+    """
     return usual - _ROUNDING
 
 
@@ -249,7 +252,8 @@ def leaning(values: Vector, others: Vector) -> float:
 
     Args:
         values: Log-odds of a question on accepted outputs, shape (n,).
-        others: The mean ones of all other questions on them; where it is NaN, as where there are none, nothing is known.
+        others: The mean ones of all other questions on them; where it is NaN, as where there are none, nothing is
+            known.
     """
     known = ~np.isnan(others)
     values, others = values[known], others[known]
@@ -263,9 +267,10 @@ def leaning(values: Vector, others: Vector) -> float:
 def centre_and_spread(fine: Vector) -> tuple[float, float]:
     """Centre and spread of what a question says of accepted outputs, the latter 0.3 at least.
 
-    From 20 on they are the median and the median absolute deviation (as the standard deviation of a normal distribution): some
-    outputs are accepted by mistake, and one that has the fault would move a mean and blow up a standard deviation. Of
-    fewer these two are the better ones: a median absolute deviation of eight is off by .4 of itself.
+    From 20 on they are the median and the median absolute deviation (as the standard deviation of a normal
+    distribution): some outputs are accepted by mistake, and one that has the fault would move a mean and blow up a
+    standard deviation. Of fewer these two are the better ones: a median absolute deviation of eight is off by .4 of
+    itself.
 
     Args:
         fine: Log-odds, shape (n,), n > 1.

@@ -46,8 +46,9 @@ def diagnose_verdicts(
 ) -> Diagnosis:
     """Yes-rates, relatedness, agreement with people, test-retest flips and coverage of every question.
 
-    The yes-rates and phi are of the answers as they were given and count every replicate; correlations with people take an example's mean over replicates.
-    Intervals treat examples of one document (``metadata.document``) as belonging together.
+    The yes-rates and phi are of the answers as they were given and count every replicate; correlations with people take
+    an example's mean over replicates. Intervals treat examples of one document (``metadata.document``) as belonging
+    together.
 
     Args:
         examples: What was judged, with human scores where there are some.
@@ -202,7 +203,8 @@ def diagnose(
         verdicts: File as ``askance evaluate -o`` writes it, or verdicts; then nothing is bought.
         watcher: Told how the work goes on.
         progress: Show how the work goes on; by default in notebooks only.
-        options: Settings of :class:`~askance.evaluation.options.DiagnoseOptions`, among them ``store`` and ``no_cache``.
+        options: Settings of :class:`~askance.evaluation.options.DiagnoseOptions`, among them ``store`` and
+            ``no_cache``.
 
     Raises:
         InputError: Bad data, checklist, prompt, model name, verdicts or setting.

@@ -72,7 +72,8 @@ def evaluate(
         watcher: Told how the work goes on.
         progress: Show how the work goes on; by default in notebooks only.
         evaluator: What puts the questions to the model.
-        options: Settings of :class:`~askance.evaluation.options.EvaluateOptions`, among them ``store`` and ``no_cache``.
+        options: Settings of :class:`~askance.evaluation.options.EvaluateOptions`, among them ``store`` and
+            ``no_cache``.
 
     Raises:
         InputError: Bad data, checklist, prompt, model name or setting.
@@ -243,7 +244,9 @@ class EvaluationJob:
     async def _ask(
         self, asked: Evaluator, models: Models, gateway: Gateway, watcher: Watcher
     ) -> tuple[Sequence[Verdict], Mapping[str, Checklist] | None, AdaptiveEvaluation | None]:
-        """The verdicts; each example's own questions, where they were written; what was asked, where some were left out."""
+        """The verdicts; each example's own questions, where they were written; what was asked, where some were left
+        out.
+        """
         examples, settings, phase = self.examples, self.settings, f"asking {asked.model.name}"
         if settings.own_questions:
             watcher.phase("writing questions for each example", len(examples))

@@ -1,4 +1,6 @@
-"""What an evaluation comes to: verdicts, scores, how far people agree, as JSON and as what people see; also slice by slice."""
+"""What an evaluation comes to: verdicts, scores, how far people agree, as JSON and as what people see; also slice by
+slice.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,8 @@ class Evaluation(Shown):
     budget: Budget
     scale: tuple[float, float]
     asking: AdaptiveEvaluation | None = None
-    """What was asked about each example, where questions were left out; ``scores`` are then what its ``known`` gives."""
+    """What was asked about each example, where questions were left out; ``scores`` are then what its ``known`` gives.
+    """
     faults: Sequence[str] = ()
     """Ids of the questions to which yes speaks against the output."""
     passing: PassFail | None = None
@@ -70,7 +73,9 @@ class Evaluation(Shown):
     """The questions of each example, by its id, where they were written for it alone."""
 
     def means(self) -> dict[str, float | None]:
-        """Mean score by dimension and over all questions (``overall``, or ``all questions`` where a dimension is called that), on the scale asked for."""
+        """Mean score by dimension and over all questions (``overall``, or ``all questions`` where a dimension is called
+        that), on the scale asked for.
+        """
         dimensions = list(self.scores[0].dimensions) if self.scores else []
         means = {name: mean_score(each.dimensions[name] for each in self.scores) for name in dimensions}
         means[whole_name(dimensions)] = mean_score(each.overall for each in self.scores)

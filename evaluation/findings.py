@@ -298,7 +298,8 @@ STILL = 0.01
 ALIKE = 0.8
 """From this likeness on two questions are answered alike; BinEval §5.6 calls .79 inherently related."""
 OPPOSED = -0.5
-"""Up to this likeness two questions contradict each other: what speaks for an output in one speaks against it in the other."""
+"""Up to this likeness two questions contradict each other: what speaks for an output in one speaks against it in the
+other."""
 UNSTABLE = 0.1
 """Share of changed answers from which a question is called unstable."""
 LOW_COVERAGE = 0.95

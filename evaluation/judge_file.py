@@ -73,7 +73,8 @@ class _File(BaseModel):
 
 
 def load_judge(path: str | Path | KeptJudge) -> KeptJudge:
-    """Read a judge from the directory of a run or of a trained scorer, or from a ``judge.yaml``; one that is a judge already stays.
+    """Read a judge from the directory of a run or of a trained scorer, or from a ``judge.yaml``; one that is a judge
+    already stays.
 
     A run that was finished before runs wrote ``judge.yaml`` is read from its other files.
 
@@ -331,7 +332,9 @@ def _judge_of_files(path: Path) -> KeptJudge:
 
 
 def accepted_on(row: MeasureRecord | None, otherwise: str | None = None) -> AcceptedOn:
-    """The figures of a judge on one split as ``judge.yaml`` has them; ``otherwise`` says why there are none where that is so."""
+    """The figures of a judge on one split as ``judge.yaml`` has them; ``otherwise`` says why there are none where that
+    is so.
+    """
     if row is None:
         return AcceptedOn(spearman=None, n=0, reason=otherwise or "it was not judged")
     low, high, spearman = (_short(each) for each in (row.low, row.high, row.spearman))
@@ -377,7 +380,8 @@ def check_calibration(judge: KeptJudge, name: str) -> None:
         name: What to call the judge in errors.
 
     Raises:
-        InputError: It was, or for questions whose good answer was another one, or that are read beside one that is not asked.
+        InputError: It was, or for questions whose good answer was another one, or that are read beside one that is not
+            asked.
     """
     found = judge.calibration
     if found is None:

@@ -71,7 +71,8 @@ class QuestionOrigin(_Part):
     """Where a question came from."""
 
     kind: str = Field(alias="from", min_length=1)
-    """``start``, or how a run found it: ``comment``, ``disagreement``, ``contrast``, ``reworded``, ``flipped`` where its good answer is another, …"""
+    """``start``, or how a run found it: ``comment``, ``disagreement``, ``contrast``, ``reworded``, ``flipped`` where
+    its good answer is another, …"""
     sources: tuple[str, ...] = ()
     """Ids of the examples that it came from."""
     comments: tuple[str, ...] = ()
@@ -283,7 +284,8 @@ class KeptJudge:
         return self.made_by.p_yes_from if self.made_by is not None and own else None
 
     def pass_threshold(self, model: str | Model | None, options: Mapping[str, Any]) -> PassThreshold | None:
-        """From which score on an output passes; None where nobody said, or it does not fit: another model, or another calibration.
+        """From which score on an output passes; None where nobody said, or it does not fit: another model, or another
+        calibration.
 
         Its error rates come along unless it is used otherwise than it was measured.
         """
@@ -310,7 +312,9 @@ class KeptJudge:
         return None if self.prompt.shown is None else self.prompt.shown.record
 
     def with_options(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """The judge's settings with those that are given; these win, and what they leave without use of the judge's is left out."""
+        """The judge's settings with those that are given; these win, and what they leave without use of the judge's is
+        left out.
+        """
         merged = {**self.settings, **options}
         if self.named is not None:
             merged["models"] = {self.model: self.named, **(options.get("models") or {})}

@@ -186,8 +186,8 @@ def judge_passes(
 ) -> PassFail:
     """Hold the scores against a threshold, and the verdicts against people's labels where there are some.
 
-    Where people labelled a part of the examples, these correct the pass rate; where they labelled none, what is known of
-    the judge does.
+    Where people labelled a part of the examples, these correct the pass rate; where they labelled none, what is known
+    of the judge does.
     """
     values: Column = [threshold.score(each) for each in scores]
     reached = passes(np.array(values, dtype=np.float64), threshold.value).tolist()
@@ -263,7 +263,8 @@ def _corrected_line(found: Mapping[str, Any]) -> str:
 
 
 def require_at_least(data: Mapping[str, Any], least: float, option: str = "--fail-under") -> str:
-    """Check ``--fail-under``, and say what held: the pass rate where a threshold is known, else the mean score in [0, 1].
+    """Check ``--fail-under``, and say what held: the pass rate where a threshold is known, else the mean score in [0,
+    1].
 
     Args:
         data: What ``evaluate --json`` prints.

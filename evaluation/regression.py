@@ -91,7 +91,8 @@ class Regression:
     """What a check came to."""
 
     difference: Difference | None
-    """Mean score now less mean score of the baseline, paired, in [-1, 1]; None without one, or where it was just written."""
+    """Mean score now less mean score of the baseline, paired, in [-1, 1]; None without one, or where it was just
+    written."""
     p_drop: float | None
     """One-sided p-value of "it did not drop"; small speaks for a drop."""
     dropped: bool
@@ -129,7 +130,8 @@ def check_regression(
         judge: A run's directory, a ``judge.yaml`` or a judge, in place of checklist and prompt, and of the model unless
             another is given.
         update: Write the baseline in place of comparing with it.
-        options: Settings of :class:`~askance.evaluation.options.RegressionOptions`, among them ``store`` and ``no_cache``.
+        options: Settings of :class:`~askance.evaluation.options.RegressionOptions`, among them ``store`` and
+            ``no_cache``.
 
     Returns:
         Whether the score dropped: the paired swap test says so at the level of 5 %, and by more than ``tolerance``.

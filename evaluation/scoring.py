@@ -47,7 +47,9 @@ class TabledScores(Sequence[ExampleScore]):
     """Scores in columns, each made when it is asked for: 16 bytes an example with one dimension, in place of 300."""
 
     def __init__(self, examples: Sequence[str], dimensions: Sequence[str], values: NDArray[np.float64]) -> None:
-        """Ids of examples; overall scores and below them those of the dimensions, NaN where there is none; (1 + dimensions, examples)."""
+        """Ids of examples; overall scores and below them those of the dimensions, NaN where there is none; (1 +
+        dimensions, examples).
+        """
         self._examples, self._dimensions, self._values = examples, dimensions, values
 
     def __len__(self) -> int:
@@ -127,7 +129,8 @@ def coverage(verdicts: Iterable[HasStatus]) -> Coverage:
 
 
 def worth(checklist: Checklist | None, *, soft: bool) -> Callable[[Verdict], float | None]:
-    """What a verdict counts for in a score: P(good) of its question (soft), or 1 for the good answer and 0 for the other.
+    """What a verdict counts for in a score: P(good) of its question (soft), or 1 for the good answer and 0 for the
+    other.
 
     None where there is no answer. Without a checklist, and of a question that is not in it, yes is good.
     """
@@ -347,7 +350,9 @@ class Targets:
     """Example id to dimension to score."""
 
     def without_scale(self) -> str | None:
-        """A sentence on dimensions that people rated and that have no wanted score all the same; None where there is none."""
+        """A sentence on dimensions that people rated and that have no wanted score all the same; None where there is
+        none.
+        """
         names = [each for each in self.dimensions if all(row.get(each) is None for row in self.wanted.values())]
         if not names:
             return None
@@ -373,8 +378,8 @@ def human_targets(examples: Sequence[Example], checklist: Checklist, scale: Scal
     """Human scores on the dimensions of the checklist that have a score, mapped to [0, 1].
 
     A rated dimension ``overall`` belongs to the score over all questions. People's answers to single questions are no
-    scores of a dimension. Labels are on the scale from 0 to 1, whatever ``scale`` says. Without one, scores that are all the
-    same have no place on it, and no example a wanted score.
+    scores of a dimension. Labels are on the scale from 0 to 1, whatever ``scale`` says. Without one, scores that are
+    all the same have no place on it, and no example a wanted score.
 
     Raises:
         InputError: The checklist asks about no dimension that people rated, or a score is outside the scale.

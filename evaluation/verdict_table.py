@@ -58,8 +58,8 @@ class VerdictTable:
     def scores(self, *, soft: bool) -> Cells:
         """Each example's score on each question: what its replicates are worth on average; shape (examples, questions).
 
-        That is P(good), or the share of good answers, as in `score_examples`. NaN where a replicate failed: part of them
-        is no score. Some examples may have been asked less often than others.
+        That is P(good), or the share of good answers, as in `score_examples`. NaN where a replicate failed: part of
+        them is no score. Some examples may have been asked less often than others.
         """
         values = np.array(self.p_yes if soft else self.answers)
         values[..., self.faults] = 1.0 - values[..., self.faults]

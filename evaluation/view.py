@@ -98,8 +98,8 @@ class Shown:
     def to_pandas(self, table: str | None = None) -> Any:
         """A ``pandas.DataFrame`` of one of the tables, whole; None as a value is missing data.
 
-        The interval of its first measurement is in the columns ``low`` and ``high``, that of another one in columns that
-        begin with its name.
+        The interval of its first measurement is in the columns ``low`` and ``high``, that of another one in columns
+        that begin with its name.
 
         Args:
             table: Which; the most important one by default. A wrong name says which there are.

@@ -44,13 +44,7 @@ _ROUNDING = 1e-9
 def observed_agreement(a: Column, b: Column, resampling: Resampling = USUAL, *, tolerance: float = 0.0) -> Statistic:
     """Share of items on which two raters differ by at most ``tolerance`` (EIG paper §4.1), not corrected for chance.
 
-    The paper takes 1 point on a 5-point scale and 2 on a 10-point one.
-
-    Args:
-        a: One rating per item; None where it is missing.
-        b: The other rater's, on the same scale.
-        resampling: How the interval is made.
-        tolerance: Largest difference that counts as agreement, in points of the scale.
+    The paper takes 1 point on a 5-point scale and 2 on a 10-point one. A missing rating is None.
 
     Raises:
         InputError: The columns do not match, or the tolerance is negative.
@@ -77,14 +71,10 @@ def agreement_hits(a: Column, b: Column, *, tolerance: float = 0.0) -> list[floa
 
 
 def cohen_kappa(a: Column, b: Column, resampling: Resampling = USUAL, *, weights: KappaWeights = "none") -> Statistic:
-    """Cohen's kappa of two raters, plain or with quadratic weights (QWK).
+    """Cohen's kappa of two raters' labels (numbers, None where one is missing), plain or with quadratic weights (QWK).
 
-    Args:
-        a: One label per item, as a number; None where it is missing.
-        b: The other rater's.
-        resampling: How the interval is made.
-        weights: ``quadratic`` weighs a disagreement by the square of its size; labels must then be whole numbers
-            (`to_points` rounds scores to them), and those that nobody gives count as steps of the scale all the same.
+    ``quadratic`` weighs a disagreement by the square of its size. Labels must then be whole numbers (`to_points` rounds
+    scores to them), and those that nobody gives count as steps of the scale all the same.
 
     Raises:
         InputError: The columns do not match, or the values are no labels.
@@ -97,10 +87,7 @@ def kappa_self(
 ) -> Statistic:
     """Self-consistency: Cohen's kappa between repeated judgings, the mean over all pairs of them (EIG paper §4.1).
 
-    Args:
-        repeats: Two or more columns of labels, one for each judging; items with a label in all of them are used.
-        resampling: How the interval is made.
-        weights: As in `cohen_kappa`.
+    Items with a label in all columns are used.
 
     Raises:
         InputError: There are fewer than two columns, or as `cohen_kappa`.

@@ -42,8 +42,8 @@ Method = Literal["spearman", "kendall", "pearson"]
 WORK = {"kendall": 6_000_000, "spearman": 50_000_000, "pearson": 50_000_000}
 """Largest items times resamples for which a bootstrap keeps the number of resamples asked for."""
 FLOOR = {"kendall": 200, "spearman": 500, "pearson": 500}
-"""It never uses fewer resamples than these (unless fewer were asked for): of 100,000 items the interval is .01 wide, and its ends
-are some .0003 off with 500."""
+"""It never uses fewer resamples than these (unless fewer were asked for): of 100,000 items the interval is .01 wide,
+and its ends are some .0003 off with 500."""
 
 
 def affordable(resampling: Resampling, method: Method, items: int) -> Resampling:
@@ -259,12 +259,7 @@ def correlate(scores: Column, human: Column, resampling: Resampling = USUAL) -> 
 
     Many items take fewer resamples, as their intervals are narrow: Kendall, which sorts the items, where items times
     resamples exceed 6 million (2,000 resamples up to 3,000 items, 600 at 10,000), but never fewer than 200; the others
-    where they exceed 50 million (2,000 up to 25,000 items), and never fewer than 500.
-
-    Args:
-        scores: One score per item; None where it is missing.
-        human: One human score per item; None where it is missing.
-        resampling: How the intervals are made.
+    where they exceed 50 million (2,000 up to 25,000 items), and never fewer than 500. A missing score is None.
 
     Raises:
         InputError: If the columns do not match.
@@ -324,19 +319,10 @@ def system_level(
     systems: Sequence[Hashable],
     resampling: Resampling = _OF_SYSTEMS,
 ) -> Correlations:
-    """Correlate the systems' mean scores with their mean human scores.
+    """Correlate the systems' mean scores with their mean human scores; ``n`` counts systems with a complete item.
 
-    The interval resamples the items inside each system, so it speaks about these systems and not about
-    others; with few systems the correlation takes few values and the interval is coarse.
-
-    Args:
-        scores: One score per item; None where it is missing.
-        human: One human score per item; None where it is missing.
-        systems: The system that made each item.
-        resampling: How the intervals are made; its groups are not looked at.
-
-    Returns:
-        The correlations; `n` is the number of systems with at least one complete item.
+    The interval resamples the items inside each system, whatever the groups of ``resampling``: it speaks about these
+    systems and not about others. With few systems the correlation takes few values and the interval is coarse.
 
     Raises:
         InputError: If the columns do not match.
@@ -399,9 +385,7 @@ def _undefined(a: Vector, b: Vector, unit: str = "items") -> Statistic | None:
 def correlations_dict(found: Correlations, *, all_ends: bool = False) -> dict[str, Any]:
     """Correlations as in ``result.json``: ``low`` and ``high`` are the interval of Spearman's.
 
-    Args:
-        found: The correlations.
-        all_ends: Also those of Kendall's and Pearson's, as ``kendall_low`` and so on.
+    With ``all_ends`` also those of Kendall's and Pearson's, as ``kendall_low`` and so on.
     """
     row: dict[str, Any] = {
         "spearman": found.spearman.value,

@@ -1,13 +1,14 @@
-"""Pass or fail: how far a judge agrees with people's labels, the threshold that suits it, and the share people would pass.
+"""Pass or fail: how far a judge agrees with people's labels, the threshold that suits it, and the share people would
+pass.
 
 Intervals of rates are Wilson's (JASA 22, 1927); where examples share documents, with the number of examples divided by
 the design effect. Those of kappa and of the area under the curve are percentile bootstraps; where nothing is wrong no
 resample differs, and there is none, with the reason.
 
-The share that people would pass comes from a judge that errs. Where no output is labelled, its pass rate is corrected by
-its true positive and true negative rate (Rogan and Gladen, Am. J. Epidemiology 107, 1978), with the interval of Lang and
-Reiczigel (Preventive Veterinary Medicine 113, 2014), which knows that both rates were measured themselves. Where people
-labelled some of the outputs, these say how much the judge is off on the others (prediction-powered inference:
+The share that people would pass comes from a judge that errs. Where no output is labelled, its pass rate is corrected
+by its true positive and true negative rate (Rogan and Gladen, Am. J. Epidemiology 107, 1978), with the interval of Lang
+and Reiczigel (Preventive Veterinary Medicine 113, 2014), which knows that both rates were measured themselves. Where
+people labelled some of the outputs, these say how much the judge is off on the others (prediction-powered inference:
 Angelopoulos et al., Science 382, 2023; weighted as in PPI++, arXiv:2311.01453).
 """
 
@@ -61,13 +62,7 @@ class PassFailFigures:
 def pass_fail_figures(
     scores: Column, labels: Column, threshold: float, resampling: Resampling = USUAL
 ) -> PassFailFigures:
-    """All figures of the examples that have a score and a label.
-
-    Args:
-        scores: In [0, 1], one an example; None where it is missing.
-        labels: People's, 1 for pass and 0 for fail; None where there is none.
-        threshold: An output passes whose score is at least this (but for rounding).
-        resampling: How the intervals are made.
+    """All figures of the examples that have a score in [0, 1] and a label (1 for pass, 0 for fail).
 
     Raises:
         InputError: The columns do not match, or a label is neither 0 nor 1.
@@ -105,8 +100,8 @@ def passes(scores: Vector, threshold: float) -> NDArray[np.bool_]:
 def rate(hits: Column, resampling: Resampling = USUAL) -> Statistic:
     """Share of ones among zeros and ones, with Wilson's interval.
 
-    Where the items come in groups, n is divided by the design effect: the variance of the share between groups over that
-    of as many independent items, at least 1 (Kish 1965); where all items are alike each group counts as one item.
+    Where the items come in groups, n is divided by the design effect: the variance of the share between groups over
+    that of as many independent items, at least 1 (Kish 1965); where all items are alike each group counts as one item.
 
     Raises:
         InputError: There is not one group for each item.
@@ -160,11 +155,6 @@ def variance_of_mean(values: Vector, codes: NDArray[np.intp]) -> float:
 
 def area_under_curve(scores: Column, labels: Column, resampling: Resampling = USUAL) -> Statistic:
     """Area under the ROC curve: the chance that a passed output has a higher score than a failed one, ties half.
-
-    Args:
-        scores: One an example; None where it is missing.
-        labels: 1 for pass and 0 for fail; None where there is none.
-        resampling: How the interval is made.
 
     Raises:
         InputError: The columns do not match, or a label is neither 0 nor 1.
@@ -237,11 +227,8 @@ def rogan_gladen(
 ) -> CorrectedPassRate:
     """The judge's pass rate on unlabelled outputs, corrected by its error rates on labelled ones of the same kind.
 
-    Args:
-        pass_rate: Of the unlabelled outputs, with the interval of :func:`~.pass_fail.rate`, as both others.
-        true_positive_rate: On labelled outputs that were not used to choose the judge.
-        true_negative_rate: On the same ones.
-        level: Coverage of this interval and those of the three rates.
+    The three rates come with the interval of :func:`rate` at ``level``. The labelled outputs were not used to choose
+    the judge.
     """
     n, labelled = pass_rate.n, true_positive_rate.n + true_negative_rate.n
 
@@ -286,13 +273,9 @@ def prediction_powered(verdicts: Column, labels: Column, resampling: Resampling 
     """The share that people would pass of outputs of which they labelled some, chosen without looking at them.
 
     The mean label of the labelled outputs, moved by how the judge's verdicts on these differ from those on the others,
-    as far as verdicts and labels go together. The interval is Wilson's, of as many labelled outputs as would tell as much;
-    near 0 and 1 it holds better than the normal one.
-
-    Args:
-        verdicts: The judge's, 1 or 0; None where it has none. Outputs without one are left out.
-        labels: People's, 1 or 0; None where there is none.
-        resampling: Its groups and level are used; nothing is drawn.
+    as far as verdicts and labels go together. The interval is Wilson's, of as many labelled outputs as would tell as
+    much; near 0 and 1 it holds better than the normal one. Outputs without a verdict are left out; nothing is
+    resampled.
 
     Raises:
         InputError: The columns do not match.
@@ -378,18 +361,14 @@ class FittedThreshold:
 
 
 def fit_threshold(scores: Column, labels: Column) -> FittedThreshold:
-    """The threshold at which the judge's verdicts agree best with people's labels.
+    """The threshold at which the judge's verdicts agree best with people's labels, from development examples.
 
-    Of resamples of the examples, each has a threshold at which Cohen's kappa is largest; the median of these is taken, in
+    Each resample of the examples has a threshold at which Cohen's kappa is largest. The median of these is taken, in
     the middle of the gap between scores that it falls in. Held-out kappa in a simulation of 20, 40 and 80 examples with
     fine scores: .389, .385, .398; .370, .374, .386 at the best threshold of the examples themselves; .29 at 0.5.
 
-    It is 0.5, with the reason, where fewer than 8 examples have both, or fewer than 3 passed or failed, or no threshold is
-    better than chance.
-
-    Args:
-        scores: In [0, 1], of the development examples; None where one is missing.
-        labels: 1 for pass and 0 for fail; None where there is none.
+    It is 0.5, with the reason, where fewer than 8 examples have both, or fewer than 3 passed or failed, or no threshold
+    is better than chance.
 
     Raises:
         InputError: The columns do not match, or a label is neither 0 nor 1.

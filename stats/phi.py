@@ -82,13 +82,9 @@ class PhiMatrix:
 
 
 def phi_matrix(questions: Sequence[str], answers: Matrix, replicates: int = 1) -> PhiMatrix:
-    """Pairwise-complete phi coefficients: Pearson's correlation of 0/1 answers.
+    """Pairwise-complete phi coefficients: Pearson's correlation of 0/1 answers, NaN where there is none.
 
-    Args:
-        questions: Ids of the questions.
-        answers: 1 for yes, 0 for no, NaN where there is no answer; shape (examples * replicates, questions), the
-            replicates of one example next to each other.
-        replicates: Answers per example and question.
+    ``answers`` have shape (examples * replicates, questions), the replicates of one example next to each other.
 
     Raises:
         InputError: The shape is another.

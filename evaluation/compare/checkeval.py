@@ -1,9 +1,11 @@
-"""``checkeval``: seed questions, to which the model adds others and of which it leaves some out; hard yes or no, share of yes.
+"""``checkeval``: seed questions, to which the model adds others and of which it leaves some out; hard yes or no, share
+of yes.
 
-CheckEval (Lee et al. 2025, §3): the checklist gives the seeds of each dimension. Two calls a dimension write more from them,
-apart from each other: from other sides of the dimension, and in more detail. A third call filters what was written by the
-paper's three criteria: yes speaks for the output, the question belongs to its dimension, it repeats no other. The wording of
-what the model is told is ours. Seeds, which people wrote, are never filtered, so each dimension keeps a question.
+CheckEval (Lee et al. 2025, §3): the checklist gives the seeds of each dimension. Two calls a dimension write more from
+them, apart from each other: from other sides of the dimension, and in more detail. A third call filters what was
+written by the paper's three criteria: yes speaks for the output, the question belongs to its dimension, it repeats no
+other. The wording of what the model is told is ours. Seeds, which people wrote, are never filtered, so each dimension
+keeps a question.
 """
 
 from __future__ import annotations
@@ -82,7 +84,8 @@ class CheckEval:
         """Questions that were added to the seeds; none before it is prepared."""
 
     async def prepare(self) -> None:
-        """Have questions written and filtered: three calls a dimension, of which the last only where there are new ones.
+        """Have questions written and filtered: three calls a dimension, of which the last only where there are new
+        ones.
 
         Raises:
             ParseError: The model's replies cannot be used.

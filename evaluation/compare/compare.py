@@ -82,8 +82,8 @@ def compare(
     Args:
         data: JSONL or CSV file, or rows.
         model: ``provider/model``, or an object that can be asked; of several, every judge is there with each.
-        judges: Names from :data:`~askance.evaluation.compare.judges.JUDGES`; the first one, with the first model and the
-            first prompt, is what the others are compared with.
+        judges: Names from :data:`~askance.evaluation.compare.judges.JUDGES`; the first one, with the first model and
+            the first prompt, is what the others are compared with.
         checklist: For the judges that ask its questions; its task is told to the others.
         candidates: Pool of questions of ``random_k`` and ``all_candidates``; the checklist by default.
         prompt: Prompt of the judges that ask questions; of several, each of these judges is there with each. The others

@@ -166,7 +166,8 @@ class Comparison(Shown):
     examples: int
     """All examples."""
     common: tuple[str, ...]
-    """Ids of those that every judge but those ``left_out`` scored; all statistics but coverage and cost are about these."""
+    """Ids of those that every judge but those ``left_out`` scored; all statistics but coverage and cost are about
+    these."""
     dimensions: tuple[str, ...]
     points: int
     tolerance: int
@@ -355,7 +356,9 @@ def best_judge(data: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def rated_on(data: Mapping[str, Any]) -> tuple[int, int]:
-    """On how many of the examples compared people's scores are known, on the dimension with fewest and with most of them."""
+    """On how many of the examples compared people's scores are known, on the dimension with fewest and with most of
+    them.
+    """
     left_out = data.get("left_out") or ()
     rows = [each for row in data["judges"] if row["judge"] not in left_out for each in row["dimensions"].values()]
     known = [each["pooled"]["spearman"]["n"] for each in rows if "pooled" in each] or [data["compared_on"]]

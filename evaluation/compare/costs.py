@@ -1,4 +1,5 @@
-"""What a judge costs, as if it were alone and nothing were in the store: once, for each example, and beside another judge.
+"""What a judge costs, as if it were alone and nothing were in the store: once, for each example, and beside another
+judge.
 
 Costs are for each example, with what was paid before the first one (EIG paper §4.2 and A.13).
 """

@@ -200,7 +200,8 @@ def cot(setup: Setup) -> Questionnaire:
 
 
 def checkeval_seeds(setup: Setup) -> Questionnaire:
-    """``checkeval_seeds``: CheckEval without its own questions: the checklist's, hard answers, the share of yes (Lee et al. 2025).
+    """``checkeval_seeds``: CheckEval without its own questions: the checklist's, hard answers, the share of yes (Lee et
+    al. 2025).
 
     It asks what ``binary`` asks, so beside it it buys nothing; the difference is what is made of the answers: no
     probabilities and no weights.
@@ -220,7 +221,8 @@ def random_k(setup: Setup) -> Questionnaire:
     The draw depends on the seed and the questions' ids alone, not on their order in the file.
 
     Raises:
-        InputError: k is smaller than the number of dimensions, each of which needs a question, or was given and is larger than the pool.
+        InputError: k is smaller than the number of dimensions, each of which needs a question, or was given and is
+            larger than the pool.
     """
     pool = candidate_pool(setup, "random_k")
     options = setup.options

@@ -58,8 +58,9 @@ def parity(
 ) -> dict[str, Any]:
     """Parity over all questions and on each, with intervals, as in ``result.json``.
 
-    ``same`` is the share of the examples on which both give the good answer, or both the other, ``kappa`` Cohen's of the same
-    answers, and ``spearman`` the rank correlation of P(good), over all questions the mean of theirs, n being the questions.
+    ``same`` is the share of the examples on which both give the good answer, or both the other, ``kappa`` Cohen's of
+    the same answers, and ``spearman`` the rank correlation of P(good), over all questions the mean of theirs, n being
+    the questions.
 
     Args:
         reference: The judge to be matched.

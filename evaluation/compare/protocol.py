@@ -341,7 +341,8 @@ def models_of(given: str | Model | Iterable[str | Model]) -> tuple[str | Model, 
 def prompts_of(
     given: str | Path | Prompt | Iterable[str | Path | Prompt] | None, examples: Sequence[Example]
 ) -> tuple[NamedPrompt, ...]:
-    """One prompt or several with their names, those of their files, or their paths where two have one; without any our own.
+    """One prompt or several with their names, those of their files, or their paths where two have one; without any our
+    own.
 
     Raises:
         InputError: A file cannot be read, or two prompts are the same.

@@ -1,4 +1,5 @@
-"""What changed from one run's judge or generator to another's, and what that did to the outputs that both were tested on.
+"""What changed from one run's judge or generator to another's, and what that did to the outputs that both were tested
+on.
 
 Nothing is asked of a model: prompts, questions and the scores of the test examples are what the runs keep.
 """
@@ -75,7 +76,8 @@ class SliceChange:
     after: float
     score: Difference
     agreement: tuple[float | None, float | None] | None = None
-    """Spearman with people, or with the source, before and after; None where nothing is known that both were held to."""
+    """Spearman with people, or with the source, before and after; None where nothing is known that both were held to.
+    """
     gain: Difference | None = None
 
 
@@ -88,7 +90,8 @@ class RunDifference(Shown):
     patch: str
     """Unified diff of the prompts, for ``patch``; empty where they are the same."""
     questions: tuple[dict[str, Any], ...]
-    """``id``, ``change`` (added, left out, reworded, turned round, weighted), ``text``, and what there was ``before``."""
+    """``id``, ``change`` (added, left out, reworded, turned round, weighted), ``text``, and what there was ``before``.
+    """
     settings: Mapping[str, tuple[Any, Any]]
     """Model and threshold, where they differ."""
     field: str | None
@@ -165,8 +168,8 @@ class RunDifference(Shown):
 def run_difference(before: str | Path, after: str | Path | None = None, *, by: str | None = None) -> RunDifference:
     """What changed from one finished run to another, or with one alone, from its start to what it accepted.
 
-    Scores are compared on the examples that were test examples of both runs, whose texts are the same: neither has learned
-    from them.
+    Scores are compared on the examples that were test examples of both runs, whose texts are the same: neither has
+    learned from them.
 
     Args:
         before: A run's directory.

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 Columns = Mapping[str, Sequence[Sequence[float]]]
 """By dimension: one column of scores a repeat, on the common examples."""
 SWAPS = 4
-"""Swaps at least for each comparison, times the level of all: the smallest p-value that so many can give is half of what the
-correction leaves of it, however many judges and dimensions there are."""
+"""Swaps at least for each comparison, times the level of all: the smallest p-value that so many can give is half of
+what the correction leaves of it, however many judges and dimensions there are."""
 
 
 def compare_ratings(

@@ -68,7 +68,8 @@ def answers_from_ratings(
 ) -> tuple[Floats, Floats]:
     """Answers on a scale, as :func:`answers_from_verdicts`; the score is the expected level mapped to [0, 1].
 
-    The scale of a question that looks for a fault is turned round: its last level is that the fault is not there at all.
+    The scale of a question that looks for a fault is turned round: its last level is that the fault is not there at
+    all.
     """
     table = np.full((len(examples), len(candidates.questions), levels), np.nan)
     rows = {example.id: row for row, example in enumerate(examples)}

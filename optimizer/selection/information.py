@@ -7,8 +7,8 @@ example, for which a judge must rate each example once more under every answer.
 
 The plug-in estimate is biased upward, by about (A - 1)(K - 1) / 2n nats for A answers, K levels and n examples.
 ``miller-madow`` subtracts that; ``shuffle`` subtracts the mean over all ways to deal the ratings out to the examples
-anew. The shuffle is the default, as on simulations with known truth it was as good or better at every size and number of
-answers (docs/results/choosing.md).
+anew. The shuffle is the default, as on simulations with known truth it was as good or better at every size and number
+of answers (docs/results/choosing.md).
 
 Whether the ranking of the questions settles as examples are added (EIG §4.3) is :func:`ranking_convergence`.
 """

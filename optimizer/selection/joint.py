@@ -16,7 +16,8 @@ then exchanges of one question for another, each of which must gain more than it
 that choose, the set never tells less than the k best one by one. On other examples it can: the best of many estimates
 is too high, the more so the more were looked at, which is why exchanges have to clear their noise.
 
-All were measured against a known truth and on held-out examples (docs/results/choosing.md, "Choosing questions by information").
+All were measured against a known truth and on held-out examples (docs/results/choosing.md, "Choosing questions by
+information").
 """
 
 from __future__ import annotations
@@ -33,8 +34,7 @@ Codes = NDArray[np.int64]
 
 ALONE = 0.2
 """Weight of what a question tells alone, against what it adds at least to each one chosen: the former is estimated with
-less noise.
-"""
+less noise."""
 THIN = 5.0
 """Examples per combination of answers below which no question is exchanged."""
 _ROUNDING = 1e-9
@@ -125,8 +125,8 @@ def joint_order(
     """An order whose first k questions tell together no less than the k best one by one, on these examples.
 
     Where to begin: the first k of the greedy order, or the k best one by one, whichever tells more. Then questions are
-    exchanged (:func:`exchange`). The order is greedy after the k, and within them where they are those of the greedy order;
-    else they stand as they were begun with, each that came in for another in its place.
+    exchanged (:func:`exchange`). The order is greedy after the k, and within them where they are those of the greedy
+    order; else they stand as they were begun with, each that came in for another in its place.
 
     Args:
         data: Answers and ratings.

@@ -97,8 +97,7 @@ class Prefix:
     """``spearman`` less that of all candidates, on the same verdicts; None where people rated nothing."""
     cost_share: float
     """Tokens of asking the k questions over those of asking all, with what comes before the question, in the mode
-    asked for.
-    """
+    asked for."""
     per_combination: float
     """Examples per combination of answers; below about 5 further questions seem to tell nothing."""
 

@@ -43,8 +43,7 @@ class PairDifferences:
 
     differences: Floats
     """Shape (pairs, tests), in [-1, 1]: scores of the preferred output minus scores of the other (a - b for
-    a data tie).
-    """
+    a data tie)."""
     is_tie: NDArray[np.bool_]
     """Shape (pairs,): people called it a tie. Such a pair has no right order and is in no accuracy."""
     groups: Codes
@@ -223,10 +222,7 @@ def margins_to_credits(margins: Floats) -> Floats:
 def share_right(differences: Floats, counts: Floats, weights: Floats) -> float:
     """Share of pairs whose preferred output has the higher score, a score tie being half (LMUnit eq. 8).
 
-    Args:
-        differences: Shape (pairs, tests).
-        counts: Shape (pairs,), with a positive sum.
-        weights: Shape (tests,), not negative, with a positive sum; their scale does not matter.
+    Shapes: (pairs, tests), (pairs,) and (tests,). The scale of the weights does not matter.
     """
     credits = margins_to_credits(differences @ (weights / weights.sum()))
     return float(counts @ credits / counts.sum())
@@ -243,10 +239,7 @@ class PairFold:
 def grouped_folds(groups: Codes, folds: int, seed: int) -> list[PairFold]:
     """Cut the pairs into folds of about equal size, whole groups at a time; each fold is the test part once.
 
-    Args:
-        groups: Shape (pairs,), group number of each pair.
-        folds: At least 2; lowered to the number of groups.
-        seed: Same seed, same folds.
+    There are no more folds than groups.
 
     Raises:
         InputError: There are fewer than two groups, so nothing can be held out.
@@ -305,12 +298,7 @@ ABOUT_AS_GOOD = 0.5
 
 
 def paired_standard_error(differences: Floats, groups: Codes) -> float:
-    """Standard error of a mean of differences between two learners' credits, groups being independent.
-
-    Args:
-        differences: Shape (pairs,), credit of one learner minus credit of the other.
-        groups: Shape (pairs,).
-    """
+    """Standard error of the mean of differences between two learners' credits (pairs,), groups being independent."""
     sums = np.bincount(compact(groups), weights=differences - differences.mean())
     count = len(sums)
     if count < 2:
@@ -319,11 +307,8 @@ def paired_standard_error(differences: Floats, groups: Codes) -> float:
 
 
 def close_to_best(credits: Floats, groups: Codes) -> tuple[int, list[int]]:
-    """The option with the best share of right pairs, and all (it included) that are about as good.
-
-    Args:
-        credits: Shape (options, pairs).
-        groups: Shape (pairs,).
+    """The option with the best share of right pairs, and all (it included) that are about as good; credits (options,
+    pairs).
     """
     shares = credits.mean(axis=1)
     best = int(np.argmax(shares))

@@ -60,15 +60,12 @@ def learn_weights(
         pairs: Pairs with scores.
         ratings: Rated outputs with scores by the same tests; alone or with pairs beside them.
         method: A learner or its name (see ``learners()``) that gives the weights.
-        compare: Learners shown beside it on the same held-out data, ``uniform`` always among them; None: the quick
-            ones.
+        compare: Learners shown beside it, ``uniform`` always among them; None: the quick ones.
         level: One set of weights, or one for each data set or section; of pairs alone.
         pooling: For data sets and sections: ``partial`` leans small ones on the whole, ``none`` keeps them apart.
         pair_share: Share of the pairs in what is maximised beside ratings, in [0, 1].
-        folds: 1 for one split into halves, more for cross-validation; None: 5, or 1 with a slow learner or over 20,000
-            pairs.
-        resamples: Bootstrap resamples for the weights; None: 200 (100 of ratings), or 50 over 500,000 scores, or none
-            for a slow learner.
+        folds: 1: one split into halves; None: 5, or 1 with a slow learner or over 20,000 pairs.
+        resamples: None: 200 (100 of ratings), or 50 over 500,000 scores, or none for a slow learner.
         seed: Decides splits, searches and resamples.
 
     Raises:

@@ -45,16 +45,8 @@ def resample_shares(credits: Floats, groups: Codes, resamples: int, seed: int) -
     """Bootstrap the shares of right pairs of several learners together, whole groups at a time.
 
     Groups that earn the same are drawn together (a multinomial over distinct outcomes), so the cost depends
-    on how many different outcomes there are and not on the number of pairs.
-
-    Args:
-        credits: Shape (pairs, learners): 1 right, 1/2 score tie, 0 wrong.
-        groups: Shape (pairs,).
-        resamples: Number of resamples.
-        seed: Same seed, same draws.
-
-    Returns:
-        Shape (resamples, learners).
+    on how many different outcomes there are and not on the number of pairs. Credits (pairs, learners) give
+    (resamples, learners).
     """
     used, codes = np.unique(groups, return_inverse=True)
     earned = np.column_stack(
@@ -82,13 +74,8 @@ def interval_of_means(items: Floats, means: Floats, groups: Codes, centre: float
     """:func:`interval` of resampled means, and one of some width where all items are alike and no resample differs.
 
     There the share of items on the other side of ``centre`` may be as high as Clopper and Pearson's interval
-    (Biometrika 26, 1934) of none among the groups says: two pairs of two are no certainty.
-
-    Args:
-        items: Shape (pairs, columns).
-        means: Shape (resamples, columns).
-        groups: Shape (pairs,): those of one group count as one.
-        centre: Items have a counterpart as far on its other side.
+    (Biometrika 26, 1934) of none among the groups says: two pairs of two are no certainty. Items are (pairs, columns),
+    means (resamples, columns).
     """
     low, high = interval(means)
     unseen = 1.0 - ((1.0 - CONFIDENCE) / 2.0) ** (1.0 / len(np.unique(groups)))
@@ -285,11 +272,8 @@ Z_POWER_80 = 0.841621
 def pairs_needed(learner: str, difference: float, standard_error: float, pairs: int) -> Power:
     """Pairs needed to tell a difference in held-out accuracy from 0 in a paired comparison.
 
-    Args:
-        learner: Whose difference from uniform weights it is.
-        difference: Observed difference of shares, in [-1, 1].
-        standard_error: Its standard error on the pairs held out, groups taken into account.
-        pairs: Decided pairs in all; as many of them are assumed to be held out as now.
+    ``pairs`` are the decided pairs in all; as many of them are assumed to be held out as now. The standard error takes
+    groups into account.
     """
     if not np.isfinite(standard_error):
         return Power(learner, None, None, None, "the held-out pairs are all of one group")
@@ -306,17 +290,10 @@ def pairs_needed(learner: str, difference: float, standard_error: float, pairs: 
 
 
 def pairs_to_tell(trials: list[HeldOutTrial], baseline: HeldOutTrial, groups: Codes, pairs: int) -> Power:
-    """Count the pairs that would tell learned from uniform weights.
+    """Count the pairs that would tell learned from uniform weights; the method comes first among ``trials``.
 
-    The method comes first among ``trials``. Where it chooses between learners (``auto``), its choices lean
-    on uniform weights and hide the difference, so the best of the others that learn several weights is
-    asked instead.
-
-    Args:
-        trials: The method and those beside it.
-        baseline: Uniform weights.
-        groups: Group of each held-out pair, shape (held-out pairs,).
-        pairs: Decided pairs in all.
+    Where it chooses between learners (``auto``), its choices lean on uniform weights and hide the difference, so the
+    best of the others that learn several weights is asked instead.
     """
     asked = trials[0]
     others = [trial for trial in trials[1:] if trial.credits is not None and trial.name not in UNLEARNED]

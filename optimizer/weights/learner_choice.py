@@ -328,12 +328,8 @@ def prepare(
 ) -> tuple[Recipe, str]:
     """Make the choices that a method leaves open (learner, shrinkage, pooling), using only ``pairs``.
 
-    Args:
-        pairs: Development pairs or rated outputs.
-        learner: The method; ``Auto`` is resolved here.
-        sections: Number of sections; 0 for global weights.
-        pooling: ``none`` keeps sections apart, ``partial`` pools as cross-validation finds best.
-        seed: Same pairs and seed, same choices.
+    With ``sections`` 0 the weights are global. ``pooling`` ``none`` keeps sections apart, ``partial`` pools as
+    cross-validation finds best.
 
     Returns:
         The recipe, and a sentence saying what was chosen and why (empty when nothing was open).

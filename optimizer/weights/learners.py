@@ -8,8 +8,9 @@ improvement, and Optuna's tree-structured Parzen estimators. The second is searc
 Bradley-Terry: the preferred output wins with probability q = ε + (1 - 2ε)·logistic(w·d), d being the difference of
 scores, w ≥ 0, and ε the rate at which labels are flipped whatever the scores say. ε = 0 is the usual logistic
 regression, which pays for each wrong label in proportion to its margin and turns away from the truth; with the rate it
-does not (docs/results/choosing.md). Each step is Fisher scoring solved under w ≥ 0, a non-negative least-squares problem
-in as many unknowns as there are tests. With many pairs the curvature is taken from a part of them; the gradient never is.
+does not (docs/results/choosing.md). Each step is Fisher scoring solved under w ≥ 0, a non-negative least-squares
+problem in as many unknowns as there are tests. With many pairs the curvature is taken from a part of them; the gradient
+never is.
 """
 
 from __future__ import annotations
@@ -46,16 +47,10 @@ class WeightLearner(Protocol):
         """Whether learning again on a few hundred resamples is affordable."""
 
     def learn(self, pairs: Any, *, seed: int, start: Floats | None = None) -> Floats:
-        """Learn weights from ``pairs``.
+        """Learn weights, shape (tests,), in [0, 1] with sum 1, from development pairs or rated outputs.
 
-        Args:
-            pairs: Development pairs (:class:`PairDifferences`) or, for learners of ratings, rated outputs
-                (:class:`RatedScores`); whatever is held out is never passed here.
-            seed: Same pairs and seed, same weights.
-            start: Weights to begin the search from, shape (tests,); uniform when None.
-
-        Returns:
-            Weights, shape (tests,), in [0, 1] with sum 1.
+        Whatever is held out is never passed here. Same data and seed, same weights. The search begins at ``start``, or
+        at uniform weights.
 
         Raises:
             LearningFailedError: The pairs determine no weights.
@@ -227,12 +222,10 @@ class Bayes:
     """Random points before the Gaussian process takes over."""
     xi: float = 0.01
     """How much better a point must promise to be; the paper does not give it, and it decides a lot: 1e-4 is
-    far worse.
-    """
+    far worse."""
     local_searches: int = 2
     """Local searches for the most promising point, each time, after 10,000 random ones. With the package's 10 as many
-    development pairs came into the right order, in three to four times the processor time.
-    """
+    development pairs came into the right order, in three to four times the processor time."""
     name: str = "bayes"
     quick: bool = False
 
@@ -337,15 +330,11 @@ def fit_bradley_terry(
     ridge: float = 0.01,
     start: Floats | None = None,
 ) -> BradleyTerryFit:
-    """Fit non-negative weights to score differences (preferred minus other).
+    """Fit non-negative weights to score differences (preferred minus other), shape (pairs, tests).
 
-    Args:
-        differences: Shape (pairs, tests).
-        counts: Shape (pairs,), not negative.
-        flip: The rate of flipped labels, or None to estimate it with the weights.
-        ridge: Strength of the pull towards 0 that keeps separable pairs finite, in units in which the
-            differences have a root mean square of 1.
-        start: Direction to begin from, shape (tests,); uniform when None.
+    ``flip`` None estimates the rate of flipped labels with the weights. ``ridge`` is the pull towards 0 that keeps
+    separable pairs finite, in units in which the differences have a root mean square of 1. ``start`` is a direction;
+    uniform when None.
 
     Raises:
         LearningFailedError: The scores never differ, or no test points the way people preferred.

@@ -407,11 +407,7 @@ def _learner(result: WeighResult, score: LearnerScore) -> dict[str, Any]:
 
 
 def weights_view(data: Mapping[str, Any]) -> View:
-    """Tables and sentences of learned weights.
-
-    Args:
-        data: The content of ``weights.json``.
-    """
+    """Tables and sentences of the content of ``weights.json``."""
     sections, ends = data.get("sections") or {}, data["intervals"] or {}
     ranks = (data.get("ranking") or {}).get("tests") or {}
     bias = data.get("position_bias")
