@@ -85,14 +85,10 @@ class AdaptiveEvaluation:
         return max(errors) if errors else None
 
     def known(self, scores: Sequence[ExampleScore], checklist: Checklist) -> list[ExampleScore]:
-        """Scores derived from the verdicts, with nothing that questions left out would have decided.
+        """Scores derived from the verdicts, one per example, with nothing that questions left out would have decided.
 
         The overall score is the one told, within its ``error``. A dimension has a score where all its questions were
         asked of every example without a missing answer; the only dimension of a checklist has the overall one.
-
-        Args:
-            scores: Of the verdicts, one per example.
-            checklist: Whose questions were asked.
         """
         asked: dict[str, set[str]] = {each.example: set() for each in self.scores if each.ended != "missing"}
         for verdict in self.verdicts:

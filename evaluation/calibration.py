@@ -116,12 +116,7 @@ class Calibration(BaseModel):
         return [verdict if verdict.answer is None else self._calibrated(verdict, means, scaled) for verdict in verdicts]
 
     def check(self, example: str, question: str, model: str, prompt: str) -> None:
-        """See that it calibrates what this judge says of an example on this question; ``prompt`` is the hash of the
-        judge's prompt.
-
-        Raises:
-            InputError: It is of another model or prompt, or does not know the question.
-        """
+        """Raise InputError unless it was fitted for this model, prompt (its hash) and question."""
         if question not in self.questions:
             raise InputError(
                 f"The calibration knows no question '{question}' (example '{example}')."
@@ -135,12 +130,8 @@ class Calibration(BaseModel):
 
     def check_questions(self, checklist: Checklist) -> None:
         """See that every question means what it meant when the calibration was fitted, and is read beside the same
-        others.
-
-        Raises:
-            InputError: The good answer to a question is another one now, or one that others are read beside is not
-                asked any more.
-        """
+        others. Raises InputError where the good answer to a question is another one now, or one that others are read
+        beside is not asked."""
         for question in checklist.questions:
             fit = self.questions.get(question.id)
             if fit is not None and fit.good != question.good:
@@ -191,9 +182,8 @@ class Calibration(BaseModel):
     def p_good(self, question: str, said: Mapping[str, Vector]) -> Vector:
         """Scaled P(good) of a question, shape (n,), where it is scaled: p' = sigmoid(a·z + b).
 
-        Args:
-            question: z is its log-odds of the good answer, less what it leans on the others.
-            said: Log-odds of yes by question, each of shape (n,); that of a question which leans on none is enough.
+        z is its log-odds of the good answer, less what it leans on the others. ``said`` are log-odds of yes by
+        question; that of a question which leans on none is enough.
         """
         fit = self.questions[question]
         assert fit.slope is not None and fit.shift is not None  # the validator
@@ -208,11 +198,8 @@ def mean_of_others(said: Sequence[Vector]) -> Vector:
 
     A model says yes more readily of one output than of another, whatever it is asked: acquiescence, as in people who
     fill in questionnaires, whose answers are for that reason taken relative to their own mean (ipsatisation; Fischer,
-    "Standardization to account for cross-cultural response bias", Journal of Cross-Cultural Psychology 35, 2004).
-
-    Args:
-        said: Log-odds of yes to each other question, each of shape (n,). They are added up one after the other, so that
-            an example has the same mean whichever others are read with it.
+    "Standardization to account for cross-cultural response bias", Journal of Cross-Cultural Psychology 35, 2004). The
+    questions are added up one after the other, so that an example has the same mean whichever others are read with it.
     """
     total = np.zeros_like(said[0])
     for each in said:
@@ -221,11 +208,7 @@ def mean_of_others(said: Sequence[Vector]) -> Vector:
 
 
 def load_calibration(path: str | Path) -> Calibration:
-    """Read a ``calibration.json``.
-
-    Raises:
-        InputError: Names the file, and the field at fault.
-    """
+    """Read a ``calibration.json``. InputError names the file, and the field at fault."""
     data = read_object(path, "calibration")
     schema = data.pop("schema", None)
     if schema != SCHEMA:

@@ -75,11 +75,8 @@ def fit_thresholds(
     shuffled scores are separated as well in more than one of ten trials. The score of an example is then the
     weighted mean of the thresholded answers (:func:`~.scoring.score_examples` of the calibrated verdicts).
 
-    Args:
-        verdicts: One judge's; those on other examples are not looked at. Replicates are averaged first.
-        examples: The development examples.
-        checklist: What was asked. Where ``overall`` is the only dimension wanted, every question is held to it.
-        targets: Wanted scores in [0, 1]; must know every example.
+    The verdicts are one judge's, replicates averaged; those on other examples are not looked at. Where ``overall`` is
+    the only dimension wanted, every question is held to it. ``targets`` must know every example.
 
     Raises:
         InputError: There are no verdicts, they are by several judges, or one answers a question that is not asked.
@@ -250,10 +247,7 @@ def least_accepted(usual: float) -> float:
 def leaning(values: Vector, others: Vector) -> float:
     """How much of ``others`` is in ``values``: the least-squares slope, shrunk towards 0, in [0, 1.5].
 
-    Args:
-        values: Log-odds of a question on accepted outputs, shape (n,).
-        others: The mean ones of all other questions on them; where it is NaN, as where there are none, nothing is
-            known.
+    Both are log-odds on accepted outputs: of a question, and the mean of all others (NaN where not known).
     """
     known = ~np.isnan(others)
     values, others = values[known], others[known]
@@ -265,15 +259,12 @@ def leaning(values: Vector, others: Vector) -> float:
 
 
 def centre_and_spread(fine: Vector) -> tuple[float, float]:
-    """Centre and spread of what a question says of accepted outputs, the latter 0.3 at least.
+    """Centre and spread (0.3 at least) of a question's log-odds on two accepted outputs or more.
 
     From 20 on they are the median and the median absolute deviation (as the standard deviation of a normal
     distribution): some outputs are accepted by mistake, and one that has the fault would move a mean and blow up a
     standard deviation. Of fewer these two are the better ones: a median absolute deviation of eight is off by .4 of
     itself.
-
-    Args:
-        fine: Log-odds, shape (n,), n > 1.
     """
     if len(fine) < MANY:
         return float(fine.mean()), max(float(fine.std(ddof=1)), LEAST_SPREAD)
@@ -310,16 +301,9 @@ class Cut:
 
 
 def best_cut(p_good: Vector, wanted: Vector) -> Cut | None:
-    """The threshold whose answers correlate best with the wanted scores.
+    """The threshold whose answers correlate best with the wanted scores; of equally good ones the closest to 0.5.
 
-    Among equally good thresholds the one closest to 0.5 is taken.
-
-    Args:
-        p_good: Shape (n,), in [0, 1].
-        wanted: Shape (n,), in [0, 1].
-
-    Returns:
-        None where no threshold leaves enough examples on both sides, or the wanted scores are constant.
+    None where no threshold leaves enough examples on both sides, or the wanted scores are constant.
     """
     order, ends = _cuts(p_good)
     if not len(ends) or constant_reason(wanted, "wanted scores"):
@@ -374,11 +358,6 @@ def platt(p_good: Vector, wanted: Vector, ridge: float = RIDGE) -> tuple[float, 
     They minimise the cross-entropy with the wanted scores as soft labels, summed over the examples, plus
     ridge/2·((a - 1)² + b²). The sum is convex; where its minimum lies at a negative slope, the best a >= 0 is 0. A
     constant P(good) says nothing of the slope, which then stays 1.
-
-    Args:
-        p_good: Shape (n,), in [0, 1].
-        wanted: Shape (n,), in [0, 1].
-        ridge: Weight of the prior, above 0.
     """
     z = logit(p_good)
     if np.ptp(z) > 0:

@@ -38,23 +38,13 @@ if TYPE_CHECKING:
 
 
 def diagnose_verdicts(
-    examples: Sequence[Example],
-    checklist: Checklist,
-    verdicts: Sequence[Verdict],
-    *,
-    pairs: int = 5,
+    examples: Sequence[Example], checklist: Checklist, verdicts: Sequence[Verdict], *, pairs: int = 5
 ) -> Diagnosis:
     """Yes-rates, relatedness, agreement with people, test-retest flips and coverage of every question.
 
     The yes-rates and phi are of the answers as they were given and count every replicate; correlations with people take
     an example's mean over replicates. Intervals treat examples of one document (``metadata.document``) as belonging
-    together.
-
-    Args:
-        examples: What was judged, with human scores where there are some.
-        checklist: The questions.
-        verdicts: Of one judge: one model with one prompt.
-        pairs: How many pairs of questions to name as the least related and the most alike.
+    together. ``pairs`` is how many pairs of questions to name as the least related and the most alike.
 
     Raises:
         InputError: There are no verdicts, they are by several judges, are about unknown examples or questions, or one
@@ -235,11 +225,8 @@ def prepare(
     prompt: str | Path | Prompt | None,
     options: Mapping[str, Any],
 ) -> EvaluationJob:
-    """What is bought to diagnose a checklist, as for :func:`~askance.evaluation.evaluate.evaluate`.
-
-    Raises:
-        InputError: Names the file, line and field at fault.
-    """
+    """What is bought to diagnose a checklist, as for :func:`~askance.evaluation.evaluate.evaluate`. InputError names
+    the file, line and field at fault."""
     settings = parse_options(DiagnoseOptions, options)
     return EvaluationJob(*load_inputs(data, checklist, prompt, settings), model, EvaluateOptions.of(settings))
 

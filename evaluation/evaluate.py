@@ -93,11 +93,8 @@ def prepare(
     options: Mapping[str, Any],
     evaluator: type[Evaluator] = Evaluator,
 ) -> EvaluationJob:
-    """Load and check what :func:`evaluate` is given; nothing is bought.
-
-    Raises:
-        InputError: Names the file, line and field at fault.
-    """
+    """Load and check what :func:`evaluate` is given; nothing is bought. InputError names the file, line and field at
+    fault."""
     settings = parse_options(EvaluateOptions, options)
     if settings.own_questions and checklist is not None:
         raise InputError("--own-questions writes questions for each example; leave out --checklist, or that.")
@@ -132,11 +129,8 @@ class EvaluationJob:
 
     @cached_property
     def read_with(self) -> Calibration | None:
-        """The calibration of the answers: the settings' file, or what came along.
-
-        Raises:
-            InputError: The file is damaged, or not there.
-        """
+        """The calibration of the answers: the settings' file, or what came along. Raises InputError where the file is
+        damaged, or not there."""
         named = self.settings.calibration
         return self.calibration if named is None else load_calibration(named)
 
@@ -291,11 +285,8 @@ def load_inputs(
     prompt: str | Path | Prompt | None,
     settings: JudgeOptions,
 ) -> tuple[ExampleTable, Checklist, Prompt]:
-    """Examples, checklist and evaluator prompt from files or objects, checked.
-
-    Raises:
-        InputError: Names the file, line and field at fault.
-    """
+    """Examples, checklist and evaluator prompt from files or objects, checked. InputError names the file, line and
+    field at fault."""
     questions = load_checklist(checklist)
     examples = load_examples(data, fields=settings.field, limit=settings.limit, labels=settings.labels)
     questions = weighted(questions, examples, settings)
@@ -303,11 +294,8 @@ def load_inputs(
 
 
 def weighted(questions: Checklist, examples: Sequence[Example], settings: JudgeOptions) -> Checklist:
-    """The questions that examples are judged by, with the weights that the settings name.
-
-    Raises:
-        InputError: Names the file and field at fault.
-    """
+    """The questions that examples are judged by, with the weights that the settings name. InputError names the file and
+    field at fault."""
     if settings.weights is None:
         return questions
     return weighted_by(questions, settings.weights, scores=settings.scores, examples=examples)

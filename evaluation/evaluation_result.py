@@ -171,11 +171,7 @@ def _agreement_dict(agreement: Agreement) -> dict[str, Any]:
 
 
 def evaluation_view(data: Mapping[str, Any]) -> View:
-    """What there is to see of an evaluation.
-
-    Args:
-        data: As :meth:`Evaluation.to_dict` gives it and ``--json`` prints it.
-    """
+    """What there is to see of an evaluation, from what ``--json`` prints."""
     seen, means, (low, high) = data["coverage"], data["means"], data["scale"]
     asked, found, faults = data.get("asked", {}), data["agreement"], data.get("faults", ())
     pooled = {name: each["pooled"] for name, each in found.items()}
@@ -267,11 +263,7 @@ OWN = ("system",)
 
 
 def slice_values(examples: Sequence[Example], field: str) -> list[str]:
-    """The value of a field for each example, as a text.
-
-    Raises:
-        InputError: No example has the field.
-    """
+    """The value of a field for each example, as a text. Raises InputError where no example has the field."""
 
     def value(example: Example) -> Any:
         return example.metadata.get(field, example.system if field in OWN else None)

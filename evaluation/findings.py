@@ -215,21 +215,13 @@ NOTHING_FOUND = "Nothing here calls for a change."
 
 
 def sorted_findings(found: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[str]]:
-    """The texts of what is worth acting on, and of what is only good to know.
-
-    Args:
-        found: As in ``--json``.
-    """
+    """The texts of what is worth acting on, and of what is only good to know, from findings as in ``--json``."""
     notes = [each["text"] for each in found if each["kind"] in NOTES]
     return [each["text"] for each in found if each["kind"] not in NOTES], notes
 
 
 def diagnosis_view(data: Mapping[str, Any]) -> View:
-    """What there is to see of a diagnosis.
-
-    Args:
-        data: As :meth:`Diagnosis.to_dict` gives it and ``--json`` prints it.
-    """
+    """What there is to see of a diagnosis, from what ``--json`` prints."""
     groups = data["dimensions"] if len(data["dimensions"]) < 2 else data["dimensions"] | {"all": data["all_questions"]}
     phi, faults = data["phi"], any(each.get("good") == "no" for each in data["questions"])
     tables: dict[str, Callable[[], Rows]] = {
@@ -449,12 +441,7 @@ def _more(those: Sequence[object]) -> str:
 
 
 def by_likeness(pairs: Iterable[Pair], faults: Collection[str]) -> list[Pair]:
-    """Pairs, those that say most alike of an output first: likeness is phi, turned round between a merit and a fault.
-
-    Args:
-        pairs: With their phi over yes and no.
-        faults: Ids of the questions to which yes speaks against the output.
-    """
+    """Pairs, the most alike first: likeness is phi over yes and no, turned round between a merit and a fault."""
     return sorted(pairs, key=lambda pair: -likeness(pair, faults))
 
 

@@ -414,11 +414,8 @@ class KeptJudge:
 
 
 def judge_settings(given: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """All of :data:`SETTINGS`, those that are not given with their default.
-
-    Raises:
-        InputError: One is unknown, or has a value that it cannot have.
-    """
+    """All of :data:`SETTINGS`, those that are not given with their default. Raises InputError where one is unknown, or
+    has a value that it cannot have."""
     for name in given:
         if name not in SETTINGS:
             raise InputError(f"{where}: there is no setting '{name}'.{did_you_mean(name, SETTINGS)}")

@@ -266,11 +266,6 @@ def require_at_least(data: Mapping[str, Any], least: float, option: str = "--fai
     """Check ``--fail-under``, and say what held: the pass rate where a threshold is known, else the mean score in [0,
     1].
 
-    Args:
-        data: What ``evaluate --json`` prints.
-        least: Smallest share, in [0, 1].
-        option: What it is called, for errors.
-
     Raises:
         AskanceError: It is below, whatever the examples without a score, and questions left out, would have given.
         CoverageError: That depends on these.

@@ -49,11 +49,9 @@ class Watcher(Protocol):
 
 @contextmanager
 def watching(watcher: Watcher | None, progress: bool | None) -> Iterator[Watcher]:
-    """Somebody who is told how the work goes on, until it ends.
+    """Somebody who is told how the work goes on, until it ends: ``watcher``, or askance's own display.
 
-    Args:
-        watcher: The one; None where askance shows progress itself, or nobody does.
-        progress: Whether progress is shown: in the cell of a notebook, else on standard error. None: in notebooks only.
+    ``progress`` shows it in the cell of a notebook, else on standard error. None: in notebooks only.
 
     Raises:
         InputError: A watcher, and progress too.

@@ -305,11 +305,7 @@ def _is_score(value: object) -> bool:
 
 
 def _write(
-    path: Path,
-    facts: Mapping[str, Any],
-    scores: Mapping[str, Mapping[str, float | None]],
-    found: Evaluation,
-    name: str,
+    path: Path, facts: Mapping[str, Any], scores: Mapping[str, Mapping[str, float | None]], found: Evaluation, name: str
 ) -> Regression:
     """Write the baseline: one line an example, so that a change of it can be read in a review."""
     values = [each for row in scores.values() if (each := row[name]) is not None]
@@ -328,11 +324,7 @@ def _write(
 
 
 def _same(path: Path, kept: Mapping[str, Any], facts: Mapping[str, Any], examples: Sequence[Example]) -> None:
-    """Check that only the outputs differ.
-
-    Raises:
-        InputError: Something else does.
-    """
+    """Check that only the outputs differ. Raises InputError where something else does."""
     what = {"model": "judge", "prompt": "judge's prompt", "checklist": "checklist", "settings": "settings"}
     changed = [words for name, words in what.items() if kept.get(name) != facts[name]]
     if changed:

@@ -70,11 +70,8 @@ class VerdictTable:
 
 
 def tabulate(examples: Sequence[Example], checklist: Checklist, verdicts: Sequence[Verdict]) -> VerdictTable:
-    """Put verdicts into arrays, in the order of examples and checklist.
-
-    Raises:
-        InputError: A verdict is about an unknown example or question, or is there twice.
-    """
+    """Put verdicts into arrays, in the order of examples and checklist. Raises InputError where a verdict is about an
+    unknown example or question, or is there twice."""
     table = VerdictColumns.of(verdicts)
     rows = _places(table, "example", column(examples, "id"), "data")
     columns = _places(table, "question", [question.id for question in checklist.questions], "checklist")
@@ -122,18 +119,9 @@ def given_verdicts(
     model: str | Model | None = None,
     prompt: str | Path | Prompt | None = None,
 ) -> VerdictColumns:
-    """Verdicts on these questions, of one model or made with one prompt where that is asked for.
-
-    Args:
-        verdicts: File as ``askance evaluate -o`` writes it, or verdicts.
-        examples: All that the file may be about.
-        checklist: All that the file may answer.
-        model: Name of the model whose verdicts are wanted; any where None.
-        prompt: The evaluator prompt of those wanted; any where None.
-
-    Raises:
-        InputError: The file is wrong (with its line and field), or no verdict is by the model or with the prompt.
-    """
+    """Verdicts on these questions, from a file or as they are; of one model or made with one prompt where that is asked
+    for. Raises InputError where the file is wrong (with its line and field), or no verdict is by the model or with the
+    prompt."""
     if isinstance(verdicts, (str, Path)):
         of_examples = dict.fromkeys(column(examples, "id"))
         of_questions = [question.id for question in checklist.questions]
@@ -154,11 +142,8 @@ def given_verdicts(
 
 
 def only_judge(verdicts: Sequence[Verdict]) -> tuple[str, str]:
-    """The one model, and the hash of the one prompt, that verdicts are by.
-
-    Raises:
-        InputError: There are none, or they are by several judges.
-    """
+    """The one model, and the hash of the one prompt, that verdicts are by. Raises InputError where there are none, or
+    they are by several judges."""
     judges = list(dict.fromkeys(zip(column(verdicts, "model"), column(verdicts, "prompt"), strict=True)))
     if not judges:
         raise InputError("There are no verdicts, so there is nothing to go by.")

@@ -167,12 +167,7 @@ MOST_NAMED = 3
 
 
 def agreement_headline(known: Mapping[str, Figure], who: str = "The scores") -> str:
-    """How far somebody's scores agree with people's, as far as the intervals show it.
-
-    Args:
-        known: Correlations by dimension, each defined; ``overall`` is that over all.
-        who: Whose scores, as a sentence begins.
-    """
+    """How far somebody's scores agree with people's, as far as the intervals of the correlations by dimension show it."""
     if len(known) == 1:
         (only,) = known.values()
         told = number(only.value)

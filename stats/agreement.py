@@ -131,10 +131,7 @@ def leave_one_out(raters: Sequence[Column], method: Method = "spearman", resampl
 
 def to_points(scores: Sequence[float | None], points: int) -> list[int | None]:
     """Put scores in [0, 1] on a scale of whole points 1 to ``points``: the nearest one, halves up; None stays None.
-
-    Raises:
-        InputError: A score is outside, or the scale has fewer than 2 points.
-    """
+    Raises InputError where a score is outside, or the scale has fewer than 2 points."""
     if points < 2:
         raise InputError(f"There is no scale of {points} points from 0 to 1.")
     for place, score in enumerate(scores, 1):
@@ -145,10 +142,7 @@ def to_points(scores: Sequence[float | None], points: int) -> list[int | None]:
 
 def label_codes(columns: Sequence[Vector], weights: KappaWeights) -> list[Codes]:
     """Number the labels of all columns from 0: each different one, or for quadratic weights each step of the scale.
-
-    Raises:
-        InputError: They are not whole numbers, where they must be, or too many to be labels.
-    """
+    Raises InputError where they are not whole numbers, where they must be, or too many to be labels."""
     every = tied(np.concatenate(columns))
     if weights == "quadratic":
         if not np.array_equal(every, np.round(every)):

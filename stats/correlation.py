@@ -314,10 +314,7 @@ def per_group(
 
 
 def system_level(
-    scores: Column,
-    human: Column,
-    systems: Sequence[Hashable],
-    resampling: Resampling = _OF_SYSTEMS,
+    scores: Column, human: Column, systems: Sequence[Hashable], resampling: Resampling = _OF_SYSTEMS
 ) -> Correlations:
     """Correlate the systems' mean scores with their mean human scores; ``n`` counts systems with a complete item.
 

@@ -62,11 +62,8 @@ class PassFailFigures:
 def pass_fail_figures(
     scores: Column, labels: Column, threshold: float, resampling: Resampling = USUAL
 ) -> PassFailFigures:
-    """All figures of the examples that have a score in [0, 1] and a label (1 for pass, 0 for fail).
-
-    Raises:
-        InputError: The columns do not match, or a label is neither 0 nor 1.
-    """
+    """All figures of the examples that have a score in [0, 1] and a label (1 for pass, 0 for fail). Raises InputError
+    where the columns do not match, or a label is neither 0 nor 1."""
     (known, wanted), keep = complete(scores, labels)
     check_labels(wanted)
     said = passes(known, threshold)
@@ -154,11 +151,8 @@ def variance_of_mean(values: Vector, codes: NDArray[np.intp]) -> float:
 
 
 def area_under_curve(scores: Column, labels: Column, resampling: Resampling = USUAL) -> Statistic:
-    """Area under the ROC curve: the chance that a passed output has a higher score than a failed one, ties half.
-
-    Raises:
-        InputError: The columns do not match, or a label is neither 0 nor 1.
-    """
+    """Area under the ROC curve: the chance that a passed output has a higher score than a failed one, ties half. Raises
+    InputError where the columns do not match, or a label is neither 0 nor 1."""
     (known, wanted), keep = complete(scores, labels)
     check_labels(wanted)
     missing = [what for value, what in ((1, "passed"), (0, "failed")) if not np.any(wanted == value)]
@@ -187,11 +181,7 @@ def auc_kernel(scores: Vector, labels: Vector) -> Kernel:
 
 
 def check_labels(labels: Vector) -> None:
-    """Refuse labels that are neither 0 nor 1.
-
-    Raises:
-        InputError: Names one.
-    """
+    """Refuse labels that are neither 0 nor 1. InputError names one."""
     wrong = labels[(labels != 0) & (labels != 1)]
     if len(wrong):
         raise InputError(f"A label is 1 for pass or 0 for fail, and there is a {wrong[0]:g}.")
@@ -435,11 +425,8 @@ def label_kernel(metric: LabelMetric, scores: Vector, labels: Vector) -> Kernel:
 
 
 def label_agreement(metric: LabelMetric, scores: Column, labels: Column, resampling: Resampling = USUAL) -> Statistic:
-    """The area under the curve, or kappa at the threshold that suits the scores best, with its interval.
-
-    Raises:
-        InputError: The columns do not match, or a label is neither 0 nor 1.
-    """
+    """The area under the curve, or kappa at the threshold that suits the scores best, with its interval. Raises
+    InputError where the columns do not match, or a label is neither 0 nor 1."""
     (known, wanted), keep = complete(scores, labels)
     check_labels(wanted)
     if len(wanted) == 0 or np.ptp(wanted) == 0:

@@ -56,22 +56,14 @@ class Resampling:
 
     def units(self, keep: NDArray[np.bool_]) -> tuple[int, NDArray[np.intp] | None]:
         """How many items kept, or groups of them, are drawn; and the group number of each item kept, where there are
-        groups.
-
-        Raises:
-            InputError: There is not one group for each item.
-        """
+        groups. Raises InputError where there is not one group for each item."""
         if self.groups is None:
             return int(np.count_nonzero(keep)), None
         codes = group_codes(self.groups, keep)
         return int(codes.max(initial=-1)) + 1, codes
 
     def only(self, keep: NDArray[np.bool_]) -> Resampling:
-        """The same for the items kept alone.
-
-        Raises:
-            InputError: There is not one group for each item.
-        """
+        """The same for the items kept alone. Raises InputError where there is not one group for each item."""
         if self.groups is None:
             return self
         _check_groups(self.groups, keep)
@@ -117,11 +109,8 @@ def _as_vector(column: Sequence[float | None] | ArrayLike, position: int) -> Vec
 
 
 def group_codes(groups: Sequence[Hashable], keep: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Number the groups of the items kept 0, 1, ... in order of first appearance; shape (items kept,).
-
-    Raises:
-        InputError: If there is not one group for each item.
-    """
+    """Number the groups of the items kept 0, 1, ... in order of first appearance; shape (items kept,). Raises
+    InputError if there is not one group for each item."""
     _check_groups(groups, keep)
     seen: dict[Hashable, int] = {}
     chosen = (group for group, kept in zip(groups, keep, strict=True) if kept)

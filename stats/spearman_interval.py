@@ -44,11 +44,7 @@ class TestedSpearman:
 
 
 def spearman_intervals(
-    columns: NDArray[np.float64],
-    human: Column,
-    *,
-    groups: Sequence[Hashable] | None = None,
-    level: float = 0.95,
+    columns: NDArray[np.float64], human: Column, *, groups: Sequence[Hashable] | None = None, level: float = 0.95
 ) -> list[TestedSpearman]:
     """Spearman's correlation of each column (examples, columns) with the human scores, with a large-sample interval.
 

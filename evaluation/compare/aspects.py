@@ -49,12 +49,7 @@ class _Kept(BaseModel):
 async def name_aspects(ratings: Sequence[JudgeScore], gateway: Gateway, model: Model, seed: int) -> Named:
     """Have a model name what the first two evaluations of each example look at.
 
-    Args:
-        ratings: Of one judge that gives reasons; those without a second evaluation are passed over, as are those
-            about which the model gives no usable reply.
-        gateway: Pays and keeps.
-        model: Who names them.
-        seed: Sent along.
+    An example without a second evaluation is passed over, and so is one about which the model gives no usable reply.
 
     Raises:
         BudgetExceededError: A cap was reached.
@@ -83,11 +78,8 @@ async def name_aspects(ratings: Sequence[JudgeScore], gateway: Gateway, model: M
 def estimate_naming(judges: Sequence[str], examples: int, dimensions: int, reasons: int) -> Estimate:
     """What :func:`name_aspects` would buy at most: two calls for each example and dimension of a free-form judge.
 
-    Args:
-        judges: Name of each judge of the table; one that is there with several models stands there as often.
-        examples: How many.
-        dimensions: How many.
-        reasons: Longest evaluation, in tokens.
+    A judge that is there with several models stands in ``judges`` as often; ``reasons`` are the tokens of the longest
+    evaluation.
     """
     calls = 2 * examples * dimensions * sum(name in FREE for name in judges)
     return Estimate(0, calls, 0, calls * (reasons + 2 * TOKENS))

@@ -72,11 +72,8 @@ class CheckEval:
     name = "checkeval"
 
     def __init__(self, setup: Setup) -> None:
-        """The checklist gives the seeds.
-
-        Raises:
-            InputError: There is no checklist, or a dimension has no question.
-        """
+        """The checklist gives the seeds. Raises InputError where there is no checklist, or a dimension has no
+        question."""
         self._setup = setup
         self._seeds = evenly_weighted(needed_checklist(setup, self.name))
         self._dimensions = criteria_for(self._seeds.dimensions)

@@ -119,11 +119,8 @@ def prepare(
     panel: Sequence[str | Model],
     options: Mapping[str, Any],
 ) -> ComparisonJob:
-    """Load and check what :func:`compare` is given; nothing is bought.
-
-    Raises:
-        InputError: Names the file, line and field at fault.
-    """
+    """Load and check what :func:`compare` is given; nothing is bought. InputError names the file, line and field at
+    fault."""
     settings = parse_options(CompareOptions, options)
     names = check_names(judges)
     refuse_idle(settings, judges=names)

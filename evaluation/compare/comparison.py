@@ -238,11 +238,7 @@ FIXED = "; EM_dim is 1 by construction where the questions are fixed"
 
 
 def comparison_view(data: Mapping[str, Any]) -> View:
-    """What there is to see of a comparison.
-
-    Args:
-        data: As :meth:`Comparison.to_dict` gives it and ``compare`` writes it.
-    """
+    """What there is to see of a comparison, from what ``compare`` writes."""
     first = data["judges"][0]["judge"]
     cells = [(row["judge"], name, each) for row in data["judges"] for name, each in row["dimensions"].items()]
     rated = [(judge, name, each) for judge, name, each in cells if "pooled" in each]
@@ -366,11 +362,7 @@ def rated_on(data: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def conclude(data: Mapping[str, Any]) -> tuple[Choice, str, str]:
-    """Whether another judge is to be preferred to the first one, as a headline, and why.
-
-    Args:
-        data: As ``compare -o`` writes it, or ``--json`` prints it.
-    """
+    """Whether another judge is to be preferred to the first one, as a headline, and why, from what ``compare`` writes."""
     first, best = data["judges"][0], best_judge(data)
     lead, others = first["judge"], len(data["judges"]) - 1
     left_out = data.get("left_out") or []
@@ -447,11 +439,8 @@ def _alone(data: Mapping[str, Any], judge: str, told: str) -> tuple[Choice, str,
 
 
 def _own(data: Mapping[str, Any], judge: str, dimension: str) -> Figure:
-    """A judge's own correlation with people on a dimension.
-
-    Raises:
-        InputError: The file has a difference of a judge that it does not have.
-    """
+    """A judge's own correlation with people on a dimension. Raises InputError where the file has a difference of a
+    judge that it does not have."""
     row = next((each for each in data["judges"] if each["judge"] == judge), None)
     if row is None:
         raise InputError(f"differences: there is no judge '{judge!s:.60}' in this file.")

@@ -157,10 +157,7 @@ class Poll:
 
 def poll(setup: Setup) -> Poll:
     """``poll``: a panel votes (PoLL, Verga et al. 2024): several models, or one several times (EIG paper App. A.9).
-
-    Raises:
-        InputError: More members by wording than there are wordings.
-    """
+    Raises InputError where there are more members by wording than there are wordings."""
     options = setup.options
     if setup.panel:
         members = [number_judge("poll", replace(setup, model=model), WORDINGS[0]) for model in setup.panel]
@@ -279,10 +276,7 @@ POOLED = ("random_k", "all_candidates")
 
 def check_names(names: str | Sequence[str]) -> list[str]:
     """The names, or a text with commas between them, as they are in the registry; hyphens are taken as underscores.
-
-    Raises:
-        InputError: One is not known or stands there twice, or there are none.
-    """
+    Raises InputError where one is not known or stands there twice, or there are none."""
     found: list[str] = []
     for name in names.split(",") if isinstance(names, str) else names:
         known = name.strip().replace("-", "_")

@@ -56,19 +56,13 @@ def parity(
     resamples: int = 2000,
     seed: int = 42,
 ) -> dict[str, Any]:
-    """Parity over all questions and on each, with intervals, as in ``result.json``.
+    """Parity over all questions and on each, with intervals, as in ``result.json``: ``judge`` is to match
+    ``reference``.
 
     ``same`` is the share of the examples on which both give the good answer, or both the other, ``kappa`` Cohen's of
     the same answers, and ``spearman`` the rank correlation of P(good), over all questions the mean of theirs, n being
-    the questions.
-
-    Args:
-        reference: The judge to be matched.
-        judge: The judge that is to match it.
-        examples: What both judged; those of one document (``metadata.document``) are resampled together.
-        before: The judge that ``judge`` replaces; its share of same answers is then compared, on the same examples.
-        resamples: Bootstrap resamples.
-        seed: Of the resamples.
+    the questions. With ``before``, the judge that ``judge`` replaces, their shares of same answers are compared on the
+    same examples. Those of one document are resampled together.
     """
     groups = documents(examples) or [example.id for example in examples]
     by_document = Resampling(groups, resamples, seed=seed)

@@ -62,10 +62,7 @@ _KNOWN = {
         "a reader who knows the input understands what the output says",
         "Can one understand what the output says, given the input?",
     ),
-    "overall": (
-        "how good the output is, all things considered",
-        "All things considered, is this a good output?",
-    ),
+    "overall": ("how good the output is, all things considered", "All things considered, is this a good output?"),
 }
 """Dimensions of the usual data sets, in our own words."""
 
@@ -82,11 +79,9 @@ class Criterion:
 
 
 def criteria_for(dimensions: Sequence[str], given: str | None = None) -> tuple[Criterion, ...]:
-    """The criteria of some dimensions.
+    """The criteria of some dimensions; one that is not among the usual ones is described by its name alone.
 
-    Args:
-        dimensions: Their names. One that is not among the usual ones is described by its name alone.
-        given: A description by the user (``--criteria``); it takes the place of ours for every dimension.
+    A description ``given`` by the user (``--criteria``) takes the place of ours for every dimension.
     """
     return tuple(_criterion(dimension, given) for dimension in dimensions)
 
@@ -326,11 +321,7 @@ def line_up(
 
 
 def models_of(given: str | Model | Iterable[str | Model]) -> tuple[str | Model, ...]:
-    """One model or several, as a tuple.
-
-    Raises:
-        InputError: There is none, or two have one name.
-    """
+    """One model or several, as a tuple. Raises InputError where there is none, or two have one name."""
     models = (given,) if isinstance(given, str) or not isinstance(given, Iterable) else tuple(given)
     if not models:
         raise InputError("model: name at least one.")
@@ -342,11 +333,7 @@ def prompts_of(
     given: str | Path | Prompt | Iterable[str | Path | Prompt] | None, examples: Sequence[Example]
 ) -> tuple[NamedPrompt, ...]:
     """One prompt or several with their names, those of their files, or their paths where two have one; without any our
-    own.
-
-    Raises:
-        InputError: A file cannot be read, or two prompts are the same.
-    """
+    own. Raises InputError where a file cannot be read, or two prompts are the same."""
     if given is None:
         return (NamedPrompt("default", default_prompt(examples)),)
     several = (given,) if isinstance(given, (str, Path, Prompt)) else tuple(given)

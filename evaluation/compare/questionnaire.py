@@ -118,22 +118,16 @@ def yes_no(name: str, setup: Setup, checklist: Checklist, *, soft: bool) -> Ques
 
 
 def needed_checklist(setup: Setup, judge: str) -> Checklist:
-    """The checklist's questions on the dimensions that are compared.
-
-    Raises:
-        InputError: There is no checklist, or a dimension has no question.
-    """
+    """The checklist's questions on the dimensions that are compared. Raises InputError where there is no checklist, or
+    a dimension has no question."""
     if setup.checklist is None:
         raise InputError(f"The judge '{judge}' asks a checklist's questions: name one with --checklist.")
     return covering(setup.checklist, setup, judge)
 
 
 def candidate_pool(setup: Setup, judge: str) -> Checklist:
-    """The candidate questions on the dimensions that are compared.
-
-    Raises:
-        InputError: There are none, or a dimension has no question.
-    """
+    """The candidate questions on the dimensions that are compared. Raises InputError where there are none, or a
+    dimension has no question."""
     pool = setup.candidates or setup.checklist
     if pool is None:
         raise InputError(f"The judge '{judge}' needs candidate questions: name them with --candidates or --checklist.")
@@ -142,10 +136,7 @@ def candidate_pool(setup: Setup, judge: str) -> Checklist:
 
 def covering(checklist: Checklist, setup: Setup, judge: str) -> Checklist:
     """The questions on the dimensions that are compared; ``overall`` without questions of its own is scored over all.
-
-    Raises:
-        InputError: A dimension has no question with a weight.
-    """
+    Raises InputError where a dimension has no question with a weight."""
     weighted = {question.dimension for question in checklist.questions if question.weight > 0}
     for dimension in setup.dimensions:
         if dimension not in weighted and dimension != "overall":
@@ -210,11 +201,7 @@ class NumberAsking(OneByOne):
         return f"{question.text}\n{self.form}"
 
     def read(self, ask: Ask, answer: Answer) -> dict[str, Reading]:
-        """The number, mapped to [0, 1].
-
-        Raises:
-            ValueError: There is no number of the scale where it is due.
-        """
+        """The number, mapped to [0, 1]. Raises ValueError where there is no number of the scale where it is due."""
         low, high = self.scale
         number = said_number(answer, low, high, at_end=self.thinking is not None)
         score = (number - low) / (high - low)
@@ -222,11 +209,8 @@ class NumberAsking(OneByOne):
 
 
 def said_number(answer: Answer, low: int, high: int, *, at_end: bool) -> int:
-    """The number that an answer consists of, or the last "Score: N" in it.
-
-    Raises:
-        ValueError: There is none, or it is not of the scale.
-    """
+    """The number that an answer consists of, or the last "Score: N" in it. Raises ValueError where there is none, or it
+    is not of the scale."""
     if at_end:
         found = list(_AT_END.finditer(answer.text))
         match = found[-1] if found else None

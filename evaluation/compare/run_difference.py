@@ -211,11 +211,7 @@ def run_difference(before: str | Path, after: str | Path | None = None, *, by: s
 
 
 def side_of_run(run: RunDirectory, *, accepted: bool) -> Side:
-    """A run's start, or what it accepted.
-
-    Raises:
-        InputError: The run is not finished, or a file is damaged.
-    """
+    """A run's start, or what it accepted. Raises InputError where the run is not finished, or a file is damaged."""
     config = run.read_config()["config"]
     result = run.read_result()
     examples, checklist, _ = run.read_inputs()

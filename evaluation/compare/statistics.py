@@ -41,15 +41,8 @@ def compare_ratings(
     options: CompareOptions,
     budget: Budget,
 ) -> Comparison:
-    """Put the judges side by side.
-
-    Args:
-        judged: What the judges said; the others are compared with the first.
-        examples: What they judged, in order.
-        targets: Human scores in [0, 1]; None where nobody rated the examples.
-        model: Names of the models, with commas.
-        options: Scale, tolerance, repeats, resamples and seed.
-        budget: What this run paid.
+    """Put the judges side by side; all are compared with the first, and ``targets`` are human scores where there are
+    some.
     """
     dimensions = tuple(dict.fromkeys(rating.dimension for rating in judged[0].ratings))
     common = _common(judged, examples)
@@ -234,10 +227,7 @@ def _differences(
 
 
 def _two_sided(
-    first: Sequence[float | None],
-    other: Sequence[float | None],
-    wanted: Sequence[float | None],
-    resampling: Resampling,
+    first: Sequence[float | None], other: Sequence[float | None], wanted: Sequence[float | None], resampling: Resampling
 ) -> Difference:
     """The difference of the Spearman correlations; its p-value is twice the smaller of the one-sided ones."""
     ahead = paired_difference(first, other, wanted, resampling)

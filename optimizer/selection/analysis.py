@@ -24,15 +24,7 @@ from ...prompts.verdicts import Verdict
 from ...stats.correlation import Correlations, correlate, spearman
 from ...stats.differences import Difference, paired_difference
 from ...stats.resampling import Resampling, tied
-from .information import (
-    Correction,
-    Floats,
-    Information,
-    best_alone,
-    information_of,
-    one_hot,
-    worth_alone,
-)
+from .information import Correction, Floats, Information, best_alone, information_of, one_hot, worth_alone
 from .inputs import Bought, Inputs, human_scores
 from .joint import Codes, HardAnswers, chained_information, joint_order, occupied
 
@@ -45,16 +37,12 @@ def answers_from_verdicts(
 ) -> tuple[Floats, Floats]:
     """Yes/no answers as probabilities, and what each counts for in a score.
 
-    Args:
-        verdicts: Replicates are averaged; one missing replicate makes the answer missing.
-        examples: In this order.
-        candidates: Questions, in this order.
-        kind: ``soft``: P(good); ``hard``: the answer; ``split``: whether P(good) is above the question's median.
+    Replicates are averaged; one missing replicate makes the answer missing (NaN). ``kind`` is ``soft``: P(good);
+    ``hard``: the answer; ``split``: whether P(good) is above the question's median.
 
     Returns:
-        p(a|q,I) with the answer that speaks against the output first and the good one second, shape (examples,
-        questions, 2), and the scores in [0, 1] from P(good) (from the answers where ``kind`` is hard), shape (examples,
-        questions); NaN where missing.
+        p(a|q,I) with the answer that speaks against the output first, shape (examples, questions, 2), and the scores in
+        [0, 1] from P(good) (from the answers where ``kind`` is hard), shape (examples, questions).
     """
     scores = tabulate(examples, candidates, verdicts).scores(soft=kind != "hard")
     if kind == "split":
@@ -212,9 +200,7 @@ def agreement_with_people(tables: SampleTables, chosen: Sequence[int], seed: int
     sets: dict[str, list[Any]] = {"chosen": list(chosen), "all": list(range(tables.scores.shape[1]))}
     return {
         name: correlate(
-            tables.scores[:, places].mean(axis=1),
-            tables.human,
-            Resampling(tables.groups, _RESAMPLES, seed=seed),
+            tables.scores[:, places].mean(axis=1), tables.human, Resampling(tables.groups, _RESAMPLES, seed=seed)
         )
         for name, places in sets.items()
     }
@@ -281,13 +267,8 @@ def analyse(
 ) -> Analysis:
     """Order the questions by both methods and measure every prefix of both orders.
 
-    Args:
-        tables: Answers and ratings.
-        k: Size of the questionnaire that the joint order is chosen for.
-        correction: Of the small-sample bias of single questions.
-        costs: Cost of each question, where information per cost decides.
-        halves: Random halvings; the questions chosen on either half are looked at on the other one.
-        seed: Of the halvings.
+    The joint order is chosen for a questionnaire of ``k``. With ``costs`` information per cost decides. The questions
+    chosen on either half of each random halving are looked at on the other one.
     """
     information = measure_questions(tables, correction, seed)
     orders = question_orders(tables, information, costs, k)

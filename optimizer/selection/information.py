@@ -59,10 +59,7 @@ def entropy(probabilities: Floats) -> Floats:
 
 def one_hot(codes: NDArray[np.int64], levels: int) -> Floats:
     """Probabilities of hard answers: shape (..., levels), 1 at the code; NaN for a code below 0, which is missing.
-
-    Raises:
-        ValueError: A code is not below ``levels``.
-    """
+    Raises ValueError where a code is not below ``levels``."""
     codes = np.asarray(codes)
     if codes.size and codes.max() >= levels:
         raise ValueError(f"There are {levels} levels, so the highest code is {levels - 1}, not {codes.max()}.")
@@ -72,21 +69,13 @@ def one_hot(codes: NDArray[np.int64], levels: int) -> Floats:
 
 
 def pooled_information(
-    answers: Floats,
-    ratings: Floats,
-    *,
-    correction: Correction = DEFAULT_CORRECTION,
-    seed: int = 0,
+    answers: Floats, ratings: Floats, *, correction: Correction = DEFAULT_CORRECTION, seed: int = 0
 ) -> Information:
     """Mutual information of the answer to each question with the rating, over examples (EIG §3.3 and §3.4).
 
-    An example with a missing answer or rating is left out of that question's estimate.
-
-    Args:
-        answers: p(a|q,I), shape (examples, questions, answers), rows sum to 1; NaN where an answer is missing.
-        ratings: p(y|I), shape (examples, levels), rows sum to 1; NaN where a rating is missing.
-        correction: Of the small-sample bias.
-        seed: Of the shuffles; used for soft answers or ratings only.
+    Answers p(a|q,I) have shape (examples, questions, answers), ratings p(y|I) (examples, levels); NaN is missing, and
+    such an example is left out of that question's estimate. The seed is that of the shuffles of soft answers or
+    ratings.
 
     Raises:
         ValueError: The shapes do not belong together.
@@ -121,12 +110,7 @@ def expected_information_gain(answers: Floats, prior: Floats, conditional: Float
 
     Nothing is counted over examples, so there is no counting bias. A judge whose ratings do not hang together can make
     it negative. An example is left out where its answer, its rating, or the rating under an answer that may be given
-    is missing.
-
-    Args:
-        answers: p(a|q,I), shape (examples, questions, answers).
-        prior: p(y|I), shape (examples, levels).
-        conditional: p(y|I,q,a), shape (examples, questions, answers, levels).
+    is missing. Shapes: (examples, questions, answers), (examples, levels), (examples, questions, answers, levels).
     """
     conditional_entropy = entropy(conditional)
     needed = ~(answers == 0)  # NaN is needed: the answer is missing
@@ -169,15 +153,7 @@ def _counts(answers: Floats, ratings: Floats) -> Floats:
 
 
 def mutual_information(counts: Floats, examples: NDArray[np.int64]) -> Floats:
-    """Plug-in mutual information in bits of tables of counts.
-
-    Args:
-        counts: Shape (tables, answers, levels).
-        examples: Sum of each table, shape (tables,).
-
-    Returns:
-        Shape (tables,); NaN for an empty table.
-    """
+    """Plug-in mutual information in bits of tables of counts (tables, answers, levels); NaN for an empty table."""
     total = np.maximum(examples, 1)[:, None, None]
     joint = counts / total
     by_answer, by_level = joint.sum(axis=2), joint.sum(axis=1)
@@ -201,12 +177,7 @@ def _occupied_cells(counts: Floats, examples: NDArray[np.int64]) -> Floats:
 def expected_under_shuffling(counts: Floats, examples: NDArray[np.int64]) -> Floats:
     """Mean of the mutual information over all dealings with these margins, exactly (hypergeometric counts).
 
-    Args:
-        counts: Whole numbers, shape (tables, answers, levels).
-        examples: Sum of each table, shape (tables,).
-
-    Returns:
-        Bits, shape (tables,); NaN for an empty table.
+    Counts are whole numbers, shape (tables, answers, levels). Bits, shape (tables,); NaN for an empty table.
     """
     n = np.repeat(examples, counts.shape[1] * counts.shape[2])
     shape = counts.shape
@@ -325,16 +296,8 @@ def ranking_convergence(
     """Rank the questions on bootstrap resamples of m = 10, 20, 40, ... examples, and compare with the full ranking.
 
     Examples are drawn with replacement, also for m = all: the last step says how stable the full ranking is itself.
-
-    Args:
-        answers: As in :func:`pooled_information`.
-        ratings: As in :func:`pooled_information`.
-        k: Size of the questionnaire, for the share of it that stays.
-        resamples: For each m.
-        seed: Same seed, same resamples.
-        correction: As in :func:`pooled_information`.
-        conditional: As in :func:`expected_information_gain`, whose ranking it then is.
-        costs: Cost of each question, shape (questions,), where they are ranked by information per cost.
+    Answers, ratings and correction are as in :func:`pooled_information`; with ``conditional`` the ranking is that of
+    :func:`expected_information_gain`, with ``costs`` (questions,) it is by information per cost.
     """
 
     def rank(rows: NDArray[np.int64]) -> Floats:

@@ -77,14 +77,8 @@ async def propose_pool(
     """Have questions proposed, a few examples a round, until ``quiet_rounds`` rounds in a row bring hardly any.
 
     A question whose cosine with one that is there reaches ``same_question`` is the same. That finds like wording and
-    close paraphrase; what is left of redundancy is for the selection to see in the answers.
-
-    Args:
-        proposer: Who is asked.
-        examples: To be sampled from; no score of theirs is shown.
-        embedder: Finds questions that are there already.
-        settings: Limits and the seed.
-        on_progress: Told what is being done.
+    close paraphrase; what is left of redundancy is for the selection to see in the answers. No score of the examples is
+    shown.
 
     Raises:
         AskanceError: No round brought a usable reply.
@@ -185,15 +179,10 @@ class Bought:
 def human_scores(
     examples: Sequence[Example], dimension: str | None = None, scale: tuple[float, float] | None = None
 ) -> tuple[str, Floats]:
-    """What people said of the whole: one dimension, or the mean of all with each on [0, 1].
+    """Name what people said of the whole, and give the scores, shape (examples,), NaN where one is missing.
 
-    Args:
-        examples: In this order.
-        dimension: By default ``overall`` where it was rated, else the mean of all.
-        scale: Lowest and highest score; the observed ones of each dimension by default.
-
-    Returns:
-        What it is in words, and the scores, shape (examples,), NaN where one is missing.
+    That is one dimension, ``overall`` where it was rated, or else the mean of all with each on [0, 1] (``scale``, or
+    the observed ends).
 
     Raises:
         InputError: Nobody rated the dimension.
@@ -234,13 +223,7 @@ def sample_uniform(size: int, wanted: int, seed: int) -> list[int]:
 def sample_clustered(vectors: NDArray[np.float32], wanted: int, clusters: int, seed: int) -> list[int]:
     """Positions of ``wanted`` examples, drawn from clusters of like ones in proportion to their size, ascending.
 
-    Every cluster is drawn from where there are at least as many places as clusters.
-
-    Args:
-        vectors: One row per example, shape (examples, d).
-        wanted: How many.
-        clusters: How many clusters k-means looks for.
-        seed: Of the clusters and the draw.
+    Every cluster is drawn from where there are at least as many places as clusters. A row of ``vectors`` is an example.
 
     Raises:
         MissingExtraError: scikit-learn is not installed.
@@ -257,11 +240,8 @@ def sample_clustered(vectors: NDArray[np.float32], wanted: int, clusters: int, s
 
 
 def cluster(vectors: NDArray[np.float32], clusters: int, seed: int) -> NDArray[np.int64]:
-    """Cluster of each row by k-means, 0, 1, ..., shape (examples,).
-
-    Raises:
-        MissingExtraError: scikit-learn is not installed.
-    """
+    """Cluster of each row by k-means, 0, 1, ..., shape (examples,). Raises MissingExtraError where scikit-learn is not
+    installed."""
     try:
         sklearn = import_module("sklearn.cluster")
     except ModuleNotFoundError:
@@ -297,11 +277,7 @@ def load_select_inputs(
     dimensions: Sequence[str],
     settings: SelectOptions,
 ) -> Inputs:
-    """Read and check everything, and draw the sample.
-
-    Raises:
-        InputError: Names the file, line and field at fault.
-    """
+    """Read and check everything, and draw the sample. InputError names the file, line and field at fault."""
     every = list(load_examples(data, fields=settings.field, limit=settings.limit, labels=settings.labels))
     pool = None if candidates is None else load_checklist(candidates)
     if pool is not None:
@@ -331,14 +307,8 @@ def load_given(
     task: str,
     settings: SelectOptions,
 ) -> tuple[Inputs, Bought, str]:
-    """Read verdicts that are there, to be rated by people's scores.
-
-    Returns:
-        The inputs, the verdicts as if they had been bought, and the name of the judge that gave them.
-
-    Raises:
-        InputError: Names the file, line and field at fault, or says what is missing.
-    """
+    """Read verdicts that are there, to be rated by people's scores; as if bought, with the name of the judge that gave
+    them. InputError names the file, line and field at fault, or says what is missing."""
     if candidates is None:
         raise InputError("--verdicts: name the checklist that they answer (--candidates).")
     if settings.answer_levels > 2 or settings.estimate == "per-example" or settings.rated_by == "judge":

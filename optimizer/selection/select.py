@@ -95,11 +95,8 @@ def prepare(
     options: Mapping[str, Any],
     writer: str | Model | None = None,
 ) -> SelectionJob:
-    """Load and check what :func:`select` is given, where answers are to be bought; nothing is bought.
-
-    Raises:
-        InputError: Names the file, line and field at fault.
-    """
+    """Load and check what :func:`select` is given, where answers are to be bought; nothing is bought. InputError names
+    the file, line and field at fault."""
     settings = parse_options(SelectOptions, options)
     writer = writer or settings.writer
     refuse_idle(settings, candidates=candidates, writer=writer)
@@ -160,12 +157,7 @@ async def _propose(
     inputs: Inputs, proposer: Model, gateway: Gateway, settings: SelectOptions, watcher: Watcher
 ) -> Pool:
     agent = QuestionProposer(
-        gateway,
-        proposer,
-        task=inputs.task,
-        dimensions=inputs.dimensions,
-        most=settings.per_round,
-        seed=settings.seed,
+        gateway, proposer, task=inputs.task, dimensions=inputs.dimensions, most=settings.per_round, seed=settings.seed
     )
     pool = await propose_pool(
         agent, inputs.examples, embedder(settings.embedder or DEFAULT_EMBEDDER), settings, watcher.phase

@@ -255,11 +255,7 @@ class Selection(Shown):
 
 
 def selection_view(data: Mapping[str, Any]) -> View:
-    """What there is to see of a selection.
-
-    Args:
-        data: The content of ``selection.json``.
-    """
+    """What there is to see of the content of ``selection.json``."""
     curve, reports = data["curves"][data["method"]], {each["id"]: each for each in data["questions"]}
     chosen = [reports[each["question"]] for each in curve]
     pool, kept = data["pool"] or {}, data["kept"]
@@ -359,11 +355,8 @@ def prefix_sentence(prefix: Prefix, every: int) -> str:
 def build_selection(
     inputs: Inputs, bought: Bought, settings: SelectOptions, models: Mapping[str, str], budget: Budget
 ) -> Selection:
-    """Choose the questions and put together what is known of them.
-
-    Raises:
-        CoverageError: There is no answer or no rating at all, so there is nothing to choose by.
-    """
+    """Choose the questions and put together what is known of them. Raises CoverageError where there is no answer or no
+    rating at all, so there is nothing to choose by."""
     tables, source = gather(inputs, bought, settings)
     rated = tables.codes >= 0
     if not rated.any() or np.isnan(tables.answers[rated][:, :, 0]).all():
@@ -372,14 +365,7 @@ def build_selection(
     tokens = question_tokens(bought.candidates)
     costs = tokens if settings.per_token else None
     k = min(settings.k, len(bought.candidates.questions))
-    found = analyse(
-        tables,
-        k,
-        correction=settings.correction,
-        costs=costs,
-        halves=settings.halves,
-        seed=settings.seed,
-    )
+    found = analyse(tables, k, correction=settings.correction, costs=costs, halves=settings.halves, seed=settings.seed)
     method = settings.choice
     why = "it was asked for" if method == "top" else compare_sets(found.curves, k)
     chosen = [bought.candidates.questions[place] for place in found.curves[method].order[:k]]

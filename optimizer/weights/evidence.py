@@ -70,11 +70,7 @@ class PairDifferences:
     def take(self, rows: NDArray[np.intp] | NDArray[np.bool_]) -> PairDifferences:
         """The pairs in ``rows`` (indices or a mask)."""
         return PairDifferences(
-            self.differences[rows],
-            self.is_tie[rows],
-            self.groups[rows],
-            self.sections[rows],
-            self.counts[rows],
+            self.differences[rows], self.is_tie[rows], self.groups[rows], self.sections[rows], self.counts[rows]
         )
 
     def reweighted(self, counts: Floats) -> PairDifferences:
@@ -203,11 +199,7 @@ Evidence = PairDifferences | RatedScores
 
 
 def scipy_part(name: str) -> Any:
-    """The module ``scipy.NAME``.
-
-    Raises:
-        MissingExtraError: scipy is not installed.
-    """
+    """The module ``scipy.NAME``. Raises MissingExtraError where scipy is not installed."""
     try:
         return import_module(f"scipy.{name}")
     except ImportError as error:
@@ -252,11 +244,8 @@ def grouped_folds(groups: Codes, folds: int, seed: int) -> list[PairFold]:
 
 
 def single_split(groups: Codes, test_share: float, seed: int) -> list[PairFold]:
-    """One split with about ``test_share`` of the pairs held out, whole groups at a time.
-
-    Raises:
-        InputError: There are fewer than two groups, or one side would be empty.
-    """
+    """One split with about ``test_share`` of the pairs held out, whole groups at a time. Raises InputError where there
+    are fewer than two groups, or one side would be empty."""
     held_out = _places(groups, seed) < test_share
     if held_out.all() or not held_out.any():
         raise InputError(f"Holding out a share of {test_share} of these pairs leaves one side empty; choose another.")
@@ -276,11 +265,8 @@ def _places(groups: Codes, seed: int) -> Floats:
 
 
 def require_groups(groups: Codes) -> int:
-    """Count the groups, which are numbered from 0.
-
-    Raises:
-        InputError: There are fewer than two, so nothing can be held out.
-    """
+    """Count the groups, which are numbered from 0. Raises InputError where there are fewer than two, so nothing can be
+    held out."""
     count = int(groups.max()) + 1 if len(groups) else 0
     if count < 2:
         if len(groups) == 1:

@@ -130,11 +130,8 @@ def check(
     pairs: PreferenceScores | None, ratings: RatingScores | None, *, level: Level = "global", pair_share: float = 0.5
 ) -> Evidence:
     """Bring pairs and ratings together, and refuse data from which nothing can be learned, whatever their scores.
-
-    Raises:
-        InputError: No decided pair and no order among rated outputs; only one group; sections or data sets that no pair
-            names; or ratings and pairs that were scored by different tests.
-    """
+    Raises InputError where there is no decided pair and no order among rated outputs, only one group, sections that
+    no pair names; or ratings and pairs that were scored by different tests."""
     if ratings is None:
         assert pairs is not None
         data: Evidence = pairs.differences(level)
@@ -303,11 +300,7 @@ def _section_weights(
 
 
 def _count(
-    prefs: PreferenceScores | None,
-    ratings: RatingScores | None,
-    data: Evidence,
-    fitted: Weighting,
-    held_out: int,
+    prefs: PreferenceScores | None, ratings: RatingScores | None, data: Evidence, fitted: Weighting, held_out: int
 ) -> PairCounts | RatingCounts:
     if isinstance(data, RatedScores):
         assert ratings is not None

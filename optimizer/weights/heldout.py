@@ -80,10 +80,7 @@ def interval_of_means(items: Floats, means: Floats, groups: Codes, centre: float
     low, high = interval(means)
     unseen = 1.0 - ((1.0 - CONFIDENCE) / 2.0) ** (1.0 / len(np.unique(groups)))
     alike, reached = np.ptp(items, axis=0) == 0, items[0] + unseen * 2.0 * (centre - items[0])
-    return (
-        np.where(alike, np.minimum(items[0], reached), low),
-        np.where(alike, np.maximum(items[0], reached), high),
-    )
+    return (np.where(alike, np.minimum(items[0], reached), low), np.where(alike, np.maximum(items[0], reached), high))
 
 
 @dataclass(frozen=True, eq=False)

@@ -63,11 +63,8 @@ def uniform_weights(tests: int) -> Floats:
 
 
 def normalised(weights: Floats) -> Floats:
-    """Scale to sum 1: the objective is scale-free, so weights are reported as shares.
-
-    Raises:
-        LearningFailedError: No weight is positive.
-    """
+    """Scale to sum 1: the objective is scale-free, so weights are reported as shares. Raises LearningFailedError where
+    no weight is positive."""
     total = float(weights.sum())
     if not np.isfinite(total) or total <= 0.0:
         raise LearningFailedError("every weight is 0, so there is no score")
@@ -76,11 +73,8 @@ def normalised(weights: Floats) -> Floats:
 
 
 def require_decided(pairs: PairDifferences) -> None:
-    """Refuse pairs that decide nothing.
-
-    Raises:
-        LearningFailedError: People preferred an output in none of the pairs, or no score ever differs.
-    """
+    """Refuse pairs that decide nothing. Raises LearningFailedError where people preferred an output in none of the
+    pairs, or no score ever differs."""
     differences, counts = pairs.decided()
     if not len(differences) or counts.sum() <= 0:
         raise LearningFailedError("there is no pair in which people preferred one output")
@@ -108,11 +102,8 @@ class BestSingle:
     quick: bool = True
 
     def learn(self, pairs: Evidence, *, seed: int, start: Floats | None = None) -> Floats:
-        """One weight of 1, the others 0.
-
-        Raises:
-            LearningFailedError: Of pairs: there is no decided one, or no score ever differs.
-        """
+        """One weight of 1, the others 0. Raises LearningFailedError where, of pairs, there is no decided one, or no
+        score ever differs."""
         if isinstance(pairs, PairDifferences):
             require_decided(pairs)
         every = np.eye(pairs.tests)
@@ -128,11 +119,8 @@ class LeastSquares:
     quick: bool = True
 
     def learn(self, pairs: RatedScores, *, seed: int, start: Floats | None = None) -> Floats:
-        """Fit to the ratings; pairs beside them play no part.
-
-        Raises:
-            LearningFailedError: No test rises with the ratings, or there are none.
-        """
+        """Fit to the ratings; pairs beside them play no part. Raises LearningFailedError where no test rises with the
+        ratings, or there are none."""
         outputs = len(pairs.ratings)
         if not outputs:
             raise LearningFailedError("there is no rated output to learn from")
@@ -182,10 +170,7 @@ class RankSearch:
 
 class BlackBox:
     """The share of right pairs as a function of a point with one coordinate a test, and the search's way in and out.
-
-    Raises:
-        LearningFailedError: No decided pair, or no score differs.
-    """
+    Raises LearningFailedError where there is no decided pair, or no score differs."""
 
     def __init__(self, pairs: PairDifferences) -> None:
         require_decided(pairs)
@@ -204,11 +189,7 @@ class BlackBox:
         return share_right(self._differences, self._counts, weights) if weights.sum() > 0 else 0.5
 
     def weights(self, point: Mapping[str, float]) -> Floats:
-        """The weights of a point, shape (tests,), sum 1.
-
-        Raises:
-            LearningFailedError: Every weight is 0.
-        """
+        """The weights of a point, shape (tests,), sum 1. Raises LearningFailedError where every weight is 0."""
         return normalised(np.array([float(point[name]) for name in self.names]))
 
 
@@ -323,12 +304,7 @@ class BradleyTerryFit:
 
 
 def fit_bradley_terry(
-    differences: Floats,
-    counts: Floats,
-    *,
-    flip: float | None,
-    ridge: float = 0.01,
-    start: Floats | None = None,
+    differences: Floats, counts: Floats, *, flip: float | None, ridge: float = 0.01, start: Floats | None = None
 ) -> BradleyTerryFit:
     """Fit non-negative weights to score differences (preferred minus other), shape (pairs, tests).
 
@@ -467,11 +443,8 @@ class Logistic:
     quick: bool = True
 
     def learn(self, pairs: PairDifferences, *, seed: int, start: Floats | None = None) -> Floats:
-        """Fit by maximum likelihood; deterministic.
-
-        Raises:
-            LearningFailedError: No decided pair, no score differs, or no test points the way people
-                preferred.
+        """Fit by maximum likelihood; deterministic. Raises LearningFailedError where there is no decided pair, no score
+        differs, or no test points the way people preferred.
         """
         require_decided(pairs)
         differences, counts = pairs.with_ties_as_halves()

@@ -77,11 +77,8 @@ class PreferenceScores:
         return () if level == "global" else tuple(dict.fromkeys(self._keys(level)))
 
     def differences(self, level: Level = "global") -> PairDifferences:
-        """Score differences for a learner, with section numbers as in ``section_names(level)``.
-
-        Raises:
-            InputError: Sections or data sets are asked for and no pair names one.
-        """
+        """Score differences for a learner, with section numbers as in ``section_names(level)``. Raises InputError where
+        sections or data sets are asked for and no pair names one."""
         sign = np.where(self.preferred < 0, -1.0, 1.0)[:, None]
         differences = self.scores_a - self.scores_b
         differences *= sign
@@ -185,10 +182,7 @@ def check_tables(
 
 def load_preferences(path: Any, *, limit: int | None = None) -> PreferenceScores:
     """Read pairs with scores from a file (JSONL, CSV, Excel, ...), a data frame or rows, with the fields named above.
-
-    Raises:
-        InputError: Names the file, line and field of the first problem.
-    """
+    InputError names the file, line and field of the first problem."""
     columns = ScoreColumns(sides=2)
     ids: list[str] = []
     preferred: list[str] = []
@@ -236,11 +230,8 @@ class ScoreColumns:
 
 
 def identified_rows(source: Any, limit: int | None, what: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Each row of a source, with where it stands and its id.
-
-    Raises:
-        InputError: There are no rows, or an id is missing, no text, or used twice.
-    """
+    """Each row of a source, with where it stands and its id. Raises InputError where there are no rows, or an id is
+    missing, no text, or used twice."""
     places: dict[str, str] = {}
     for where, row in islice(source_rows(source, ("id",), say=logger.warning), limit):
         if not isinstance(row, Mapping):
@@ -402,11 +393,9 @@ def load_ratings(
 
 
 def rated_dimension(humans: Iterable[Mapping[str, Any]], dimension: str | None, where: str) -> str:
-    """The dimension to learn from: the one that is asked for, the only one, or ``overall`` among several.
-
-    Raises:
-        InputError: Nobody rated it, or there are several and none of them is ``overall``; ``where`` stands in front.
-    """
+    """The dimension to learn from: the one that is asked for, the only one, or ``overall`` among several. Raises
+    InputError where nobody rated it, or there are several and none of them is ``overall``; ``where`` stands in
+    front."""
     known = list(dict.fromkeys(name for human in humans for name in human))
     if not known:
         raise InputError(f"{where}: there are no human scores in it ('human'), so there is nothing to learn from.")

@@ -114,11 +114,7 @@ def prepare(
     prompt: str | Path | Prompt | None,
     options: Mapping[str, Any],
 ) -> WeighingJob:
-    """Load and check what :func:`weigh` is given; nothing is bought.
-
-    Raises:
-        InputError: As :func:`weigh`.
-    """
+    """Load and check what :func:`weigh` is given; nothing is bought. Raises InputError as :func:`weigh`."""
     settings = parse_options(WeighOptions, options)
     refuse_idle(settings, data=data, ratings=ratings, model=model)
     _check(settings, data=data, ratings=ratings, checklist=checklist, model=model)
@@ -152,11 +148,7 @@ class WeighingJob:
     scores: ScoreKind
 
     def check(self) -> None:
-        """Refuse what nothing can be learned from, before anything is bought.
-
-        Raises:
-            InputError: As in :func:`weigh`.
-        """
+        """Refuse what nothing can be learned from, before anything is bought. Raises InputError as in :func:`weigh`."""
         pairs = self.pairs.unscored if isinstance(self.pairs, PairsJob) else self.pairs
         rated = self.rated.unscored if isinstance(self.rated, RatingsJob) else self.rated
         check(pairs, rated, level=self.settings.level)
