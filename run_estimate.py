@@ -15,12 +15,12 @@ from .models.event_loops import run_sync
 from .models.session import session
 from .optimizer.contest import most_tries
 from .optimizer.job import Job, SplitExamples, split_examples
-from .optimizer.lessons import BATCH
-from .optimizer.modes.mode import mode_of
+from .optimizer.mode import mode_of
 from .optimizer.options import AlignOptions, MigrateOptions, TuneOptions
 from .optimizer.phrasings.step import most_calls
 from .optimizer.questions.calls import calls_at_most, usual_calls
 from .optimizer.questions.together import BOTH_WAYS, GROUP, examples_to_ask_of, mode_for
+from .optimizer.steps.lessons import BATCH
 from .optimizer.trial import CONTROLS, EVIDENCE
 from .prompts.examples import human_dimensions
 

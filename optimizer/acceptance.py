@@ -9,6 +9,7 @@ from typing import Protocol
 from ..evaluation.scoring import ExampleScore
 from ..prompts.examples import Example
 from ..stats.differences import Difference
+from .options import LoopOptions
 from .subject import Crossed
 from .yardsticks import Guard, Ranks, Yardstick
 
@@ -139,6 +140,15 @@ class PairedAcceptance:
             return None
         found = f"{self.yardstick.name} {gain.value:+.3f}, p = {loss.p_value:.3f} that it is no worse"
         return Decision(False, f"clearly worse on the first {n} validation examples ({found})", gain)
+
+
+def acceptance_of(
+    options: LoopOptions, yardstick: Yardstick, validation: Sequence[Example], guard: Guard
+) -> Acceptance:
+    """Return the acceptance test that the settings name."""
+    if options.paper:
+        return HeldOutAcceptance(yardstick, validation)
+    return PairedAcceptance(yardstick, validation, options.alpha, options.min_gain, guard)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import pairwise
 from math import ceil, inf, log2
+from typing import Protocol
 
 from ..evaluation.scoring import ExampleScore, coverage
 from ..memory.run_directory import RunDirectory
@@ -22,7 +23,6 @@ from ..prompts.words import coverage_text
 from .acceptance import Acceptance, Decision
 from .edits import Waiting, bundle, change_of, problem_of
 from .events import Teller, VersionDecided
-from .questions.again import QuestionsAgain
 from .subject import Crossed, Draft, Subject, TriedEdits, Version
 from .trial import Screening
 
@@ -34,6 +34,14 @@ ON_ITS_OWN = ", judged on its lessons' own questions alone"
 """Said of a candidate that was dropped before the other questions were asked."""
 ANEW = ", with its questions written anew"
 """Said of a candidate that is a prompt and the questions that were written from it."""
+
+
+class WritesQuestions(Protocol):
+    """Writes the questions of a draft anew from its prompt."""
+
+    async def propose(self, draft: Draft, iteration: int) -> Draft | None:
+        """Return the draft with its new questions; None where they are the same, or cannot be had."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -72,7 +80,7 @@ class Contest:
     screening: Screening | None = None
     """Judges the questions of a candidate's lessons before the others, where there is racing; None where every verdict
     needs all questions, as with a generator."""
-    again: QuestionsAgain | None = None
+    again: WritesQuestions | None = None
     """Writes the questions of a candidate anew from its prompt; None where they stay."""
     tried: list[TriedEdits] = field(default_factory=list, init=False)
     accepted: Version | None = field(default=None, init=False)
@@ -131,7 +139,7 @@ class Contest:
                 return winner
         return await self._settle(winner, edits, iteration)
 
-    async def _pair(self, best: Version, edits: tuple[Edit, ...], iteration: int, again: QuestionsAgain) -> Version:
+    async def _pair(self, best: Version, edits: tuple[Edit, ...], iteration: int, again: WritesQuestions) -> Version:
         """Send edits through the acceptance test together with the questions that are written from their prompt."""
         draft = edited(best.draft, edits)
         pair = await again.propose(draft, iteration)

@@ -14,7 +14,7 @@ from ..prompts.errors import InputError
 from ..prompts.examples import Example, documents
 from ..prompts.prompt import Prompt
 from ..settings import MODEL, settings_naming
-from .modes.earlier import Earlier
+from .earlier import Earlier
 from .options import LoopOptions
 from .splits import PARTS, own_split, split, spread_order
 

@@ -24,6 +24,8 @@ from .phrasings.wordings import QuestionWordings
 
 Pair = tuple[str, str]
 """Example id and question id."""
+CHECKS = "checks"
+"""Dimension of a checker's verdicts."""
 
 
 def by_pair(verdicts: Iterable[Verdict]) -> dict[Pair, Verdict]:
@@ -266,5 +268,7 @@ class Outcome:
     pruned: list[PrunedEdit] = field(default_factory=list)
     wordings: list[QuestionWordings] = field(default_factory=list)
     """What became of each question, where they were worded anew."""
+    questions: list[Any] = field(default_factory=list)
+    """Every question that was proposed, and what became of it."""
     seen: dict[int, Observation] = field(default_factory=dict)
     """What versions did on the development examples, by number, as far as they were looked at."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ..evaluation.pass_fail import NAMES
 from ..memory.decision import decide, finish_sentence, measured_name
 from ..memory.result_file import CROSSED
-from ..optimizer.modes.mode import mode_of
+from ..optimizer.mode import mode_of
 from ..prompts.errors import shown_from
 from ..prompts.rows import write_whole
 from ..prompts.words import count, missing_share

@@ -31,8 +31,7 @@ from ..events import Teller
 from ..job import Job
 from ..questions.candidates import Candidate
 from ..questions.choice import Learned
-from ..subject import Version
-from .generator import CHECKS
+from ..subject import CHECKS, Version
 
 TRIED_FOR_ONE = 2
 """Questions of a memory that are tried, for each that may join in a round."""

@@ -18,9 +18,9 @@ from ...prompts.checklist import Checklist, Question
 from ...prompts.examples import Example
 from ...prompts.verdicts import Verdict
 from ...stats.resampling import Resampling
-from ..contest import Contest
 from ..events import QuestionWorded, Teller
-from ..subject import Draft, Subject, Version
+from ..mode import LoopRound, Turn
+from ..subject import Draft, Subject
 from .choose import Answers, Trying, better_half, in_turns, nothing_to_tell, rungs, unanswered
 from .wordings import QuestionWordings, Wording, WordingTried
 
@@ -40,15 +40,9 @@ class WordQuestions:
     together: bool = True
     """Whether wordings may be asked side by side: True where each question is a call of its own."""
 
-    async def challenge(self, version: Version, contest: Contest, found: list[QuestionWordings]) -> Version:
-        """Word every question anew; returns the version with the new checklist where the acceptance test takes it.
-
-        What became of each question is added to ``found``.
-
-        Raises:
-            BudgetExceededError: A cap was reached; ``version`` stands.
-            ModelError: An endpoint refuses every call.
-        """
+    async def take(self, now: LoopRound) -> Turn | None:
+        """Word every question anew, and send the new checklist through the acceptance test as a whole."""
+        version, found = now.best, now.outcome.wordings
         old = version.draft.questions
         for number, question in enumerate(old.questions, 1):
             self.events.phase(f"wording question {number} of {len(old.questions)}: {question.text}")
@@ -60,10 +54,10 @@ class WordQuestions:
         by_id = {each.question: each for each in found}
         new = old.model_copy(update={"questions": tuple(by_id[each.id].of(each) for each in old.questions)})
         if new == old:
-            return version
-        winner = await contest.challenge(version, (), 0, Draft(version.prompt, new))
+            return None
+        winner = await now.contest.challenge(version, (), 0, Draft(version.prompt, new))
         found[:] = [each.decided(accepted=winner is not version) for each in found]
-        return winner
+        return Turn(winner)
 
     async def _word(self, draft: Draft, question: Question, taken: Mapping[str, str]) -> QuestionWordings:
         """``taken``: the words of the checklist's other questions, with whose they are."""

@@ -16,11 +16,34 @@ from ...prompts.examples import Example
 from ...prompts.verdicts import Verdict
 from ...prompts.words import count
 from ...stats.differences import Difference, difference_dict
+from ..run_context import RunContext
 from ..subject import Draft, Observation, Outcome
 from ..yardsticks import Yardstick
 from .choice import Chooser
 from .learner import QuestionLearner
 from .racing import sides_of
+
+
+def learning_facts(
+    learner: QuestionLearner,
+    context: RunContext,
+    yardstick: Yardstick,
+    outcome: Outcome,
+    tests: Mapping[int, Observation],
+) -> dict[str, Any]:
+    """Return the parts of ``result.json`` on what was learned; the last three arguments are those of ``SetUp.free_facts``."""
+    job = context.job
+    rows = learned_rows(learner, outcome, context.splits.validation, tests, yardstick, soft=job.options.soft)
+    facts: dict[str, Any] = {
+        "questions": rows,
+        "why_no_questions": why_no_questions(learner, job.examples, outcome.finish_reason),
+        "read": learner.read,
+    }
+    if revised := revised_rows(job.questions, outcome.best.draft):
+        facts["revised_questions"] = revised
+    if learner.both_ways is not None:
+        facts["asked_both_ways"] = learner.both_ways.to_dict()
+    return facts
 
 
 def learned_rows(

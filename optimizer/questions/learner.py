@@ -17,11 +17,13 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any
 
+from ...memory.result_file import FinishReason
 from ...prompts.checklist import Sees
 from ...prompts.comments import one_line
 from ...prompts.examples import Example, document_of
 from ..contest import Contest, Race
 from ..events import Teller
+from ..mode import LoopRound, Turn
 from ..subject import Crossed, CrossedFold, Draft, Observation, Subject, Version
 from .candidates import Candidate
 from .choice import Chooser, Learned
@@ -59,33 +61,29 @@ class QuestionLearner:
     _untried: dict[str, Any] | None = field(default=None, init=False)
     """What earlier runs have read, as long as nothing is decided about what came of what this one reads."""
 
-    async def challenge(self, start: Version, seen: Observation, contest: Contest, iteration: int) -> Version:
-        """Learn, once in a run; returns the version with new questions where the acceptance test takes it, else ``start``.
-
-        Args:
-            start: The judge that the run began with: of one that was chosen by the validation examples they say too much good.
-            seen: What it does on the development examples.
-            contest: Knows the validation examples and the acceptance test.
-            iteration: From 1.
-
-        Raises:
-            BudgetExceededError: A cap was reached; ``start`` stands.
-            ModelError: An endpoint refuses every call.
-        """
+    async def take(self, now: LoopRound) -> Turn:
+        """Learn, once in a run, and send the judge with its new questions through the acceptance test."""
+        start = now.best
         if self._done:
-            return start
+            return Turn(start, self._nothing_more)
         self._done = True
         chooser = self.both if self.crossed else self.finder.chooser
         if not chooser.sides():
             self.events.say("no questions are learned: there are too few accepted or rejected examples")
-            return start
+            return Turn(start, self._nothing_more)
         self._untried = self.read
         try:
-            raced = await self._race(start, seen, contest, iteration)
+            raced = await self._race(start, now.seen, now.contest, now.number)
             self._untried = None
         finally:
-            self.learned = chooser.learned
-        return start if raced is None else contest.conclude(start, raced, (), iteration)
+            self.learned = now.outcome.questions = chooser.learned
+        winner = start if raced is None else now.contest.conclude(start, raced, (), now.number)
+        return Turn(winner) if winner is not start else Turn(start, self._nothing_more)
+
+    @property
+    def _nothing_more(self) -> FinishReason:
+        """Why to stop after learning. With more iterations the finders would have read more comments."""
+        return "max_iterations" if self.finder.has_more or self.mirror.has_more else "no_evidence"
 
     async def _race(self, start: Version, seen: Observation, contest: Contest, iteration: int) -> Race | None:
         """What the acceptance test says; None where there is nothing that it could decide about."""
@@ -169,11 +167,6 @@ class QuestionLearner:
         """The parts whose examples led to a candidate."""
         both = {"development": self.finder, "validation": self.mirror}
         return [part for part, finder in both.items() if question in finder.found]
-
-    @property
-    def has_more(self) -> bool:
-        """Whether more iterations would read what this run has not."""
-        return self.finder.has_more or self.mirror.has_more
 
     @property
     def read(self) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from askance.cli import SUMMARIES, cli
 from askance.commands.options import RECORDS, settings
 from askance.evaluation.options import CompareOptions, DiagnoseOptions, EvaluateOptions
 from askance.memory.run_directory import RunDirectory
-from askance.optimizer.modes.mode import MODES
+from askance.optimizer.mode import MODES
 from askance.optimizer.options import AlignOptions, MigrateOptions, TuneOptions, WeighOptions
 from askance.optimizer.runner import read_job
 from askance.prompts.errors import InputError

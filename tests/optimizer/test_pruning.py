@@ -13,7 +13,7 @@ from askance.memory.run_directory import RunDirectory
 from askance.optimizer.acceptance import PairedAcceptance
 from askance.optimizer.contest import Contest
 from askance.optimizer.events import EditPruned, Event, Teller
-from askance.optimizer.pruning import prune
+from askance.optimizer.steps.pruning import prune
 from askance.optimizer.subject import Draft, Observation, Pair, PrunedEdit, Version
 from askance.optimizer.yardsticks import MeanYardstick
 from askance.prompts.errors import BudgetExceededError

@@ -16,7 +16,7 @@ from askance.memory.run_directory import RunDirectory
 from askance.optimizer.acceptance import Decision, PairedAcceptance
 from askance.optimizer.contest import ON_ITS_OWN, Contest
 from askance.optimizer.events import Teller
-from askance.optimizer.pruning import prune
+from askance.optimizer.steps.pruning import prune
 from askance.optimizer.subject import Draft, Observation, Pair, PrunedEdit, Version
 from askance.optimizer.trial import Screening
 from askance.optimizer.yardsticks import MeanYardstick

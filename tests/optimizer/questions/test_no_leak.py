@@ -19,12 +19,13 @@ from askance.memory.run_directory import RunDirectory
 from askance.optimizer.acceptance import Decision, PairedAcceptance
 from askance.optimizer.contest import Contest, Race
 from askance.optimizer.events import Teller
+from askance.optimizer.mode import LoopRound
 from askance.optimizer.questions import choice, learner
 from askance.optimizer.questions.candidates import Candidate
 from askance.optimizer.questions.choice import Chooser
 from askance.optimizer.questions.finder import Finder
 from askance.optimizer.questions.learner import FOLDS, QuestionLearner, taught_by_others, without_remarks_of
-from askance.optimizer.subject import Crossed, Draft, Observation, Pair, Version
+from askance.optimizer.subject import Crossed, Draft, Observation, Outcome, Pair, Version
 from askance.optimizer.yardsticks import CorrelationYardstick
 from askance.prompts.checklist import Checklist, Question, Sees
 from askance.prompts.examples import Example, document_of
@@ -244,7 +245,11 @@ class Run:
     async def learn(self) -> Version:
         start = await self.contest.start(START)
         seen = await self.world.observe(START, self.development)
-        return await self.learner.challenge(start, seen, self.contest, 1)
+        return await self.take(start, seen, 1)
+
+    async def take(self, start: Version, seen: Observation, iteration: int) -> Version:
+        outcome = Outcome(start, start, "max_iterations", iteration, seen={start.number: seen})
+        return (await self.learner.take(LoopRound(start, iteration, self.contest, outcome))).best
 
 
 @dataclass
@@ -453,7 +458,7 @@ async def test_where_validation_only_tests_nothing_of_it_is_asked_before_the_jud
         return await race(best, draft, *others, **options)
 
     run.contest.race = racing  # type: ignore[method-assign]
-    learned = await run.learner.challenge(start, seen, run.contest, 1)
+    learned = await run.take(start, seen, 1)
     [(draft, asked, looked_at)] = before
     assert learned.draft is draft and learned.crossed is None
     assert asked and not any(held_out.intersection(names) for names in asked)
@@ -537,9 +542,7 @@ async def test_what_loses_on_the_folds_of_validation_is_not_tested_on_those_of_d
     asked = len(run.world.asked)
     seen = await run.world.observe(START, run.development)
     start = await run.contest.start(START)
-    assert await run.learner.challenge(start, seen, run.contest, 2) is start and len(run.world.asked) == asked + 2, (
-        "once"
-    )
+    assert await run.take(start, seen, 2) is start and len(run.world.asked) == asked + 2, "once"
 
 
 async def test_where_nothing_is_rejected_nothing_is_asked(tmp_path: Path) -> None:
@@ -548,7 +551,7 @@ async def test_where_nothing_is_rejected_nothing_is_asked(tmp_path: Path) -> Non
     start = await run.contest.start(START)
     seen = await run.world.observe(START, run.development)
     asked = len(run.world.asked)
-    assert await run.learner.challenge(start, seen, run.contest, 1) is start
+    assert await run.take(start, seen, 1) is start
     assert len(run.world.asked) == asked and not run.contest.tried and not run.learner.learned
 
 

@@ -14,18 +14,18 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from ...evaluation.judge_file import load_judge, parse_judge
-from ...evaluation.kept_judge import KeptJudge
-from ...memory.journal import has_ended, read_events
-from ...memory.result_file import RunRecord
-from ...memory.run_directory import JUDGE_FILE, RunDirectory
-from ...models.budget import CAPS
-from ...prompts.comments import one_line
-from ...prompts.errors import InputError, as_typed
-from ...prompts.examples import Example, document_of
-from ...prompts.lessons import Lesson
-from ...prompts.rows import read_object, read_text, validate_row
-from ..splits import PARTS, Part
+from ..evaluation.judge_file import load_judge, parse_judge
+from ..evaluation.kept_judge import KeptJudge
+from ..memory.journal import has_ended, read_events
+from ..memory.result_file import RunRecord
+from ..memory.run_directory import JUDGE_FILE, RunDirectory
+from ..models.budget import CAPS
+from ..prompts.comments import one_line
+from ..prompts.errors import InputError, as_typed
+from ..prompts.examples import Example, document_of
+from ..prompts.lessons import Lesson
+from ..prompts.rows import read_object, read_text, validate_row
+from .splits import PARTS, Part
 
 EARLIER_FILE = "earlier.json"
 """Beside the judge in ``inputs/``."""

@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import reduce
 
-from ..evaluation.scoring import ExampleScore
-from ..prompts.lessons import Edit
-from ..prompts.prompt import EditRefusedError, Prompt
-from .acceptance import Decision
-from .contest import Contest
-from .events import EditPruned
-from .subject import PrunedEdit, Version
-from .yardsticks import Yardstick
+from ...evaluation.scoring import ExampleScore
+from ...prompts.lessons import Edit
+from ...prompts.prompt import EditRefusedError, Prompt
+from ..acceptance import Decision
+from ..contest import Contest
+from ..events import EditPruned
+from ..mode import LoopRound, Turn
+from ..subject import PrunedEdit, Version
+from ..yardsticks import Yardstick
+
+
+@dataclass(frozen=True)
+class Pruning:
+    """Takes accepted edits out again at the end of a run."""
+
+    yardstick: Yardstick
+
+    async def take(self, now: LoopRound) -> Turn | None:
+        """Shorten the best version, where it has edits."""
+        if now.best is now.outcome.baseline:
+            return None
+        found = now.outcome.pruned
+        return Turn(await prune(now.best, now.outcome.baseline, now.contest, self.yardstick, found))
 
 
 async def prune(

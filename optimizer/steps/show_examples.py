@@ -15,19 +15,19 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..evaluation.calibration_fit import FITS
-from ..evaluation.scoring import ExampleScore, Targets, mean_score
-from ..memory.embedders import Embedder
-from ..memory.nearest import NearestExamples, embedded
-from ..prompts.checklist import Question
-from ..prompts.comments import WHOLE, told
-from ..prompts.examples import Example, answered_questions, named_document
-from ..prompts.shown import MOST_REASON, FixedExamples, RememberedCase, ShownExamples, Shows, cut
-from .contest import Contest
-from .events import Teller
-from .signals import Signal
-from .subject import Draft, Observation, Subject, Version
-from .yardsticks import Yardstick
+from ...evaluation.calibration_fit import FITS
+from ...evaluation.scoring import ExampleScore, Targets, mean_score
+from ...memory.embedders import Embedder
+from ...memory.nearest import NearestExamples, embedded
+from ...prompts.checklist import Question
+from ...prompts.comments import WHOLE, told
+from ...prompts.examples import Example, answered_questions, named_document
+from ...prompts.shown import MOST_REASON, FixedExamples, RememberedCase, ShownExamples, Shows, cut
+from ..events import Teller
+from ..mode import LoopRound, Turn
+from ..signals import Signal
+from ..subject import Draft, Observation, Outcome, Subject
+from ..yardsticks import Yardstick
 
 CLEAR = 2 / 3
 """From this wanted score on an output counts as accepted, and up to 1 minus it as rejected; what lies between says nothing."""
@@ -59,26 +59,18 @@ class ShowExamples:
     modes: Sequence[ShowMode]
     """The ways of showing that are tried, in this order, until one is accepted; they share the acceptance test's level."""
     soft: bool
+    alone: bool = True
+    """Whether this is the only step. Else a judge whose verdicts are read by a calibration is left to the others."""
     shown: list[dict[str, Any]] = field(default_factory=list, init=False)
     """What became of each, as under ``examples`` in ``result.json``."""
 
-    async def challenge(self, best: Version, seen: Observation, contest: Contest, iteration: int) -> Version:
-        """Try each way of showing; returns the version that shows examples where the acceptance test takes it.
-
-        A judge that shows some already is left as it is.
-
-        Args:
-            best: The judge so far.
-            seen: What it says of the development examples.
-            contest: Decides.
-            iteration: From 1.
-
-        Raises:
-            BudgetExceededError: A cap was reached; ``best`` stands.
-            ModelError: An endpoint refuses every call.
-        """
+    async def take(self, now: LoopRound) -> Turn | None:
+        """Try each way of showing, once in a run. A judge that shows some already is left as it is."""
+        best, seen, contest = now.best, now.seen, now.contest
+        if best.draft.calibration is not None and not self.alone:
+            return None
         if self.shown or best.prompt.shown is not None:
-            return best
+            return Turn(best, "examples_tried")
         cases = self._cases(best.draft, seen)
         for look, mode in enumerate(self.modes, 1):
             shows = self._shows(mode, cases)
@@ -89,18 +81,22 @@ class ShowExamples:
                 row["reason"] = self._too_few(cases)
                 continue
             row |= {"name": shows.record.name, "sources": [each.id for each in shows.record.cases]}
-            self.events.phase(f"iteration {iteration}: trying {shows.record.name} on development examples")
+            self.events.phase(f"iteration {now.number}: trying {shows.record.name} on development examples")
             draft, problem = await self._tried(best.draft, shows, seen)
             if draft is None:
                 row["reason"] = problem
                 self.events.say(f"showing the judge {shows.record.name}: {problem}")
                 continue
             look_of = (look, len(self.modes))
-            winner = await contest.challenge(best, (), iteration, draft, look=look_of, shows=shows.record.name)
+            winner = await contest.challenge(best, (), now.number, draft, look=look_of, shows=shows.record.name)
             row |= {"accepted": winner is not best, "reason": contest.tried[-1].reason}
             if winner is not best:
-                return winner
-        return best
+                return Turn(winner)
+        return Turn(best, "examples_tried")
+
+    def facts(self, yardstick: Yardstick, outcome: Outcome, tests: Mapping[int, Observation]) -> dict[str, Any]:
+        """Return ``examples`` of ``result.json``: what became of each way of showing."""
+        return {"examples": self.shown} if self.shown else {}
 
     def _shows(self, mode: ShowMode, cases: Sequence[RememberedCase]) -> Shows | None:
         """What shows the examples in this way; None where too few are known."""

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from askance.evaluation.scoring import Targets
-from askance.optimizer.modes.calibrations import CalibrationComparison, compare_calibrations
+from askance.optimizer.modes.judge import CalibrationComparison, compare_calibrations
 from askance.optimizer.yardsticks import CorrelationYardstick
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.examples import Example

@@ -6,26 +6,26 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...evaluation.scoring import Coverage, coverage
-from ...memory.embedders import DEFAULT_EMBEDDER, Embedder, embedder
-from ...memory.lesson_memory import LessonMemory
-from ...memory.run_directory import RunDirectory
-from ...models.base import CallError, Model
-from ...models.gateway import Gateway
-from ...models.resolve import Models
-from ...models.structured import ParseError
-from ...prompts.lessons import Lesson
-from ...prompts.verdicts import Verdict
-from ...settings import MODEL, settings_naming
-from ..events import Teller
-from ..job import Job, SplitExamples
-from ..questions.learner import QuestionLearner
-from ..subject import Version
-from .remembering import Remembering
+from ..evaluation.scoring import Coverage, coverage
+from ..memory.embedders import DEFAULT_EMBEDDER, Embedder, embedder
+from ..memory.lesson_memory import LessonMemory
+from ..memory.run_directory import RunDirectory
+from ..models.base import CallError, Model
+from ..models.gateway import Gateway
+from ..models.resolve import Models
+from ..models.structured import ParseError
+from ..prompts.lessons import Lesson
+from ..prompts.verdicts import Verdict
+from ..settings import MODEL, settings_naming
+from .events import Teller
+from .job import Job, SplitExamples
+from .modes.remembering import Remembering
+from .questions.choice import Learned
+from .subject import Version
 
 
 @dataclass
-class Bench:
+class RunContext:
     """A job with its splits, and the means to work on it."""
 
     job: Job
@@ -83,7 +83,7 @@ class Bench:
     def keep_lessons(
         self,
         best: Version,
-        learner: QuestionLearner | None,
+        questions: Sequence[Learned],
         iteration: int,
         rows: Iterable[Mapping[str, Any]] | None = None,
     ) -> None:
@@ -98,8 +98,7 @@ class Bench:
         if write:
             self.run.save_lessons(lessons)
         if self.remembering is not None:
-            learned = learner.learned if learner is not None else ()
-            self.remembering.keep(lessons, best, learned, iteration, write=write, rows=rows or ())
+            self.remembering.keep(lessons, best, questions, iteration, write=write, rows=rows or ())
 
     def recalled(self, best: Version) -> list[Lesson]:
         """Lessons of the lesson memory that are to be tried, once in a run."""

@@ -10,127 +10,78 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import cast
+from dataclasses import dataclass
 
-from ..agents.batch_notes import MOST_LESSONS, FreeNoteTaker
-from ..agents.deduplicator import Deduplicator
-from ..agents.notes import Case
-from ..memory.result_file import FinishReason
-from ..models.base import CallError
-from ..prompts.errors import BudgetExceededError
-from ..prompts.lessons import Disagreement, Edit, Lesson
-from ..prompts.prompt import Prompt
-from .acceptance import HeldOutAcceptance
-from .contest import Contest, edited
-from .events import (
-    DisagreementsFound,
-    LessonKept,
-    LessonLearned,
-    LoopStopped,
-    NoteFailed,
-    ReasonsGiven,
-    answer_or_none,
-)
-from .lessons import BATCH, last_number
-from .loop import edit_writer
-from .modes.bench import Bench
-from .modes.mode import SetUp
-from .modes.tune import FOLLOW
-from .signals import Reasons
-from .subject import Draft, Observation, Outcome
+from ...agents.batch_notes import MOST_LESSONS, FreeNoteTaker
+from ...agents.deduplicator import Deduplicator
+from ...agents.notes import Case
+from ...models.base import CallError, Model
+from ...prompts.lessons import Disagreement, Edit, Lesson
+from ...prompts.prompt import Prompt
+from ..contest import WritesQuestions, edited
+from ..edits import edit_writer
+from ..events import DisagreementsFound, LessonKept, LessonLearned, NoteFailed, ReasonsGiven, answer_or_none
+from ..mode import LoopRound, Turn
+from ..run_context import RunContext
+from ..signals import Reasons, Signal
+from ..subject import Observation
+from .lessons import BATCH, last_number, task_of
 
 
-class PaperLoop:
-    """One run of the papers' loop."""
+@dataclass
+class PapersStep:
+    """One iteration of the papers' loop. It ends the run where the held-out figure falls."""
 
-    def __init__(self, bench: Bench, set_up: SetUp) -> None:
+    context: RunContext
+    signal: Signal
+    helper: Model
+    """Takes the roles that have no model of their own."""
+    again: WritesQuestions | None
+    """Writes the questions anew from each new prompt. None where they stay."""
+
+    def __post_init__(self) -> None:
         """Nothing is asked yet."""
-        options, gateway = bench.job.options, bench.gateway
-        seed, longest = options.seed, options.max_prompt_chars
-        self._bench, self._set_up, self._options, self._events = bench, set_up, options, bench.events
-        self._note_taker = FreeNoteTaker(gateway, bench.helper("note_taker", set_up.helper), seed=seed)
-        self._deduplicator = Deduplicator(gateway, bench.helper("deduplicator", set_up.helper), seed=seed)
-        self._writer = edit_writer(bench, set_up, longest, free=True)
-        self.contest = Contest(
-            set_up.subject,
-            HeldOutAcceptance(set_up.yardstick, bench.splits.validation),
-            bench.splits.validation,
-            bench.run,
-            bench.events,
-            racing=False,
-            bisect=False,
-            max_prompt_chars=longest,
-            min_coverage=options.min_coverage,
-        )
-        self._count = last_number(bench.memory)
+        context, options = self.context, self.context.job.options
+        gateway, seed = context.gateway, options.seed
+        self._options, self._events = options, context.events
+        self._note_taker = FreeNoteTaker(gateway, context.helper("note_taker", self.helper), seed=seed)
+        self._deduplicator = Deduplicator(gateway, context.helper("deduplicator", self.helper), seed=seed)
+        self._writer = edit_writer(context, self.helper, options.max_prompt_chars, free=True)
+        self._count = last_number(context.memory)
         """Numbers that lessons have had."""
 
-    async def improve(self, start: Draft) -> Outcome:
-        """P(T): iterate until both sides agree, the held-out figure falls or the iterations are used up.
-
-        Raises:
-            BudgetExceededError: The budget ended before the starting draft was measured.
-            ModelError: A model cannot be reached at all.
-        """
-        baseline = await self.contest.start(start)
-        yardstick = self._set_up.yardstick
-        self._events.measured(yardstick.value(baseline.scores), yardstick.name)
-        outcome = Outcome(baseline, baseline, "max_iterations", 0, self.contest.tried)
-        try:
-            while outcome.iterations < self._options.max_iterations:  # line 1
-                outcome.iterations += 1
-                stop = await self._iterate(outcome)
-                self._bench.keep_lessons(outcome.best, None, outcome.iterations)
-                if stop is not None:
-                    outcome.finish_reason = stop
-                    break
-        except BudgetExceededError as error:
-            outcome.finish_reason = cast(FinishReason, error.limit)
-            self._events.say(str(error))
-            outcome.best = self.contest.accepted or outcome.best
-        self._events.emit(LoopStopped(outcome.finish_reason, outcome.iterations))
-        return outcome
-
-    async def _iterate(self, outcome: Outcome) -> FinishReason | None:
-        """One iteration; the reason to stop where there is one. The outcome's best version is kept up to date."""
-        best, number, signal = outcome.best, outcome.iterations, self._set_up.signal
-        self._events.phase(f"iteration {number}: judging the development examples")
-        seen = await self._set_up.subject.observe(  # 2-4; the source's verdicts were bought at the set-up, and stay
-            best.draft, self._bench.splits.development, self._events.advance
-        )
-        outcome.seen[best.number] = seen
-        if signal.agrees(seen):  # 6-10
-            return self._set_up.agreed
+    async def take(self, now: LoopRound) -> Turn:
+        """Read every disagreement (lines 12-18), make the lessons unique (19-29), and update the prompt (30-33)."""
+        best, number, signal, seen = now.best, now.number, self.signal, now.seen
         found = signal.disagreements(best.draft, seen)  # 12-13
         self._events.emit(DisagreementsFound(number, len(found), len(seen.verdicts), found))
         if not found:
-            return "no_disagreements"
+            return Turn(best, "no_disagreements")
         reasons = await signal.reasons(best.draft, seen, found)
         self._events.emit(ReasonsGiven(reasons.mine, reasons.theirs))
         drawn = await self._notes(seen, found, reasons)  # 15-18
         if drawn is None:
-            return "notes_failed"
+            return Turn(best, "notes_failed")
         unique = await self._unique(drawn)  # 19-29
         kept = sorted(unique, key=lambda each: -each.support)[: self._options.max_lessons]  # App. B: up to 10
         for lesson in unique:
-            self._bench.memory.add(lesson)
+            self.context.memory.add(lesson)
             self._events.emit(LessonLearned(lesson))
         self._mark([each for each in unique if each not in kept], f"not among the {self._options.max_lessons} retained")
         edits = await self._update(best.prompt, kept)  # 30-33, or App. B, step 4
         if not edits:
-            return "no_edit"
+            return Turn(best, "no_edit")
         draft = edited(best.draft, edits)
-        if self._set_up.questions_again is not None:  # App. B, step 5
-            draft = await self._set_up.questions_again.propose(draft, number) or draft
-        winner = await self.contest.challenge(best, edits, number, draft)  # App. B, early stopping
-        said = self.contest.tried[-1].reason
-        held = [self._bench.memory.get(name) for edit in edits for name in edit.lessons]
+        if self.again is not None:  # App. B, step 5
+            draft = await self.again.propose(draft, number) or draft
+        winner = await now.contest.challenge(best, edits, number, draft)  # App. B, early stopping
+        said = now.contest.tried[-1].reason
+        held = [self.context.memory.get(name) for edit in edits for name in edit.lessons]
         if winner is best:
             self._mark(held, said)
-            return "figure_fell"
-        self._bench.memory.mark([each.id for each in held], "applied", said)
-        outcome.best = winner
-        return None
+            return Turn(best, "figure_fell")
+        self.context.memory.mark([each.id for each in held], "applied", said)
+        return Turn(winner)
 
     async def _notes(self, seen: Observation, found: Sequence[Disagreement], reasons: Reasons) -> list[Lesson] | None:
         """L_all: the lessons of every example with a disagreement, in the order of the examples; None where every call
@@ -147,14 +98,12 @@ class PaperLoop:
         disputed = [cases for cases in items.values() if cases]
         size = BATCH if self._options.notes == "batched" else 1
         batches = [disputed[start : start + size] for start in range(0, len(disputed), size)]
-        checklist = self._bench.job.checklist
-        task = checklist.task if checklist is not None and checklist.task else FOLLOW
         done = 0
 
         async def note(batch: Sequence[Sequence[Case]], first: int) -> list[Lesson]:
             nonlocal done
             ids = [f"L{first + number}" for number in range(MOST_LESSONS * len(batch))]
-            lessons = await self._note_taker.take_notes(task, batch, ids)
+            lessons = await self._note_taker.take_notes(task_of(self.context.job.checklist), batch, ids)
             done += len(batch)
             self._events.advance(done, len(disputed))
             return lessons
@@ -176,7 +125,7 @@ class PaperLoop:
             else:
                 lessons += answer
         if len(failed) == len(answered):
-            await self._bench.forget_replies(failed)
+            await self.context.forget_replies(failed)
             return None
         return lessons
 
@@ -212,9 +161,9 @@ class PaperLoop:
                 prompt = prompt.apply(edit)
                 edits.append(edit)
             self._mark(
-                [self._bench.memory.get(name) for name in written.refused], "no edit that keeps the prompt whole"
+                [self.context.memory.get(name) for name in written.refused], "no edit that keeps the prompt whole"
             )
         return tuple(edits)
 
     def _mark(self, lessons: Sequence[Lesson], reason: str) -> None:
-        self._bench.memory.mark([each.id for each in lessons], "rejected", reason)
+        self.context.memory.mark([each.id for each in lessons], "rejected", reason)

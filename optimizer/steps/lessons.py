@@ -12,19 +12,20 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from ..agents.batch_notes import BatchNoteTaker
-from ..agents.deduplicator import ContradictionFinder, Deduplicator, Relation
-from ..agents.lesson_class import LessonClassifier
-from ..agents.notes import Case, TakesNotes
-from ..memory.lesson_memory import LessonMemory
-from ..models.base import CallError, ModelError
-from ..prompts.examples import Example
-from ..prompts.lessons import Disagreement, Lesson
-from ..prompts.verdicts import Verdict
-from .events import LessonKept, LessonLearned, LessonRetired, NoteFailed, Teller, answer_or_none
-from .signals import Reasons, Signal
-from .subject import Draft, Observation
-from .trial import agreed
+from ...agents.batch_notes import BatchNoteTaker
+from ...agents.deduplicator import ContradictionFinder, Deduplicator, Relation
+from ...agents.lesson_class import LessonClassifier
+from ...agents.notes import Case, TakesNotes
+from ...memory.lesson_memory import LessonMemory
+from ...models.base import CallError, ModelError
+from ...prompts.checklist import Checklist
+from ...prompts.examples import Example
+from ...prompts.lessons import Disagreement, Lesson
+from ...prompts.verdicts import Verdict
+from ..events import LessonKept, LessonLearned, LessonRetired, NoteFailed, Teller, answer_or_none
+from ..signals import Reasons, Signal
+from ..subject import Draft, Observation
+from ..trial import agreed
 
 
 def find_contrast(
@@ -67,6 +68,11 @@ def find_contrast(
 
 BATCH = 4
 """Disagreements in a batch."""
+
+
+def task_of(checklist: Checklist | None) -> str:
+    """Return the task in a note-taker's eyes, where the checklist may not name one."""
+    return (checklist.task if checklist is not None else "") or "Follow the instruction."
 
 
 @dataclass

@@ -17,8 +17,7 @@ from ...prompts.instructions import as_it_stands, instruction_of
 from ...prompts.lessons import Disagreement, Lesson
 from ..events import RequirementStated, Teller, answer_or_none
 from ..signals import disputed
-from ..subject import Observation
-from .generator import CHECKS
+from ..subject import CHECKS, Observation
 
 LEAST_FAILURES = 2
 LEAST_SHARE = 0.1
