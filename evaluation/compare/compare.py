@@ -27,15 +27,16 @@ from ..evaluate import weighted
 from ..options import CompareOptions
 from ..progress import watching
 from ..scoring import human_targets
-from .aspects import FREE, ROLE, estimate_naming, name_aspects
 from .checkeval import CheckEval
-from .comparison import Comparison, JudgeOutput
+from .comparison import Comparison
 from .costs import spent
 from .judges import JUDGES, check_names
 from .protocol import (
     Criterion,
     Judge,
+    JudgeOutput,
     Meter,
+    Named,
     Setup,
     boolean_checklist,
     criteria_for,
@@ -44,7 +45,7 @@ from .protocol import (
     models_of,
     prompts_of,
 )
-from .statistics import compare_ratings
+from .statistics import FREE, ROLE, compare_ratings, estimate_naming, name_aspects
 
 if TYPE_CHECKING:
     from ...agents.buying import Estimate
@@ -53,7 +54,6 @@ if TYPE_CHECKING:
     from ...models.resolve import Models
     from ..progress import Watcher
     from ..scoring import Targets
-    from .aspects import Named
     from .protocol import Entrant, JudgeScore
 
 Data = str | Path | Iterable[Example | Mapping[str, Any]]

@@ -26,30 +26,7 @@ if TYPE_CHECKING:
     from ...stats.resampling import Statistic
     from ..scoring import Coverage
     from ..view import Rows
-    from .aspects import Named
     from .protocol import Entrant, JudgeScore
-
-
-@dataclass(frozen=True)
-class JudgeOutput:
-    """What one judge said and what that took."""
-
-    entrant: Entrant
-    ratings: Sequence[JudgeScore]
-    """One per example, replicate and dimension."""
-    upfront: Spent
-    """Once, however many examples there are."""
-    rating: Spent
-    """For all examples and repeats."""
-    named: Named | None = None
-    """What a free-form judge looked at, where that was asked for."""
-    written: tuple[Question, ...] = ()
-    """Questions that the judge wrote itself."""
-
-    @property
-    def name(self) -> str:
-        """Its label in the table."""
-        return self.entrant.label
 
 
 @dataclass(frozen=True)
@@ -191,14 +168,12 @@ class Comparison(Shown):
     def cheaper_than_first(self) -> list[str | None]:
         """For how many examples each judge is cheaper than the first, in words; None for the first itself."""
         first, *others = self.rows
-        known = [is_costed(row.coverage.to_dict()) for row in self.rows]
-        return [
-            None,
-            *(
-                row.costs.cheaper_than(first.costs) if known[0] and told else UNKNOWN
-                for row, told in zip(others, known[1:], strict=True)
-            ),
+        known = is_costed(first.coverage.to_dict())
+        told = [
+            row.costs.cheaper_than(first.costs) if known and is_costed(row.coverage.to_dict()) else UNKNOWN
+            for row in others
         ]
+        return [None, *told]
 
     def _view(self) -> View:
         return comparison_view(self.to_dict(ratings=True))
@@ -400,7 +375,7 @@ def conclude(data: Mapping[str, Any]) -> tuple[Choice, str, str]:
             f"{_few(better, others)} {_be(better)} ahead of {lead}, but not shown to agree with people",
             f"{beyond}: {_with_ends(ahead, several=several)}; but the interval of its own correlation with people has zero in it.",
         )
-    if mixed := _mixed(data):
+    if mixed := _beyond_noise(data, 1, mixed=True):
         both = [each for sign in (1, -1) for each in _clear(data, sign) if each["judge"] in mixed]
         return (
             "undecided",
@@ -496,16 +471,10 @@ def _clear(data: Mapping[str, Any], sign: int) -> list[Mapping[str, Any]]:
     ]
 
 
-def _beyond_noise(data: Mapping[str, Any], sign: int) -> list[str]:
-    """Judges that differ from the first beyond noise on some dimension and in no dimension the other way."""
+def _beyond_noise(data: Mapping[str, Any], sign: int, *, mixed: bool = False) -> list[str]:
+    """Judges that differ from the first beyond noise on some dimension and on none the other way (``mixed``: also so)."""
     against = {each["judge"] for each in _clear(data, -sign)}
-    return list(dict.fromkeys(each["judge"] for each in _clear(data, sign) if each["judge"] not in against))
-
-
-def _mixed(data: Mapping[str, Any]) -> list[str]:
-    """Judges that differ from the first beyond noise both ways."""
-    worse = {each["judge"] for each in _clear(data, -1)}
-    return list(dict.fromkeys(each["judge"] for each in _clear(data, 1) if each["judge"] in worse))
+    return list(dict.fromkeys(each["judge"] for each in _clear(data, sign) if (each["judge"] in against) is mixed))
 
 
 def _with_ends(differences: Sequence[Mapping[str, Any]], *, several: bool) -> str:

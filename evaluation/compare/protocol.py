@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ...agents.buying import Estimate
     from ...prompts.verdicts import Status
     from ..options import CompareOptions
+    from .costs import Spent
 
 _KNOWN = {
     "coherence": (
@@ -148,6 +149,32 @@ class Setup:
     def stored_only(self) -> Setup:
         """The same with a gateway that gives what is in the store and refuses to buy (`BudgetExceededError`)."""
         return replace(self, gateway=Gateway(self.gateway.store, Budget(call_budget=0)))
+
+
+Named = Mapping[tuple[str, str], tuple[Sequence[str], Sequence[str]]]
+"""By example and dimension: the aspects of the first evaluation, and those of them that the second one kept."""
+
+
+@dataclass(frozen=True)
+class JudgeOutput:
+    """What one judge said and what that took."""
+
+    entrant: Entrant
+    ratings: Sequence[JudgeScore]
+    """One per example, replicate and dimension."""
+    upfront: Spent
+    """Once, however many examples there are."""
+    rating: Spent
+    """For all examples and repeats."""
+    named: Named | None = None
+    """What a free-form judge looked at, where that was asked for."""
+    written: tuple[Question, ...] = ()
+    """Questions that the judge wrote itself."""
+
+    @property
+    def name(self) -> str:
+        """Its label in the table."""
+        return self.entrant.label
 
 
 class Judge(Protocol):
