@@ -52,7 +52,7 @@ class AdaptiveScore:
     asked: int
     """Questions asked."""
     ended: Ended
-    """What ended the questions: a rule, their number, or a missing answer."""
+    """Reason why the questions ended: a rule, their number, or a missing answer."""
 
     @property
     def error(self) -> float | None:
@@ -66,7 +66,7 @@ class AdaptiveEvaluation:
 
     scores: tuple[AdaptiveScore, ...]
     verdicts: tuple[Verdict, ...]
-    """Those that were asked for, example by example."""
+    """Verdicts that were asked for, example by example."""
     order: tuple[str, ...]
     """Question ids in the order given, or as in the checklist."""
     asked: int
@@ -188,7 +188,6 @@ def _in_order(checklist: Checklist, order: Sequence[str] | None) -> list[str]:
 
 
 def _for_one(evaluator: Evaluator, question: str) -> Evaluator:
-    """The same evaluator with one question."""
     one = copy(evaluator)
     update = {"questions": (evaluator.checklist.question(question),), "section_weights": {}}
     one.checklist = evaluator.checklist.model_copy(update=update)

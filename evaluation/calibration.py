@@ -56,7 +56,9 @@ class QuestionCalibration(Polar):
 
 
 class Calibration(BaseModel):
-    """What turns one judge's verdicts into better ones; belongs to the model and prompt it was fitted for."""
+    """Parameters that turn one judge's verdicts into better ones; they belong to the model and prompt it was fitted
+    for.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -66,7 +68,7 @@ class Calibration(BaseModel):
     prompt: str
     """Content hash of that judge's prompt."""
     target: str
-    """What was wanted: ``human`` scores, or those of the ``source`` judge."""
+    """Wanted scores: ``human`` scores, or those of the ``source`` judge."""
     n: int = Field(ge=0, strict=True)
     """Development examples."""
     questions: Mapping[str, QuestionCalibration] = Field(min_length=1)
@@ -136,14 +138,16 @@ class Calibration(BaseModel):
             fit = self.questions.get(question.id)
             if fit is not None and fit.good != question.good:
                 raise InputError(
-                    f"The calibration was fitted when {fit.good} was the good answer to '{question.id}'; the checklist now "
+                    f"The calibration was fitted when {fit.good} was the good answer to '{question.id}'; the "
+                    "checklist now "
                     f"says 'good: {question.good}'. Fit it again for this checklist."
                 )
         asked = {question.id for question in checklist.questions}
         gone = next((each for each in self.questions if each not in asked), None)
         if gone is not None and any(self.questions[each].lean for each in asked & self.questions.keys()):
             raise InputError(
-                f"The calibration reads the answers beside those to '{gone}', which the checklist does not ask. Put the question "
+                f"The calibration reads the answers beside those to '{gone}', which the checklist does not ask. Put "
+                "the question "
                 "back, with 'weight: 0' where it is not to count, or fit it again for this checklist."
             )
 

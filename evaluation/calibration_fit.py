@@ -158,7 +158,9 @@ def _mean_answers(verdicts: Sequence[Verdict], checklist: Checklist, ids: Sequen
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """What a question is fitted on; vectors of shape (n,), one number an example with a verdict and a wanted score."""
+    """Data that a question is fitted on; vectors of shape (n,), one number an example with a verdict and a wanted
+    score.
+    """
 
     p_good: Vector
     wanted: Vector
@@ -279,7 +281,6 @@ def _too_little(p_good: Vector, wanted: Vector, dimension: str) -> str | None:
 
 
 def _judge(verdicts: Sequence[Verdict], checklist: Checklist) -> tuple[str, str]:
-    """The one model and prompt that the verdicts are by."""
     asked = {question.id for question in checklist.questions}
     for verdict in verdicts:
         if verdict.question not in asked:

@@ -122,7 +122,7 @@ def _rated_dimensions(examples: Sequence[Example], checklist: Checklist) -> list
 def _with_people(
     examples: Sequence[Example], rated: Sequence[str | None], turned: Collection[str], scores: Cells
 ) -> list[TestedSpearman]:
-    """Scores against people's; ``turned`` are the questions that people answered yes where it speaks against an output."""
+    """Scores against people's; ``turned`` are questions that people answered yes where that is a fault."""
     unrated = TestedSpearman(Statistic(None, 0, None, None, "people did not rate its dimension"), None)
     found = [unrated] * len(rated)
     groups = documents(examples)
@@ -145,7 +145,7 @@ def _spreads(soft: Cells) -> list[float | None]:
 
 
 def _flips(yes: Cells, answered: NDArray[np.int64]) -> list[float | None]:
-    """Of all pairs of answers to the same example, the share that differ."""
+    """Share of all pairs of answers to the same example that differ."""
     differing = (yes * (answered - yes)).sum(axis=0)
     pairs = (answered * (answered - 1) / 2).sum(axis=0)
     return [float(some / all_) if all_ else None for some, all_ in zip(differing, pairs, strict=True)]
@@ -225,8 +225,9 @@ def prepare(
     prompt: str | Path | Prompt | None,
     options: Mapping[str, Any],
 ) -> EvaluationJob:
-    """What is bought to diagnose a checklist, as for :func:`~askance.evaluation.evaluate.evaluate`. InputError names
-    the file, line and field at fault."""
+    """Prepare the evaluation that a diagnosis buys, as for :func:`~askance.evaluation.evaluate.evaluate`. InputError
+    names the file, line and field at fault.
+    """
     settings = parse_options(DiagnoseOptions, options)
     return EvaluationJob(*load_inputs(data, checklist, prompt, settings), model, EvaluateOptions.of(settings))
 

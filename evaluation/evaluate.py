@@ -135,7 +135,7 @@ class EvaluationJob:
         return self.calibration if named is None else load_calibration(named)
 
     def estimate(self) -> Estimate:
-        """What :meth:`run` would buy; nothing is bought."""
+        """Estimate of what :meth:`run` would buy; nothing is bought."""
 
         async def estimate(store: AnswerStore) -> Estimate:
             async with session(self.settings, store) as (models, gateway):
@@ -317,7 +317,7 @@ def score_by_own(
 
 
 def _decaying(own: Checklist, decay: float) -> Checklist:
-    """Question n weighs ``decay`` to the power of n - 1 (LMUnit, Table 15, has 0.8 to the n; the ratios are the same)."""
+    """Question n weighs ``decay`` to the power of n - 1 (LMUnit, Table 15, has 0.8 to the n, the same ratios)."""
     weighted = (each.model_copy(update={"weight": decay**place}) for place, each in enumerate(own.questions))
     return own.model_copy(update={"questions": tuple(weighted)})
 

@@ -1,4 +1,4 @@
-"""What an evaluation comes to: verdicts, scores, how far people agree, as JSON and as what people see; also slice by
+"""The result of an evaluation: verdicts, scores, how far people agree, as JSON and as what people see; also slice by
 slice.
 """
 
@@ -61,7 +61,7 @@ class Evaluation(Shown):
     budget: Budget
     scale: tuple[float, float]
     asking: AdaptiveEvaluation | None = None
-    """What was asked about each example, where questions were left out; ``scores`` are then what its ``known`` gives.
+    """Questions asked about each example, where questions were left out; ``scores`` are then what its ``known`` gives.
     """
     faults: Sequence[str] = ()
     """Ids of the questions to which yes speaks against the output."""
@@ -109,7 +109,6 @@ class Evaluation(Shown):
         }
 
     def _asked(self) -> dict[str, int]:
-        """How often each question was asked."""
         return dict(Counter(column(self.verdicts, "question")))
 
     @property
@@ -154,7 +153,6 @@ class MadeRows(Sequence[dict[str, Any]]):
 
 
 def _own(checklist: Checklist) -> list[dict[str, Any]]:
-    """An example's own questions, as in results."""
     return [each.model_dump(include={"id", "text", "weight"}) for each in checklist.questions]
 
 
@@ -171,7 +169,7 @@ def _agreement_dict(agreement: Agreement) -> dict[str, Any]:
 
 
 def evaluation_view(data: Mapping[str, Any]) -> View:
-    """What there is to see of an evaluation, from what ``--json`` prints."""
+    """View of an evaluation, from what ``--json`` prints."""
     seen, means, (low, high) = data["coverage"], data["means"], data["scale"]
     asked, found, faults = data.get("asked", {}), data["agreement"], data.get("faults", ())
     pooled = {name: each["pooled"] for name, each in found.items()}
@@ -237,14 +235,12 @@ def evaluation_view(data: Mapping[str, Any]) -> View:
 
 
 def _own_line(own: Mapping[str, Sequence[Any]]) -> str:
-    """How many questions were written for single examples."""
     number = sum(map(len, own.values()))
     each = f", {number / len(own):.1f} each" if own else ""
     return f"{number} questions of their own for {len(own)} examples{each}"
 
 
 def _not_asked(seen: Mapping[str, Any], error: float | None) -> str:
-    """How many verdicts were not asked for, and how far off scores can be."""
     share = seen["not_asked"] / (seen["asked"] + seen["not_asked"])
     text = f"Not asked, as it could not matter: {seen['not_asked']} verdicts ({share:.1%} of all)."
     if error is None:

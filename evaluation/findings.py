@@ -1,4 +1,4 @@
-"""What one judge's verdicts say about the questions of a checklist: in figures, and in words what is worth acting on."""
+"""A diagnosis of the questions of a checklist from one judge's verdicts: figures, and findings in words."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Finding:
 
     kind: FindingKind
     questions: tuple[str, ...]
-    """Those that it is about."""
+    """Ids of the questions that it is about."""
     text: str
 
 
@@ -64,12 +64,12 @@ class QuestionDiagnosis:
     p_yes_spread: float | None
     """Largest less smallest P(yes) over the examples; None where fewer than two have one."""
     human: str | None
-    """What it is compared with: its own id where people answered it, else its dimension, else ``overall``; None where
-    people rated none of these."""
+    """Human scores that it is compared with: its own id where people answered it, else its dimension, else ``overall``;
+    None where people rated none of these."""
     soft: Statistic
     """Spearman's correlation with the human score of P(yes), or of P(no) where no is the good answer."""
     hard: Statistic
-    """The same of the answers."""
+    """Spearman's correlation of the answers with the human score."""
     p_against: float | None
     """One-sided p-value of "it does not run against people", Holm-adjusted for the number of questions."""
     flips: float | None
@@ -151,7 +151,7 @@ class GroupDiagnosis:
 
 @dataclass(frozen=True, repr=False)
 class Diagnosis(Shown):
-    """What one judge's verdicts say about the questions of a checklist."""
+    """Figures of the questions of a checklist, from one judge's verdicts."""
 
     model: str
     prompt: str
@@ -170,7 +170,7 @@ class Diagnosis(Shown):
     findings: tuple[Finding, ...] = ()
     verdicts: Sequence[Verdict] = field(default=(), repr=False)
     budget: Budget | None = None
-    """What was spent; None where the verdicts came from a file."""
+    """Budget spent; None where the verdicts came from a file."""
 
     def _view(self) -> View:
         return diagnosis_view(self.to_dict())
@@ -221,7 +221,7 @@ def sorted_findings(found: Sequence[Mapping[str, Any]]) -> tuple[list[str], list
 
 
 def diagnosis_view(data: Mapping[str, Any]) -> View:
-    """What there is to see of a diagnosis, from what ``--json`` prints."""
+    """View of a diagnosis, from what ``--json`` prints."""
     groups = data["dimensions"] if len(data["dimensions"]) < 2 else data["dimensions"] | {"all": data["all_questions"]}
     phi, faults = data["phi"], any(each.get("good") == "no" for each in data["questions"])
     tables: dict[str, Callable[[], Rows]] = {
@@ -245,7 +245,8 @@ def diagnosis_view(data: Mapping[str, Any]) -> View:
         said[0] if said else NOTHING_FOUND,
         {
             "questions": "question by question; yes rate, and how "
-            f"{'the probability of the good answer' if faults else 'the probability of yes'} and the answers agree with people (Spearman)",
+            f"{'the probability of the good answer' if faults else 'the probability of yes'} and the answers agree "
+            "with people (Spearman)",
             "dimensions": "dimensions (criteria)",
             "least_related": "least related, within a dimension (criterion)",
         },
@@ -317,12 +318,14 @@ def findings(found: Diagnosis) -> tuple[Finding, ...]:
 def _against_people(found: Diagnosis) -> Iterator[Finding]:
     those = [question for question in found.questions if question.runs_against_people]
     text = (
-        f"{_verb(those, 'runs', 'run')} against people (a yes goes with a lower human score, beyond chance): rephrase so "
+        f"{_verb(those, 'runs', 'run')} against people (a yes goes with a lower human score, beyond chance): "
+        "rephrase so "
         f"that yes is good, or drop: {_listed(those)}."
     )
     if any(question.good == "no" for question in those):
         text = (
-            f"{_verb(those, 'runs', 'run')} against people (the answer called good goes with a lower human score, beyond "
+            f"{_verb(those, 'runs', 'run')} against people (the answer called good goes with a lower human score, "
+            "beyond "
             f"chance): change which answer is good, rephrase or drop: {_listed(those)}."
         )
     yield from _finding("against_people", those, found, text)
@@ -332,13 +335,15 @@ def _constant(found: Diagnosis) -> Iterator[Finding]:
     constant = [question for question in found.questions if question.yes_rate is not None and not question.varies]
     still = [question for question in constant if question.p_yes_spread is None or question.p_yes_spread < STILL]
     text = (
-        f"never {_verb(still, 'varies', 'vary')} over {found.examples} examples: {_verb(still, 'it costs', 'they cost')} "
+        f"never {_verb(still, 'varies', 'vary')} over {found.examples} examples: "
+        f"{_verb(still, 'it costs', 'they cost')} "
         f"calls and {_verb(still, 'tells', 'tell')} nothing: {_listed(still)}."
     )
     yield from _finding("never_varies", still, found, text)
     soft = [question for question in constant if question not in still]
     text = (
-        f"{_verb(soft, 'is', 'are')} answered alike every time, but the probability of yes differs from example to example: "
+        f"{_verb(soft, 'is', 'are')} answered alike every time, but the probability of yes differs from example to "
+        "example: "
         f"{_verb(soft, 'it counts', 'they count')} in soft scores only: {_listed(soft)}."
     )
     yield from _finding("varies_in_p_yes_only", soft, found, text)
@@ -371,7 +376,6 @@ def _pairs(found: Diagnosis) -> Iterator[Finding]:
 
 
 def _mirrored(pairs: Sequence[Pair], faults: Collection[str]) -> str:
-    """How a merit and a fault can be alike, where there are such."""
     mixed = any((pair.first in faults) != (pair.second in faults) for pair in pairs)
     return " (a merit's yes is as good as a fault's no)" if mixed else ""
 
@@ -379,7 +383,10 @@ def _mirrored(pairs: Sequence[Pair], faults: Collection[str]) -> str:
 def _unstable(found: Diagnosis) -> Iterator[Finding]:
     those = [question for question in found.questions if question.flips is not None and question.flips >= UNSTABLE]
     shares = _listed(those, lambda question: f"{question.flips:.0%}")
-    text = f"{_verb(those, 'is', 'are')} answered differently when asked again in {UNSTABLE:.0%} or more of the repeats: {shares}."
+    text = (
+        f"{_verb(those, 'is', 'are')} answered differently when asked again in {UNSTABLE:.0%} or more of the "
+        f"repeats: {shares}."
+    )
     yield from _finding("unstable", those, found, text)
 
 
@@ -411,7 +418,7 @@ def _whole(found: Diagnosis) -> Iterator[Finding]:
 
 
 def _finding(kind: FindingKind, those: Sequence[QuestionDiagnosis], found: Diagnosis, text: str) -> Iterator[Finding]:
-    """What is said of some questions, after how many they are; nothing where there are none."""
+    """A finding about some questions, with their number in front; nothing where there are none."""
     if those:
         ids = tuple(question.id for question in those)
         yield Finding(kind, ids, f"{len(those)} of {len(found.questions)} questions {text}")

@@ -108,7 +108,7 @@ def load_judge(path: str | Path | KeptJudge) -> KeptJudge:
 
 @dataclass(frozen=True)
 class JudgeParts:
-    """What a judge is made of where it is used: a kept judge, or a checklist, a model and perhaps a prompt."""
+    """Parts of a judge in use: a kept judge, or a checklist, a model and perhaps a prompt."""
 
     checklist: str | Path | Checklist
     model: str | Model
@@ -177,7 +177,8 @@ def parse_judge(text: str, name: str) -> KeptJudge:
     named = _named(text, name) if read.models else {}
     if read.models and read.model not in named:
         raise InputError(
-            f"{name}, field 'models': the judge's model is '{read.model}', which is none of them.{did_you_mean(read.model, named)}"
+            f"{name}, field 'models': the judge's model is '{read.model}', which is none of "
+            f"them.{did_you_mean(read.model, named)}"
         )
     judge = KeptJudge(
         model=read.model,
@@ -260,8 +261,9 @@ def judge_of_run(result: RunRecord, config: Mapping[str, Any], start: Checklist,
 
 
 def _shown(examples: ShownExamples | None, name: str) -> Shows | None:
-    """What shows the judge its examples. Raises InputError where there is no such embedder, or what it needs is not
-    installed."""
+    """Chooser of the examples that the judge is shown. Raises InputError where there is no such embedder, or what it
+    needs is not installed.
+    """
     try:
         return None if examples is None else shown_by(examples)
     except InputError as error:

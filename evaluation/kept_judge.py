@@ -51,7 +51,7 @@ SETTINGS = (
     *("mode", "explain", "p_yes", "samples", "temperature", "repeat", "seed"),
     *("scores", "score_scale", "human_scale"),
 )
-"""What a judge's answers, scores and agreement with people depend on, of the settings of ``evaluate``."""
+"""Settings of ``evaluate`` that a judge's answers, scores and agreement with people depend on."""
 THIS_FOLDER = "."
 """The model of a ``judge.yaml`` beside a trained scorer: the folder that both are in, wherever it is."""
 HEADER = """\
@@ -76,13 +76,13 @@ class QuestionOrigin(_Part):
     sources: tuple[str, ...] = ()
     """Ids of the examples that it came from."""
     comments: tuple[str, ...] = ()
-    """What people wrote of them."""
+    """Comments that people wrote on them."""
     text: str | None = None
-    """What was asked before it was worded anew."""
+    """Wording before it was worded anew."""
     good: GoodAnswer | None = None
     """Which answer spoke for the output then; people's answers to the question mean this one."""
     sees: Sees | None = None
-    """What the judge was shown then, where that is another thing now."""
+    """Part of an example that the judge was shown then, where it is another one now."""
     agreement: float | None = None
     """Rank correlation with the judge that it was worded after, on ``n`` development examples."""
     agreement_before: float | None = None
@@ -101,7 +101,7 @@ class MeasuredFigure(_Part):
 
     @property
     def statistic(self) -> Statistic:
-        """The same as a number to go on with."""
+        """The figure as a :class:`Statistic`."""
         return Statistic(self.value, self.n, self.low, self.high, self.reason)
 
 
@@ -124,7 +124,7 @@ class AcceptedOn(_Part):
 
 
 class JudgeFigures(_Part):
-    """What was measured of a judge when it was accepted."""
+    """Figures of a judge when it was accepted."""
 
     reference: Literal["human", "source"] | None = None
     """Whose scores its own were correlated with: people's, or another judge's."""
@@ -157,7 +157,7 @@ class KeptJudge:
     prompt: Prompt
     checklist: Checklist
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """Those of :data:`SETTINGS` that it is used with."""
+    """Values of :data:`SETTINGS` that it is used with."""
     named: NamedModel | None = None
     """Settings behind ``model``, where it is a named model."""
     calibration: Calibration | None = None
@@ -199,8 +199,14 @@ class KeptJudge:
         if self.decision in (None, "adopt") or self.edited or self.made_by is None or self.made_by.accepted is False:
             return None
         if self.decision == "keep":
-            return "validation accepted this judge and the test speaks against it (decision: keep): keep the one that the run began with."
-        return "validation accepted this judge and the test does not settle whether it is better than the start (decision: undecided)."
+            return (
+                "validation accepted this judge and the test speaks against it (decision: keep): keep the one "
+                "that the run began with."
+            )
+        return (
+            "validation accepted this judge and the test does not settle whether it is better than the start "
+            "(decision: undecided)."
+        )
 
     def measured(self, figures: JudgeFigures) -> KeptJudge:
         """The judge with figures that were measured of it as it is."""
@@ -262,7 +268,8 @@ class KeptJudge:
         threshold = self.pass_threshold(model, options)
         if threshold is not None and settings.stop_within is not None:
             raise InputError(
-                "This judge says from which score on an output passes, and with stop_within scores are not exact. Leave it "
+                "This judge says from which score on an output passes, and with stop_within scores are not exact. "
+                "Leave it "
                 f"out, or take pass_mark {threshold.value:g}."
             )
         return EvaluationJob(
@@ -347,7 +354,7 @@ class KeptJudge:
         logger.warning("This is not the judge as it was kept: %s%s.%s", ", ".join(others), measured, lost)
 
     def _differences(self, model: str | Model | None, options: Mapping[str, Any]) -> list[str]:
-        """What is otherwise than it was measured, in words."""
+        """Differences from the judge as it was measured, in words."""
         asked = _name(model, self.model)
         known, given = (
             judge_settings({name: value for name, value in each.items() if name in SETTINGS}, "options")
@@ -454,7 +461,6 @@ def _without_blanks(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _said(value: Any) -> str:
-    """A setting as it is written in the file."""
     return json.dumps(list(value)) if isinstance(value, tuple) else "null" if value is None else f"{value}"
 
 

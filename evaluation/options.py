@@ -263,7 +263,7 @@ class EvaluateOptions(PassOptions):
 
     @classmethod
     def of(cls, settings: JudgeOptions) -> EvaluateOptions:
-        """Those settings of another command that ``evaluate`` has too."""
+        """Settings of another command, as far as ``evaluate`` has them too."""
         shared = type(settings).model_fields.keys() & cls.model_fields.keys()
         return cls(**{name: getattr(settings, name) for name in shared})
 

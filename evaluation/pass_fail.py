@@ -45,7 +45,7 @@ NAMES = {
 }
 RATES = FIGURES[:3]
 CELLS = ("true_positive", "false_positive", "false_negative", "true_negative")
-"""Of the confusion matrix; positive is a pass."""
+"""Cells of the confusion matrix; positive is a pass."""
 
 Column = list[float | None]
 Origin = Literal["judge", "given", "pass_mark", "default"]
@@ -140,7 +140,7 @@ class PassThreshold:
     true_negative_rate: Statistic | None = None
     fitted_on: str | None = None
     dimensions: tuple[str, ...] = ()
-    """Of whose scores the mean is held against it; none means the score over all questions."""
+    """Dimensions whose mean score is held against it; none means the score over all questions."""
 
     def score(self, scores: ExampleScore) -> float | None:
         """The score that passes or fails; None where one is missing."""
@@ -155,7 +155,7 @@ class PassFail:
     passed: Mapping[str, bool | None]
     """By example id; None where there is no score."""
     pass_rate: Statistic
-    """Of the judge."""
+    """Pass rate by the judge."""
     figures: PassFailFigures | None = None
     """On the examples that people labelled."""
     people: Statistic | None = None
@@ -215,7 +215,7 @@ ORIGINS = {
 
 
 def pass_fail_lines(data: Mapping[str, Any]) -> list[str]:
-    """What there is to say first of ``evaluate --json``; nothing where no threshold is known."""
+    """First sentences on ``evaluate --json``; none where no threshold is known."""
     if "threshold" not in data:
         return []
     threshold, own = data["threshold"], data["pass_rate"]

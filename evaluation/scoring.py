@@ -107,7 +107,7 @@ class Coverage:
 
 
 def coverage_line(seen: Mapping[str, Any]) -> str:
-    """The same in words, from a result file; what is missing, and why, in brackets."""
+    """Coverage in words, from a result file; the missing verdicts, and why, in brackets."""
     kinds = {"abstained": "abstained", "parse_errors": "not readable", "api_errors": "failed"}
     missing = ", ".join(f"{seen[name]} {what}" for name, what in kinds.items() if seen[name])
     there = f"coverage {seen['answered']}/{seen['asked']} verdicts = {coverage_text(seen['share'])}"
@@ -129,7 +129,7 @@ def coverage(verdicts: Iterable[HasStatus]) -> Coverage:
 
 
 def worth(checklist: Checklist | None, *, soft: bool) -> Callable[[Verdict], float | None]:
-    """What a verdict counts for in a score: P(good) of its question (soft), or 1 for the good answer and 0 for the
+    """Worth of a verdict in a score: P(good) of its question (soft), or 1 for the good answer and 0 for the
     other.
 
     None where there is no answer. Without a checklist, and of a question that is not in it, yes is good.
@@ -176,7 +176,7 @@ def scored_dimensions(checklist: Checklist) -> list[str]:
 def _question_means(
     examples: Sequence[Example], checklist: Checklist, verdicts: VerdictColumns, *, soft: bool
 ) -> NDArray[np.float64]:
-    """What each question's answers are worth on average, NaN where one is missing; shape (examples, questions)."""
+    """Mean worth of each question's answers, NaN where one is missing; shape (examples, questions)."""
     shape = (len(examples), len(checklist.questions))
     rows = verdicts.places("example", column(examples, "id"))
     columns = verdicts.places("question", [question.id for question in checklist.questions])
@@ -203,7 +203,7 @@ def to_scale(score: float | None, low: float, high: float) -> float | None:
 
 
 def whole_name(dimensions: Iterable[str]) -> str:
-    """What the score over all questions is called beside those of dimensions, one of which may be called ``overall``."""
+    """Name of the score over all questions beside those of dimensions, one of which may be ``overall``."""
     names = set(dimensions)
     return ALL if WHOLE in names and len(names) > 1 else WHOLE
 
@@ -320,7 +320,7 @@ class ScoreErrors:
 
 
 def overall_errors(scores: Sequence[ExampleScore], targets: Targets) -> ScoreErrors:
-    """Of the score over all wanted dimensions."""
+    """Errors of the score over all wanted dimensions."""
     return _errors((targets.score(each), targets.overall(each.example)) for each in scores)
 
 
@@ -333,7 +333,6 @@ def dimension_errors(scores: Sequence[ExampleScore], targets: Targets) -> dict[s
 
 
 def _errors(pairs: Iterable[tuple[float | None, float | None]]) -> ScoreErrors:
-    """Of pairs of a score and the wanted one."""
     errors = [score - wanted for score, wanted in pairs if score is not None and wanted is not None]
     reason = None if errors else "no example has both a score and a wanted score"
     return ScoreErrors(mean_score(map(abs, errors)), mean_score(errors), len(errors), reason)
@@ -357,7 +356,8 @@ class Targets:
         if not names:
             return None
         return (
-            f"All human scores on {', '.join(names)} are the same, so that the scale they are on is not known and nothing is held "
+            f"All human scores on {', '.join(names)} are the same, so that the scale they are on is not known and "
+            "nothing is held "
             "beside them; name its ends with --human-scale, such as --human-scale 1 5."
         )
 
@@ -403,7 +403,8 @@ def human_targets(examples: Sequence[Example], checklist: Checklist, scale: Scal
             )
         if unweighed := [each for each in rated if each in checklist.dimensions]:
             raise InputError(
-                f"Every question on {' and '.join(unweighed)}, which people rated, weighs 0, so there is no score to compare with "
+                f"Every question on {' and '.join(unweighed)}, which people rated, weighs 0, so there is no score "
+                "to compare with "
                 f"theirs. Give one a weight, or people's scores on what else is asked about: {have}."
             )
         raise InputError(nothing_in_common(asked, rated))
@@ -421,7 +422,8 @@ def nothing_in_common(asked: Sequence[str], rated: Sequence[str]) -> str:
     guess = next((hint for each in asked if (hint := did_you_mean(each, rated))), "")
     return (
         f"The checklist's dimensions ({', '.join(asked)}) and the rated ones ({', '.join(rated)}) have none in "
-        f"common, so there is nothing to correlate with. Say what the questions are about, in the checklist, with one that "
+        "common, so there is nothing to correlate with. Say what the questions are about, in the checklist, with "
+        "one that "
         f"people rated: dimension: {rated[0]}.{guess}"
     )
 

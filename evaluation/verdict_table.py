@@ -168,7 +168,7 @@ Column = list[float | None]
 
 @dataclass(frozen=True)
 class SaidGood:
-    """What one judge said of every question: the good answer or the other, and P(good); None where it said nothing."""
+    """One judge's answers to every question: the good answer or the other, and P(good); None where it said nothing."""
 
     answers: Mapping[str, Column]
     """By question, 1 for the good answer and 0 for the other, one for each example."""

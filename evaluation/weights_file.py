@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 ScoreKind = Literal["given", "hard", "soft", "expected", "pairwise"]
-"""What weights were learned from: scores in the file, a judge's scores of each output alone, or its comparisons of two
-outputs, which say nothing of how to weigh the scores of one."""
+"""Kind of scores that weights were learned from: scores in the file, a judge's scores of each output alone, or its
+comparisons of two outputs, which say nothing of how to weigh the scores of one."""
 
 
 def load_weights(path: str | Path, *, section: str | None = None) -> dict[str, float]:
@@ -89,7 +89,7 @@ def _say_where_sections_are_missing(checklist: Checklist, path: str | Path, exam
 
 
 def _kind(data: Mapping[str, Any], path: str | Path) -> ScoreKind | None:
-    """What the weights were learned from; None where the file does not say."""
+    """Kind of scores that the weights were learned from; None where the file does not say."""
     kind: ScoreKind | None = data.get("scores") if "weights" in data else None
     if kind is not None and kind not in get_args(ScoreKind):
         raise InputError(f"{path}, field 'scores': {kind!r} is none of {', '.join(get_args(ScoreKind))}.")

@@ -182,7 +182,6 @@ def kappa_kernel(a: Codes, b: Codes, weights: KappaWeights) -> Kernel:
 
 
 def _alike(found: Statistic) -> str:
-    """Why no resample differs."""
     return "they agree on all" if found.value == 1 else "all groups are alike"
 
 

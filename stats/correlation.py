@@ -140,7 +140,7 @@ def _kendall(a: Vector, b: Vector) -> Kernel:
 
 @dataclass(frozen=True, slots=True)
 class _Round:
-    """The items whose values share all higher bits, and which of these have this one: their values are the larger ones."""
+    """Items whose values share all higher bits, and which of these have this bit: their values are the larger ones."""
 
     larger: NDArray[np.intp]
     """Items with the bit, in groups of the same higher bits, in order."""
@@ -216,7 +216,8 @@ def _ratio(covariance: Vector, variances: Vector) -> Vector:
 
 Column = Sequence[float | None] | ArrayLike
 FEW = 5
-"""Of so many items unrelated scores put one in 60, and of fewer more, in exactly the order of people or its reverse."""
+"""With this many items, one unrelated scoring in 60 (with fewer, more) is in exactly the order of people or its
+reverse."""
 METHODS: tuple[Method, ...] = ("spearman", "kendall", "pearson")
 _OF_SYSTEMS = Resampling(resamples=5 * FLOOR["kendall"])
 
@@ -279,7 +280,7 @@ def correlate(scores: Column, human: Column, resampling: Resampling = USUAL) -> 
 
 
 def _spread(found: Statistic, units: int, unit: str) -> Statistic:
-    """Without an interval that has no width because few items are in the order of people, or its reverse, as by chance."""
+    """Without an interval of no width where so few items may stand in the order of people by chance."""
     if not found.is_point or units > FEW:
         return found
     return replace(found, low=None, high=None, reason=f"no interval: {units} {unit} may stand in one order by chance")

@@ -48,9 +48,9 @@ class PassFailFigures:
     accuracy: Statistic
     """Share of the examples on which both say the same."""
     true_positive_rate: Statistic
-    """Of those that people passed, the share that the judge passes."""
+    """Share of the outputs passed by people that the judge passes."""
     true_negative_rate: Statistic
-    """Of those that people failed, the share that the judge fails."""
+    """Share of the outputs failed by people that the judge fails."""
     kappa: Statistic
     """Cohen's kappa."""
     auc: Statistic
@@ -234,7 +234,8 @@ def rogan_gladen(
     reach = math.hypot(sensitivity - _low(true_positive_rate), specificity - _low(true_negative_rate))
     if known - reach <= WEAKEST:
         return without(
-            f"the judge is too weak to be corrected: TPR + TNR - 1 is {known:.2f}, and with {labelled} labelled outputs "
+            f"the judge is too weak to be corrected: TPR + TNR - 1 is {known:.2f}, and with {labelled} labelled "
+            "outputs "
             f"behind it may be as low as {known - reach:.2f}; more than {WEAKEST:g} is needed"
         )
     sizes = [_size(each, level) for each in (pass_rate, true_positive_rate, true_negative_rate)]
@@ -314,7 +315,6 @@ def _weight(wanted: Vector, said: Vector, judged: Vector, ratio: float) -> float
 
 
 def _size(found: Statistic, level: float) -> float:
-    """How many independent items are behind a rate."""
     if found.value is None or found.low is None or found.high is None:
         return float(found.n)
     return wilson_size(found.value, found.low, found.high, level)
@@ -446,7 +446,7 @@ def best_kappas(scores: Weights, labels: Vector) -> Vector:
 
 
 def binary_kappa(both: Weights, judge: Weights, people: Weights, neither: Weights) -> Weights:
-    """Cohen's kappa of two-by-two tables, any shape: both pass, judge alone, people alone, neither; 0 where undefined."""
+    """Cohen's kappa of two-by-two tables (both pass, judge alone, people alone, neither), any shape; 0 where undefined."""
     covariance = both * neither - judge * people
     chance = (both + judge) * (judge + neither) + (both + people) * (people + neither)
     kappa: Weights = np.divide(2 * covariance, chance, out=np.zeros_like(chance), where=chance > 0)

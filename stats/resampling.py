@@ -32,7 +32,7 @@ MINIMUM_ITEMS = 3
 
 @dataclass(frozen=True, slots=True)
 class Resampling:
-    """What is resampled, how often, and for which interval.
+    """Settings of a bootstrap.
 
     Raises:
         InputError: A setting is out of range.
@@ -63,7 +63,7 @@ class Resampling:
         return int(codes.max(initial=-1)) + 1, codes
 
     def only(self, keep: NDArray[np.bool_]) -> Resampling:
-        """The same for the items kept alone. Raises InputError where there is not one group for each item."""
+        """Settings for the items kept alone. Raises InputError where there is not one group for each item."""
         if self.groups is None:
             return self
         _check_groups(self.groups, keep)

@@ -37,7 +37,7 @@ KINDS: Mapping[str, str] = {
     "diversified": "Look at it from sides that the questions above leave out, so that all of it is covered.",
     "elaborated": "Go into what the questions above ask: each new question asks for one detail of one of them.",
 }
-"""What each of the two ways of writing more is told."""
+"""Instruction for each of the two ways of writing more."""
 
 
 class FurtherQuestions(BaseModel):
@@ -97,7 +97,7 @@ class CheckEval:
         return await self._judge(self.written).rate(examples)
 
     async def estimate(self, examples: Sequence[Example]) -> Estimate:
-        """What writing, filtering and asking would buy at most, where it is not known what will be written."""
+        """Estimate of the most that writing, filtering and asking would buy, where the new questions are not known."""
         stored_only = self._setup.stored_only
         added: list[Question] = []
         unknown = 0
@@ -118,7 +118,6 @@ class CheckEval:
         return yes_no(self.name, self._setup, whole, soft=False)
 
     async def _added(self, setup: Setup, criterion: Criterion) -> list[Question]:
-        """The new questions on one dimension that pass the filter."""
         seeds = [each.text for each in self._seeds.questions if each.dimension == criterion.dimension]
         about = {
             "task": setup.task,

@@ -159,7 +159,7 @@ class ComparisonJob:
     options: CompareOptions
 
     def estimate(self) -> dict[str, Estimate]:
-        """What each judge would buy by itself; nothing is bought.
+        """Estimate of what each judge would buy by itself; nothing is bought.
 
         Judges that ask the same questions share their answers, so together they may buy less.
         """
@@ -235,8 +235,6 @@ class ComparisonJob:
 
 @dataclass(frozen=True)
 class _Built:
-    """A judge that can be asked."""
-
     entrant: Entrant
     judge: Judge
     meter: Meter

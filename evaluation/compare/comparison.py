@@ -1,4 +1,4 @@
-"""What a comparison of judges comes to: agreement with people, with themselves, and cost, in figures and in words.
+"""The result of a comparison of judges: agreement with people, with themselves, and cost, in figures and in words.
 
 Everything is computed on the same examples: those that every judge scored on every dimension in every repeat; a judge
 that scored no example so is left out. With repeated judgings the first one is compared with people; the others serve
@@ -124,7 +124,7 @@ class AgainstFirst:
     judge: str
     dimension: str
     difference: Difference
-    """Of the Spearman correlations; its p-value is two-sided here."""
+    """Difference of the Spearman correlations; its p-value is two-sided here."""
     p_adjusted: float | None
     """After Holm, over all judges and dimensions."""
 
@@ -159,7 +159,7 @@ class Comparison(Shown):
     human: Mapping[str, Mapping[str, float | None]]
     """Example to dimension to human score in [0, 1]; empty where nobody rated them."""
     paid: Spent
-    """What this run bought."""
+    """Calls, tokens and money of this run."""
     cached_calls: int
     left_out: tuple[str, ...] = ()
     """Judges that scored no example on every dimension in every repeat: they have coverage and costs only."""
@@ -213,7 +213,7 @@ FIXED = "; EM_dim is 1 by construction where the questions are fixed"
 
 
 def comparison_view(data: Mapping[str, Any]) -> View:
-    """What there is to see of a comparison, from what ``compare`` writes."""
+    """View of a comparison, from what ``compare`` writes."""
     first = data["judges"][0]["judge"]
     cells = [(row["judge"], name, each) for row in data["judges"] for name, each in row["dimensions"].items()]
     rated = [(judge, name, each) for judge, name, each in cells if "pooled" in each]
@@ -262,7 +262,6 @@ def comparison_view(data: Mapping[str, Any]) -> View:
 
 
 def _on(data: Mapping[str, Any]) -> str:
-    """The examples compared on, and what is missing of the others."""
     missing = [
         f"{row['judge']} {seen['scored']}/{seen['asked']}"
         for row in data["judges"]
@@ -337,7 +336,7 @@ def rated_on(data: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def conclude(data: Mapping[str, Any]) -> tuple[Choice, str, str]:
-    """Whether another judge is to be preferred to the first one, as a headline, and why, from what ``compare`` writes."""
+    """Whether another judge is preferable to the first one, as a headline, and why, from what ``compare`` writes."""
     first, best = data["judges"][0], best_judge(data)
     lead, others = first["judge"], len(data["judges"]) - 1
     left_out = data.get("left_out") or []
@@ -373,7 +372,8 @@ def conclude(data: Mapping[str, Any]) -> tuple[Choice, str, str]:
         return (
             "undecided",
             f"{_few(better, others)} {_be(better)} ahead of {lead}, but not shown to agree with people",
-            f"{beyond}: {_with_ends(ahead, several=several)}; but the interval of its own correlation with people has zero in it.",
+            f"{beyond}: {_with_ends(ahead, several=several)}; but the interval of its own correlation with people "
+            "has zero in it.",
         )
     if mixed := _beyond_noise(data, 1, mixed=True):
         both = [each for sign in (1, -1) for each in _clear(data, sign) if each["judge"] in mixed]
@@ -406,7 +406,6 @@ def _nothing_compared(data: Mapping[str, Any], on: str) -> tuple[str, str]:
 
 
 def _alone(data: Mapping[str, Any], judge: str, told: str) -> tuple[Choice, str, str]:
-    """What is said of the only judge."""
     own = {name: _own(data, judge, name) for name in data["dimensions"]}
     known = {name: each for name, each in own.items() if each.value is not None}
     agrees = any(each.side == 1 for each in known.values())
@@ -424,7 +423,7 @@ def _own(data: Mapping[str, Any], judge: str, dimension: str) -> Figure:
 
 
 def _dearer(data: Mapping[str, Any], names: Sequence[str], first: Mapping[str, Any]) -> str:
-    """What speaks against those that are better: that they take more tokens."""
+    """A reservation on the better judges: they take more tokens."""
     rows = [first, *(row for row in data["judges"] if row["judge"] in names)]
     cost, *others = (row["cost"]["amortised_tokens"] for row in rows)
     if not cost or not all(is_costed(row["coverage"]) for row in rows):
@@ -472,7 +471,7 @@ def _clear(data: Mapping[str, Any], sign: int) -> list[Mapping[str, Any]]:
 
 
 def _beyond_noise(data: Mapping[str, Any], sign: int, *, mixed: bool = False) -> list[str]:
-    """Judges that differ from the first beyond noise on some dimension and on none the other way (``mixed``: also so)."""
+    """Judges that differ from the first beyond noise on a dimension and on none the other way (``mixed``: also so)."""
     against = {each["judge"] for each in _clear(data, -sign)}
     return list(dict.fromkeys(each["judge"] for each in _clear(data, sign) if (each["judge"] in against) is mixed))
 

@@ -70,7 +70,9 @@ class GEval:
         return await self._judge(self._steps).rate(examples)
 
     async def estimate(self, examples: Sequence[Example]) -> Estimate:
-        """What writing the steps and rating would buy; before the steps are known no rating can be in the store."""
+        """Estimate of what writing the steps and rating would buy; before the steps are known no rating can be in the
+        store.
+        """
         steps: dict[str, list[str]] = {}
         unknown = 0
         stored_only = self._setup.stored_only
@@ -137,7 +139,7 @@ class Poll:
         return [self._decide(each) for each in zip(*votes, strict=True)]
 
     async def estimate(self, examples: Sequence[Example]) -> Estimate:
-        """What all members would buy."""
+        """Estimate of what all members would buy."""
         return sum([await member.estimate(examples) for member in self.members], NOTHING)
 
     def _decide(self, votes: Sequence[JudgeScore]) -> JudgeScore:
@@ -228,13 +230,15 @@ def random_k(setup: Setup) -> Questionnaire:
     dimensions.sort(key=lambda each: each not in setup.dimensions)  # others count for the overall score only
     if options.k < (needed := len(set(dimensions) & set(setup.dimensions))):
         raise InputError(
-            f"k: random_k draws {options.k} questions in all, and each of the {needed} dimensions needs one. Give a larger "
+            f"k: random_k draws {options.k} questions in all, and each of the {needed} dimensions needs one. Give a "
+            "larger "
             "k, or compare fewer dimensions with --dimension."
         )
     there = sum(each.weight > 0 for each in pool.questions)
     if options.k > there and "k" in options.model_fields_set:
         raise InputError(
-            f"k: random_k draws {options.k} questions in all, and there are only {there} to draw from. Choose a smaller k."
+            f"k: random_k draws {options.k} questions in all, and there are only {there} to draw from. Choose a "
+            "smaller k."
         )
     stacks = []
     for dimension in dimensions:
@@ -268,7 +272,7 @@ JUDGES: Mapping[str, Callable[[Setup], Judge]] = MappingProxyType(
         "all_candidates": all_candidates,
     }
 )
-"""What builds a judge from what all are given."""
+"""Builders of the judges, by name."""
 
 POOLED = ("random_k", "all_candidates")
 """Judges that ask the candidates."""

@@ -107,7 +107,7 @@ def _criterion(dimension: str, given: str | None) -> Criterion:
 
 @dataclass(frozen=True, slots=True)
 class JudgeScore:
-    """What a judge says about one example on one dimension. A failure is a status, never a score."""
+    """A judge's score of one example on one dimension. A failure is a status, never a score."""
 
     example: str
     dimension: str
@@ -117,19 +117,19 @@ class JudgeScore:
     error: str | None = None
     replicate: int = 0
     reasons: str | None = None
-    """What a free-form judge said before its score."""
+    """Text of a free-form judge before its score."""
 
 
 @dataclass(frozen=True)
 class Setup:
-    """What every judge of a comparison is given: the same model, store, examples' layout and task."""
+    """Inputs of every judge of a comparison: the same model, store, examples' layout and task."""
 
     gateway: Gateway
     model: Model
     prompt: Prompt
-    """Of the judges that ask a checklist's questions."""
+    """Prompt of the judges that ask a checklist's questions."""
     layout: Prompt
-    """Of the judges that rate: the example as in ``prompt``, then ``{question}``."""
+    """Prompt of the judges that rate: the example as in ``prompt``, then ``{question}``."""
     task: str
     criteria: tuple[Criterion, ...]
     """One for each dimension that is compared."""
@@ -147,7 +147,7 @@ class Setup:
 
     @property
     def stored_only(self) -> Setup:
-        """The same with a gateway that gives what is in the store and refuses to buy (`BudgetExceededError`)."""
+        """Copy with a gateway that gives what is in the store and refuses to buy (`BudgetExceededError`)."""
         return replace(self, gateway=Gateway(self.gateway.store, Budget(call_budget=0)))
 
 
@@ -157,7 +157,7 @@ Named = Mapping[tuple[str, str], tuple[Sequence[str], Sequence[str]]]
 
 @dataclass(frozen=True)
 class JudgeOutput:
-    """What one judge said and what that took."""
+    """One judge's scores and their cost."""
 
     entrant: Entrant
     ratings: Sequence[JudgeScore]
@@ -167,7 +167,7 @@ class JudgeOutput:
     rating: Spent
     """For all examples and repeats."""
     named: Named | None = None
-    """What a free-form judge looked at, where that was asked for."""
+    """Aspects that a free-form judge looked at, where that was asked for."""
     written: tuple[Question, ...] = ()
     """Questions that the judge wrote itself."""
 
@@ -203,7 +203,7 @@ class Judge(Protocol):
         ...
 
     async def estimate(self, examples: Sequence[Example]) -> Estimate:
-        """What :meth:`prepare` and :meth:`rate` would buy now, as far as that can be known."""
+        """Estimate of what :meth:`prepare` and :meth:`rate` would buy now, as far as that can be known."""
         ...
 
 
@@ -252,7 +252,7 @@ class Meter(Gateway):
         self._met: set[bytes] = set()
 
     async def stored(self, role: str, keys: Sequence[bytes]) -> Mapping[bytes, Answer]:
-        """Those answers that need no call."""
+        """Answers that need no call."""
         found = await self._common.stored(role, keys)
         for key in keys:
             if key in found:
@@ -299,7 +299,7 @@ class Entrant:
     label: str
     """Names the judge, then its model and its prompt, where several take part; unique."""
     judge: str
-    """Of :data:`~askance.evaluation.compare.judges.JUDGES`."""
+    """A name in :data:`~askance.evaluation.compare.judges.JUDGES`."""
     model: str | Model
     prompt: NamedPrompt | None = None
     """None for the judges that ask in words of their own."""
@@ -308,12 +308,12 @@ class Entrant:
 
     @property
     def model_name(self) -> str:
-        """Of its model, or of those of its panel."""
+        """Name of its model, or names of its panel's."""
         return ", ".join(_name(each) for each in self.panel or (self.model,))
 
     @property
     def prompt_name(self) -> str | None:
-        """Of its prompt; None for the judges that ask in words of their own."""
+        """Name of its prompt; None for the judges that ask in words of their own."""
         return None if self.prompt is None else self.prompt.name
 
 

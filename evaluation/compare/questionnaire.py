@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Questionnaire:
-    """Scores are weighted means of what the evaluator says, soft (P(yes), or a rating in [0, 1]) or hard (yes or no)."""
+    """A judge whose scores are weighted means of the evaluator's answers, soft (P(yes), or a rating) or hard (yes or no)."""
 
     name: str
     evaluator: Evaluator
@@ -77,7 +77,7 @@ class Questionnaire:
         ]
 
     async def estimate(self, examples: Sequence[Example]) -> Estimate:
-        """What asking would buy now."""
+        """Estimate of what asking would buy now."""
         return self.evaluator.estimate(examples)
 
     def _ratings(self, example: Example, verdicts: Sequence[Verdict], replicate: int) -> list[JudgeScore]:
@@ -94,18 +94,16 @@ class Questionnaire:
         return found
 
     def _reasons(self, verdicts: Sequence[Verdict], dimension: str) -> str | None:
-        """What was said on a dimension."""
         ids = self._asked_about(dimension)
         said = [verdict.explanation for verdict in verdicts if verdict.question in ids and verdict.explanation]
         return "\n".join(said) or None
 
     def _failure(self, verdicts: Sequence[Verdict], dimension: str) -> Verdict:
-        """The first missing answer that leaves a dimension without a score: one on it, or, of the score over all, any."""
+        """The first missing answer that leaves a dimension without a score."""
         ids, missing = self._asked_about(dimension), [each for each in verdicts if each.answer is None]
         return next((each for each in missing if each.question in ids), missing[0])
 
     def _asked_about(self, dimension: str) -> set[str]:
-        """Ids of the questions on a dimension."""
         return {each.id for each in self.evaluator.checklist.questions if each.dimension == dimension}
 
 
@@ -152,7 +150,8 @@ def covering(checklist: Checklist, setup: Setup, judge: str) -> Checklist:
         weighted = {question.dimension for question in kept if weights[question.id] > 0}
         if missing := [dimension for dimension in setup.dimensions if dimension not in weighted]:
             raise InputError(
-                f"The judge '{judge}': in the section '{section}' every question on '{missing[0]}' has a weight of 0, so "
+                f"The judge '{judge}': in the section '{section}' every question on '{missing[0]}' has a weight of "
+                "0, so "
                 "there would be no score. Compare fewer dimensions with --dimension, or change section_weights."
             )
     return with_questions(checklist, kept)
@@ -283,7 +282,7 @@ class ExpectedNumbers:
         return await self._said().rate(examples)
 
     async def estimate(self, examples: Sequence[Example]) -> Estimate:
-        """What asking would buy now."""
+        """Estimate of what asking would buy now."""
         return await (self._said() if self._without else self._expected()).estimate(examples)
 
     @property

@@ -91,7 +91,8 @@ async def name_aspects(ratings: Sequence[JudgeScore], gateway: Gateway, model: M
 
 
 def estimate_naming(judges: Sequence[str], examples: int, dimensions: int, reasons: int) -> Estimate:
-    """What :func:`name_aspects` would buy at most: two calls for each example and dimension of a free-form judge.
+    """Estimate of what :func:`name_aspects` would buy at most: two calls for each example and dimension of a free-form
+    judge.
 
     A judge that is there with several models stands in ``judges`` as often; ``reasons`` are the tokens of the longest
     evaluation.
@@ -177,7 +178,6 @@ def _common(judged: Sequence[JudgeOutput], examples: Sequence[Example]) -> set[s
 
 
 def _complete(judged: JudgeOutput, examples: Sequence[Example]) -> set[str]:
-    """The examples that a judge scored on every dimension in every repeat."""
     return {example.id for example in examples} - {each.example for each in judged.ratings if each.score is None}
 
 
@@ -265,7 +265,7 @@ def _with_people(
 def _among_people(
     kept: Sequence[Example], dimensions: Sequence[str], options: CompareOptions
 ) -> dict[str, dict[str, Statistic]]:
-    """What people reach among themselves, where several rated the same examples."""
+    """Agreement of people among themselves, where several rated the same examples."""
     resampling = _resampling(kept, options)
     found: dict[str, dict[str, Statistic]] = {}
     for dimension in dimensions:

@@ -213,7 +213,7 @@ class SampleTables:
     answers: Floats
     """p(a|q,I), (examples, questions, answers)."""
     scores: Floats
-    """What each answer counts for in a score, in [0, 1], (examples, questions)."""
+    """Worth of each answer in a score, in [0, 1], (examples, questions)."""
     ratings: Floats
     """p(y|I), (examples, levels)."""
     codes: Codes
@@ -233,7 +233,7 @@ class SampleTables:
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """What the first 1, 2, ... questions of one order come to; each array has shape (questions,)."""
+    """Figures of the first 1, 2, ... questions of one order; each array has shape (questions,)."""
 
     order: tuple[int, ...]
     gains: Floats
@@ -241,7 +241,7 @@ class Curve:
     information: Floats
     """Bits that the first k questions tell together, on the examples that chose them."""
     held_out: Floats
-    """The same on halves of the sample that did not choose the questions, averaged; NaN where a half is too small."""
+    """Bits on halves of the sample that did not choose the questions, averaged; NaN where a half is too small."""
     correlation: Floats
     """Spearman of the mean over k questions with people, on those halves, averaged; NaN where undefined."""
     per_combination: Floats
@@ -294,7 +294,7 @@ def measure_questions(tables: SampleTables, correction: Correction, seed: int) -
 
 
 def compare_sets(curves: dict[Method, Curve], k: int) -> str:
-    """What the k questions chosen together tell and what the k best one by one do, in words."""
+    """Compare the k questions chosen together with the k best one by one, in words."""
     joint, top = curves["joint"], curves["top"]
     if set(joint.order[:k]) == set(top.order[:k]):
         return f"the {k} best one by one are the {k} that tell most together"

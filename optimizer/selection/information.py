@@ -44,7 +44,7 @@ class Information:
     plugin: Floats
     """The estimate before the correction: the EIG as the paper has it."""
     bias: Floats
-    """What was subtracted."""
+    """Bits subtracted for chance."""
     examples: NDArray[np.int64]
     """Examples with both the answer and a rating."""
 
@@ -133,7 +133,7 @@ def information_of(
 
 
 def worth_alone(bits: Floats, costs: Floats | None) -> Floats:
-    """What single questions are ranked by: their bits, per cost where there are costs, and -inf where undefined."""
+    """Rank of single questions: their bits, per cost where there are costs, and -inf where undefined."""
     known = np.nan_to_num(bits, nan=-np.inf)
     return known if costs is None else np.where(known > 0, known / costs, known)
 

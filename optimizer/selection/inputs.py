@@ -1,4 +1,4 @@
-"""What a selection starts from: the sample, the pool of candidates, and answers that are there already or were bought.
+"""Inputs of a selection: the sample, the pool of candidates, and answers that are there already or were bought.
 
 The sample is drawn evenly, or from clusters of like examples in proportion (EIG App. A.8). Candidates are proposed from
 sampled examples until hardly anything new comes (EIG §3.2 and §4.3).
@@ -136,7 +136,7 @@ LEAST_RATED = 0.5
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a selection works on, checked."""
+    """Checked inputs of a selection."""
 
     examples: list[Example]
     """The sample."""
@@ -159,13 +159,13 @@ class Bought:
     degrees: Sequence[Rating]
     """Answers on a scale."""
     ratings: Sequence[Rating]
-    """Of the whole; none where people's are used."""
+    """Overall ratings; none where people's are used."""
     given: Sequence[Rating]
-    """Of the whole, given each answer."""
+    """Overall ratings, given each answer."""
 
     @property
     def coverage(self) -> Coverage:
-        """Of the answers."""
+        """Coverage of the answers."""
         return coverage([*self.verdicts, *self.degrees])
 
     @property

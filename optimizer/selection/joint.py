@@ -158,7 +158,7 @@ def exchange(data: HardAnswers, start: Sequence[int], costs: Floats | None = Non
 
 
 def pointwise_information(data: HardAnswers, questions: Sequence[int]) -> tuple[float, Floats]:
-    """What a set tells, by its whole table, and each example's part in it.
+    """Bits that a set tells, by its whole table, and each example's part in them.
 
     Returns:
         Bits, less their exact mean over all dealings of the ratings, whatever the order of the questions; and
@@ -213,7 +213,6 @@ def greedy_order(
 
 
 def _told(data: HardAnswers, questions: Sequence[int], costs: Floats | None) -> float:
-    """Bits that a set tells, per cost where there are costs."""
     bits = float(chained_information(data, questions)[-1])
     return bits if costs is None else bits / float(costs[list(questions)].sum())
 

@@ -119,7 +119,7 @@ class SelectionJob:
         return self.inputs.candidates is not None
 
     def estimate(self) -> Estimate:
-        """What :meth:`run` would buy; nothing is bought."""
+        """Estimate of what :meth:`run` would buy; nothing is bought."""
 
         async def estimate(store: AnswerStore) -> Estimate:
             async with session(self.settings, store) as (models, gateway):
@@ -243,7 +243,6 @@ def _estimate(inputs: Inputs, judge: Model, writer: Model, gateway: Gateway, set
 
 
 def _rated(rater: Rater, wanted: Sequence[ToRate], verdicts: int = 0) -> Estimate:
-    """What ratings would take, with their price."""
     calls, stored, tokens = rater.estimate(wanted)
     sent, written = tokens - calls * TOKENS, calls * TOKENS
     return Estimate.priced(verdicts, calls, stored, sent, written, rater.model, rater.gateway)

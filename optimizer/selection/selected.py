@@ -1,4 +1,4 @@
-"""What a selection comes to: the checklist, the numbers behind it, and what they mean in words; and how it is made."""
+"""The result of a selection, and how it is made: the checklist, the numbers behind it, and their meaning in words."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class QuestionReport:
-    """What is known of one candidate."""
+    """Figures of one candidate."""
 
     id: str
     text: str
@@ -74,7 +74,7 @@ class QuestionReport:
 
 @dataclass(frozen=True)
 class Prefix:
-    """What the first k questions of an order come to."""
+    """Figures of the first k questions of an order."""
 
     k: int
     question: str
@@ -84,7 +84,7 @@ class Prefix:
     information: float
     """Bits that the k questions tell together, on the sample that chose them."""
     held_out: float | None
-    """The same on halves of the sample that did not choose them."""
+    """Bits on halves of the sample that did not choose them."""
     information_share: float | None
     """``held_out`` over the most that any number of the questions tells, in [0, 1]."""
     correlation: float | None
@@ -126,13 +126,13 @@ class Selection(Shown):
     sample: Sequence[str]
     """Their ids."""
     rated: int
-    """Those with a rating."""
+    """Examples with a rating."""
     rating_source: str
     """Where ratings come from, in words."""
     rating_counts: Mapping[str, int]
     """Examples at each level of the rating, and ratings missing by status."""
     coverage: Coverage
-    """Of the answers."""
+    """Coverage of the answers."""
     problems: Sequence[str]
     """Errors of answers and ratings, each once."""
     agreement: Mapping[str, Correlations]
@@ -150,7 +150,7 @@ class Selection(Shown):
         return selection_view(self.to_dict())
 
     def sentences(self) -> list[str]:
-        """What to know, in words."""
+        """Provenance, shares and warnings, in words."""
         return [*self._provenance(), *self._shares(), *self._warnings()]
 
     def to_dict(self) -> dict[str, Any]:
@@ -201,7 +201,8 @@ class Selection(Shown):
         elif last.tau is not None:
             more = " (--sample)" if self.examples == self.settings["sample"] else ""  # else there are no more of them
             lines.append(
-                f"The ranking of the questions has not converged: on resamples of all {last.m} examples its Kendall's tau "
+                f"The ranking of the questions has not converged: on resamples of all {last.m} examples its "
+                "Kendall's tau "
                 f"with itself is {last.tau:.2f}. More examples would change it{more}."
             )
         return lines
@@ -213,8 +214,10 @@ class Selection(Shown):
             lines.append(
                 "No candidate tells anything about the rating beyond chance; do not rely on this checklist."
                 if together is None or together <= 0
-                else "No candidate by itself tells anything about the rating beyond chance, and what the kept ones tell together "
-                f"({together:.3f} bits on held-out halves) may be chance; rate more examples before you rely on this checklist."
+                else "No candidate by itself tells anything about the rating beyond chance, and what the kept ones "
+                "tell together "
+                f"({together:.3f} bits on held-out halves) may be chance; rate more examples before you rely on "
+                "this checklist."
             )
         flat = [each.id for each in self.questions if each.mean_score is not None and self._never_varies(each)]
         if flat:
@@ -226,17 +229,20 @@ class Selection(Shown):
         every = Figure.of(self.agreement["all"].spearman) if self.agreement else Figure(None)
         if every.side in (0, -1):
             lines.append(
-                f"What share of the correlation with people is kept cannot be said: that of all {len(self.candidates.questions)} "
+                "What share of the correlation with people is kept cannot be said: that of all "
+                f"{len(self.candidates.questions)} "
                 f"candidates is not clearly above 0 ({every})."
             )
         if len({each.weight for each in self.candidates.questions}) > 1:
             lines.append(
-                "The weights of the candidates were set aside, here and in the checklist that is kept: every question counts the same."
+                "The weights of the candidates were set aside, here and in the checklist that is kept: every "
+                "question counts the same."
             )
         missing = self.coverage.asked - self.coverage.answered
         if missing:
             lines.append(
-                f"{missing} of {self.coverage.asked} answers are missing; those examples are left out, question by question."
+                f"{missing} of {self.coverage.asked} answers are missing; those examples are left out, question by "
+                "question."
             )
         if self.rated < self.examples:
             lines.append(f"{self.examples - self.rated} examples have no rating and are left out.")
@@ -255,7 +261,7 @@ class Selection(Shown):
 
 
 def selection_view(data: Mapping[str, Any]) -> View:
-    """What there is to see of the content of ``selection.json``."""
+    """View of the content of ``selection.json``."""
     curve, reports = data["curves"][data["method"]], {each["id"]: each for each in data["questions"]}
     chosen = [reports[each["question"]] for each in curve]
     pool, kept = data["pool"] or {}, data["kept"]
@@ -291,7 +297,8 @@ def selection_view(data: Mapping[str, Any]) -> View:
         "growth": "how the information grows; measured on halves of the sample that did not choose them; Spearman with "
         f"people is on the whole sample, and less, by how much it exceeds that of all {len(curve)}",
         "agreement": "human agreement; on the sample that chose the questions, which flatters them a little",
-        "convergence": "has the ranking converged?; Kendall's tau of rankings from resamples of so many examples with the ranking from all",
+        "convergence": "has the ranking converged?; Kendall's tau of rankings from resamples of so many examples "
+        "with the ranking from all",
         "rounds": "how the candidates came together",
     }
     brief = f"kept: {', '.join(kept[:10])}{', …' if len(kept) > 10 else ''}"
@@ -300,7 +307,6 @@ def selection_view(data: Mapping[str, Any]) -> View:
 
 
 def _text(report: Mapping[str, Any]) -> str:
-    """The question, and that it looks for a fault where it does."""
     return marked(report["text"], report.get("good", "yes"))
 
 
@@ -334,7 +340,6 @@ def _prefix_row(each: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _flat(prefix: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of numbers: the difference with its interval in columns of its own."""
     found = prefix["less_all"] or {}
     ends = {"less_all": "value", "less_all_low": "low", "less_all_high": "high"}
     return {**prefix, **{name: found.get(end) for name, end in ends.items()}}
@@ -491,5 +496,4 @@ def _rating_counts(tables: SampleTables, bought: Bought) -> dict[str, int]:
 
 
 def _number(value: Any) -> float | None:
-    """A number, or None where it is undefined."""
     return None if np.isnan(value) else float(value)

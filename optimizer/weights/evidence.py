@@ -74,7 +74,7 @@ class PairDifferences:
         )
 
     def reweighted(self, counts: Floats) -> PairDifferences:
-        """The same pairs, counted ``counts`` (shape (pairs,)) times; no score is copied."""
+        """Pairs that count ``counts`` (shape (pairs,)) times each; no score is copied."""
         return replace(self, counts=counts)
 
     def decided(self) -> tuple[Floats, Floats]:

@@ -358,7 +358,6 @@ class _Problem:
         return min(tried, key=lambda point: point.loss)
 
     def at(self, weights: Floats, flip: float) -> BradleyTerryFit:
-        """Loss at these weights and flip rate."""
         return self._at(weights, flip, self.differences @ weights)
 
     def _at(self, weights: Floats, flip: float, margins: Floats) -> BradleyTerryFit:

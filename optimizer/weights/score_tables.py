@@ -424,7 +424,6 @@ def _field(dimension: str | None) -> str:
 
 
 def _ratings(row: dict[str, Any], dimension: str | None, where: str, labels: Labels) -> list[float]:
-    """The ratings of one output, one a rater."""
     field, name = _field(dimension), dimension or "rating"
     given = row if dimension is None else row.get("human")
     known = list(given) if isinstance(given, dict) else []

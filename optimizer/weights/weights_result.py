@@ -259,7 +259,6 @@ _VERDICTS = {
 
 
 def _verdict(result: WeighResult, held_out: int) -> str:
-    """Say whether the method beats uniform weights on the held-out pairs or outputs."""
     score, uniform = result.held_out, result.uniform
     of_ratings = isinstance(result.counts, RatingCounts)
     things = f"{held_out} held-out {'outputs' if of_ratings else 'pairs'}"
@@ -445,7 +444,6 @@ def _section_figure(section: Mapping[str, Any], test: str) -> Figure:
 
 
 def _best_first(row: Mapping[str, Any]) -> float:
-    """By what a learner reaches; one that gave nothing comes last."""
     reached = row.get("accuracy", row.get("spearman"))
     return 2.0 if reached is None else -reached
 
