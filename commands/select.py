@@ -29,7 +29,7 @@ from .output import check_apart, check_output, dump_json, echo_estimate, echo_js
 from .terminal import echo
 
 if TYPE_CHECKING:
-    from ..optimizer.selection import Selection
+    from ..optimizer.selection.selected import Selection
 
 UNUSED = ("weights", "explain", "scores", "score_scale")
 """Settings of a judge that a selection does not have."""

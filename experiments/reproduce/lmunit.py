@@ -17,8 +17,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...optimizer.weights import PreferenceScores
 from ...optimizer.weights.judged_pairs import cells, separate_examples, separate_scores
+from ...optimizer.weights.score_tables import PreferenceScores
 from ...prompts.checklist import Checklist, load_checklist
 from ...prompts.errors import InputError
 from ...prompts.examples import Example

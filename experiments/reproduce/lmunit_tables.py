@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ...optimizer.weights import PreferenceScores, find_learner
 from ...optimizer.weights.evidence import Floats, PairFold, codes_of, margins_to_credits, single_split
 from ...optimizer.weights.heldout import ACCURACY_RESAMPLES, HeldOutTrial, interval, resample_shares, try_learner
-from ...optimizer.weights.learner_choice import Pooling
+from ...optimizer.weights.learner_choice import Pooling, find_learner
+from ...optimizer.weights.score_tables import PreferenceScores
 from ...prompts.checklist import Checklist
 from ...prompts.preferences import Preference
 from .unit_tests import KINDS

@@ -59,18 +59,24 @@ def answers_from_ratings(
     The scale of a question that looks for a fault is turned round: its last level is that the fault is not there at
     all.
     """
-    table = np.full((len(examples), len(candidates.questions), levels), np.nan)
-    rows = {example.id: row for row, example in enumerate(examples)}
-    columns = {question.id: column for column, question in enumerate(candidates.questions)}
-    for rating in ratings:
-        if rating.distribution is not None and rating.question is not None:
-            table[rows[rating.example], columns[rating.question]] = rating.distribution
-    table = good_last(table, candidates)
+    table = _by_question(ratings, examples, candidates, levels)
     if hard:
         missing = np.isnan(table[:, :, 0])
         table = one_hot(np.where(missing, -1, np.nan_to_num(table).argmax(axis=2)), levels)
     scores: Floats = table @ np.arange(levels) / (levels - 1)
     return table, scores
+
+
+def _by_question(ratings: Sequence[Rating], examples: Sequence[Example], candidates: Checklist, *shape: int) -> Floats:
+    """Distributions of ratings by example, question and, where one is given, answer; NaN where missing."""
+    table = np.full((len(examples), len(candidates.questions), *shape), np.nan)
+    rows = {example.id: row for row, example in enumerate(examples)}
+    columns = {question.id: column for column, question in enumerate(candidates.questions)}
+    for rating in ratings:
+        if rating.distribution is not None and rating.question is not None:
+            given = () if rating.given is None else (int(rating.given),)
+            table[(rows[rating.example], columns[rating.question], *given)] = rating.distribution
+    return good_last(table, candidates)
 
 
 def good_last(table: Floats, candidates: Checklist) -> Floats:
@@ -88,13 +94,7 @@ def conditional_table(
 
     NaN where missing.
     """
-    table = np.full((len(examples), len(candidates.questions), 2, levels), np.nan)
-    rows = {example.id: row for row, example in enumerate(examples)}
-    columns = {question.id: column for column, question in enumerate(candidates.questions)}
-    for rating in ratings:
-        if rating.distribution is not None and rating.question is not None and rating.given is not None:
-            table[rows[rating.example], columns[rating.question], int(rating.given)] = rating.distribution
-    return good_last(table, candidates)
+    return _by_question(ratings, examples, candidates, 2, levels)
 
 
 def judged_ratings(ratings: Sequence[Rating], levels: int) -> tuple[Floats, Floats]:

@@ -219,7 +219,9 @@ class Selection(Shown):
                 f"({together:.3f} bits on held-out halves) may be chance; rate more examples before you rely on "
                 "this checklist."
             )
-        flat = [each.id for each in self.questions if each.mean_score is not None and self._never_varies(each)]
+        flat = [
+            each.id for each in self.questions if each.mean_score is not None and not 0.02 <= each.mean_score <= 0.98
+        ]
         if flat:
             split = " If the judge says yes to nearly everything, try --answers split." if self._can_be_split else ""
             lines.append(
@@ -253,11 +255,6 @@ class Selection(Shown):
         """Whether answers could be split at each question's median, and are not."""
         pooled = (self.settings["answer_levels"], self.settings["estimate"]) == (2, "pooled")
         return pooled and str(self.settings["answers"]) != "split"
-
-    @staticmethod
-    def _never_varies(question: QuestionReport) -> bool:
-        mean = question.mean_score
-        return mean is not None and (mean < 0.02 or mean > 0.98)
 
 
 def selection_view(data: Mapping[str, Any]) -> View:

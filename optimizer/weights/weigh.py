@@ -11,6 +11,7 @@ from ...agents.buying import NOTHING, Estimate
 from ...evaluation.evaluation_result import Evaluation
 from ...evaluation.progress import Watcher, watching
 from ...evaluation.view import Shown, View
+from ...evaluation.weights_file import ScoreKind
 from ...models.base import Model
 from ...models.budget import CAPS
 from ...models.named import ModelLike, ModelRecords
@@ -20,21 +21,11 @@ from ...prompts.prompt import Prompt
 from ...setting_types import WeighSettings
 from ...settings import flag, parse_options, refuse_idle
 from ..options import WeighOptions
-from . import (
-    PreferenceScores,
-    RatingScores,
-    ScoreKind,
-    WeighResult,
-    find_learner,
-    learn_weights,
-    load_preferences,
-    load_ratings,
-    sentences,
-    weights_report,
-    weights_view,
-)
-from .fit_weights import check
+from .fit_weights import check, learn_weights
 from .judged_pairs import PairsJob, PositionBias, RatingsJob, prepare_pairs, prepare_ratings
+from .learner_choice import find_learner
+from .score_tables import PreferenceScores, RatingScores, load_preferences, load_ratings
+from .weights_result import WeighResult, sentences, weights_report, weights_view
 
 
 @dataclass(frozen=True, repr=False)

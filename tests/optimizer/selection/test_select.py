@@ -10,9 +10,9 @@ import pytest
 
 from askance import select
 from askance.models.base import Answer, ModelError
-from askance.optimizer.selection import Selection
 from askance.optimizer.selection.analysis import shared_tokens
 from askance.optimizer.selection.select import prepare
+from askance.optimizer.selection.selected import Selection
 from askance.prompts.errors import BudgetExceededError, CoverageError, InputError
 from askance.prompts.examples import Example
 from askance.testing import ScriptedModel

@@ -10,17 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from askance.optimizer.weights import (
-    Auto,
-    LearningFailedError,
-    PreferenceScores,
-    RatingScores,
-    find_learner,
-    learn_weights,
-    learners,
-    preference_scores,
-    rating_scores,
-)
+from askance.optimizer.weights import learners
 from askance.optimizer.weights.evidence import (
     Floats,
     PairDifferences,
@@ -31,7 +21,7 @@ from askance.optimizer.weights.evidence import (
     paired_standard_error,
     share_right,
 )
-from askance.optimizer.weights.fit_weights import bootstrap_weights
+from askance.optimizer.weights.fit_weights import bootstrap_weights, learn_weights
 from askance.optimizer.weights.heldout import (
     HeldOutTrial,
     against_uniform,
@@ -40,8 +30,16 @@ from askance.optimizer.weights.heldout import (
     score_correlations,
     score_trials,
 )
-from askance.optimizer.weights.learner_choice import Recipe, Shrunk, Weighting, prepare
-from askance.optimizer.weights.learners import BestSingle, LeastSquares, RankSearch, Uniform, WeightLearner
+from askance.optimizer.weights.learner_choice import Auto, Recipe, Shrunk, Weighting, find_learner, prepare
+from askance.optimizer.weights.learners import (
+    BestSingle,
+    LearningFailedError,
+    LeastSquares,
+    RankSearch,
+    Uniform,
+    WeightLearner,
+)
+from askance.optimizer.weights.score_tables import PreferenceScores, RatingScores, preference_scores, rating_scores
 from askance.optimizer.weights.weights_result import LearnerScore, PairCounts, RatingCounts
 
 Simulate = Callable[..., PreferenceScores]

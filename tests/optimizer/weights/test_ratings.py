@@ -7,20 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from askance.optimizer.weights import (
+from askance.evaluation.weights_file import load_weights
+from askance.optimizer.weights.evidence import RatedScores, grouped_folds
+from askance.optimizer.weights.fit_weights import learn_weights
+from askance.optimizer.weights.learners import LeastSquares, RankSearch
+from askance.optimizer.weights.score_tables import (
     PreferenceScores,
     RatingScores,
-    learn_weights,
     load_ratings,
-    load_weights,
     preference_scores,
     rating_scores,
-    sentences,
-    weights_report,
 )
-from askance.optimizer.weights.evidence import RatedScores, grouped_folds
-from askance.optimizer.weights.learners import LeastSquares, RankSearch
-from askance.optimizer.weights.weights_result import PairCounts, RatingCounts
+from askance.optimizer.weights.weights_result import PairCounts, RatingCounts, sentences, weights_report
 from askance.prompts.errors import InputError
 from tests.said import naming, says
 
