@@ -10,7 +10,7 @@ from typing import Any
 import networkx as nx
 import pytest
 
-from askance.commands.learned import question_lines
+from askance.commands.show_run import question_lines
 from askance.memory.why_question import QuestionStory
 from askance.models.base import Request
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import askance
-from askance.commands.run_summary import run_summary
+from askance.commands.output import show
 from askance.memory.decision import decide
 from askance.memory.journal import read_events
 from askance.models.base import ModelError, Request
@@ -286,7 +286,7 @@ def test_every_changed_question_is_told_with_its_old_and_new_words_and_the_decis
 ) -> None:
     new = f"{GIVES} (yes = fault)"
     assert done.result["changed_questions"] == [{"id": "refund", "old": AVOID, "new": new}]
-    run_summary(done)
+    show(done)
     shown = capsys.readouterr().out
     assert f"- {AVOID}" in shown and f"+ {new}" in shown
     advice = decide(done.record, 40)

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 import askance
 from askance.commands.report import command as report
-from askance.commands.show import command as show
+from askance.commands.show_run import show_command as show
 from askance.optimizer.questions import choice
 from askance.optimizer.questions.candidates import Candidate, Standing
 from askance.optimizer.questions.choice import Chooser

@@ -13,7 +13,7 @@ from syrupy.assertion import SnapshotAssertion
 
 import askance
 from askance.commands.report import command as report
-from askance.commands.show import command as show
+from askance.commands.show_run import show_command as show
 from askance.memory.provenance import build_graph
 from askance.optimizer.following import LEARNING, RunProgress, sentence_of
 from askance.report.run import iterations

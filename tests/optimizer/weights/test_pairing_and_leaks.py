@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from askance.optimizer.weights import learners
 from askance.optimizer.weights.evidence import (
     Floats,
     PairDifferences,
@@ -30,7 +29,7 @@ from askance.optimizer.weights.heldout import (
     score_correlations,
     score_trials,
 )
-from askance.optimizer.weights.learner_choice import Auto, Recipe, Shrunk, Weighting, find_learner, prepare
+from askance.optimizer.weights.learner_choice import Auto, Recipe, Shrunk, Weighting, find_learner, learners, prepare
 from askance.optimizer.weights.learners import (
     BestSingle,
     LearningFailedError,
