@@ -29,7 +29,16 @@ from ...prompts.prompt import Prompt
 from ...prompts.verdicts import Verdict
 from ...setting_types import SelectSettings
 from ...settings import parse_options, refuse_idle
-from .inputs import Bought, Inputs, Pool, load_given, load_select_inputs, propose_pool
+from .inputs import (
+    EXAMPLES_PER_ROUND,
+    QUESTIONS_PER_ROUND,
+    Bought,
+    Inputs,
+    Pool,
+    load_given,
+    load_select_inputs,
+    propose_pool,
+)
 from .selected import Selection, build_selection
 
 _USUAL_QUESTION = "x" * 160
@@ -157,7 +166,7 @@ async def _propose(
     inputs: Inputs, proposer: Model, gateway: Gateway, settings: SelectOptions, watcher: Watcher
 ) -> Pool:
     agent = QuestionProposer(
-        gateway, proposer, task=inputs.task, dimensions=inputs.dimensions, most=settings.per_round, seed=settings.seed
+        gateway, proposer, task=inputs.task, dimensions=inputs.dimensions, most=QUESTIONS_PER_ROUND, seed=settings.seed
     )
     pool = await propose_pool(
         agent, inputs.examples, embedder(settings.embedder or DEFAULT_EMBEDDER), settings, watcher.phase
@@ -223,9 +232,9 @@ def _estimate(inputs: Inputs, judge: Model, writer: Model, gateway: Gateway, set
         longest = max(
             estimate_tokens(f"{each.context or ''}{each.input}{each.output or ''}") for each in inputs.examples
         )
-        asked = settings.shown * min(longest, 5000) + settings.max_candidates * 40 + 500
+        asked = EXAMPLES_PER_ROUND * min(longest, 5000) + settings.max_candidates * 40 + 500
         calls = settings.max_rounds
-        written = calls * 120 * settings.per_round
+        written = calls * 120 * QUESTIONS_PER_ROUND
         found += Estimate.priced(0, calls, 0, calls * asked, written, writer, gateway)
     examples, questions = inputs.examples, candidates.questions
     rater = _rater(inputs, judge, gateway, settings, settings.rating_levels)
