@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from dataclasses import dataclass
+from math import ceil, floor, log10
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
 from ..prompts.words import interval, number, signed
-from .scores import Scale
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -25,6 +25,50 @@ HEIGHT = 230
 BINS = 10
 """Of a histogram."""
 _ROUNDING = 1e-9
+
+
+STEPS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0)
+"""Between the ticks of an axis; powers of ten beyond."""
+
+
+def _step(span: float, most: int) -> float:
+    return next((each for each in STEPS if span / each <= most), 10.0 ** ceil(log10(max(span, STEPS[-1]) / most)))
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A horizontal axis; positions are percentages of its width."""
+
+    low: float
+    high: float
+    step: float
+
+    @classmethod
+    def over(cls, values: Iterable[float | None]) -> Scale:
+        """An axis that has zero and all values on it, with a few round ticks."""
+        known = [0.0, *(value for value in values if value is not None)]
+        step = _step(max(known) - min(known), 6)
+        low, high = floor(min(known) / step + 1e-9) * step, ceil(max(known) / step - 1e-9) * step
+        return cls(low, max(high, low + step), step)
+
+    @classmethod
+    def around(cls, values: Iterable[float]) -> Scale:
+        """An axis that need not begin at zero, for one value or more that are all far from it."""
+        known = list(values)
+        step = _step(max(known) - min(known), 5)
+        low, high = floor(min(known) / step - 0.1) * step, ceil(max(known) / step + 0.1) * step
+        return cls(low, high, step)
+
+    def at(self, value: float) -> str:
+        """Where a value lies."""
+        share = (value - self.low) / (self.high - self.low)
+        return f"{4 + 92 * min(1.0, max(0.0, share)):.2f}%"
+
+    @property
+    def ticks(self) -> list[float]:
+        """Round values from one end to the other."""
+        steps = round((self.high - self.low) / self.step)
+        return [round(self.low + number * self.step, 4) for number in range(steps + 1)]
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from ..evaluation.compare.costs import is_costed
 from ..evaluation.scoring import complete_mean
 from ..memory.decision import FEW
 from ..prompts.words import Figure, count, number, p_value, percent
-from .charts import drawing, histogram, tallest_bar
+from .charts import Scale, drawing, histogram, tallest_bar
 from .result_page import (
     FirstScreen,
     Section,
@@ -24,7 +24,6 @@ from .result_page import (
     render_result_page,
     view_sections,
 )
-from .scores import Scale
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -5,22 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .scores import Scale
+from .charts import Scale
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..memory.result_parts import GainRecord, LearnedRecord
-    from ..prompts.shown import ShownExamples
     from .run_data import RunData
 
 
 SHOWN_COMMENTS = 8
 """Comments quoted of one question; the others are counted."""
-SHOWN_EXAMPLES = 12
-"""Example ids named of one question."""
-SHOWN_SET_ASIDE = 200
-"""Questions that did not join which the page names."""
 
 
 @dataclass(frozen=True)
@@ -45,22 +40,11 @@ class LearnedQuestion:
 
 @dataclass(frozen=True)
 class WhatWasLearned:
-    """Everything that came of the comments."""
+    """The questions that joined the judge."""
 
     questions: Sequence[LearnedQuestion]
-    set_aside: Sequence[LearnedRecord]
-    """Proposed, and not in the accepted judge."""
-    why_none: str | None
-    """Why none was proposed; None where some were, or where the run was not to learn any."""
     scale: Scale
     """The axis on which what they are worth is drawn."""
-    shown: ShownExamples | None
-    """The judged examples that the accepted judge is shown from now on."""
-
-    @property
-    def left_out(self) -> int:
-        """Questions set aside that are not named."""
-        return max(0, len(self.set_aside) - SHOWN_SET_ASIDE)
 
 
 def what_was_learned(data: RunData) -> WhatWasLearned | None:
@@ -72,7 +56,7 @@ def what_was_learned(data: RunData) -> WhatWasLearned | None:
     weights = {each.id: each.weight for each in new.questions} if new else {}
     rows = [_question(data, each, weights.get(each.id)) for each in result.learned]
     ends = [end for row in rows for _, gain in row.worth for end in (gain.low, gain.high, gain.value)]
-    return WhatWasLearned(rows, result.not_learned, result.why_no_questions, Scale.over(ends), result.shown)
+    return WhatWasLearned(rows, Scale.over(ends))
 
 
 def _question(data: RunData, found: LearnedRecord, weight: float | None) -> LearnedQuestion:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from ..memory.decision import CALIBRATIONS
 from ..stats.phi import phi_matrix, relatedness
 from .charts import histogram, tallest_bar
 
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
-    from ..memory.result_parts import CalibratedRecord, ParityRecord, QuestionWordingsRecord
+    from ..memory.result_parts import QuestionWordingsRecord
     from ..prompts.verdicts import Verdict
     from ..stats.phi import PhiMatrix, Relatedness
     from .run_data import RunData
@@ -202,83 +201,6 @@ def spreads(data: RunData) -> list[Spread]:
         Spread(name, kind, sum(values) / len(values), len(values), histogram(values, kind, tallest))
         for name, kind, values in known
     ]
-
-
-@dataclass(frozen=True)
-class Bias:
-    """A dimension's mean score less the wanted mean, on test."""
-
-    dimension: str
-    before: float | None
-    after: float | None
-
-
-def biases(data: RunData) -> list[Bias]:
-    """How much too high or too low the scores are on average; empty where that was not measured."""
-    drift = data.result.drift
-    if "baseline" not in drift or "best" not in drift:
-        return []
-    after = drift["best"].mean_errors if data.result.changed else {}
-    return [Bias(name, value, after.get(name)) for name, value in drift["baseline"].mean_errors.items()]
-
-
-@dataclass(frozen=True)
-class Calibrated:
-    """One way to read the verdicts of one version."""
-
-    side: str
-    """``starting`` or ``new``."""
-    reading: str
-    measure: CalibratedRecord
-
-
-def calibrations(data: RunData) -> Sequence[Calibrated]:
-    """The verdicts as they are, with thresholds, and Platt-scaled; of both versions."""
-    found = data.result.calibration
-    sides = [("starting", "baseline"), *([("new", "best")] if data.result.changed else [])]
-    return [
-        Calibrated(which, label, found[side][name])
-        for which, side in sides
-        if side in found
-        for name, label in {"uncalibrated": "as they are", **CALIBRATIONS}.items()
-    ]
-
-
-@dataclass(frozen=True)
-class SameVerdictsRow:
-    """One question, or all of them."""
-
-    name: str
-    text: str
-    """As the accepted judge is asked it; empty for all questions together."""
-    before: ParityRecord
-    after: ParityRecord
-
-
-@dataclass(frozen=True)
-class SameVerdicts:
-    """With the source, on one split."""
-
-    split: str
-    rows: Sequence[SameVerdictsRow]
-
-
-def same_verdicts(data: RunData) -> list[SameVerdicts]:
-    """Test first; empty where the source's verdicts on held-out examples were not bought."""
-    made = []
-    for split in ("test", "validation"):
-        sides = data.result.parity.get(split)
-        if sides is None or not {"baseline", "best"} <= sides.keys():
-            continue
-        before, after = sides["baseline"], sides["best"]
-        rows = [SameVerdictsRow("All questions", "", before, after)]
-        rows += [
-            SameVerdictsRow(name, data.shared_questions.get(name, (name, ""))[0], was, after.questions[name])
-            for name, was in before.questions.items()
-            if name in after.questions
-        ]
-        made.append(SameVerdicts(split, rows))
-    return made
 
 
 def wordings(data: RunData) -> Sequence[QuestionWordingsRecord]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from ..evaluation.shown import columns
 from ..memory.decision import Choice
 from ..prompts.words import Figure, count, money
+from .charts import Scale
 from .page import json_data, public_text, render_page, thousandth
-from .scores import Scale
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

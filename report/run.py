@@ -11,24 +11,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..evaluation.pass_fail import NAMES
 from ..memory.decision import decide, finish_sentence, measured_name
 from ..memory.result_file import CROSSED
 from ..optimizer.mode import mode_of
+from ..optimizer.run_result import run_view
 from ..prompts.errors import shown_from
 from ..prompts.rows import write_whole
 from ..prompts.words import count, missing_share
 from ..settings import MODEL, flag, settings_naming
 from .candidates import ShownCandidate, candidates, marked_prompt
-from .charts import course, course_chart, heat_map
+from .charts import Scale, course, course_chart, heat_map
 from .examples import changes, example_data
 from .learned import what_was_learned
 from .lessons import STATUSES, lessons
 from .page import duration, file_name, public_text, render_page
-from .questions import biases, calibrations, parity, same_verdicts, spreads, together, wordings
-from .result_page import UNANSWERED
+from .questions import parity, spreads, together, wordings
+from .result_page import UNANSWERED, Section
 from .run_data import read_run
-from .scores import Scale, scores
+from .scores import scores
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from .run_data import RunData
 
 
-SCRIPTS = ("report_lessons.js", "report_table.js", "report_examples.js")
+SCRIPTS = ("report_lessons.js", "report_table.js", "report_sort.js", "report_examples.js")
 
 
 def write_report(run: str | Path, output: str | Path | None = None) -> Path:
@@ -84,7 +84,6 @@ def render_report(data: RunData) -> str:
         tried=tried,
         rounds=rounds,
         lessons=lessons(data, tried),
-        pass_fail_names=NAMES,
         statuses=STATUSES,
         splits=splits,
         score_scale=score_scale,
@@ -115,13 +114,35 @@ def _measures(data: RunData, tried: list[ShownCandidate]) -> dict[str, Any]:
         "alike": alike,
         "heat": drawn,
         "spreads": spreads(data),
-        "biases": biases(data),
-        "calibrations": calibrations(data),
-        "same_verdicts": same_verdicts(data),
+        "sections": (sections := tables(data)),
+        "same_verdicts": [each for name, each in sections.items() if name.startswith("same_verdicts") and each.rows],
         "wordings": wordings(data),
         "changes": changes(data),
         "example_data": example_data(data),
     }
+
+
+MOST_ROWS = {"not_learned": 200, "shown_examples": 20}
+"""Rows of a table of the View that the page has at most; the others are in the run's files."""
+
+
+def tables(data: RunData) -> dict[str, Section]:
+    """The tables of the run's View that the page has, by name; some have no rows."""
+    view = run_view(data.result, Path(data.name))
+    sections = {}
+    for name in (*(view.shown or ()), "bias", "cost"):
+        rows = view.tables[name]()[: MOST_ROWS.get(name)]
+        if name.startswith("same_verdicts"):
+            rows = [row | {"question": _asked(data, row["question"])} for row in rows]
+        title, _, _ = view.caption(name).partition("; ")
+        sections[name] = Section(name, title, rows, " ".join(f"{each}." for each in view.notes.get(name, ())))
+    return sections
+
+
+def _asked(data: RunData, question: str) -> str:
+    """The text of a question, as the accepted judge is asked it, with its id."""
+    text, _ = data.shared_questions.get(question, (question, ""))
+    return text if text == question else f"{text} [{question}]"
 
 
 def _ends(data: RunData, tried: list[ShownCandidate]) -> list[float | None]:

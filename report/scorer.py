@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 from ..memory.decision import Choice
 from ..prompts.words import Figure, count, money, number, percent
 from ..training.trained import TrainResult, rationales_said
-from .charts import Point, line_chart
+from .charts import Point, Scale, line_chart
 from .result_page import FirstScreen, Section, Tile, render_result_page, settings_section, view_sections
-from .scores import Scale
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
