@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from ..labelling.label import Labelled, label
-from ..labelling.options import LabelOptions
+from ..labelling.label_options import LabelOptions
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
 from ..prompts.errors import as_typed
 from .command_options import GroupedCommand, common_options, config_option, need, settings, settings_options

@@ -17,7 +17,7 @@ from ..prompts.comments import Comment
 from ..prompts.errors import InputError
 from ..prompts.examples import Example
 from .labels_file import AllSaid, Entry, LabelsFile, Why, texts_of
-from .order import WORDS, Queue
+from .next_output import WORDS, Queue
 
 
 @dataclass(frozen=True)
