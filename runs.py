@@ -20,7 +20,7 @@ from .optimizer.runner import run_job, take_up
 from .prompts.checklist import Checklist
 from .prompts.examples import Example
 from .prompts.prompt import Prompt
-from .report.run import write_report
+from .report.run_page import write_report
 from .setting_types import AlignSettings, MigrateSettings, ResumeSettings, TuneSettings
 
 

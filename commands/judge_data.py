@@ -1,4 +1,4 @@
-"""``askance evaluate`` and ``diagnose``: judge a data set with a checklist; say which of its questions are worth asking."""
+"""``askance evaluate`` and ``diagnose``: judge a data set with a checklist; say which questions are worth asking."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from ..evaluation.options import ScoreOptions
 from ..prompts.errors import InputError
 from ..prompts.labels import parse_labels
 from ..report.any_result import kind_of, write_report_of
-from ..report.verdicts import Beside
+from ..report.verdicts_page import Beside
 from ..settings import flag
 from .command_options import config_option, settings, settings_options
 from .output import check_apart, check_output

@@ -1,4 +1,4 @@
-"""``askance show`` and ``diff``: what a run came to, where its prompt's sentences come from, what changed between runs."""
+"""``askance show`` and ``diff``: what a run came to, where its sentences come from, what changed since another."""
 
 from __future__ import annotations
 

@@ -10,13 +10,13 @@ from typing import Any, Literal
 from ..prompts.errors import InputError, like_named, not_text, shown_from
 from ..prompts.rows import read_rows, write_whole
 from ..prompts.tables import PARQUET_SUFFIXES, suffix_of
-from .comparison import render_comparison
-from .judged_file import JudgedFile, render_judging
-from .run import write_report
-from .scorer import render_scorer
-from .selection import render_selection
-from .verdicts import Beside, read_judging
-from .weights import render_weights
+from .comparison_page import render_comparison
+from .judged_page import JudgedFile, render_judging
+from .run_page import write_report
+from .scorer_page import render_scorer
+from .selection_page import render_selection
+from .verdicts_page import Beside, read_judging
+from .weights_page import render_weights
 
 
 def write_report_of(path: str | Path, output: str | Path | None = None, beside: Beside | None = None) -> Path:

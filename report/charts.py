@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from ..stats.phi import PhiMatrix
-    from .candidates import ShownCandidate
+    from .run_candidates import ShownCandidate
     from .run_data import RunData
 
 

@@ -16,8 +16,8 @@ from askance.commands.report import command as report
 from askance.commands.show_run import show_command as show
 from askance.memory.provenance import build_graph
 from askance.optimizer.following import LEARNING, RunProgress, sentence_of
-from askance.report.run import iterations
 from askance.report.run_data import read_run
+from askance.report.run_page import iterations
 from tests.said import says
 
 from .conftest import DEAF, RULES, Desk

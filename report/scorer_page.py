@@ -8,7 +8,7 @@ from ..memory.decision import Choice
 from ..prompts.words import Figure, count, money, number, percent
 from ..training.trained import TrainResult, rationales_said
 from .charts import Point, Scale, line_chart
-from .result_page import FirstScreen, Section, Tile, render_result_page, settings_section, view_sections
+from .page import FirstScreen, Section, Tile, render_result_page, settings_section, view_sections
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -8,7 +8,7 @@ from ..memory.decision import Choice
 from ..optimizer.selection.selected import selection_view
 from ..prompts.words import Figure, count, number, percent
 from .charts import Point, Scale, line_chart
-from .result_page import FirstScreen, Section, Tile, cost_tile, render_result_page, settings_section, view_sections
+from .page import FirstScreen, Section, Tile, cost_tile, render_result_page, settings_section, view_sections
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -19,16 +19,12 @@ from ..prompts.errors import shown_from
 from ..prompts.rows import write_whole
 from ..prompts.words import count, missing_share
 from ..settings import MODEL, flag, settings_naming
-from .candidates import ShownCandidate, candidates, marked_prompt
 from .charts import Scale, course, course_chart, heat_map
-from .examples import changes, example_data
-from .learned import what_was_learned
-from .lessons import STATUSES, lessons
-from .page import duration, file_name, public_text, render_page
-from .questions import parity, spreads, together, wordings
-from .result_page import UNANSWERED, Section
-from .run_data import read_run
-from .scores import scores
+from .page import UNANSWERED, Section, duration, file_name, public_text, render_page
+from .run_candidates import ShownCandidate, candidates, marked_prompt
+from .run_data import changes, example_data, read_run
+from .run_figures import parity, scores, spreads, together, wordings
+from .run_lessons import STATUSES, lessons, what_was_learned
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

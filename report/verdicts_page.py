@@ -20,10 +20,9 @@ from ..prompts.errors import InputError
 from ..prompts.examples import Example, ExampleTable, human_dimensions, load_examples
 from ..prompts.rows import column
 from ..prompts.verdicts import VerdictColumns, read_verdicts
-from .examples import FIELDS
-from .judged_file import JudgedFile
-from .page import HALF, MISSING, clipped, json_data, packed, packed_places, thousandth
-from .result_page import Section, failures
+from .judged_page import JudgedFile
+from .page import HALF, MISSING, Section, clipped, failures, json_data, packed, packed_places, thousandth
+from .run_data import FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -1,15 +1,17 @@
-"""The lessons of a run: what became of each, why, and what is behind it."""
+"""What a run has learned: its lessons with their disagreements, and its questions with their worth."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from .charts import Scale
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ..memory.result_parts import LessonRecord
-    from .candidates import ShownCandidate
+    from ..memory.result_parts import GainRecord, LearnedRecord, LessonRecord
+    from .run_candidates import ShownCandidate
     from .run_data import RunData
 
 
@@ -209,3 +211,59 @@ def group_by_example(evidence: Sequence[ShownDisagreement]) -> list[tuple[str, l
     for each in evidence:
         groups.setdefault(each.example, []).append(each)
     return list(groups.items())
+
+
+SHOWN_COMMENTS = 8
+"""Comments quoted of one question; the others are counted."""
+
+
+@dataclass(frozen=True)
+class LearnedQuestion:
+    """A question that the accepted judge asks, and did not ask before."""
+
+    found: LearnedRecord
+    weight: float | None
+    """None where the run's checklist was not kept."""
+    comments: Sequence[tuple[str, Sequence[str]]]
+    """What was written, and the ids of the question's examples that it was written of."""
+    other_examples: Sequence[str]
+    """Examples that it comes from on which none of the comments stands in the run's inputs."""
+    worth: Sequence[tuple[str, GainRecord]]
+    """The gain over the same judge without it, by split."""
+
+    @property
+    def more_comments(self) -> int:
+        """Comments that are not quoted."""
+        return max(0, len(self.comments) - SHOWN_COMMENTS)
+
+
+@dataclass(frozen=True)
+class WhatWasLearned:
+    """The questions that joined the judge."""
+
+    questions: Sequence[LearnedQuestion]
+    scale: Scale
+    """The axis on which what they are worth is drawn."""
+
+
+def what_was_learned(data: RunData) -> WhatWasLearned | None:
+    """None where the run was not to learn questions, or went on without them: edits are told of elsewhere."""
+    result = data.result
+    if not result.questions and result.thing == "prompt":
+        return None
+    new = result.best.checklist
+    weights = {each.id: each.weight for each in new.questions} if new else {}
+    rows = [_question(data, each, weights.get(each.id)) for each in result.learned]
+    ends = [end for row in rows for _, gain in row.worth for end in (gain.low, gain.high, gain.value)]
+    return WhatWasLearned(rows, Scale.over(ends))
+
+
+def _question(data: RunData, found: LearnedRecord, weight: float | None) -> LearnedQuestion:
+    said = {name: data.comments.get(name, ()) for name in found.sources}
+    comments = [(text, [name for name, texts in said.items() if text in texts]) for text in found.comments]
+    told = {name for _, names in comments for name in names}
+    others = [name for name in found.sources if name not in told]
+    worth = [
+        (split, gain) for split, gain in (("test", found.worth.test), ("validation", found.worth.validation)) if gain
+    ]
+    return LearnedQuestion(found, weight, comments, others, worth)

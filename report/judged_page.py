@@ -15,8 +15,7 @@ from ..evaluation.shown import agreement_headline
 from ..memory.decision import FULL, Choice
 from ..prompts.words import Figure, count, number, percent
 from .charts import heat_map, histogram, tallest_bar
-from .questions import MAPPED_QUESTIONS
-from .result_page import (
+from .page import (
     UNANSWERED,
     FirstScreen,
     Section,
@@ -26,6 +25,7 @@ from .result_page import (
     render_result_page,
     view_sections,
 )
+from .run_figures import MAPPED_QUESTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -14,7 +14,7 @@ from ..evaluation.scoring import complete_mean
 from ..memory.decision import FEW
 from ..prompts.words import Figure, count, number, p_value, percent
 from .charts import Scale, drawing, histogram, tallest_bar
-from .result_page import (
+from .page import (
     FirstScreen,
     Section,
     Tile,
