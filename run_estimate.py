@@ -60,7 +60,7 @@ class RunEstimate:
 LOOK, AGAIN, PRUNING = 1.3, 0.3, 0.7
 """Calls in units of a version's validation examples that an iteration takes for candidates (they are judged in steps, and
 dropped) and its development examples for judging them anew, and that pruning takes. From the runs of
-``experiments/measured/simulated_world.py``; ``tests/test_dry_run.py`` holds the estimate against scripted runs."""
+``tests/measured/simulated_world.py``; ``tests/test_dry_run.py`` holds the estimate against scripted runs."""
 EDITS_AFTER = 1 / 3
 """Of the usual rounds of edits, what ``update`` auto is taken to try beside learning: all where no question joins, else none."""
 
@@ -110,7 +110,7 @@ def _run_estimate(job: Job, splits: SplitExamples, whole: Estimate, fixed: Estim
     lessons = notes * (MOST_RULES if options.notes == "batched" else 1)
     edits = min(lessons, options.max_lessons)
     explanations = 0 if options.explain == "never" else 2 * notes
-    trials = edits * (EVIDENCE + CONTROLS) * (a_version if job.command == "tune" else 1) if options.trial else 0
+    trials = edits * (EVIDENCE + CONTROLS) * (1 if job.is_judge else a_version) if options.trial else 0
     # notes, kinds of faults, repeats, classes, three opposites among lessons and three in the prompt, edits, critiques; each
     # with one re-ask
     helpers = 2 * (options.note_samples + 10 + 2 * options.critique) * lessons
@@ -134,7 +134,7 @@ def _run_estimate(job: Job, splits: SplitExamples, whole: Estimate, fixed: Estim
     ends = (test + development) * a_version
 
     looked = a_version  # a version's calls an example, without the source's
-    if job.command == "migrate" and job.checklist is not None:
+    if isinstance(options, MigrateOptions) and job.checklist is not None:
         looked = options.repeat * (len(job.checklist.questions) if options.mode != "batched" else 1)
     rounds = 0 if only_words else min(options.max_iterations, options.patience + 1)
     a_note = (options.note_samples + 1 + (options.explain != "never") + options.critique) * notes

@@ -29,6 +29,7 @@ from ..prompts.rows import is_on_hub, read_text
 from ..settings import (
     ALSO,
     FILE,
+    GONE,
     MODEL,
     RENAMED,
     Heading,
@@ -103,16 +104,19 @@ class GroupedCommand(click.Command):
 
 
 def refuse_old_names(command: click.Command, arguments: Sequence[str]) -> None:
-    """Refuse an option that is given by a name that it had once.
+    """Refuse an option that is given by a name that it had once, or that is gone.
 
     Raises:
-        UsageError: Names the new one.
+        UsageError: Names the new one, or what takes its place.
     """
     known = {form for option in command.params for form in option.opts}
     given = {each.partition("=")[0] for each in arguments}
     for old, new in RENAMED.items():
         if flag(old) in given - known and flag(new) in known:
             raise click.UsageError(f"{flag(old)} is now {flag(new)}.")
+    for name, (_, instead) in GONE.items():
+        if flag(name) in given - known:
+            raise click.UsageError(f"{flag(name)} is no option any more: {instead}.")
 
 
 def settings_options(

@@ -58,7 +58,7 @@ def decide(result: RunRecord, test_size: int | None = None) -> Advice:
 
 def measured_name(result: RunRecord) -> str:
     """Name of the metric in words, as in "its … is 0.1 higher"."""
-    if result.mode == "tune":
+    if not result.is_judge:
         return "mean score"
     what = "Spearman correlation" if result.yardstick == "Spearman" else result.yardstick
     return f"{what} with {result.whose}'s scores"
@@ -166,7 +166,7 @@ def _but(result: RunRecord) -> str:
 def _own_is_unclear(result: RunRecord) -> bool:
     """Whether a new judge's own correlation on test is not clearly above zero."""
     test = result.best.test
-    return bool(result.changed and result.mode != "tune" and test and test.low is not None and test.low <= 0)
+    return bool(result.changed and result.is_judge and test and test.low is not None and test.low <= 0)
 
 
 def _calibration_is_enough(result: RunRecord) -> list[str]:

@@ -195,6 +195,11 @@ class RunRecord(ResultPart):
         return [each for each in self.questions if not each.joined]
 
     @property
+    def is_judge(self) -> bool:
+        """Whether the run improved a judge, and not a generator."""
+        return self.mode != "tune"
+
+    @property
     def thing(self) -> str:
         """What a user takes away, or keeps: a ``judge`` where questions or examples are new, or else a ``prompt``."""
         if self.changed:

@@ -300,7 +300,7 @@ def _keep_verdicts(
     _write(context.run, "reference", rows)
     _write(context.run, "scores", [row for number, seen in tests.items() for row in _scores(number, seen, yardstick)])
     every = [*outcome.seen.items(), *tests.items()]
-    written = every if context.job.command == "tune" else []
+    written = [] if context.job.is_judge else every
     _write(
         context.run,
         "outputs",

@@ -10,13 +10,13 @@ import pytest
 
 import askance
 from askance.evaluation.progress import Silent
-from askance.experiments.measured.simulated_world import COMMENTED, UNSEEN
 from askance.memory.run_directory import RunDirectory
 from askance.optimizer.job import Job
 from askance.optimizer.modes import align, migrate, tune
 from askance.optimizer.runner import run_job
 from askance.run_estimate import RunEstimate, estimate_run
 from askance.testing import SimulatedJudge, SimulatedWorld, StandInServer
+from tests.measured.simulated_world import COMMENTED, UNSEEN
 from tests.optimizer.questions.conftest import Desk
 from tests.worlds import useful
 
@@ -97,7 +97,7 @@ def test_what_learning_from_few_different_comments_takes_was_said(
 def test_what_learning_house_rules_takes_was_said(
     more: dict[str, Any], options: dict[str, Any], tmp_path: Path
 ) -> None:
-    """Comments in many words, useless ones too; see ``experiments/measured/simulated_world.py``."""
+    """Comments in many words, useless ones too; see ``tests/measured/simulated_world.py``."""
     there = SimulatedWorld(seed=1000, **COMMENTED | UNSEEN | more)
     given = {"update": "auto", "embedder": "words", "resamples": 200, "seed": 1000} | options
     estimate, calls = take(

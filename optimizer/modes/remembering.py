@@ -79,7 +79,7 @@ class Remembering:
         """That of a job, where it has a memory."""
         if job.options.memory is None or job.memory is None:
             return None
-        about = "generator" if job.command == "tune" else "judge"
+        about = "judge" if job.is_judge else "generator"
         checked = bool(job.checker)
         return cls(run.memory(Path(job.options.memory)), job.memory, run, job.checklist, about, events, checked)
 

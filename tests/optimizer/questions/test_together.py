@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 import askance
-from askance.experiments.measured.simulated_world import COMMENTED, UNSEEN
 from askance.models.base import Answer, ModelError, Request
 from askance.models.prices import FREE
 from askance.optimizer.modes import align
@@ -16,6 +15,7 @@ from askance.optimizer.questions.candidates import Candidate
 from askance.optimizer.questions.together import GROUP, AskedBothWays, Groups
 from askance.run_estimate import estimate_run
 from askance.testing import SimulatedJudge, SimulatedWorld
+from tests.measured.simulated_world import COMMENTED, UNSEEN
 from tests.said import says
 
 
