@@ -27,7 +27,8 @@ from .prompts.examples import human_dimensions
 
 @dataclass(frozen=True)
 class RunEstimate:
-    """What a run would buy, as far as that can be known before: what is certain, what is usual, and what is the most."""
+    """What a run would buy, as far as that can be known before: what is certain, what is usual, and what is the
+    most."""
 
     fixed: Estimate
     """Judging all splits once with the starting prompt, and the reference's verdicts; what is stored is not bought."""
@@ -40,11 +41,11 @@ class RunEstimate:
     """Calls of one iteration at most, if every edit has to be tried alone and every helper be asked twice. Questions
     written anew are taken to be as many as those that they replace."""
     last_calls: int
-    """Calls for the test and, to calibrate, development examples with the accepted prompt, and at most for what is done once:
-    learning questions, pruning, and stating what fails in its own words."""
+    """Calls for the test and, to calibrate, development examples with the accepted prompt, and at most for what is
+    done once: learning questions, pruning, and stating what fails in its own words."""
     together: int | None = None
-    """As ``usual``, where the judge is found to answer several questions in one call as it answers them alone; None where that
-    is not to be found out."""
+    """As ``usual``, where the judge is found to answer several questions in one call as it answers them alone; None
+    where that is not to be found out."""
 
     @property
     def low(self) -> int:
@@ -58,11 +59,12 @@ class RunEstimate:
 
 
 LOOK, AGAIN, PRUNING = 1.3, 0.3, 0.7
-"""Calls in units of a version's validation examples that an iteration takes for candidates (they are judged in steps, and
-dropped) and its development examples for judging them anew, and that pruning takes. From the runs of
+"""Calls in units of a version's validation examples that an iteration takes for candidates (they are judged in steps,
+and dropped) and its development examples for judging them anew, and that pruning takes. From the runs of
 ``tests/measured/simulated_world.py``; ``tests/test_dry_run.py`` holds the estimate against scripted runs."""
 EDITS_AFTER = 1 / 3
-"""Of the usual rounds of edits, what ``update`` auto is taken to try beside learning: all where no question joins, else none."""
+"""Of the usual rounds of edits, what ``update`` auto is taken to try beside learning: all where no question joins,
+else none."""
 
 
 def estimate_run(job: Job) -> RunEstimate:
@@ -161,7 +163,8 @@ def _run_estimate(job: Job, splits: SplitExamples, whole: Estimate, fixed: Estim
 def _paper_estimate(
     job: Job, fixed: Estimate, parts: tuple[int, int, int], a_version: int, writing: int
 ) -> RunEstimate:
-    """Of the papers' loop: at most every example is disputed on every question; usually half of them are, in two rounds.
+    """Of the papers' loop: at most every example is disputed on every question; usually half of them are, in two
+    rounds.
 
     ``parts`` are the sizes of development, validation and test; ``writing`` is what new questions take in an iteration.
     """

@@ -32,7 +32,8 @@ logger = logging.getLogger(__name__)
 def command(path: str, output: str | None, config: Path | None, **given: Any) -> None:
     """Write the report of PATH as one HTML file that opens offline.
 
-    PATH is the directory of a finished run, a scorer, or a file that evaluate, diagnose, weigh, select or compare wrote.
+    PATH is the directory of a finished run, a scorer, or a file that evaluate, diagnose, weigh, select or compare
+    wrote.
     """
     named = [flag(name) for name, value in given.items() if value not in (None, ())]
     model = given.pop("model")

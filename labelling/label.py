@@ -55,7 +55,7 @@ PAGE = {
 
 
 class Said(BaseModel):
-    """What the page sends."""
+    """A message of the page."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -65,7 +65,7 @@ class Said(BaseModel):
 
 
 def new_token() -> str:
-    """What makes the address one that nobody guesses."""
+    """A token that makes the address one that nobody guesses."""
     return secrets.token_urlsafe(24)
 
 
@@ -74,8 +74,8 @@ def application(token: str, say: Callable[[str, Said | None], dict[str, Any]]) -
 
     Args:
         token: First part of every path.
-        say: Told what the rater does (``state``, ``label``, ``draft``, ``skip``, ``undo``) and, where it is about an output,
-            what was said; gives the state that the page shows.
+        say: Told what the rater does (``state``, ``label``, ``draft``, ``skip``, ``undo``) and, where it is about an
+            output, what was said; gives the state that the page shows.
     """
 
     async def page(request: web.Request) -> web.StreamResponse:
@@ -120,8 +120,8 @@ def application(token: str, say: Callable[[str, Said | None], dict[str, Any]]) -
 def _refusal(request: web.Request, token: str) -> web.Response | None:
     """Why a request is not answered; None where it is from the page.
 
-    The host must be this machine's name, as another site's may lead here (DNS rebinding); a browser says from which site a
-    request comes, and only the page itself may send any.
+    The host must be this machine's name, as another site's may lead here (DNS rebinding); a browser says from which
+    site a request comes, and only the page itself may send any.
     """
     transport = request.transport
     port = transport.get_extra_info("sockname")[1] if transport is not None else 0
@@ -145,12 +145,12 @@ def _problem(status: int, text: str) -> web.Response:
 
 @dataclass(frozen=True)
 class Labelled(RaterCount):
-    """What a session of labelling came to; the rater's counts are those of earlier sessions, too."""
+    """The result of a session of labelling; the rater's counts include earlier sessions."""
 
     output: Path
     """The labelled data."""
     labels: Path
-    """What each rater said."""
+    """The counts of each rater's labels."""
     rater: str
     added: int
     """Outputs labelled in this session."""
@@ -179,8 +179,8 @@ def label(
 
     Args:
         data: What is to be labelled; it is never written to.
-        output: The labelled data (JSONL), as ``align`` reads them; default: ``DATA-labelled.jsonl`` beside the data. What
-            each rater said is in ``OUTPUT.labels.jsonl``, from which a later call goes on.
+        output: The labelled data (JSONL), as ``align`` reads them; default: ``DATA-labelled.jsonl`` beside the data.
+            What each rater said is in ``OUTPUT.labels.jsonl``, from which a later call goes on.
         judge: Runs, ``judge.yaml`` files or files of verdicts: what is asked first, and whose agreement is shown.
         checklist: Questions that may be answered one by one; a judge brings its own.
         ready: Told the address and the order, once the page is there; default: they are printed.
@@ -346,8 +346,8 @@ def _check_dimension(examples: Sequence[Example], checklist: Checklist, dimensio
     rated = [each for each in human_dimensions(examples, checklist) if each in checklist.dimensions]
     if rated and dimension not in checklist.dimensions:
         raise InputError(
-            f"People rated {', '.join(rated)} in these data, and the checklist asks about that, so other commands would not "
-            f"read labels on '{dimension}'. Name the dimension: --dimension {as_typed(rated[0])}."
+            f"People rated {', '.join(rated)} in these data, and the checklist asks about that, so other commands "
+            f"would not read labels on '{dimension}'. Name the dimension: --dimension {as_typed(rated[0])}."
         )
 
 

@@ -70,7 +70,7 @@ def agreement(desk: Desk, opinions: Opinions | None) -> dict[str, Any] | None:
 
 
 def agreement_line(found: dict[str, Any] | None) -> str | None:
-    """The same in a sentence for a terminal; None where there is nothing to say."""
+    """The agreement in a sentence for a terminal; None where there is nothing to say."""
     if found is None:
         return None
     every, drawn = found["figures"]["all"], found["figures"]["random"]
@@ -176,23 +176,25 @@ class Enough:
 
     @property
     def sentence(self) -> str:
-        """The same in words, with what is assumed."""
+        """The number of labels that it takes, in words."""
         if not self.has_room:
             return (
                 f"the judge is so near to people (Spearman {self.start:.2f}) that none can be better by {self.gain:g}"
             )
         how_many = f"{count(self.more, 'more label')} would" if self.more else f"the {self.labelled} labels"
-        return f"{how_many} let the acceptance test of align find a gain of {self.gain:g} in Spearman in {POWER:.0%} of cases"
+        found = f"find a gain of {self.gain:g} in Spearman in {POWER:.0%} of cases"
+        return f"{how_many} let the acceptance test of align {found}"
 
     @property
     def assumed(self) -> str:
-        """What that rests on."""
+        """The assumptions behind the number."""
         if not self.has_room:
             return "A smaller gain takes more labels: --gain."
         level, (development, validation, _) = _acceptance()
         return (
-            f"{self.wanted} in all. Assumed: a judge at Spearman {self.start:.2f}, a pass rate of {self.pass_rate:.0%}, the "
-            f"paired test at level {level:g} on the {development + validation:.0%} of the labels that align tests learned "
+            f"{self.wanted} in all. Assumed: a judge at Spearman {self.start:.2f}, a pass rate of "
+            f"{self.pass_rate:.0%}, the paired test at level {level:g} on the {development + validation:.0%} of the "
+            "labels that align tests learned "
             f"questions on; for edits of the prompt it has {validation:.0%}, and needs "
             f"{math.ceil(self.wanted * (development + validation) / validation)} labels."
         )

@@ -1,4 +1,4 @@
-"""Which output is asked about next, and what judges say of the outputs, by which that is decided."""
+"""The choice of the output that is asked about next, and the judges' opinions that decide it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class JudgeOpinion:
 
 @dataclass(frozen=True)
 class Opinions:
-    """Those of all judges; the first is the judge whose agreement is shown."""
+    """The opinions of all judges; the first is the judge whose agreement is shown."""
 
     checklist: Checklist
     judges: tuple[JudgeOpinion, ...]
@@ -80,8 +80,8 @@ class Opinions:
     def doubt(self) -> Cells:
         """How unsure the judge is of each output, in [0, 1].
 
-        Half for how near its score is to the threshold, half for how near to one half the P(yes) of the questions are that
-        it answered; 0 where it has no score.
+        Half for how near its score is to the threshold, half for how near to one half the P(yes) of the questions are
+        that it answered; 0 where it has no score.
         """
         judge = self.judges[0]
         reach = max(judge.threshold, 1 - judge.threshold)
@@ -101,8 +101,9 @@ def load_opinions(
     """The checklist, and what judges said of these examples; None where there is none.
 
     Args:
-        given: Directories of runs, ``judge.yaml`` files, and files of verdicts. Of a judge the verdicts that its run kept
-            are taken, and those in the files that are by its model and prompt. Others in the files are of further judges.
+        given: Directories of runs, ``judge.yaml`` files, and files of verdicts. Of a judge the verdicts that its run
+            kept are taken, and those in the files that are by its model and prompt. Others in the files are of further
+            judges.
         checklist: What verdicts answer; needed where no judge brings one.
         examples: That are to be labelled.
         dimension: What is labelled; ``overall`` is the score over all questions.
@@ -166,8 +167,8 @@ def load_opinions(
             scored.append(opinion)
         else:
             logger.warning(
-                "The judge %s has left a question open on every output, so it has no score and decides nothing here; let it answer "
-                "all: askance evaluate DATA, without --stop-within and --pass-mark.",
+                "The judge %s has left a question open on every output, so it has no score and decides nothing here; "
+                "let it answer all: askance evaluate DATA, without --stop-within and --pass-mark.",
                 opinion.name,
             )
     return asked, Opinions(asked, tuple(scored)) if scored else None
@@ -214,7 +215,7 @@ def _opinion(
 
 
 SHARE_AT_RANDOM = 1 / 3
-"""Of the outputs, where others are chosen: nothing but them tells how well the judge does on all."""
+"""Share of the outputs that are drawn at random beside chosen ones: only they tell how well the judge does on all."""
 SEEN_OFTEN = 3
 """Labelled outputs on which the judge gave an answer to a question, from which on that answer counts as tested."""
 MOST_SPREAD = 200
@@ -241,8 +242,8 @@ Places = NDArray[np.intp]
 class Queue:
     """Says which output comes next; the same labels always lead to the same output.
 
-    A fixed share of the outputs, drawn by a hash of seed and id, is asked about in random order and for no other reason:
-    they are a random sample of all, whatever is chosen beside them.
+    A fixed share of the outputs, drawn by a hash of seed and id, is asked about in random order and for no other
+    reason: they are a random sample of all, whatever is chosen beside them.
     """
 
     def __init__(self, order: Order, examples: Sequence[Example], opinions: Opinions | None, seed: int) -> None:
@@ -331,7 +332,8 @@ def _chance(seed: int, name: str) -> float:
 
 
 def _spread(texts: Sequence[str], rank: Places) -> Places:
-    """Ranks in which each output is the one least like all before it (farthest first), by words; then as in ``rank``."""
+    """Ranks in which each output is the one least like all before it (farthest first), by words; then as in
+    ``rank``."""
     order = np.argsort(rank)
     among = order[:MOST_COMPARED]
     words = [texts[place] if re.search(r"\w", texts[place]) else "nothing" for place in among]

@@ -284,7 +284,8 @@ def _pass_fail(result: RunRecord) -> Iterator[dict[str, Any]]:
         return
     sides = result.pass_fail[1]
     for name, label in NAMES.items():
-        yield {"figure": label} | {each.name: Figure.of(getattr(each.measured, name), form_of(name)) for each in sides}
+        cells = {each.name: Figure.of(getattr(each.measured, name), form_of(name)) for each in sides}
+        yield {"figure": label, **cells, "n": getattr(sides[0].measured, name).n}
     yield {"figure": "threshold"} | {each.name: Figure(each.threshold.value, form=".3g") for each in sides}
 
 

@@ -45,7 +45,7 @@ def write_report_of(path: str | Path, output: str | Path | None = None, beside: 
 
 
 def kind_of(path: str | Path) -> Kind:
-    """What :func:`write_report_of` writes a report of.
+    """The kind of result that :func:`write_report_of` would report.
 
     Raises:
         InputError: There is nothing that a report can be written of.
@@ -123,7 +123,7 @@ KNOWN = (
     "the directory of a run; what weigh -o writes; the selection.json of select; what compare -o writes; the folder of "
     "a scorer; verdicts of evaluate -o or diagnose -o; and what evaluate --json and diagnose --json print"
 )
-"""What a report can be written of, in words."""
+"""The results that a report can be written of, in words."""
 
 _FIELDS: dict[Kind, tuple[str, ...]] = {
     "run": ("mode", "finish_reason", "baseline"),

@@ -10,20 +10,18 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from ..prompts.words import interval, number, signed
+from ..prompts.words import number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from ..stats.phi import PhiMatrix
-    from .run_candidates import ShownCandidate
-    from .run_data import RunData
 
 
 HEIGHT = 230
-"""Of the course, in pixels."""
+"""Height of the course, in pixels."""
 BINS = 10
-"""Of a histogram."""
+"""Bars of a histogram."""
 _ROUNDING = 1e-9
 
 
@@ -79,41 +77,13 @@ class Point:
     """From 0; places are equally far apart."""
     value: float
     label: str
-    """What is said of it when it is pointed at."""
+    """Text that is shown when it is pointed at."""
     low: float | None = None
     high: float | None = None
     kind: str = "after"
     """The class that gives it its colour; of versions ``start``, ``accepted``, ``rejected`` or ``dropped``."""
     iteration: int = 0
-    """Of a version in the course of a run."""
-
-
-def course(data: RunData, tried: Sequence[ShownCandidate]) -> list[Point]:
-    """The start and every candidate with a known gain, on held-out examples.
-
-    A candidate's value is that of the version before it plus its gain, and its interval that of the gain, put there: a
-    candidate and the version before it judge the same examples, so the interval of their difference is what counts.
-    It is cut off where no correlation or score can be.
-    """
-    first = data.result.baseline.validation
-    value = first.value if first else None
-    if first is None or value is None:
-        return []
-    least = -1.0 if data.is_judge else 0.0
-    label = f"Start: {number(value)} ({interval(first.shown.low, first.shown.high, sign=False)})"
-    points = [Point(0, value, label, first.shown.low, first.shown.high, "start")]
-    for place, each in enumerate(tried, 1):
-        gain = each.gain
-        if gain is None or gain.value is None:
-            continue
-        kind = "accepted" if each.accepted else "dropped" if each.dropped else "rejected"
-        ends = [None if end is None else min(max(value + end, least), 1.0) for end in (gain.low, gain.high)]
-        said = f"dropped after {each.judged} examples" if each.dropped else kind
-        label = f"Iteration {each.iteration}, {each.name}: {signed(gain.value)}, {said}"
-        points.append(Point(place, value + gain.value, label, ends[0], ends[1], kind, each.iteration))
-        if each.accepted:
-            value += gain.value
-    return points
+    """Iteration of a version in the course of a run."""
 
 
 def course_chart(points: Sequence[Point], name: str) -> Markup:
@@ -209,7 +179,8 @@ def drawing(height: int, label: str, parts: Iterable[Markup]) -> Markup:
 
 
 def histogram(values: Sequence[float], kind: str, tallest: int) -> Markup:
-    """How many of the scores in [0, 1] lie in each tenth; ``tallest`` is the count that fills the height, 1 at least."""
+    """How many of the scores in [0, 1] lie in each tenth; ``tallest`` is the count that fills the height, 1 at
+    least."""
     counts = _counts(values)
     width = 100 / BINS
     bars = [
@@ -258,7 +229,8 @@ def heat_map(matrix: PhiMatrix, numbers: Sequence[int]) -> Markup:
             opacity = 1.0 if phi is None else abs(phi)
             cells.append(
                 Markup(
-                    '<rect class="cell {}" x="{}" y="{}" width="{}" height="{}" fill-opacity="{:.2f}"><title>{}</title></rect>'
+                    '<rect class="cell {}" x="{}" y="{}" width="{}" height="{}" fill-opacity="{:.2f}">'
+                    "<title>{}</title></rect>"
                 ).format(kind, x, y, side - 2, side - 2, opacity, title)
             )
             if phi is None:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 SHORT = 20
 """Characters of a label that leaves room beside it in the picture."""
 CHART_HEIGHT = 300
-"""Of the picture of cost and quality, in pixels."""
+"""Height of the picture of cost and quality, in pixels."""
 
 
 def render_comparison(data: Mapping[str, Any], name: str) -> str:
@@ -84,7 +84,7 @@ def render_comparison(data: Mapping[str, Any], name: str) -> str:
 
 
 def _missing(data: Mapping[str, Any]) -> list[Section]:
-    """What each judge lacks, and why; without ratings (``--json``) how much alone."""
+    """The missing scores of each judge, and why; without ratings (``--json``) only their number."""
     kinds = {"scored": "scored", "abstained": "abstained", "parse_errors": "not readable", "api_errors": "failed"}
     rows = [
         {"judge": row["judge"], "asked": row["coverage"]["asked"]}

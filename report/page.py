@@ -150,7 +150,7 @@ def duration(first: str, last: str) -> str | None:
 
 
 SHOWN_CHARACTERS = 6_000
-"""Of a text behind a disagreement; the rest is in the run's inputs."""
+"""Characters of a text behind a disagreement; the rest is in the run's inputs."""
 
 
 def clip(text: str) -> tuple[str, int]:
@@ -197,7 +197,7 @@ class Tile:
 
 
 def cost_tile(data: Mapping[str, Any]) -> Tile:
-    """What a command bought."""
+    """The calls, tokens and money of a command."""
     spent = "price unknown" if data["cost_usd"] is None else money(data["cost_usd"])
     reused = f", {count(data['cached_calls'], 'answer')} reused" if data["cached_calls"] else ""
     return Tile("Cost", count(data["calls"], "call"), f"{data['tokens']:,} tokens, {spent}{reused}")
@@ -205,12 +205,12 @@ def cost_tile(data: Mapping[str, Any]) -> Tile:
 
 @dataclass(frozen=True)
 class FirstScreen:
-    """What a reader sees before anything else."""
+    """The part of a page that a reader sees before anything else."""
 
     command: str
     """``weigh``, ``select``, ``compare``, ``evaluate`` or ``diagnose``."""
     name: str
-    """Of the file."""
+    """Name of the file."""
     choice: Choice
     """Its tone: good, plain, or not settled."""
     headline: str
@@ -255,11 +255,11 @@ class Section:
     explorer: Markup | None = None
     """Data of the table of examples that the page's script fills."""
     only: Sequence[tuple[str, str]] = ()
-    """What that table can be narrowed to: value and label."""
+    """Choices by which that table can be narrowed: value and label."""
 
     @property
     def columns(self) -> list[Column]:
-        """Those of its table."""
+        """The columns of its table."""
         names = columns(self.rows)
         cells = {name: [row[name] for row in self.rows if row.get(name) is not None] for name in names}
         spanned = (name for name in names if any(isinstance(each, Figure) and each.span() for each in cells[name]))
@@ -352,7 +352,7 @@ SHOWN_REASONS = 30
 LONGEST = 400
 """Characters of a reason."""
 UNANSWERED = {"abstained": "abstention", "parse_error": "unreadable answer", "api_error": "failed call"}
-"""What a missing answer is called, by its status."""
+"""Names of a missing answer, by its status."""
 
 
 def failures(answers: Iterable[Mapping[str, Any]], asked: str = "question") -> Rows:

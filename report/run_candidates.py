@@ -230,7 +230,7 @@ class EditView:
     pieces: Sequence[Piece]
     lessons: Sequence[str]
     trial: Mapping[str, Any] | None = None
-    """What became of the lessons' own disagreements and of controls; None where it was not tried on them."""
+    """Result on the lessons' own disagreements and on controls; None where it was not tried on them."""
     pruning: PrunedRecord | None = None
     """Whether it was taken out again at the end, and why; None where that was not tried."""
 
@@ -249,7 +249,7 @@ class ShownCandidate:
     dropped: bool
     """Whether it was dropped before all of them were judged."""
     name: str
-    """What it is known by: its lessons, or its questions."""
+    """Its name: its lessons, or its questions."""
     questions: Sequence[LearnedRecord] = ()
     """Learned questions that it brought; none where it is one of edits."""
 

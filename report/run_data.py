@@ -1,4 +1,4 @@
-"""What a report needs from a run directory: the result, what the journal saw, and its examples one by one."""
+"""A run directory as its page needs it: the result, the journal's events, and the examples one by one."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class RunData:
     """Input, output and the like of those examples that may be shown, by id."""
     kept: Kept
     comments: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """What was written of the examples that learned questions come from, by id, spaces made one."""
+    """The comments on the examples that learned questions come from, by id, spaces made one."""
     has_judge: bool = False
     """Whether the directory has a ``judge.yaml``, which older runs have not."""
 
@@ -136,7 +136,7 @@ def worst_first(scored: Sequence[Scored]) -> list[Scored]:
 
 
 def _examples(path: Path, wanted: set[str]) -> dict[str, dict[str, Any]]:
-    """Those examples alone."""
+    """The wanted examples, by id."""
     return {row["id"]: row for _, row in read_rows(path) if row.get("id") in wanted} if wanted else {}
 
 
@@ -167,16 +167,16 @@ class Scored:
 
 @dataclass(frozen=True)
 class Kept:
-    """What versions did; empty where the run did not keep it."""
+    """The verdicts and outputs of versions; empty where the run did not keep them."""
 
     first: int = 0
     best: int = 0
     verdicts: Mapping[tuple[int, str], Sequence[Verdict]] = field(default_factory=dict)
     """By version and split (``development`` or ``test``)."""
     wanted: Mapping[Pair, float] = field(default_factory=dict)
-    """What P(yes) should have been, as far as anybody knows."""
+    """The wanted P(yes), as far as anybody knows."""
     outputs: Mapping[tuple[int, str], str | None] = field(default_factory=dict)
-    """What a generator wrote, by version and example."""
+    """The generator's outputs, by version and example."""
     questions: Mapping[Pair, tuple[str, str]] = field(default_factory=dict)
     """Text and dimension of questions that only one example has."""
     scored: Sequence[Scored] = ()
@@ -282,12 +282,12 @@ class ExampleView:
     scored: Scored
     answers: Sequence[Answered]
     outputs: tuple[str | None, str | None] | None
-    """What a generator wrote with the starting and with the new prompt."""
+    """The generator's outputs with the starting and with the new prompt."""
 
 
 @dataclass(frozen=True)
 class Changes:
-    """What the new prompt changed on the test examples."""
+    """The changes of the new prompt on the test examples."""
 
     nearer: int
     further: int
@@ -300,7 +300,7 @@ class Changes:
 
 
 def changes(data: RunData) -> Changes | None:
-    """What the new prompt changed; None where nothing changed or nothing was kept."""
+    """The changes of the new prompt; None where nothing changed or nothing was kept."""
     kept = data.kept
     moved = [change for each in kept.scored if (change := thousandth(each.better)) is not None]
     if not kept.changed or not moved:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from ..prompts.words import Figure
+from ..prompts.words import Figure, interval, number, signed
 from ..stats.phi import phi_matrix, relatedness
-from .charts import Scale, histogram, tallest_bar
+from .charts import Point, Scale, histogram, tallest_bar
 from .page import Section
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..memory.result_parts import GainRecord, MeasureRecord, QuestionWordingsRecord
     from ..prompts.verdicts import Verdict
     from ..stats.phi import PhiMatrix, Relatedness
+    from .run_candidates import ShownCandidate
     from .run_data import RunData
 
 
@@ -84,6 +85,34 @@ def scores(data: RunData) -> tuple[list[SplitScores], Scale]:
         for end in (side.shown.low, side.shown.high, side.value)
     ]
     return made, Scale.over(ends)
+
+
+def course(data: RunData, tried: Sequence[ShownCandidate]) -> list[Point]:
+    """The start and every candidate with a known gain, on held-out examples.
+
+    A candidate's value is that of the version before it plus its gain, and its interval that of the gain, put there: a
+    candidate and the version before it judge the same examples, so the interval of their difference is what counts.
+    It is cut off where no correlation or score can be.
+    """
+    first = data.result.baseline.validation
+    value = first.value if first else None
+    if first is None or value is None:
+        return []
+    least = -1.0 if data.is_judge else 0.0
+    label = f"Start: {number(value)} ({interval(first.shown.low, first.shown.high, sign=False)})"
+    points = [Point(0, value, label, first.shown.low, first.shown.high, "start")]
+    for place, each in enumerate(tried, 1):
+        gain = each.gain
+        if gain is None or gain.value is None:
+            continue
+        kind = "accepted" if each.accepted else "dropped" if each.dropped else "rejected"
+        ends = [None if end is None else min(max(value + end, least), 1.0) for end in (gain.low, gain.high)]
+        said = f"dropped after {each.judged} examples" if each.dropped else kind
+        label = f"Iteration {each.iteration}, {each.name}: {signed(gain.value)}, {said}"
+        points.append(Point(place, value + gain.value, label, ends[0], ends[1], kind, each.iteration))
+        if each.accepted:
+            value += gain.value
+    return points
 
 
 SHOWN_QUESTIONS = 60
@@ -180,7 +209,7 @@ def has_own_questions(data: RunData) -> bool:
 
 @dataclass(frozen=True)
 class Together:
-    """Which questions are answered alike."""
+    """How alike questions are answered."""
 
     matrix: PhiMatrix
     found: Relatedness
@@ -188,7 +217,8 @@ class Together:
 
 
 def together(data: RunData) -> Together | None:
-    """Phi of every pair of questions, on the test answers of the last version; None where there are no two to compare."""
+    """Phi of every pair of questions, on the test answers of the last version; None where there are no two to
+    compare."""
     verdicts = data.kept.of(data.kept.best, "test") or data.kept.of(data.kept.first, "test")
     if not verdicts or has_own_questions(data):
         return None
@@ -269,5 +299,5 @@ def spreads(data: RunData) -> list[Spread]:
 
 
 def wordings(data: RunData) -> Sequence[QuestionWordingsRecord]:
-    """What became of each question, those that are asked in other words first."""
+    """The wordings of each question, the reworded ones first."""
     return sorted(data.result.wordings, key=lambda each: not each.accepted)

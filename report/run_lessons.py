@@ -1,4 +1,4 @@
-"""What a run has learned: its lessons with their disagreements, and its questions with their worth."""
+"""The lessons of a run with their disagreements, and its learned questions with their worth."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 SHOWN_EXAMPLES = 12
 """Examples shown in full behind one lesson; further disagreements are named."""
 STATUSES = ("applied", "failed its trial", "rejected", "retired", "beyond the prompt", "not tried")
-"""What may become of a lesson, in the order of the report."""
+"""Fates of a lesson, in the order of the report."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def lessons(data: RunData, tried: Sequence[ShownCandidate]) -> list[LessonView]:
 
 
 def _fate(row: LessonRecord, tried: Sequence[ShownCandidate]) -> tuple[str, str | None, int | None]:
-    """What became of a lesson: read off the candidates, because a later merge changes its written status."""
+    """A lesson's fate, read off the candidates, because a later merge changes its written status."""
     if not row.promptable:
         return "beyond the prompt", row.kind_reason, None
     refusal = None
@@ -122,7 +122,7 @@ def _fate(row: LessonRecord, tried: Sequence[ShownCandidate]) -> tuple[str, str 
 
 @dataclass(frozen=True)
 class ShownAnswer:
-    """What one side said of a disagreement."""
+    """One side's answer in a disagreement."""
 
     yes: bool
     p_yes: float | None
@@ -150,7 +150,7 @@ class ShownDisagreement:
     note: str | None
     """The lesson that was drawn from it alone, where other words were kept."""
     output: str | None = None
-    """What the generator wrote then, where a generator is improved."""
+    """The generator's output then, where a generator is improved."""
 
     @property
     def apart(self) -> float | None:
@@ -225,7 +225,7 @@ class LearnedQuestion:
     weight: float | None
     """None where the run's checklist was not kept."""
     comments: Sequence[tuple[str, Sequence[str]]]
-    """What was written, and the ids of the question's examples that it was written of."""
+    """Each comment, with the ids of the question's examples that it was written of."""
     other_examples: Sequence[str]
     """Examples that it comes from on which none of the comments stands in the run's inputs."""
     worth: Sequence[tuple[str, GainRecord]]

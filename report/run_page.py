@@ -19,11 +19,11 @@ from ..prompts.errors import shown_from
 from ..prompts.rows import write_whole
 from ..prompts.words import count, missing_share
 from ..settings import MODEL, flag, settings_naming
-from .charts import Scale, course, course_chart, heat_map
+from .charts import Scale, course_chart, heat_map
 from .page import UNANSWERED, Section, duration, file_name, public_text, render_page
 from .run_candidates import ShownCandidate, candidates, marked_prompt
 from .run_data import changes, example_data, read_run
-from .run_figures import parity, scores, spreads, together, wordings
+from .run_figures import course, parity, scores, spreads, together, wordings
 from .run_lessons import STATUSES, lessons, what_was_learned
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def render_report(data: RunData) -> str:
 
 
 def _measures(data: RunData, tried: list[ShownCandidate]) -> dict[str, Any]:
-    """What is said of single questions and examples, as far as the run kept it."""
+    """The parts on single questions and examples, as far as the run kept them."""
     points = course(data, tried)
     questions, alike = parity(data), together(data)
     numbers = {row.name: row.number for row in questions.rows} if questions else {}
@@ -131,7 +131,9 @@ def tables(data: RunData) -> dict[str, Section]:
         if name.startswith("same_verdicts"):
             rows = [row | {"question": _asked(data, row["question"])} for row in rows]
         title, _, _ = view.caption(name).partition("; ")
-        sections[name] = Section(name, title, rows, " ".join(f"{each}." for each in view.notes.get(name, ())))
+        note = " ".join(f"{each}." for each in view.notes.get(name, ()))
+        drawn = "difference on test" if name == "instructions" else ""
+        sections[name] = Section(name, title, rows, note, [drawn])
     return sections
 
 
@@ -200,13 +202,13 @@ def _listed(value: Any) -> list[Any]:
 
 @dataclass(frozen=True)
 class Iteration:
-    """What happened in one round of the loop."""
+    """One round of the loop."""
 
     number: int
     proposed: int
     """Questions that were proposed."""
     withstood: int
-    """Those of them that the development examples spoke for, so that they went to the acceptance test."""
+    """Proposed questions that went to the acceptance test, because the development examples spoke for them."""
     found: int | None
     """None where nobody looked for disagreements, as the questions sufficed."""
     stated: int
@@ -218,7 +220,7 @@ class Iteration:
     trials: int
     """Lessons that were tried on their own disagreements."""
     passed: int
-    """Those of them that passed."""
+    """Tried lessons that passed."""
     tried: Sequence[ShownCandidate]
 
     @property
@@ -270,7 +272,7 @@ def _iteration(number: int, events: Mapping[str, list[dict[str, Any]]], tried: S
 
 
 def missing(data: RunData, rounds: Sequence[Iteration]) -> list[str]:
-    """What is not there, and why: nothing in a report is silently left out."""
+    """Sentences on what is missing, and why: nothing in a report is silently left out."""
     result = data.result
     said = []
     what = "correlation" if data.is_judge else "mean score"
@@ -333,7 +335,7 @@ def why_unexplained(data: RunData) -> str | None:
 
 @dataclass(frozen=True)
 class Who:
-    """Whose prompt was worked on, and what it was held against."""
+    """The model whose prompt was worked on, and the side it was held against."""
 
     mine: str
     """Its model."""

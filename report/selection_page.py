@@ -32,8 +32,8 @@ def render_selection(data: Mapping[str, Any], name: str) -> str:
         growth={
             "pictures": [("", _growth(curve, data["k"]))],
             "legend": [("key after", "information"), *people, ("key before", "cost")],
-            "note": "The dashed line is the number kept. Below about 5 examples for each combination of answers, further "
-            "questions seem to tell nothing although they may.",
+            "note": "The dashed line is the number kept. Below about 5 examples for each combination of answers, "
+            "further questions seem to tell nothing although they may.",
         },
         candidates={
             "drawn": ("bits",),
@@ -73,9 +73,9 @@ def _screen(data: Mapping[str, Any], name: str, curve: Sequence[Mapping[str, Any
     people = last["correlation_share"]
     with_people = f", and {percent(people)} of the correlation with people" if people is not None else ""
     lead = (
-        f"Of {every} candidates, the most informative {last['k']} tell {percent(share)} of what the best set of any size tells about "
-        f"the rating{with_people}; asking them takes {percent(last['cost_share'])} of the tokens of asking all. "
-        "The shares are measured on halves of the sample that did not choose the questions."
+        f"Of {every} candidates, the most informative {last['k']} tell {percent(share)} of what the best set of any "
+        f"size tells about the rating{with_people}; asking them takes {percent(last['cost_share'])} of the tokens of "
+        "asking all. The shares are measured on halves of the sample that did not choose the questions."
     )
     bits = f"{number(last['held_out'], 3)} bits" if last["held_out"] is not None else "the questions tell nothing"
     agreement = {name: Figure.of(row, key="spearman") for name, row in data["agreement"].items()}

@@ -17,10 +17,10 @@ from askance.memory.decision import decide
 from askance.memory.result_file import RunRecord
 from askance.prompts.errors import InputError
 from askance.prompts.words import percent
-from askance.report.charts import course, course_chart, heat_map, histogram
+from askance.report.charts import course_chart, heat_map, histogram
 from askance.report.run_candidates import candidates, marked_prompt
 from askance.report.run_data import Scored, changes, example_data, read_run
-from askance.report.run_figures import has_own_questions, parity, spreads, together
+from askance.report.run_figures import course, has_own_questions, parity, spreads, together
 from askance.report.run_lessons import evidence_by_key, lessons
 from askance.report.run_page import iterations, tables, who, write_report
 
