@@ -431,7 +431,7 @@ def _edits(result: RunRecord) -> Iterator[dict[str, Any]]:
             yield about | _ends("gain", row.gain) | {"judged": row.judged, "reason": row.reason}
 
 
-def _ends(name: str, gain: GainRecord | None) -> dict[str, float | None]:
+def _ends(name: str, gain: GainRecord | None) -> dict[str, Any]:
     return {name: gain and gain.value, "low": gain and gain.low, "high": gain and gain.high}
 
 

@@ -246,8 +246,8 @@ class Section:
     title: str
     rows: Rows = ()
     note: str = ""
-    drawn: Sequence[str] = ()
-    """Columns whose figures are drawn; by default the first that has intervals."""
+    drawn: Sequence[str] | None = None
+    """Columns whose figures are drawn; None draws the first that has intervals."""
     pictures: Sequence[tuple[str, Markup]] = ()
     """With what stands above each."""
     legend: Sequence[tuple[str, str]] = ()
@@ -263,7 +263,7 @@ class Section:
         names = columns(self.rows)
         cells = {name: [row[name] for row in self.rows if row.get(name) is not None] for name in names}
         spanned = (name for name in names if any(isinstance(each, Figure) and each.span() for each in cells[name]))
-        drawn = self.drawn or [next(spanned, "")]
+        drawn = [next(spanned, "")] if self.drawn is None else self.drawn
         return [_column(name, cells[name], is_drawn=name in drawn) for name in names]
 
 

@@ -190,10 +190,10 @@ def parity(data: RunData) -> Parity | None:
     known = {name: ("", name) for name in (*before, *after)} if own else beside | data.shared_questions
     names = dict.fromkeys([*([] if own else data.shared_questions), *before, *after])
     rows = []
-    for number, name in enumerate((each for each in names if each in before or each in after), 1):
+    for place, name in enumerate((each for each in names if each in before or each in after), 1):
         text, dimension = known.get(name, (name, ""))
         means_of_it = (each.get(name) for each in (before, after, wanted, yes_before, yes_after))
-        rows.append(QuestionRow(number, name, text, dimension, *means_of_it))
+        rows.append(QuestionRow(place, name, text, dimension, *means_of_it))
     shown = rows
     if len(rows) > SHOWN_QUESTIONS:
         far = {row.number for row in sorted(rows, key=lambda row: -row.gap)[:SHOWN_QUESTIONS]}

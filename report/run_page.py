@@ -129,11 +129,11 @@ def tables(data: RunData) -> dict[str, Section]:
     for name in (*(view.shown or ()), "bias", "cost"):
         rows = view.tables[name]()[: MOST_ROWS.get(name)]
         if name.startswith("same_verdicts"):
-            rows = [row | {"question": _asked(data, row["question"])} for row in rows]
+            rows = [{**row, "question": _asked(data, row["question"])} for row in rows]
         title, _, _ = view.caption(name).partition("; ")
         note = " ".join(f"{each}." for each in view.notes.get(name, ()))
-        drawn = "difference on test" if name == "instructions" else ""
-        sections[name] = Section(name, title, rows, note, [drawn])
+        drawn = ["difference on test"] if name == "instructions" else []
+        sections[name] = Section(name, title, rows, note, drawn)
     return sections
 
 
