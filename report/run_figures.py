@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
-    from ..memory.result_parts import GainRecord, MeasureRecord, QuestionWordingsRecord
+    from ..memory.records import MeasureRecord, QuestionWordings
     from ..prompts.verdicts import Verdict
+    from ..stats.differences import Difference
     from ..stats.phi import PhiMatrix, Relatedness
     from .run_candidates import ShownCandidate
     from .run_data import RunData
@@ -32,7 +33,7 @@ class ScoreRow:
     before: MeasureRecord
     after: MeasureRecord | None
     """None where the accepted prompt is the starting prompt."""
-    gain: GainRecord | None
+    gain: Difference | None
 
 
 @dataclass(frozen=True)
@@ -298,6 +299,6 @@ def spreads(data: RunData) -> list[Spread]:
     ]
 
 
-def wordings(data: RunData) -> Sequence[QuestionWordingsRecord]:
+def wordings(data: RunData) -> Sequence[QuestionWordings]:
     """The wordings of each question, the reworded ones first."""
     return sorted(data.result.wordings, key=lambda each: not each.accepted)

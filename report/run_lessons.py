@@ -10,7 +10,8 @@ from .charts import Scale
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ..memory.result_parts import GainRecord, LearnedRecord, LessonRecord
+    from ..memory.records import CriterionRecord, LessonRecord
+    from ..stats.differences import Difference
     from .run_candidates import ShownCandidate
     from .run_data import RunData
 
@@ -221,14 +222,14 @@ SHOWN_COMMENTS = 8
 class LearnedQuestion:
     """A question that the accepted judge asks, and did not ask before."""
 
-    found: LearnedRecord
+    found: CriterionRecord
     weight: float | None
     """None where the run's checklist was not kept."""
     comments: Sequence[tuple[str, Sequence[str]]]
     """Each comment, with the ids of the question's examples that it was written of."""
     other_examples: Sequence[str]
     """Examples that it comes from on which none of the comments stands in the run's inputs."""
-    worth: Sequence[tuple[str, GainRecord]]
+    worth: Sequence[tuple[str, Difference]]
     """The gain over the same judge without it, by split."""
 
     @property
@@ -258,7 +259,7 @@ def what_was_learned(data: RunData) -> WhatWasLearned | None:
     return WhatWasLearned(rows, Scale.over(ends))
 
 
-def _question(data: RunData, found: LearnedRecord, weight: float | None) -> LearnedQuestion:
+def _question(data: RunData, found: CriterionRecord, weight: float | None) -> LearnedQuestion:
     said = {name: data.comments.get(name, ()) for name in found.sources}
     comments = [(text, [name for name, texts in said.items() if text in texts]) for text in found.comments]
     told = {name for _, names in comments for name in names}
