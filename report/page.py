@@ -21,7 +21,7 @@ from markupsafe import Markup
 
 from .. import __version__
 from ..evaluation.pass_fail import confusion_text
-from ..evaluation.shown import columns
+from ..evaluation.view import columns
 from ..memory.decision import Choice
 from ..models.direct import shown_address
 from ..prompts.words import NONE, Figure, count, interval, money, number, p_value, percent, signed
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from jinja2 import Environment
 
-    from ..evaluation.shown import Rows, View
+    from ..evaluation.view import Rows, View
 
 
 TEMPLATES = Path(__file__).parent / "templates"
