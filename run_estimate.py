@@ -113,7 +113,8 @@ def _run_estimate(job: Job, splits: SplitExamples, whole: Estimate, fixed: Estim
 def _paper_estimate(
     job: Job, fixed: Estimate, parts: tuple[int, int, int], a_version: int, writing: int
 ) -> RunEstimate:
-    """Of the papers' loop: at most every example is disputed on every question; usually half of them are, in two rounds.
+    """Of the papers' loop: at most every example is disputed on every question; usually half of them are, in two
+    rounds.
 
     ``parts`` are the sizes of development, validation and test; ``writing`` is what new questions take in an iteration.
     """

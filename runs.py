@@ -20,7 +20,7 @@ from .optimizer.runner import run_job, take_up
 from .prompts.checklist import Checklist
 from .prompts.examples import Example
 from .prompts.prompt import Prompt
-from .report.run import write_report
+from .report.run_page import write_report
 from .setting_types import AlignSettings, MigrateSettings, ResumeSettings, TuneSettings
 
 
@@ -169,7 +169,8 @@ def resume(
 
     What it may cost can be changed (``call_budget``, ``token_budget``, ``cost_budget``, ``max_concurrency``,
     ``timeout``,
-    ``retries``, ``engine``, ``workers``), where else its answers are kept (``store``, ``no_cache``), and ``max_iterations`` be
+    ``retries``, ``engine``, ``workers``), where else its answers are kept (``store``, ``no_cache``), and
+    ``max_iterations`` be
     larger: the run then comes to what one begun with so many comes to.
 
     Args:
@@ -181,7 +182,8 @@ def resume(
         options: What is changed.
 
     Raises:
-        InputError: There is no run, a setting that cannot be changed was given, or more iterations would change nothing.
+        InputError: There is no run, a setting that cannot be changed was given, or more iterations would change
+            nothing.
         AskanceError: As :func:`run_and_report`.
     """
     job = take_up(RunDirectory(run), options)

@@ -46,7 +46,7 @@ KEPT = ("split",)
 
 @dataclass(kw_only=True)
 class AskanceAdapter:
-    """What is improved as GEPA sees it (``gepa.core.adapter.GEPAAdapter``); examples are askance's.
+    """The prompt under improvement as GEPA sees it (``gepa.core.adapter.GEPAAdapter``); examples are askance's.
 
     Made by :func:`generator_adapter` or :func:`evaluator_adapter`.
     """
@@ -79,7 +79,7 @@ class AskanceAdapter:
     def make_reflective_dataset(
         self, candidate: Mapping[str, str], eval_batch: Any, components_to_update: Sequence[str]
     ) -> dict[str, list[dict[str, Any]]]:
-        """What the reflection reads: the records of the minibatch."""
+        """The records of the minibatch, which the reflection reads."""
         return {name: list(eval_batch.trajectories) for name in components_to_update}
 
     def prompt(self, candidate: Mapping[str, str]) -> Prompt:
@@ -101,8 +101,8 @@ class AskanceAdapter:
         unknown = next((example.id for example in batch if not self.metric.knows(example.id)), None)
         if unknown is not None:
             raise InputError(
-                f"The data of this adapter have no human score of the example '{unknown}', so it can have no number; take the "
-                "examples of its splits."
+                f"The data of this adapter have no human score of the example '{unknown}', so it can have no number; "
+                "take the examples of its splits."
             )
         examples = list({example.id: example for example in batch}.values())
         seen, reasons = self.search.loop.run(self._observe(draft, examples, traces))
@@ -122,7 +122,7 @@ class AskanceAdapter:
     async def _observe(
         self, draft: Draft, examples: Sequence[Example], traces: bool
     ) -> tuple[Observation, Mapping[str, str]]:
-        """What a draft did and, where it is reflected on, why the judge answered as it did, by example/question."""
+        """A draft's outputs and verdicts and, where it is reflected on, the judge's reasons by example/question."""
         seen = await self.subject.observe(draft, examples)
         if self.signal is None or not traces:
             return seen, {}
@@ -139,7 +139,7 @@ class OpenAdapter(AskanceAdapter):
     splits: SplitExamples
     """Development examples to learn from, validation examples to choose on, test examples for the final figure."""
     gateway: Gateway
-    """What was spent is its ``budget``."""
+    """Its ``budget`` says what was spent."""
     models: Models
     seed: int
 
@@ -268,8 +268,8 @@ def _missing(seen: Observation, example: str) -> str:
     failed = next(each for each in seen.verdicts if each.example == example and each.answer is None)
     return (
         f"{failed.model} gave no verdict on '{failed.question}' of the example '{example}' "
-        f"({failed.error or failed.status}), so it has no score, and GEPA stops. Run it again: what was bought is kept, "
-        "and only what is missing is asked for."
+        f"({failed.error or failed.status}), so it has no score, and GEPA stops. Run it again: what was bought is "
+        "kept, and only what is missing is asked for."
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from askance.evaluation.scoring import ExampleScore, Targets
-from askance.labelling.enough import ALIKE, POWER, enough, shift_of
+from askance.labelling.label_figures import ALIKE, POWER, enough, shift_of
 from askance.optimizer.acceptance import PairedAcceptance
 from askance.optimizer.options import AlignOptions
 from askance.optimizer.yardsticks import CorrelationYardstick

@@ -12,7 +12,7 @@ from askance.models.trained.scorer_file import read_scorer
 from askance.prompts.examples import Example
 from askance.prompts.rows import read_object
 from askance.prompts.verdicts import Verdict, VerdictColumns
-from askance.report.scorer import render_scorer
+from askance.report.scorer_page import render_scorer
 from askance.training.train import train
 from askance.training.trained import TrainResult
 

@@ -17,8 +17,8 @@ from askance.commands.show_run import show_command as show
 from askance.memory.provenance import build_graph
 from askance.optimizer.events import sentence_of
 from askance.optimizer.following import LEARNING, RunProgress
-from askance.report.run import iterations
 from askance.report.run_data import read_run
+from askance.report.run_page import iterations
 from tests.said import says
 
 from .conftest import DEAF, RULES, Desk

@@ -20,10 +20,9 @@ from ..prompts.errors import InputError
 from ..prompts.examples import Example, ExampleTable, human_dimensions, load_examples
 from ..prompts.rows import column
 from ..prompts.verdicts import VerdictColumns, read_verdicts
-from .examples import FIELDS
-from .judged_file import JudgedFile
-from .page import HALF, MISSING, clipped, json_data, packed, packed_places, thousandth
-from .result_page import Section, failures
+from .judged_page import JudgedFile
+from .page import HALF, MISSING, Section, clipped, failures, json_data, packed, packed_places, thousandth
+from .run_data import FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -52,7 +51,7 @@ class Beside:
     """Renames columns of the data."""
     human_scale: tuple[float, float] | None = None
     model: str | None = None
-    """Whose verdicts, where a file holds those of several."""
+    """The model whose verdicts are taken, where a file holds those of several."""
     labels: Labels | None = None
     """Further words that people's labels are in."""
 
@@ -67,7 +66,8 @@ class _Read:
     lacking: Sequence[str]
     has_texts: bool
     own: Mapping[str, Checklist] | None = None
-    """The questions of each example, by its id, where they were written for it alone; the checklist names their places."""
+    """The questions of each example, by its id, where they were written for it alone; the checklist names their
+    places."""
 
     @cached_property
     def ours(self) -> list[float | None]:
@@ -83,7 +83,7 @@ class _Read:
 
 
 def read_judging(path: Path, beside: Beside) -> JudgedFile:
-    """What a file of verdicts says.
+    """Read a file of verdicts.
 
     Raises:
         InputError: A file is damaged, the files do not belong together, or the verdicts are by several judges.
@@ -137,7 +137,7 @@ def read_judging(path: Path, beside: Beside) -> JudgedFile:
 
 
 def _mean_p_yes(verdicts: VerdictColumns, names: Mapping[str, int]) -> dict[str, float]:
-    """Of each question that has one."""
+    """Mean P(yes) of each question that has one."""
     p_yes, places = verdicts.numbers("p_yes"), verdicts.places("question", names)
     there = ~np.isnan(p_yes)
     count = np.bincount(places[there], minlength=len(names))
@@ -256,8 +256,8 @@ def _answers(
 
 
 def _reasons(verdicts: VerdictColumns, cells: NDArray[np.intp], questions: int) -> dict[int, dict[str, str]]:
-    """Of each example, by place: why its questions were answered as they were, or were not, where a reason is known, after
-    the texts of those of its own."""
+    """Of each example, by place: why its questions were answered as they were, or were not, where a reason is known,
+    after the texts of those of its own."""
     if not (verdicts.are_own or verdicts.explained):
         return {}
     _, firsts = np.unique(cells, return_index=True)

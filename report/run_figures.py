@@ -1,5 +1,4 @@
-"""Question by question: how often each is answered yes, how near that is to what was wanted, and which go together; which
-answers a migrated judge has in common with its source, and how each question was worded anew."""
+"""The figures of a run: scores by dimension; each question's share of yes, and which questions go together."""
 
 from __future__ import annotations
 
@@ -7,19 +6,114 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from ..memory.decision import CALIBRATIONS
+from ..prompts.words import Figure, interval, number, signed
 from ..stats.phi import phi_matrix, relatedness
-from .charts import histogram, tallest_bar
+from .charts import Point, Scale, histogram, tallest_bar
+from .page import Section
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from markupsafe import Markup
 
-    from ..memory.records import CalibratedRecord, ParityRecord, QuestionWordings
+    from ..memory.records import MeasureRecord, QuestionWordings
     from ..prompts.verdicts import Verdict
+    from ..stats.differences import Difference
     from ..stats.phi import PhiMatrix, Relatedness
+    from .run_candidates import ShownCandidate
     from .run_data import RunData
+
+
+@dataclass(frozen=True)
+class ScoreRow:
+    """One dimension on one split."""
+
+    name: str
+    whole: bool
+    before: MeasureRecord
+    after: MeasureRecord | None
+    """None where the accepted prompt is the starting prompt."""
+    gain: Difference | None
+
+
+@dataclass(frozen=True)
+class SplitScores:
+    """All dimensions on one split."""
+
+    split: str
+    size: int | None
+    rows: Sequence[ScoreRow]
+    missing: str | None
+
+    @property
+    def correlations(self) -> Section:
+        """The table of all correlations of a judge."""
+        sides = [
+            (row.name, side, found)
+            for row in self.rows
+            for side, found in (("starting", row.before), ("new", row.after))
+            if found
+        ]
+        rows = [
+            {"dimension": name, "judge": side, "n": found.n}
+            | {kind: Figure(getattr(found, kind)) for kind in ("spearman", "kendall", "pearson")}
+            for name, side, found in sides
+        ]
+        return Section(self.split, f"All correlations on {self.split}", rows)
+
+
+def scores(data: RunData) -> tuple[list[SplitScores], Scale]:
+    """Correlations of the starting and the accepted prompt on test and validation, and an axis for all."""
+    changed = data.result.changed
+    made = []
+    for split, before, after, gain in reversed(data.result.splits):
+        rows = []
+        if before:
+            names = list(before.dimensions)
+            whole = names[0] if len(names) == 1 else "All dimensions (criteria)"
+            rows.append(ScoreRow(whole, True, before, after if changed else None, gain))
+            for name in names if len(names) > 1 and before.optimised is None else ():
+                now = after.dimensions[name] if changed and after else None
+                rows.append(ScoreRow(name, False, before.dimensions[name], now, None))
+        reason = None if before else data.result.baseline.reason or "it was not judged."
+        made.append(SplitScores(split, data.split_size(split), rows, reason))
+    ends = [
+        end
+        for each in made
+        for row in each.rows
+        for side in (row.before, row.after)
+        if side
+        for end in (side.shown.low, side.shown.high, side.value)
+    ]
+    return made, Scale.over(ends)
+
+
+def course(data: RunData, tried: Sequence[ShownCandidate]) -> list[Point]:
+    """The start and every candidate with a known gain, on held-out examples.
+
+    A candidate's value is that of the version before it plus its gain, and its interval that of the gain, put there: a
+    candidate and the version before it judge the same examples, so the interval of their difference is what counts.
+    It is cut off where no correlation or score can be.
+    """
+    first = data.result.baseline.validation
+    value = first.value if first else None
+    if first is None or value is None:
+        return []
+    least = -1.0 if data.is_judge else 0.0
+    label = f"Start: {number(value)} ({interval(first.shown.low, first.shown.high, sign=False)})"
+    points = [Point(0, value, label, first.shown.low, first.shown.high, "start")]
+    for place, each in enumerate(tried, 1):
+        gain = each.gain
+        if gain is None or gain.value is None:
+            continue
+        kind = "accepted" if each.accepted else "dropped" if each.dropped else "rejected"
+        ends = [None if end is None else min(max(value + end, least), 1.0) for end in (gain.low, gain.high)]
+        said = f"dropped after {each.judged} examples" if each.dropped else kind
+        label = f"Iteration {each.iteration}, {each.name}: {signed(gain.value)}, {said}"
+        points.append(Point(place, value + gain.value, label, ends[0], ends[1], kind, each.iteration))
+        if each.accepted:
+            value += gain.value
+    return points
 
 
 SHOWN_QUESTIONS = 60
@@ -97,10 +191,10 @@ def parity(data: RunData) -> Parity | None:
     known = {name: ("", name) for name in (*before, *after)} if own else beside | data.shared_questions
     names = dict.fromkeys([*([] if own else data.shared_questions), *before, *after])
     rows = []
-    for number, name in enumerate((each for each in names if each in before or each in after), 1):
+    for place, name in enumerate((each for each in names if each in before or each in after), 1):
         text, dimension = known.get(name, (name, ""))
         means_of_it = (each.get(name) for each in (before, after, wanted, yes_before, yes_after))
-        rows.append(QuestionRow(number, name, text, dimension, *means_of_it))
+        rows.append(QuestionRow(place, name, text, dimension, *means_of_it))
     shown = rows
     if len(rows) > SHOWN_QUESTIONS:
         far = {row.number for row in sorted(rows, key=lambda row: -row.gap)[:SHOWN_QUESTIONS]}
@@ -116,7 +210,7 @@ def has_own_questions(data: RunData) -> bool:
 
 @dataclass(frozen=True)
 class Together:
-    """Which questions are answered alike."""
+    """How alike questions are answered."""
 
     matrix: PhiMatrix
     found: Relatedness
@@ -124,7 +218,8 @@ class Together:
 
 
 def together(data: RunData) -> Together | None:
-    """Phi of every pair of questions, on the test answers of the last version; None where there are no two to compare."""
+    """Phi of every pair of questions, on the test answers of the last version; None where there are no two to
+    compare."""
     verdicts = data.kept.of(data.kept.best, "test") or data.kept.of(data.kept.first, "test")
     if not verdicts or has_own_questions(data):
         return None
@@ -204,83 +299,6 @@ def spreads(data: RunData) -> list[Spread]:
     ]
 
 
-@dataclass(frozen=True)
-class Bias:
-    """A dimension's mean score less the wanted mean, on test."""
-
-    dimension: str
-    before: float | None
-    after: float | None
-
-
-def biases(data: RunData) -> list[Bias]:
-    """How much too high or too low the scores are on average; empty where that was not measured."""
-    drift = data.result.drift
-    if "baseline" not in drift or "best" not in drift:
-        return []
-    after = drift["best"].mean_errors if data.result.changed else {}
-    return [Bias(name, value, after.get(name)) for name, value in drift["baseline"].mean_errors.items()]
-
-
-@dataclass(frozen=True)
-class Calibrated:
-    """One way to read the verdicts of one version."""
-
-    side: str
-    """``starting`` or ``new``."""
-    reading: str
-    measure: CalibratedRecord
-
-
-def calibrations(data: RunData) -> Sequence[Calibrated]:
-    """The verdicts as they are, with thresholds, and Platt-scaled; of both versions."""
-    found = data.result.calibration
-    sides = [("starting", "baseline"), *([("new", "best")] if data.result.changed else [])]
-    return [
-        Calibrated(which, label, found[side][name])
-        for which, side in sides
-        if side in found
-        for name, label in {"uncalibrated": "as they are", **CALIBRATIONS}.items()
-    ]
-
-
-@dataclass(frozen=True)
-class SameVerdictsRow:
-    """One question, or all of them."""
-
-    name: str
-    text: str
-    """As the accepted judge is asked it; empty for all questions together."""
-    before: ParityRecord
-    after: ParityRecord
-
-
-@dataclass(frozen=True)
-class SameVerdicts:
-    """With the source, on one split."""
-
-    split: str
-    rows: Sequence[SameVerdictsRow]
-
-
-def same_verdicts(data: RunData) -> list[SameVerdicts]:
-    """Test first; empty where the source's verdicts on held-out examples were not bought."""
-    made = []
-    for split in ("test", "validation"):
-        sides = data.result.parity.get(split)
-        if sides is None or not {"baseline", "best"} <= sides.keys():
-            continue
-        before, after = sides["baseline"], sides["best"]
-        rows = [SameVerdictsRow("All questions", "", before, after)]
-        rows += [
-            SameVerdictsRow(name, data.shared_questions.get(name, (name, ""))[0], was, after.questions[name])
-            for name, was in before.questions.items()
-            if name in after.questions
-        ]
-        made.append(SameVerdicts(split, rows))
-    return made
-
-
 def wordings(data: RunData) -> Sequence[QuestionWordings]:
-    """What became of each question, those that are asked in other words first."""
+    """The wordings of each question, the reworded ones first."""
     return sorted(data.result.wordings, key=lambda each: not each.accepted)

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 from ..memory.decision import Choice
 from ..prompts.words import Figure, count, money, number, percent
 from ..training.trained import TrainResult, rationales_said
-from .charts import Point, line_chart
-from .result_page import FirstScreen, Section, Tile, render_result_page, settings_section, view_sections
-from .scores import Scale
+from .charts import Point, Scale, line_chart
+from .page import FirstScreen, Section, Tile, render_result_page, settings_section, view_sections
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -124,8 +123,9 @@ def _calibration(fit: Mapping[str, Any]) -> Section:
         for place, row in bins[name].items()
     ]
     note = (
-        f"{fit['n']:,} verdicts of test by what the scorer said: a scorer that can be taken at its word lies on the slanting "
-        f"line. On validation a slope of {number(fit['slope'])} and a shift of {number(fit['shift'])} of its log-odds were fitted."
+        f"{fit['n']:,} verdicts of test by what the scorer said: a scorer that can be taken at its word lies on the "
+        f"slanting line. On validation a slope of {number(fit['slope'])} and a shift of {number(fit['shift'])} of its "
+        "log-odds were fitted."
     )
     legend = [("key after", "after calibration"), ("key", "before it")]
     return Section("calibration", TRUST, rows, fit.get("reason") or note, pictures=[("", picture)], legend=legend)
@@ -151,8 +151,8 @@ def _curve(curve: Mapping[str, Any]) -> Section:
         "losses",
         "How it learned",
         _losses(curve),
-        f"The weighted sum of the losses; epoch 0 is before training. Kept were the weights of epoch {curve['best_epoch']}"
-        f"{'; it ended early' if curve['stopped_early'] else ''}.",
+        "The weighted sum of the losses; epoch 0 is before training. Kept were the weights of epoch "
+        f"{curve['best_epoch']}{'; it ended early' if curve['stopped_early'] else ''}.",
         pictures=[("", _drawn_curve(points, means, curve["best_epoch"]))],
         legend=[("key after", "validation, after each epoch"), ("key", "training, step by step")],
     )
@@ -179,7 +179,7 @@ def _losses(curve: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _rationales(data: Mapping[str, Any]) -> Iterator[Section]:
-    """What became of rationales, and how the scores on validation went while DPO preferred some of those that were drawn."""
+    """The rationales' fate, and the scores on validation while DPO preferred some of the drawn ones."""
     if not (said := " ".join(rationales_said(data))):
         return
     dpo = data.get("rationales", {}).get("dpo") or {"validation": []}

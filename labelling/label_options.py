@@ -13,7 +13,7 @@ Order = Literal["auto", "informative", "disagreement", "uncertain", "untested", 
 
 
 class LabelOptions(BaseModel):
-    """What is asked, in which order, and where the page is."""
+    """Settings of what is asked, in which order, and where the page is."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -25,8 +25,9 @@ class LabelOptions(BaseModel):
     )
     order: Order = Field(
         "auto",
-        description="What comes first. informative: where judges disagree, the judge is unsure or questions are untested "
-        "(disagreement, uncertain, untested: one of these), every third output drawn at random; spread: unlike outputs; "
+        description="What comes first. informative: where judges disagree, the judge is unsure or questions are "
+        "untested (disagreement, uncertain, untested: one of these), every third output drawn at random; spread: "
+        "unlike outputs; "
         "auto: informative where a judge is given, else spread.",
     )
     gain: Annotated[float, Heading.LABELS] = Field(

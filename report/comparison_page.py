@@ -12,8 +12,8 @@ from ..evaluation.compare.costs import is_costed
 from ..evaluation.scoring import complete_mean
 from ..memory.decision import FEW
 from ..prompts.words import Figure, count, number, p_value, percent
-from .charts import drawing, histogram, tallest_bar
-from .result_page import (
+from .charts import Scale, drawing, histogram, tallest_bar
+from .page import (
     FirstScreen,
     Section,
     Tile,
@@ -23,7 +23,6 @@ from .result_page import (
     render_result_page,
     view_sections,
 )
-from .scores import Scale
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 SHORT = 20
 """Characters of a label that leaves room beside it in the picture."""
 CHART_HEIGHT = 300
-"""Of the picture of cost and quality, in pixels."""
+"""Height of the picture of cost and quality, in pixels."""
 
 
 def render_comparison(data: Mapping[str, Any], name: str) -> str:
@@ -84,7 +83,7 @@ def render_comparison(data: Mapping[str, Any], name: str) -> str:
 
 
 def _missing(data: Mapping[str, Any]) -> list[Section]:
-    """What each judge lacks, and why; without ratings (``--json``) how much alone."""
+    """The missing scores of each judge, and why; without ratings (``--json``) only their number."""
     kinds = {"scored": "scored", "abstained": "abstained", "parse_errors": "not readable", "api_errors": "failed"}
     rows = [
         {"judge": row["judge"], "asked": row["coverage"]["asked"]}

@@ -8,7 +8,7 @@ from ..memory.decision import Choice
 from ..optimizer.weights.weights_result import held_out, weights_view
 from ..prompts.errors import as_typed
 from ..prompts.words import Figure, count
-from .result_page import FirstScreen, Section, Tile, render_result_page, settings_section, view_sections
+from .page import FirstScreen, Section, Tile, render_result_page, settings_section, view_sections
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

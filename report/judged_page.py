@@ -15,8 +15,7 @@ from ..evaluation.view import agreement_headline
 from ..memory.decision import FULL, Choice
 from ..prompts.words import Figure, count, number, percent
 from .charts import heat_map, histogram, tallest_bar
-from .questions import MAPPED_QUESTIONS
-from .result_page import (
+from .page import (
     UNANSWERED,
     FirstScreen,
     Section,
@@ -26,6 +25,7 @@ from .result_page import (
     render_result_page,
     view_sections,
 )
+from .run_figures import MAPPED_QUESTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,21 +40,21 @@ VERDICTS = "the verdicts file (-o) shows single verdicts, failures with their re
 
 @dataclass(frozen=True)
 class JudgedFile:
-    """What files say of a judge's verdicts."""
+    """A judge's verdicts as result files tell them."""
 
     command: str
     name: str
-    """Of the file."""
+    """Name of the file."""
     data: Mapping[str, Any]
-    """What ``evaluate --json`` or ``diagnose --json`` prints, or both in one."""
+    """The output of ``evaluate --json`` or ``diagnose --json``, or both in one."""
     lacking: Sequence[str] = (VERDICTS,)
-    """What would be needed to show more."""
+    """Files and options that would be needed to show more."""
     texts: Mapping[str, str] = field(default_factory=dict)
-    """Of questions, by id, where they are known."""
+    """Texts of questions, by id, where they are known."""
     p_yes: Mapping[str, float | None] = field(default_factory=dict)
     """Mean P(yes), by question."""
     phi: PhiMatrix | None = None
-    """Which questions are answered alike, where single verdicts are known."""
+    """How alike questions are answered, where single verdicts are known."""
     people: Sequence[float | None] = ()
     """Their scores of the examples."""
     failures: Rows = ()
@@ -166,15 +166,15 @@ def _missing(found: JudgedFile) -> Section:
     note = "Every verdict that was asked for is there."
     if seen["share"] < 1:
         note = (
-            f"{seen['asked'] - seen['answered']:,} of {seen['asked']:,} verdicts are missing: {', '.join(counted)}. None "
-            "of them was counted as a yes or a no; running the command again asks for the missing ones alone."
+            f"{seen['asked'] - seen['answered']:,} of {seen['asked']:,} verdicts are missing: {', '.join(counted)}. "
+            "None of them was counted as a yes or a no; running the command again asks for the missing ones alone."
         )
     more = f" More can be shown: {'; '.join(found.lacking)}." if found.lacking else ""
     return Section("missing", "What is missing, and why", found.failures, note + more)
 
 
 def _screen(found: JudgedFile) -> FirstScreen:
-    """What was found, in words."""
+    """The findings in words."""
     data, seen = found.data, found.data["coverage"]
     pooled = {name: Figure.of(row["pooled"], key="spearman") for name, row in data.get("agreement", {}).items()}
     known = {name: each for name, each in pooled.items() if each.value is not None}
@@ -239,7 +239,7 @@ def _headline(
 
 
 def _pass_tiles(data: Mapping[str, Any]) -> list[Tile]:
-    """What people act on, where it is known from which score on an output passes."""
+    """The figures that people act on, where the threshold for a pass is known."""
     if "pass_rate" not in data:
         return []
     tiles = [

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 from ..memory.decision import Choice
 from ..optimizer.selection.selected import selection_view
 from ..prompts.words import Figure, count, number, percent
-from .charts import Point, line_chart
-from .result_page import FirstScreen, Section, Tile, cost_tile, render_result_page, settings_section, view_sections
-from .scores import Scale
+from .charts import Point, Scale, line_chart
+from .page import FirstScreen, Section, Tile, cost_tile, render_result_page, settings_section, view_sections
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,8 +32,8 @@ def render_selection(data: Mapping[str, Any], name: str) -> str:
         growth={
             "pictures": [("", _growth(curve, data["k"]))],
             "legend": [("key after", "information"), *people, ("key before", "cost")],
-            "note": "The dashed line is the number kept. Below about 5 examples for each combination of answers, further "
-            "questions seem to tell nothing although they may.",
+            "note": "The dashed line is the number kept. Below about 5 examples for each combination of answers, "
+            "further questions seem to tell nothing although they may.",
         },
         candidates={
             "drawn": ("bits",),
@@ -74,9 +73,9 @@ def _screen(data: Mapping[str, Any], name: str, curve: Sequence[Mapping[str, Any
     people = last["correlation_share"]
     with_people = f", and {percent(people)} of the correlation with people" if people is not None else ""
     lead = (
-        f"Of {every} candidates, the most informative {last['k']} tell {percent(share)} of what the best set of any size tells about "
-        f"the rating{with_people}; asking them takes {percent(last['cost_share'])} of the tokens of asking all. "
-        "The shares are measured on halves of the sample that did not choose the questions."
+        f"Of {every} candidates, the most informative {last['k']} tell {percent(share)} of what the best set of any "
+        f"size tells about the rating{with_people}; asking them takes {percent(last['cost_share'])} of the tokens of "
+        "asking all. The shares are measured on halves of the sample that did not choose the questions."
     )
     bits = f"{number(last['held_out'], 3)} bits" if last["held_out"] is not None else "the questions tell nothing"
     agreement = {name: Figure.of(row, key="spearman") for name, row in data["agreement"].items()}

@@ -11,24 +11,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..evaluation.pass_fail import NAMES
 from ..memory.decision import decide, finish_sentence, measured_name
 from ..memory.result_file import CROSSED
 from ..optimizer.mode import mode_of
+from ..optimizer.run_result import run_view
 from ..prompts.errors import shown_from
 from ..prompts.rows import write_whole
 from ..prompts.words import count, missing_share
 from ..settings import MODEL, flag, settings_naming
-from .candidates import ShownCandidate, candidates, marked_prompt
-from .charts import course, course_chart, heat_map
-from .examples import changes, example_data
-from .learned import what_was_learned
-from .lessons import STATUSES, lessons
-from .page import duration, file_name, public_text, render_page
-from .questions import biases, calibrations, parity, same_verdicts, spreads, together, wordings
-from .result_page import UNANSWERED
-from .run_data import read_run
-from .scores import Scale, scores
+from .charts import Scale, course_chart, heat_map
+from .page import UNANSWERED, Section, duration, file_name, public_text, render_page
+from .run_candidates import ShownCandidate, candidates, marked_prompt
+from .run_data import changes, example_data, read_run
+from .run_figures import course, parity, scores, spreads, together, wordings
+from .run_lessons import STATUSES, lessons, what_was_learned
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,7 +32,7 @@ if TYPE_CHECKING:
     from .run_data import RunData
 
 
-SCRIPTS = ("report_lessons.js", "report_table.js", "report_examples.js")
+SCRIPTS = ("report_lessons.js", "report_table.js", "report_sort.js", "report_examples.js")
 
 
 def write_report(run: str | Path, output: str | Path | None = None) -> Path:
@@ -84,7 +80,6 @@ def render_report(data: RunData) -> str:
         tried=tried,
         rounds=rounds,
         lessons=lessons(data, tried),
-        pass_fail_names=NAMES,
         statuses=STATUSES,
         splits=splits,
         score_scale=score_scale,
@@ -100,7 +95,7 @@ def render_report(data: RunData) -> str:
 
 
 def _measures(data: RunData, tried: list[ShownCandidate]) -> dict[str, Any]:
-    """What is said of single questions and examples, as far as the run kept it."""
+    """The parts on single questions and examples, as far as the run kept them."""
     points = course(data, tried)
     questions, alike = parity(data), together(data)
     numbers = {row.name: row.number for row in questions.rows} if questions else {}
@@ -115,13 +110,37 @@ def _measures(data: RunData, tried: list[ShownCandidate]) -> dict[str, Any]:
         "alike": alike,
         "heat": drawn,
         "spreads": spreads(data),
-        "biases": biases(data),
-        "calibrations": calibrations(data),
-        "same_verdicts": same_verdicts(data),
+        "sections": (sections := tables(data)),
+        "same_verdicts": [each for name, each in sections.items() if name.startswith("same_verdicts") and each.rows],
         "wordings": wordings(data),
         "changes": changes(data),
         "example_data": example_data(data),
     }
+
+
+MOST_ROWS = {"not_learned": 200, "shown_examples": 20}
+"""Rows of a table of the View that the page has at most; the others are in the run's files."""
+
+
+def tables(data: RunData) -> dict[str, Section]:
+    """The tables of the run's View that the page has, by name; some have no rows."""
+    view = run_view(data.result, Path(data.name))
+    sections = {}
+    for name in (*(view.shown or ()), "bias", "cost"):
+        rows = view.tables[name]()[: MOST_ROWS.get(name)]
+        if name.startswith("same_verdicts"):
+            rows = [{**row, "question": _asked(data, row["question"])} for row in rows]
+        title, _, _ = view.caption(name).partition("; ")
+        note = " ".join(f"{each}." for each in view.notes.get(name, ()))
+        drawn = ["difference on test"] if name == "instructions" else []
+        sections[name] = Section(name, title, rows, note, drawn)
+    return sections
+
+
+def _asked(data: RunData, question: str) -> str:
+    """The text of a question, as the accepted judge is asked it, with its id."""
+    text, _ = data.shared_questions.get(question, (question, ""))
+    return text if text == question else f"{text} [{question}]"
 
 
 def _ends(data: RunData, tried: list[ShownCandidate]) -> list[float | None]:
@@ -183,13 +202,13 @@ def _listed(value: Any) -> list[Any]:
 
 @dataclass(frozen=True)
 class Iteration:
-    """What happened in one round of the loop."""
+    """One round of the loop."""
 
     number: int
     proposed: int
     """Questions that were proposed."""
     withstood: int
-    """Those of them that the development examples spoke for, so that they went to the acceptance test."""
+    """Proposed questions that went to the acceptance test, because the development examples spoke for them."""
     found: int | None
     """None where nobody looked for disagreements, as the questions sufficed."""
     stated: int
@@ -201,7 +220,7 @@ class Iteration:
     trials: int
     """Lessons that were tried on their own disagreements."""
     passed: int
-    """Those of them that passed."""
+    """Tried lessons that passed."""
     tried: Sequence[ShownCandidate]
 
     @property
@@ -253,7 +272,7 @@ def _iteration(number: int, events: Mapping[str, list[dict[str, Any]]], tried: S
 
 
 def missing(data: RunData, rounds: Sequence[Iteration]) -> list[str]:
-    """What is not there, and why: nothing in a report is silently left out."""
+    """Sentences on what is missing, and why: nothing in a report is silently left out."""
     result = data.result
     said = []
     what = "correlation" if data.is_judge else "mean score"
@@ -316,7 +335,7 @@ def why_unexplained(data: RunData) -> str | None:
 
 @dataclass(frozen=True)
 class Who:
-    """Whose prompt was worked on, and what it was held against."""
+    """The model whose prompt was worked on, and the side it was held against."""
 
     mine: str
     """Its model."""

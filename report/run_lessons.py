@@ -1,22 +1,25 @@
-"""The lessons of a run: what became of each, why, and what is behind it."""
+"""The lessons of a run with their disagreements, and its learned questions with their worth."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from .charts import Scale
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ..memory.records import LessonRecord
-    from .candidates import ShownCandidate
+    from ..memory.records import CriterionRecord, LessonRecord
+    from ..stats.differences import Difference
+    from .run_candidates import ShownCandidate
     from .run_data import RunData
 
 
 SHOWN_EXAMPLES = 12
 """Examples shown in full behind one lesson; further disagreements are named."""
 STATUSES = ("applied", "failed its trial", "rejected", "retired", "beyond the prompt", "not tried")
-"""What may become of a lesson, in the order of the report."""
+"""Fates of a lesson, in the order of the report."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,7 @@ def lessons(data: RunData, tried: Sequence[ShownCandidate]) -> list[LessonView]:
 
 
 def _fate(row: LessonRecord, tried: Sequence[ShownCandidate]) -> tuple[str, str | None, int | None]:
-    """What became of a lesson: read off the candidates, because a later merge changes its written status."""
+    """A lesson's fate, read off the candidates, because a later merge changes its written status."""
     if not row.promptable:
         return "beyond the prompt", row.kind_reason, None
     refusal = None
@@ -120,7 +123,7 @@ def _fate(row: LessonRecord, tried: Sequence[ShownCandidate]) -> tuple[str, str 
 
 @dataclass(frozen=True)
 class ShownAnswer:
-    """What one side said of a disagreement."""
+    """One side's answer in a disagreement."""
 
     yes: bool
     p_yes: float | None
@@ -148,7 +151,7 @@ class ShownDisagreement:
     note: str | None
     """The lesson that was drawn from it alone, where other words were kept."""
     output: str | None = None
-    """What the generator wrote then, where a generator is improved."""
+    """The generator's output then, where a generator is improved."""
 
     @property
     def apart(self) -> float | None:
@@ -209,3 +212,59 @@ def group_by_example(evidence: Sequence[ShownDisagreement]) -> list[tuple[str, l
     for each in evidence:
         groups.setdefault(each.example, []).append(each)
     return list(groups.items())
+
+
+SHOWN_COMMENTS = 8
+"""Comments quoted of one question; the others are counted."""
+
+
+@dataclass(frozen=True)
+class LearnedQuestion:
+    """A question that the accepted judge asks, and did not ask before."""
+
+    found: CriterionRecord
+    weight: float | None
+    """None where the run's checklist was not kept."""
+    comments: Sequence[tuple[str, Sequence[str]]]
+    """Each comment, with the ids of the question's examples that it was written of."""
+    other_examples: Sequence[str]
+    """Examples that it comes from on which none of the comments stands in the run's inputs."""
+    worth: Sequence[tuple[str, Difference]]
+    """The gain over the same judge without it, by split."""
+
+    @property
+    def more_comments(self) -> int:
+        """Comments that are not quoted."""
+        return max(0, len(self.comments) - SHOWN_COMMENTS)
+
+
+@dataclass(frozen=True)
+class WhatWasLearned:
+    """The questions that joined the judge."""
+
+    questions: Sequence[LearnedQuestion]
+    scale: Scale
+    """The axis on which what they are worth is drawn."""
+
+
+def what_was_learned(data: RunData) -> WhatWasLearned | None:
+    """None where the run was not to learn questions, or went on without them: edits are told of elsewhere."""
+    result = data.result
+    if not result.questions and result.thing == "prompt":
+        return None
+    new = result.best.checklist
+    weights = {each.id: each.weight for each in new.questions} if new else {}
+    rows = [_question(data, each, weights.get(each.id)) for each in result.learned]
+    ends = [end for row in rows for _, gain in row.worth for end in (gain.low, gain.high, gain.value)]
+    return WhatWasLearned(rows, Scale.over(ends))
+
+
+def _question(data: RunData, found: CriterionRecord, weight: float | None) -> LearnedQuestion:
+    said = {name: data.comments.get(name, ()) for name in found.sources}
+    comments = [(text, [name for name, texts in said.items() if text in texts]) for text in found.comments]
+    told = {name for _, names in comments for name in names}
+    others = [name for name in found.sources if name not in told]
+    worth = [
+        (split, gain) for split, gain in (("test", found.worth.test), ("validation", found.worth.validation)) if gain
+    ]
+    return LearnedQuestion(found, weight, comments, others, worth)
