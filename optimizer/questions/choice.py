@@ -15,7 +15,7 @@ from typing import Literal
 from ...evaluation.calibration_fit import fit_accepted
 from ...evaluation.kept_judge import QuestionOrigin
 from ...evaluation.scoring import Targets, mean_score
-from ...memory.records import CriterionRecord
+from ...memory.records import BothWaysRecord, CriterionRecord
 from ...prompts.checklist import Sees
 from ...prompts.comments import one_line
 from ...prompts.examples import Example
@@ -34,7 +34,7 @@ from .candidates import (
     weighed,
     yes_logits,
 )
-from .presentation import BOTH_WAYS, COMPARED, COMPARED_ON, AskedBothWays, Compared, Groups
+from .presentation import BOTH_WAYS, COMPARED, COMPARED_ON, Compared, Groups, ask_both_ways
 from .racing import (
     NO_ROOM,
     SCREENED,
@@ -110,7 +110,7 @@ class Chooser:
 
     async def asked_as_it_answers(
         self, best: Draft, named: Mapping[str, CriterionRecord]
-    ) -> tuple[Draft, AskedBothWays | None]:
+    ) -> tuple[Draft, BothWaysRecord | None]:
         """Find out whether ``best`` is asked together or one by one; returns it so, with what decided.
 
         No label is looked at, so that one answer holds for all folds.
@@ -123,7 +123,7 @@ class Chooser:
             return best, None
         self.events.phase("asking some questions alone and together")
         some, sides = _most_told(named, BOTH_WAYS), self.sides()
-        found = await AskedBothWays.by(
+        found = await ask_both_ways(
             lambda mode: self._own_cases(replace(best, mode=mode), some, sides, named, first_of(sides, 0)), self.events
         )
         return replace(best, mode=found.mode), found
