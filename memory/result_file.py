@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from ..models.budget import spending_of
 from ..prompts.shown import ShownExamples
@@ -162,6 +162,11 @@ class RunRecord(ResultPart):
     """By side."""
     parity: dict[str, dict[str, ParityRecord]] = Field(default_factory=dict)
     """With the source's verdicts, by split and side."""
+
+    @field_validator("accepted_edits")
+    @classmethod
+    def _say_that_they_are(cls, value: tuple[TriedRecord, ...]) -> tuple[TriedRecord, ...]:
+        return tuple(each.model_copy(update={"accepted": True}) for each in value)
 
     @property
     def reworded(self) -> tuple[QuestionWordings, ...]:
