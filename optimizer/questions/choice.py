@@ -55,7 +55,7 @@ SAID_OF = {
     "dropped": "left out on trial: it speaks for what people reject",
     "idle": "left out on trial: it speaks against what people reject by less than those that join have to",
 }
-"""Of a question of the start that does not stay as it is."""
+"""Words for the fate of a question of the start that does not stay as it is."""
 OUT = ("dropped", "idle")
 OWN_CASES = 4
 """Examples that a candidate comes from on which it is judged first."""
@@ -77,7 +77,7 @@ class Widened:
 
     whole: Draft
     lean: Draft
-    """The same without idle questions of the start; the same draft where none is idle."""
+    """The judge without idle questions of the start; the whole one where none is idle."""
     idle: tuple[str, ...] = ()
 
 
@@ -162,7 +162,7 @@ class Chooser:
     async def choose(
         self, best: Draft, named: Mapping[str, CriterionRecord], seen: Observation, iteration: int
     ) -> Chosen:
-        """Those that are worth asking beside the questions of ``best``.
+        """Choose the candidates that are worth asking beside the questions of ``best``.
 
         Args:
             best: The judge so far.
@@ -420,7 +420,7 @@ def _rank(found: Standing | None) -> tuple[float, float]:
 
 
 def _cut(ranked: Sequence[str], room: int, why: str) -> tuple[list[str], dict[str, str]]:
-    """Those that there is room for, and of the others why not."""
+    """Candidates that there is room for, and why there is none for the others."""
     return list(ranked[:room]), dict.fromkeys(ranked[room:], why)
 
 

@@ -70,7 +70,7 @@ class QuestionLearner:
     before."""
     _done: bool = field(default=False, init=False)
     _untried: dict[str, Any] | None = field(default=None, init=False)
-    """What earlier runs have read, as long as nothing is decided about what came of what this one reads."""
+    """Evidence that earlier runs have read, as long as nothing is decided about what this one read."""
 
     async def take(self, now: LoopRound) -> Turn:
         """Learn, once in a run, and send the judge with its new questions through the acceptance test."""
@@ -97,7 +97,7 @@ class QuestionLearner:
         return "max_iterations" if self.finder.has_more or self.mirror.has_more else "no_evidence"
 
     async def _race(self, start: Version, seen: Observation, contest: Contest, iteration: int) -> Race | None:
-        """What the acceptance test says; None where there is nothing that it could decide about."""
+        """Let the acceptance test decide; None where there is nothing to decide about."""
         if self.crossed:
             return await self._cross_fit(start, seen, contest, iteration)
         chooser = self.finder.chooser

@@ -54,7 +54,7 @@ class Compared:
     """Mean effect of the candidates by way, 0 of one that could not join; empty where there are too few rejected
     outputs."""
     candidates: int
-    """Those that have an effect in every way."""
+    """Candidates that have an effect in every way."""
 
     @classmethod
     def of(cls, found: Mapping[Sees, Mapping[str, Standing | None]]) -> Compared:
@@ -79,7 +79,7 @@ class Compared:
 
     @property
     def sentence(self) -> str:
-        """What was found, and what is done."""
+        """A sentence on what was found and what is done."""
         done = f"Questions are {_DONE[self.taken]}"
         if not self.effects:
             return f"{done}: there are too few rejected outputs to see what tells more."
