@@ -192,7 +192,7 @@ class Contest:
         return await self._settle(winner, left, iteration) if left else winner
 
     def _candidate(self, best: Version, edits: Sequence[Edit]) -> tuple[Edit, ...]:
-        """Edits that are tried together: the new ones with those that wait, or alone where none can stand beside them."""
+        """Edits that are tried together: new ones with those that wait, or alone where none can stand beside them."""
         beside = bundle(best.draft.prompt, [*self.waiting.edits, *edits], self.max_prompt_chars)
         if len(beside) > len(self.waiting.edits):
             return beside
