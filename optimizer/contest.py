@@ -47,10 +47,10 @@ class WritesQuestions(Protocol):
 
 @dataclass(frozen=True)
 class Race:
-    """What became of one candidate."""
+    """The fate of one candidate."""
 
     number: int
-    """Of the version that it would be."""
+    """Number of the version that it would be."""
     decision: Decision
     judged: int
     """Validation examples that it was judged on."""
@@ -63,7 +63,7 @@ class Contest:
     """Measures versions on the validation examples and lets the acceptance test decide."""
 
     subject: Subject
-    """What is improved."""
+    """The judge or generator that is improved."""
     acceptance: Acceptance
     validation: Sequence[Example]
     """In an order in which any first part of them is a fair sample."""
@@ -192,7 +192,7 @@ class Contest:
         return await self._settle(winner, left, iteration) if left else winner
 
     def _candidate(self, best: Version, edits: Sequence[Edit]) -> tuple[Edit, ...]:
-        """What is tried together: the edits with those that wait, or alone where none can stand beside them."""
+        """Edits that are tried together: new ones with those that wait, or alone where none can stand beside them."""
         beside = bundle(best.draft.prompt, [*self.waiting.edits, *edits], self.max_prompt_chars)
         if len(beside) > len(self.waiting.edits):
             return beside

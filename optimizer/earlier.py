@@ -48,7 +48,7 @@ class KnownExample(BaseModel):
 
 
 class Remembered(BaseModel):
-    """What earlier runs read and tried, as in ``inputs/earlier.json``."""
+    """Evidence and questions of earlier runs, as in ``inputs/earlier.json``."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -79,7 +79,7 @@ class Earlier:
     """Its store; None where its answers were copied already."""
 
     def files(self) -> dict[str, str]:
-        """What is copied into the new run's inputs, by name."""
+        """Files that are copied into the new run's inputs, by name."""
         remembered = self.remembered.model_dump(mode="json", exclude_defaults=True)
         return {
             JUDGE_FILE: self.judge.to_yaml(),
@@ -141,7 +141,7 @@ class Earlier:
         return model == self.judge.model
 
     def said(self, examples: Sequence[Example]) -> str:
-        """What is taken over, in words."""
+        """A sentence on what is taken over."""
         known = self.parts(examples)
         missing = len(self.remembered.examples.keys() - {each.id for each in examples})
         left = f"; {missing} of its examples are not among them" if missing else ""
@@ -152,7 +152,7 @@ class Earlier:
 
 
 def earlier_run(path: str | Path) -> Earlier:
-    """What is taken over from the run in a directory, or from the run whose ``judge.yaml`` is named.
+    """Read the run in a directory, or the run whose ``judge.yaml`` is named, to go on from it.
 
     Raises:
         InputError: There is no run, it is not finished (or not since it was made longer), it improved no judge, or a
@@ -203,7 +203,7 @@ def earlier_run(path: str | Path) -> Earlier:
 
 
 def read_earlier(directory: RunDirectory) -> Earlier | None:
-    """What the run in a directory took over from another one when it began; None where it did not.
+    """Read what a run took over from another one when it began; None where it took over nothing.
 
     Raises:
         InputError: A file is missing or damaged.
@@ -227,7 +227,7 @@ def _parts(run: Path, events: Sequence[Mapping[str, Any]]) -> dict[str, Part]:
 
 
 def _comments(result: RunRecord) -> list[tuple[str, str]]:
-    """Those that the run read; where an older run did not say so, those that questions came from."""
+    """Comments that the run read; where an older run did not say so, those that questions came from."""
     if "read" in result.model_fields_set:
         return list(result.read.comments)
     return [
@@ -239,7 +239,7 @@ def _comments(result: RunRecord) -> list[tuple[str, str]]:
 
 
 def _waiting(before: Sequence[CriterionRecord], result: RunRecord, judge: KeptJudge) -> tuple[CriterionRecord, ...]:
-    """Those that wait still, and those that this run could not use; what it dropped waits no more."""
+    """Questions that wait still, and those that this run could not use; what it dropped waits no more."""
     found = {each.text: each for each in before}
     for each in result.questions:
         found.pop(each.text, None)

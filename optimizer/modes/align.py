@@ -154,7 +154,7 @@ class Align:
             found = await asked_at_the_start(subject, set_up.start, context.splits.development, context.events)
             if found is not None:
                 screening = None if found.mode == "batched" else set_up.screening
-                known = {**set_up.known_facts, "asked_both_ways": found.to_dict()}
+                known = {**set_up.known_facts, "asked_both_ways": found}
                 start = replace(set_up.start, mode=found.mode)
                 set_up = replace(set_up, start=start, known_facts=known, screening=screening)
         examples = _examples_step(context, subject, signal, targets, set_up.yardstick)

@@ -160,7 +160,7 @@ class Trying:
 
 
 def better_half(tried: Sequence[WordingTried]) -> set[Wording]:
-    """Those that correlate best, an odd one among them; of equal ones the first."""
+    """Wordings that correlate best, an odd one among them; of equal ones the first."""
     order = sorted(tried, key=lambda each: -(each.correlation or 0.0))
     return {each.wording for each in order[: (len(order) + 1) // 2]}
 
@@ -171,7 +171,7 @@ def unanswered(answers: Answers) -> bool:
 
 
 def largest_by_chance(number: int) -> float:
-    """What the largest of so many independent standard normals stays below with probability 1 - ``SEEMING``."""
+    """Quantile 1 - ``SEEMING`` of the largest of so many independent standard normals."""
     return NormalDist().inv_cdf((1 - SEEMING) ** (1 / number))
 
 
