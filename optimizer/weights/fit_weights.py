@@ -54,19 +54,13 @@ def learn_weights(
     """Learn how test scores add up, judged on held-out data beside simpler ways (LMUnit §3.5, A.3.5).
 
     The held-out figures are those of learning from the development part of each split; the weights returned are then
-    learned from everything in the same way. Groups of the same name in ratings and pairs are one group.
+    learned from everything in the same way. Groups of the same name in ratings and pairs are one group. ``compare`` are
+    learners shown beside the method, ``uniform`` always among them (None: the quick ones). ``level`` and ``pooling``
+    are for pairs alone: ``partial`` leans small sections on the whole, ``none`` keeps them apart. ``pair_share`` is the
+    share of the pairs in what is maximised beside ratings, in [0, 1].
 
-    Args:
-        pairs: Pairs with scores.
-        ratings: Rated outputs with scores by the same tests; alone or with pairs beside them.
-        method: A learner or its name (see ``learners()``) that gives the weights.
-        compare: Learners shown beside it, ``uniform`` always among them; None: the quick ones.
-        level: One set of weights, or one for each data set or section; of pairs alone.
-        pooling: For data sets and sections: ``partial`` leans small ones on the whole, ``none`` keeps them apart.
-        pair_share: Share of the pairs in what is maximised beside ratings, in [0, 1].
-        folds: 1: one split into halves; None: 5, or 1 with a slow learner or over 20,000 pairs.
-        resamples: None: 200 (100 of ratings), or 50 over 500,000 scores, or none for a slow learner.
-        seed: Decides splits, searches and resamples.
+    ``folds`` is 1 for one split into halves; None: 5, or 1 with a slow learner or over 20,000 pairs. ``resamples`` is
+    200 by default (100 of ratings), 50 over 500,000 scores, none for a slow learner.
 
     Raises:
         InputError: An unknown learner, an option out of range, or data from which nothing can be learned.
