@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..prompts.errors import AskanceError, InputError, did_you_mean
-from ..stats.resampling import Vector, constant_reason
+from ..prompts.examples import documents
+from ..stats.resampling import Vector, constant_reason, group_codes
 from .calibration import Calibration, Method, QuestionCalibration, logit, mean_of_others, replicates, sigmoid
 from .scoring import complete_mean
 from .verdict_table import only_judge
@@ -28,11 +29,15 @@ if TYPE_CHECKING:
     from .scoring import Targets
 
 
+Codes = NDArray[np.intp]
+
 FEWEST = 8
 """With fewer examples than this nothing is fitted."""
 SMALLER_SIDE = 3
-"""A threshold leaves at least so many examples on each side. UniEval's scores against people's (five questions, 12
-development examples, 60 splits): held-out Spearman .436, .444 and .452 with at least 1, 2 and 3; .392 at 0.5."""
+"""A threshold leaves at least so many examples, of so many documents, on each side. UniEval's scores against people's
+(five questions, 12 development examples, 60 splits): held-out Spearman .436, .444 and .452 with at least 1, 2 and 3;
+.392 at 0.5.
+"""
 CHANCE = 0.1
 """Largest chance that shuffled scores are separated as well: so often the threshold of a question that says nothing
 moves. In the same trial 0.2 gave .461 and 1 gave .469; from 30 examples on all levels gave the same."""
@@ -72,8 +77,9 @@ def fit_thresholds(
 
     A question stays at 0.5, with the reason, where no threshold is better than a coin: P(good) or the wanted scores
     are constant, there are fewer than 8 examples, every threshold runs against the wanted scores, or
-    shuffled scores are separated as well in more than one of ten trials. The score of an example is then the
-    weighted mean of the thresholded answers (:func:`~.scoring.score_examples` of the calibrated verdicts).
+    shuffled scores are separated as well in more than one of ten trials. Examples of one document are not taken for
+    independent there. The score of an example is then the weighted mean of the thresholded answers
+    (:func:`~.scoring.score_examples` of the calibrated verdicts).
 
     The verdicts are one judge's, replicates averaged; those on other examples are not looked at. Where ``overall`` is
     the only dimension wanted, every question is held to it. ``targets`` must know every example.
@@ -130,6 +136,8 @@ def _fit(
     targets: Targets,
 ) -> Calibration:
     ids = [example.id for example in examples]
+    groups = documents(examples)
+    codes = np.arange(len(ids)) if groups is None else group_codes(groups, np.ones(len(ids), dtype=bool))
     chosen = set(ids)
     mine = [verdict for verdict in verdicts if verdict.example in chosen]
     model, prompt = _judge(mine, checklist)
@@ -144,7 +152,8 @@ def _fit(
         beside = [logit(each[there]) for each in np.delete(said, place, axis=0)]
         others = mean_of_others(beside) if beside else np.full(np.count_nonzero(there), np.nan)
         p_good = 1.0 - said[place, there] if question.is_fault else said[place, there]
-        fit = fit_one(_Column(p_good, wanted[there], usual, -others if question.is_fault else others, dimension))
+        others = -others if question.is_fault else others
+        fit = fit_one(_Column(p_good, wanted[there], usual, others, dimension, codes[there]))
         fits[question.id] = _of_fault(fit) if question.is_fault else fit
     return Calibration(method=method, model=model, prompt=prompt, target=targets.kind, n=len(ids), questions=fits)
 
@@ -169,6 +178,8 @@ class _Column:
     others: Vector
     """Mean log-odds of yes to all other questions, or of no where no is the good answer; NaN where one is missing."""
     dimension: str
+    codes: Codes
+    """Number of each example's document."""
 
 
 FitOne = Callable[[_Column], QuestionCalibration]
@@ -192,12 +203,13 @@ def _threshold(column: _Column) -> QuestionCalibration:
     for values, name in ((p_good, "probabilities of yes"), (wanted, f"wanted scores on '{dimension}'")):
         if reason := constant_reason(values, name):
             return kept(reason)
-    cut = best_cut(p_good, wanted)
+    cut = best_cut(p_good, wanted, column.codes)
     if cut is None:
-        return kept(f"no threshold leaves {SMALLER_SIDE} of the {n} examples on either side")
+        what = "examples" if len(set(column.codes)) == n else "examples, of as many documents,"
+        return kept(f"no threshold leaves {SMALLER_SIDE} of the {n} {what} on either side")
     if cut.correlation <= 0:
         return kept("the answers run against the wanted scores at every threshold")
-    chance = chance_of_cut(p_good, wanted, cut)
+    chance = chance_of_cut(p_good, wanted, cut, column.codes)
     if chance > CHANCE:
         return kept(
             f"no threshold is better than a coin: the best reaches a correlation of {cut.correlation:.2f}, as shuffled "
@@ -301,12 +313,13 @@ class Cut:
     """Pearson's correlation of 1[P(good) > threshold] with the wanted scores (point-biserial)."""
 
 
-def best_cut(p_good: Vector, wanted: Vector) -> Cut | None:
+def best_cut(p_good: Vector, wanted: Vector, codes: Codes | None = None) -> Cut | None:
     """The threshold whose answers correlate best with the wanted scores; of equally good ones the closest to 0.5.
 
-    None where no threshold leaves enough examples on both sides, or the wanted scores are constant.
+    ``codes`` are numbers of the examples' documents, where several share one. None where no threshold leaves enough
+    examples on both sides, or the wanted scores are constant.
     """
-    order, ends = _cuts(p_good)
+    order, ends = _cuts(p_good, codes)
     if not len(ends) or constant_reason(wanted, "wanted scores"):
         return None
     found = _correlations(wanted[order][:, None], ends)[:, 0]
@@ -317,23 +330,38 @@ def best_cut(p_good: Vector, wanted: Vector) -> Cut | None:
     return Cut(float(thresholds[chosen]), float(found[chosen]))
 
 
-def chance_of_cut(p_good: Vector, wanted: Vector, cut: Cut) -> float:
+def chance_of_cut(p_good: Vector, wanted: Vector, cut: Cut, codes: Codes | None = None) -> float:
     """Share of shuffled scores, in (0, 1], for which some threshold separates as well as ``cut`` does here.
 
     The best of many thresholds looks good on noise too; this is what it is worth. The p-value of a permutation test
-    of the maximum, with 200 shuffles.
+    of the maximum, with 200 shuffles. Where several examples share a document, the deviations of its scores from the
+    mean change sign together in place of that, as examples that are alike tell no more than one.
     """
-    _, ends = _cuts(p_good)
-    shuffled = np.random.default_rng(_SEED).permuted(np.tile(wanted, (SHUFFLES, 1)), axis=1).T
+    order, ends = _cuts(p_good, codes)
+    chance = np.random.default_rng(_SEED)
+    if codes is None or len(set(codes)) == len(codes):
+        shuffled = chance.permuted(np.tile(wanted, (SHUFFLES, 1)), axis=1).T
+    else:
+        signs = chance.choice([-1.0, 1.0], (codes.max() + 1, SHUFFLES))
+        shuffled = (signs[codes] * (wanted - wanted.mean())[:, None])[order]
     best = _correlations(shuffled, ends).max(axis=0)
     return float((1 + np.count_nonzero(best >= cut.correlation - 1e-12)) / (1 + SHUFFLES))
 
 
-def _cuts(p_good: Vector) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _cuts(p_good: Vector, codes: Codes | None) -> tuple[Codes, Codes]:
     """The order of the values, and the last place below each allowed threshold."""
     order = np.argsort(p_good, kind="stable")
     ends = np.flatnonzero(np.diff(p_good[order]) > 0)
-    return order, ends[(ends + 1 >= SMALLER_SIDE) & (len(order) - 1 - ends >= SMALLER_SIDE)]
+    mine = order if codes is None else codes[order]
+    below, above = _so_far(mine)[ends], _so_far(mine[::-1])[::-1][ends + 1]
+    return order, ends[(below >= SMALLER_SIDE) & (above >= SMALLER_SIDE)]
+
+
+def _so_far(codes: Codes) -> Codes:
+    """How many different ones there are up to each place."""
+    is_first = np.zeros(len(codes), dtype=np.intp)
+    is_first[np.unique(codes, return_index=True)[1]] = 1
+    return np.cumsum(is_first)
 
 
 def _correlations(wanted: NDArray[np.float64], ends: NDArray[np.intp]) -> NDArray[np.float64]:

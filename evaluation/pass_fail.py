@@ -89,9 +89,13 @@ def _majority(shares: Sequence[float | None]) -> float | None:
     return float(min(known) > 0.5) if len(known) == len(shares) else None
 
 
-def threshold_for(scores: Sequence[ExampleScore], targets: Targets, labels: PassLabels) -> FittedThreshold:
-    """The threshold that the scores of development examples suggest."""
-    return fit_threshold([targets.score(each) for each in scores], labels.of(each.example for each in scores))
+def threshold_for(
+    scores: Sequence[ExampleScore], examples: Sequence[Example], targets: Targets, labels: PassLabels
+) -> FittedThreshold:
+    """The threshold that the scores of development examples suggest; each of these is among ``examples``."""
+    by_id = {each.id: each for each in examples}
+    groups = documents([by_id[each.example] for each in scores])
+    return fit_threshold([targets.score(each) for each in scores], labels.of(each.example for each in scores), groups)
 
 
 def fitted_dict(threshold: FittedThreshold) -> dict[str, Any]:

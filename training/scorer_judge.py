@@ -8,7 +8,7 @@ from ..evaluation.judge_file import accepted_on
 from ..evaluation.kept_judge import THIS_FOLDER, JudgeFigures, KeptJudge
 from ..evaluation.pass_fail import figures_of, pass_labels, threshold_for
 from ..evaluation.scoring import human_targets, measure, score_examples
-from ..memory.result_parts import MeasureRecord
+from ..memory.records import MeasureRecord
 from ..prompts.examples import human_dimensions
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def scorer_judge(
     sampling = {"resamples": options.resamples, "seed": options.seed}
     parts = {"validation": validation, "test": test}
     scores = {name: score_examples(part, checklist, said(part)) for name, part in parts.items()}
-    fitted = None if labels is None else threshold_for(scores["validation"], people, labels)
+    fitted = None if labels is None else threshold_for(scores["validation"], validation, people, labels)
     if fitted is not None and fitted.n:
         judge |= {"threshold": fitted.value, "threshold_of": people.dimensions}
     figures: dict[str, Any] = {}

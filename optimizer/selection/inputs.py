@@ -21,8 +21,7 @@ from ...agents.rating import Rating
 from ...evaluation.options import SelectOptions
 from ...evaluation.scoring import Coverage, coverage
 from ...evaluation.verdict_table import given_verdicts
-from ...memory.embedders import DEFAULT_EMBEDDER, Embedder, embedder
-from ...memory.neighbours import ROUNDING
+from ...memory.embedders import DEFAULT_EMBEDDER, ROUNDING, Embedder, embedder
 from ...models.base import CallError, Model
 from ...prompts.checklist import Checklist, Question, load_checklist
 from ...prompts.default import default_prompt

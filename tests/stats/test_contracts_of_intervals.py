@@ -690,6 +690,13 @@ def test_a_threshold_lies_where_verdicts_agree_best_and_turns_with_the_labels() 
     both = [None, *scores[1:-1], 0.5], [1.0, *labels[1:-1], None]
     assert fit_threshold(*both).n == 298
     assert astuple(fit_threshold(scores[:7], labels[:7]))[:2] == (0.5, 0)
+    moved = 0
+    for few in range(20, 60, 5):  # each five times in its document
+        said, wanted = rng.random(few) + 0.2 * labels[:few], labels[:few]
+        five = np.repeat(said, 5), np.repeat(wanted, 5), np.repeat(range(few), 5).tolist()
+        assert fit_threshold(*five).value == fit_threshold(said, wanted).value
+        moved += fit_threshold(*five[:2]).value != fit_threshold(*five).value
+    assert moved
 
 
 @pytest.mark.parametrize("documents", [12, 36])
