@@ -360,8 +360,10 @@ def check(
     pairs: PreferenceScores | None, ratings: RatingScores | None, *, level: Level = "global", pair_share: float = 0.5
 ) -> Evidence:
     """Bring pairs and ratings together, and refuse data from which nothing can be learned, whatever their scores.
-    Raises InputError where there is no decided pair and no order among rated outputs, only one group, sections that
-    no pair names; or ratings and pairs that were scored by different tests."""
+
+    Raises InputError where there is no decided pair and no order among rated outputs, where there is only one group, where
+    no pair names a section or data set, or where ratings and pairs were scored by different tests.
+    """
     if ratings is None:
         assert pairs is not None
         data: Evidence = pairs.differences(level)
