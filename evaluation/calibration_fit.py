@@ -35,7 +35,9 @@ FEWEST = 8
 """With fewer examples than this nothing is fitted."""
 SMALLER_SIDE = 3
 """A threshold leaves at least so many examples, of so many documents, on each side. UniEval's scores against people's
-(five questions, 12 development examples, 60 splits): held-out Spearman .436, .444 and .452 with at least 1, 2 and 3; .392 at 0.5."""
+(five questions, 12 development examples, 60 splits): held-out Spearman .436, .444 and .452 with at least 1, 2 and 3;
+.392 at 0.5.
+"""
 CHANCE = 0.1
 """Largest chance that shuffled scores are separated as well: so often the threshold of a question that says nothing
 moves. In the same trial 0.2 gave .461 and 1 gave .469; from 30 examples on all levels gave the same."""
@@ -314,8 +316,8 @@ class Cut:
 def best_cut(p_good: Vector, wanted: Vector, codes: Codes | None = None) -> Cut | None:
     """The threshold whose answers correlate best with the wanted scores; of equally good ones the closest to 0.5.
 
-    ``codes`` numbers each example's document. None where no threshold leaves enough examples on both sides, or the
-    wanted scores are constant.
+    ``codes`` are numbers of the examples' documents, where several share one. None where no threshold leaves enough
+    examples on both sides, or the wanted scores are constant.
     """
     order, ends = _cuts(p_good, codes)
     if not len(ends) or constant_reason(wanted, "wanted scores"):

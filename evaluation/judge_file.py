@@ -349,9 +349,11 @@ def _number(text: Any) -> Any:
 
 
 def check_calibration(judge: KeptJudge, name: str) -> None:
-    """Refuse a calibration that was fitted for another judge, before a call is bought; ``name`` is the judge's in
-    errors. Raises InputError where it was, or for questions whose good answer was another one, or that are read beside
-    one that is not asked."""
+    """Refuse a calibration that does not fit the judge, before a call is bought; ``name`` is the judge's in errors.
+
+    Raises InputError where it was fitted for another judge, for questions whose good answer was another one, or beside
+    a question that is not asked any more.
+    """
     found = judge.calibration
     if found is None:
         return

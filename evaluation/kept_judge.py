@@ -194,18 +194,8 @@ class KeptJudge:
     ) -> Evaluation:
         """Judge examples, as :func:`~askance.evaluation.evaluate.evaluate` does with the parts of this judge.
 
-        Args:
-            data: JSONL or CSV file, or rows.
-            model: Another model in place of the judge's own.
-            watcher: Told how the work goes on.
-            progress: Show how the work goes on; by default in notebooks only.
-            evaluator: What puts the questions to the model.
-            options: Settings of :class:`~askance.evaluation.options.EvaluateOptions`, e.g. ``api_base``; they win over
-                the judge's own.
-
-        Raises:
-            InputError: Bad data, model name or setting.
-            AskanceError: As :func:`~askance.evaluation.evaluate.evaluate`.
+        Arguments and errors are the same. ``model`` takes the place of the judge's own, and ``options`` win over its
+        settings.
         """
         records = ModelRecords(options)
         asked = records.name(model)

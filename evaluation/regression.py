@@ -122,20 +122,11 @@ def check_regression(
 ) -> Regression:
     """Judge outputs and hold their scores against those kept in a file, against ``fail_under``, or both.
 
-    Args:
-        data: JSONL or CSV file, or rows; the ids must be those of the baseline.
-        checklist: YAML or JSON file, or a checklist.
-        model: The judge.
-        baseline: JSON file with the scores to hold against; not needed where ``fail_under`` is given.
-        prompt: The judge's prompt; askance's own neutral one by default.
-        judge: A run's directory, a ``judge.yaml`` or a judge, in place of checklist and prompt, and of the model unless
-            another is given.
-        update: Write the baseline in place of comparing with it.
-        options: Settings of :class:`~askance.evaluation.options.RegressionOptions`, among them ``store`` and
-            ``no_cache``.
-
-    Returns:
-        Whether the score dropped: the paired swap test says so at the level of 5 %, and by more than ``tolerance``.
+    The ids of ``data`` must be those of the ``baseline``, a JSON file, which ``update`` writes anew. A ``judge`` (a
+    run's directory, a ``judge.yaml`` or a judge) takes the place of checklist and prompt, and of the model unless
+    another is given. ``options`` are those of :class:`~askance.evaluation.options.RegressionOptions`, with ``store``
+    and ``no_cache``. The score has dropped where the paired swap test says so at the level of 5 %, and by more than
+    ``tolerance``.
 
     Raises:
         InputError: There is no baseline, or it is of other examples, another checklist, judge or prompt; or there are

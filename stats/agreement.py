@@ -142,7 +142,9 @@ def to_points(scores: Sequence[float | None], points: int) -> list[int | None]:
 
 def label_codes(columns: Sequence[Vector], weights: KappaWeights) -> list[Codes]:
     """Number the labels of all columns from 0: each different one, or for quadratic weights each step of the scale.
-    Raises InputError where they are not whole numbers, where they must be, or too many to be labels."""
+
+    Raises InputError where labels that must be whole numbers are not, or where there are too many different ones.
+    """
     every = tied(np.concatenate(columns))
     if weights == "quadratic":
         if not np.array_equal(every, np.round(every)):

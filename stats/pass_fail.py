@@ -353,9 +353,10 @@ class FittedThreshold:
 def fit_threshold(scores: Column, labels: Column, groups: Sequence[Hashable] | None = None) -> FittedThreshold:
     """The threshold at which the judge's verdicts agree best with people's labels, from development examples.
 
-    Each resample of the examples, or of whole documents (``groups``), has a threshold at which Cohen's kappa is largest. The median of these is taken, in
-    the middle of the gap between scores that it falls in. Held-out kappa in a simulation of 20, 40 and 80 examples with
-    fine scores: .389, .385, .398; .370, .374, .386 at the best threshold of the examples themselves; .29 at 0.5.
+    Each resample of the examples, or of whole documents (``groups``), has a threshold at which Cohen's kappa is
+    largest. The median of these is taken, in the middle of the gap between scores that it falls in. Held-out kappa in a
+    simulation of 20, 40 and 80 examples with fine scores: .389, .385, .398; .370, .374, .386 at the best threshold of
+    the examples themselves; .29 at 0.5.
 
     It is 0.5, with the reason, where fewer than 8 examples have both, or fewer than 3 passed or failed, or no threshold
     is better than chance.

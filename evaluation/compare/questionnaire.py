@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Questionnaire:
-    """A judge whose scores are weighted means of the evaluator's answers, soft (P(yes), or a rating) or hard (yes or no)."""
+    """A judge whose scores are weighted means of the evaluator's answers, soft (P(yes), or a rating) or hard (yes or
+    no).
+    """
 
     name: str
     evaluator: Evaluator

@@ -1,7 +1,8 @@
-"""The held-out comparison: learners on the same held-out pairs or rated outputs, beside uniform weights."""
+"""The held-out comparison of learners beside uniform weights, and how sure weights and accuracies are."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import ceil
 from time import process_time
@@ -24,9 +25,9 @@ from .evidence import (
     margins_to_credits,
     paired_standard_error,
 )
-from .learner_choice import Pooling, prepare
+from .learner_choice import Pooling, choose_recipe
 from .learners import LearningFailedError, Uniform, WeightLearner
-from .weights_result import Conclusion, LearnerScore, Power
+from .weights_result import Conclusion, LearnerScore, Power, RankOfTest, Stability
 
 UNLEARNED = ("uniform", "best-single")
 """Learners that set no several weights from the pairs."""
@@ -118,7 +119,7 @@ def try_learner(
         own_seed = seed if of_ratings else seed + number  # the choices of ``auto`` draw folds of their own
         began = process_time()
         try:
-            recipe, _ = prepare(development, learner, sections=sections, pooling=pooling, seed=own_seed)
+            recipe, _ = choose_recipe(development, learner, sections=sections, pooling=pooling, seed=own_seed)
             fitted = recipe.fit(development, seed=own_seed)
         except (LearningFailedError, MissingExtraError) as error:
             return HeldOutTrial(learner.name, failure=str(error))
@@ -348,3 +349,69 @@ def compare_held_out(
         parts = [rows for rows in parts if len(rows) and np.ptp(tied(outputs[rows])) > 0]
         scores, held_out, power = score_correlations(data, parts, trials, seed), sum(map(len, parts)), None
     return HeldOutComparison(scores, against_uniform(trials[0], baseline, scores[0]), power, held_out)
+
+
+MOST_FAILED = 0.1
+"""With a larger share of resamples on which nothing could be learned, no interval is given."""
+
+
+def too_few(resamples: int) -> str | None:
+    """The reason why so many resamples make no interval; None where they make one."""
+    if resamples == 1:
+        return "one resample makes no interval; ask for two or more"
+    return None if resamples else "no resamples were asked for"
+
+
+@dataclass(frozen=True, eq=False)
+class WeightSamples:
+    """Weights learned again on resamples of the pairs."""
+
+    overall: Floats
+    """Shape (resamples, tests)."""
+    by_section: Floats | None
+    """Shape (resamples, sections, tests), or None."""
+    failed: int
+    """Resamples on which the learner found no weights; they are not among the others."""
+
+    @property
+    def usable(self) -> bool:
+        """Whether few enough resamples failed for an interval."""
+        total = len(self.overall) + self.failed
+        return len(self.overall) >= 2 and self.failed <= MOST_FAILED * total
+
+
+def bootstrap_counts(groups: Codes, resamples: int, seed: int) -> Iterator[Floats]:
+    """Draw groups with replacement; yields how often each pair was drawn, shape (pairs,)."""
+    codes = compact(groups)
+    count = int(codes.max()) + 1
+    rng = np.random.default_rng(seed)
+    for _ in range(resamples):
+        drawn = np.bincount(rng.integers(0, count, count), minlength=count)
+        yield drawn[codes].astype(np.float64)
+
+
+def rank_stability(weights: Floats, samples: Floats) -> Stability:
+    """Compare the ranking of tests by ``weights`` (tests,) with those of ``samples`` (resamples, tests)."""
+    ranks = _ranks(samples)
+    low, high = interval(ranks.astype(np.float64))
+    leaders = ranks == 1
+    first = (leaders / leaders.sum(axis=1, keepdims=True)).mean(axis=0)
+    now = _ranks(weights[None, :])[0]
+    tests = tuple(
+        RankOfTest(int(now[test]), int(np.floor(low[test])), int(np.ceil(high[test])), float(first[test]))
+        for test in range(len(weights))
+    )
+    upper = np.triu_indices(len(weights), 1)
+    signs = np.sign(now[upper[0]] - now[upper[1]])
+    others = np.sign(ranks[:, upper[0]] - ranks[:, upper[1]])
+    untied, others_untied = np.count_nonzero(signs), np.count_nonzero(others, axis=1)
+    if len(weights) < 2 or untied == 0 or (others_untied == 0).any():
+        return Stability(tests, None, "all weights are equal, so there is no ranking")
+    return Stability(tests, float((others @ signs / np.sqrt(untied * others_untied)).mean()))
+
+
+def _ranks(weights: Floats) -> Codes:
+    """Rank of each weight in its row, 1 the heaviest, equal weights (to 1e-9) sharing the better rank."""
+    rounded = np.round(weights, 9)
+    ranks: Codes = 1 + (rounded[:, None, :] > rounded[:, :, None]).sum(axis=2)
+    return ranks

@@ -309,7 +309,7 @@ class Recipe:
         return own, sizes
 
 
-def prepare(
+def choose_recipe(
     pairs: Evidence, learner: WeightLearner, *, sections: int, pooling: Pooling, seed: int
 ) -> tuple[Recipe, str]:
     """Make the choices that a method leaves open (learner, shrinkage, pooling), using only ``pairs``.

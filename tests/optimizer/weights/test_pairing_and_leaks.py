@@ -20,7 +20,6 @@ from askance.optimizer.weights.evidence import (
     paired_standard_error,
     share_right,
 )
-from askance.optimizer.weights.fit_weights import bootstrap_weights, learn_weights
 from askance.optimizer.weights.heldout import (
     HeldOutTrial,
     against_uniform,
@@ -29,7 +28,15 @@ from askance.optimizer.weights.heldout import (
     score_correlations,
     score_trials,
 )
-from askance.optimizer.weights.learner_choice import Auto, Recipe, Shrunk, Weighting, find_learner, learners, prepare
+from askance.optimizer.weights.learner_choice import (
+    Auto,
+    Recipe,
+    Shrunk,
+    Weighting,
+    choose_recipe,
+    find_learner,
+    learners,
+)
 from askance.optimizer.weights.learners import (
     BestSingle,
     LearningFailedError,
@@ -39,6 +46,7 @@ from askance.optimizer.weights.learners import (
     WeightLearner,
 )
 from askance.optimizer.weights.score_tables import PreferenceScores, RatingScores, preference_scores, rating_scores
+from askance.optimizer.weights.weigh import bootstrap_weights, learn_weights
 from askance.optimizer.weights.weights_result import LearnerScore, PairCounts, RatingCounts
 
 Simulate = Callable[..., PreferenceScores]
@@ -462,7 +470,7 @@ def test_what_is_about_as_good_as_the_best_is_within_half_a_paired_standard_erro
 
 def chosen_for(data: RatedScores, method: str, seed: int) -> WeightLearner:
     """What ``method`` settles on."""
-    return prepare(data, find_learner(method, rated=True), sections=0, pooling="partial", seed=seed)[0].overall
+    return choose_recipe(data, find_learner(method, rated=True), sections=0, pooling="partial", seed=seed)[0].overall
 
 
 def test_of_ways_about_as_good_the_most_uniform_is_taken_and_few_outputs_teach_nothing() -> None:
