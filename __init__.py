@@ -11,8 +11,8 @@ _HOMES = {
     "AskanceError": ".prompts.errors",
     "Check": ".optimizer.modes.checker",
     "Checklist": ".prompts.checklist",
-    "Diagnosis": ".evaluation.diagnosis",
-    "Evaluation": ".evaluation.evaluation",
+    "Diagnosis": ".evaluation.findings",
+    "Evaluation": ".evaluation.evaluation_result",
     "Example": ".prompts.examples",
     "KeptJudge": ".evaluation.kept_judge",
     "NamedModel": ".models.named",
@@ -26,7 +26,7 @@ _HOMES = {
     "compare": ".evaluation.compare.compare",
     "evaluate": ".evaluation.evaluate",
     "export_judge": ".bridges.exports",
-    "import_traces": ".bridges.traces.import_traces",
+    "import_traces": ".bridges.trace_examples",
     "label": ".labelling.label",
     "load_checklist": ".prompts.checklist",
     "load_examples": ".prompts.examples",
@@ -50,15 +50,15 @@ __all__ = ["__version__", *sorted(_HOMES)]
 if TYPE_CHECKING:
     # "as" tells a strict type checker that these names are public
     from .bridges.exports import export_judge as export_judge
-    from .bridges.traces.import_traces import import_traces as import_traces
+    from .bridges.trace_examples import import_traces as import_traces
     from .commands.models import check_model as check_model
     from .evaluation.adaptive import evaluate_adaptively as evaluate_adaptively
     from .evaluation.compare.compare import compare as compare
     from .evaluation.compare.run_difference import run_difference as run_difference
     from .evaluation.diagnose import diagnose as diagnose
-    from .evaluation.diagnosis import Diagnosis as Diagnosis
     from .evaluation.evaluate import evaluate as evaluate
-    from .evaluation.evaluation import Evaluation as Evaluation
+    from .evaluation.evaluation_result import Evaluation as Evaluation
+    from .evaluation.findings import Diagnosis as Diagnosis
     from .evaluation.judge_file import load_judge as load_judge
     from .evaluation.kept_judge import KeptJudge as KeptJudge
     from .evaluation.write_questions import write_questions as write_questions

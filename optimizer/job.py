@@ -64,6 +64,11 @@ class Job:
     """What the lesson memory held when the run began; read when the run's directory is opened."""
 
     @property
+    def is_judge(self) -> bool:
+        """Whether the run improves a judge, and not a generator."""
+        return "generator" not in self.models
+
+    @property
     def is_same_judge(self) -> bool:
         """Whether the model is the one that judged in the earlier run."""
         return self.earlier is not None and self.earlier.is_same_judge(model_name(self.models["model"]))

@@ -15,7 +15,7 @@ from .contest import Contest
 from .events import LoopStopped
 from .mode import LoopRound, SetUp, Step, Turn
 from .run_context import RunContext
-from .steps.lesson_book import LessonBook
+from .steps.lesson_edits import LessonBook
 from .subject import Draft, Outcome
 
 NOTHING_LEFT: tuple[FinishReason, ...] = ("no_evidence", "no_disagreements")

@@ -344,7 +344,7 @@ def test_an_interrupted_command_ends_with_130(cli: Any, evaluation: list[str], m
     def interrupted(*arguments: Any, **options: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("askance.commands.evaluate.prepare", interrupted)
+    monkeypatch.setattr("askance.commands.judge_data.prepare", interrupted)
     done = cli("evaluate", *evaluation)
     assert done.code == 130
     assert says(done.err, "same command again")
@@ -397,7 +397,8 @@ def test_a_reader_that_goes_away_is_no_traceback(askance_command: Any, evaluatio
     assert process.stdout is not None
     process.stdout.close()
     assert process.stderr is not None
-    err = process.stderr.read()
+    with process.stderr as said:
+        err = said.read()
     process.wait(30)
     assert "Traceback" not in err
 

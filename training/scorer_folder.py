@@ -14,8 +14,8 @@ from ..evaluation.judge_file import accepted_on
 from ..evaluation.kept_judge import THIS_FOLDER, JudgeFigures, KeptJudge
 from ..evaluation.pass_fail import figures_of, pass_labels, threshold_for
 from ..evaluation.scoring import human_targets, measure, score_examples
-from ..evaluation.shown import Shown, View, correlation_figures
-from ..memory.result_parts import MeasureRecord
+from ..evaluation.view import Shown, View, correlation_figures
+from ..memory.records import MeasureRecord
 from ..models.files import sha256_of_file
 from ..models.trained.scorer_file import ONNX_FILE, WEIGHTS_FILES, ScorerFile, read_scorer
 from ..prompts.errors import AskanceError, InputError, import_optional
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ..evaluation.shown import Rows
+    from ..evaluation.view import Rows
     from ..models.trained.network import Network
     from ..models.trained.shared_encoder import SharedEncoder
     from ..prompts.checklist import Checklist
@@ -277,7 +277,7 @@ def scorer_judge(
     sampling = {"resamples": options.resamples, "seed": options.seed}
     parts = {"validation": validation, "test": test}
     scores = {name: score_examples(part, checklist, said(part)) for name, part in parts.items()}
-    fitted = None if labels is None else threshold_for(scores["validation"], people, labels)
+    fitted = None if labels is None else threshold_for(scores["validation"], validation, people, labels)
     if fitted is not None and fitted.n:
         judge |= {"threshold": fitted.value, "threshold_of": people.dimensions}
     figures: dict[str, Any] = {}

@@ -14,9 +14,9 @@ from typing import Any
 from ...agents.buying import Estimate
 from ...agents.evaluator import Evaluator
 from ...agents.questions.rephraser import Rephraser
-from ...evaluation.compare.parity import SaidGood, parity
 from ...evaluation.evaluate import load_inputs
 from ...evaluation.scoring import Targets, human_targets, score_examples, source_targets
+from ...evaluation.verdict_table import SaidGood, parity
 from ...models.base import Model
 from ...models.gateway import Gateway
 from ...models.resolve import Models
@@ -30,9 +30,9 @@ from ...stats.resampling import Resampling
 from ..job import Job, SplitExamples, model_name
 from ..mode import SetUp
 from ..options import MigrateOptions
-from ..phrasings.step import WordQuestions
 from ..run_context import RunContext
 from ..signals import CrossModelSignal
+from ..steps.word_questions import WordQuestions
 from ..subject import Observation, Outcome, Subject, by_pair
 from ..yardsticks import CorrelationYardstick, Yardstick
 from .judge import asked_as_it_thinks, judge_set_up, judge_subject, strata_of_people
