@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..memory.decision import Choice
 from ..prompts.words import Figure, count, money, number, percent
-from ..training.trained import TrainResult, rationales_said
+from ..training.scorer_folder import TrainResult, rationales_said
 from .charts import Point, Scale, line_chart
 from .page import FirstScreen, Section, Tile, render_result_page, settings_section, view_sections
 

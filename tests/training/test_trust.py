@@ -13,8 +13,8 @@ from askance.prompts.examples import Example
 from askance.prompts.rows import read_object
 from askance.prompts.verdicts import Verdict, VerdictColumns
 from askance.report.scorer_page import render_scorer
+from askance.training.scorer_folder import TrainResult
 from askance.training.train import train
-from askance.training.trained import TrainResult
 
 from ..said import says
 from .conftest import CHECKLIST, SMALL, made, p_yes, said

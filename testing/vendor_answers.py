@@ -1,5 +1,4 @@
-"""Replies of a stand-in for a model: yes or no by a hash of its name and of what it is asked, or what follows a
-schema."""
+"""Answers of the stand-in models of vendors: yes or no by a hash of name and request, or an object by a schema."""
 
 from __future__ import annotations
 
