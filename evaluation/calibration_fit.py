@@ -54,10 +54,11 @@ MANY = 20
 NORMAL = 1.4826
 """Standard deviations of a normal distribution in its median absolute deviation."""
 OUTSTANDING = 2.5
-"""Deviations below the centre of the accepted outputs at which an output counts as half bad. For a fault in one output of twenty that
-raises a question's log-odds by two deviations the odds are even there (1 + log(19)/2)."""
+"""Deviations below the centre of the accepted outputs at which an output counts as half bad. For a fault in one output
+of twenty that raises a question's log-odds by two deviations the odds are even there (1 + log(19)/2)."""
 STEEPNESS = 2.0
-"""Log-odds of being fine for each deviation, the same two: what they say of a fault between two normal distributions."""
+"""Log-odds of being fine for each deviation, the same two: what they say of a fault between two normal distributions.
+"""
 SHRUNK_BY = 5.0
 """Accepted outputs that the prior is worth by which a question leans on no other."""
 MOST_LEANING = 1.5
@@ -78,11 +79,8 @@ def fit_thresholds(
     independent there. The score of an example is then the weighted mean of the thresholded answers
     (:func:`~.scoring.score_examples` of the calibrated verdicts).
 
-    Args:
-        verdicts: One judge's; those on other examples are not looked at. Replicates are averaged first.
-        examples: The development examples.
-        checklist: What was asked. Where ``overall`` is the only dimension wanted, every question is held to it.
-        targets: Wanted scores in [0, 1]; must know every example.
+    The verdicts are one judge's, replicates averaged; those on other examples are not looked at. Where ``overall`` is
+    the only dimension wanted, every question is held to it. ``targets`` must know every example.
 
     Raises:
         InputError: There are no verdicts, they are by several judges, or one answers a question that is not asked.
@@ -111,12 +109,12 @@ def fit_accepted(
     """For each question p' = sigmoid(a·z + b), a > 0, such that .5 lies 2.5 deviations below the accepted centre.
 
     z is logit P(good) less what it leans on the other questions: the slope on the mean of theirs
-    (:func:`~.calibration.mean_of_others`) among accepted outputs, which have no faults that several questions could find.
-    Centre and spread are those of z on the outputs whose wanted score is at least the mean one of all ``examples``;
-    verdicts on others are not needed. So what a question says counts once it stands out from what it says of outputs that
-    are fine, and only downwards: a question that looks for one fault among many is no reason to praise the outputs that
-    lack it. Unlike Platt's, the slope does not shrink where a fault is rare. With fewer than 4 accepted outputs a question
-    keeps a = 1 and b = 0.
+    (:func:`~.calibration.mean_of_others`) among accepted outputs, which have no faults that several questions could
+    find. Centre and spread are those of z on the outputs whose wanted score is at least the mean one of all
+    ``examples``; verdicts on others are not needed. So what a question says counts once it stands out from what it says
+    of outputs that are fine, and only downwards: a question that looks for one fault among many is no reason to praise
+    the outputs that lack it. Unlike Platt's, the slope does not shrink where a fault is rare. With fewer than 4
+    accepted outputs a question keeps a = 1 and b = 0.
 
     Arguments and errors as in :func:`fit_thresholds`.
     """
@@ -167,7 +165,9 @@ def _mean_answers(verdicts: Sequence[Verdict], checklist: Checklist, ids: Sequen
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """What a question is fitted on; vectors of shape (n,), one number an example with a verdict and a wanted score."""
+    """Data that a question is fitted on; vectors of shape (n,), one number an example with a verdict and a wanted
+    score.
+    """
 
     p_good: Vector
     wanted: Vector
@@ -250,16 +250,16 @@ def _accepted(column: _Column) -> QuestionCalibration:
 
 
 def least_accepted(usual: float) -> float:
-    """The wanted score from which an output counts as accepted: ``usual``, the mean one, which is off by rounding where all are equal."""
+    """The wanted score from which an output counts as accepted: ``usual``, the mean one, which is off by rounding where
+    all are equal.
+    """
     return usual - _ROUNDING
 
 
 def leaning(values: Vector, others: Vector) -> float:
     """How much of ``others`` is in ``values``: the least-squares slope, shrunk towards 0, in [0, 1.5].
 
-    Args:
-        values: Log-odds of a question on accepted outputs, shape (n,).
-        others: The mean ones of all other questions on them; where it is NaN, as where there are none, nothing is known.
+    Both are log-odds on accepted outputs: of a question, and the mean of all others (NaN where not known).
     """
     known = ~np.isnan(others)
     values, others = values[known], others[known]
@@ -271,14 +271,12 @@ def leaning(values: Vector, others: Vector) -> float:
 
 
 def centre_and_spread(fine: Vector) -> tuple[float, float]:
-    """Centre and spread of what a question says of accepted outputs, the latter 0.3 at least.
+    """Centre and spread (0.3 at least) of a question's log-odds on two accepted outputs or more.
 
-    From 20 on they are the median and the median absolute deviation (as the standard deviation of a normal distribution): some
-    outputs are accepted by mistake, and one that has the fault would move a mean and blow up a standard deviation. Of
-    fewer these two are the better ones: a median absolute deviation of eight is off by .4 of itself.
-
-    Args:
-        fine: Log-odds, shape (n,), n > 1.
+    From 20 on they are the median and the median absolute deviation (as the standard deviation of a normal
+    distribution): some outputs are accepted by mistake, and one that has the fault would move a mean and blow up a
+    standard deviation. Of fewer these two are the better ones: a median absolute deviation of eight is off by .4 of
+    itself.
     """
     if len(fine) < MANY:
         return float(fine.mean()), max(float(fine.std(ddof=1)), LEAST_SPREAD)
@@ -293,7 +291,6 @@ def _too_little(p_good: Vector, wanted: Vector, dimension: str) -> str | None:
 
 
 def _judge(verdicts: Sequence[Verdict], checklist: Checklist) -> tuple[str, str]:
-    """The one model and prompt that the verdicts are by."""
     asked = {question.id for question in checklist.questions}
     for verdict in verdicts:
         if verdict.question not in asked:
@@ -315,17 +312,10 @@ class Cut:
 
 
 def best_cut(p_good: Vector, wanted: Vector, codes: Codes | None = None) -> Cut | None:
-    """The threshold whose answers correlate best with the wanted scores.
+    """The threshold whose answers correlate best with the wanted scores; of equally good ones the closest to 0.5.
 
-    Among equally good thresholds the one closest to 0.5 is taken.
-
-    Args:
-        p_good: Shape (n,), in [0, 1].
-        wanted: Shape (n,), in [0, 1].
-        codes: Number of each example's document, shape (n,); None where each has one of its own.
-
-    Returns:
-        None where no threshold leaves enough examples on both sides, or the wanted scores are constant.
+    ``codes`` numbers each example's document. None where no threshold leaves enough examples on both sides, or the
+    wanted scores are constant.
     """
     order, ends = _cuts(p_good, codes)
     if not len(ends) or constant_reason(wanted, "wanted scores"):
@@ -395,11 +385,6 @@ def platt(p_good: Vector, wanted: Vector, ridge: float = RIDGE) -> tuple[float, 
     They minimise the cross-entropy with the wanted scores as soft labels, summed over the examples, plus
     ridge/2·((a - 1)² + b²). The sum is convex; where its minimum lies at a negative slope, the best a >= 0 is 0. A
     constant P(good) says nothing of the slope, which then stays 1.
-
-    Args:
-        p_good: Shape (n,), in [0, 1].
-        wanted: Shape (n,), in [0, 1].
-        ridge: Weight of the prior, above 0.
     """
     z = logit(p_good)
     if np.ptp(z) > 0:

@@ -25,10 +25,20 @@ from askance.evaluation.scoring import ExampleScore, Targets, human_targets
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import AskanceError, CoverageError, InputError
 from askance.prompts.examples import Example
-from askance.stats.pass_fail import area_under_curve, auc_kernel, pass_fail_figures, rate, wilson, wilson_size
-from askance.stats.pass_rate import prediction_powered, rogan_gladen
+from askance.stats.pass_fail import (
+    area_under_curve,
+    auc_kernel,
+    binary_kappa,
+    cut_kappas,
+    fit_threshold,
+    pass_fail_figures,
+    prediction_powered,
+    rate,
+    rogan_gladen,
+    wilson,
+    wilson_size,
+)
 from askance.stats.resampling import Resampling, Statistic
-from askance.stats.threshold import binary_kappa, cut_kappas, fit_threshold
 from tests.said import says
 
 
