@@ -22,13 +22,13 @@ from ..prompts.errors import BudgetExceededError, InputError, UnapprovedError
 from ..prompts.examples import Example
 from ..prompts.text import prompt_diff
 from ..stats.differences import difference_dict
+from .acceptance import CorrelationYardstick, Yardstick
 from .events import RunFinished, RunWritten, TestOpened
 from .mode import SetUp
 from .run_context import RunContext
 from .run_result import RunResult
 from .signals import Signal
 from .subject import Draft, Observation, Outcome, Version
-from .yardsticks import CorrelationYardstick, Yardstick
 
 
 async def finish(

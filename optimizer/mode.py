@@ -16,7 +16,7 @@ from ..memory.result_file import FinishReason
 from ..models.gateway import Gateway
 from ..models.resolve import Models
 from ..prompts.errors import InputError
-from .acceptance import Acceptance
+from .acceptance import Acceptance, Yardstick
 from .contest import Contest, WritesQuestions
 from .job import Job, SplitExamples
 from .options import LoopOptions
@@ -24,7 +24,6 @@ from .run_context import RunContext
 from .signals import Signal
 from .subject import Draft, Observation, Outcome, Subject, Version
 from .trial import Screening
-from .yardsticks import Yardstick
 
 
 @dataclass(frozen=True)

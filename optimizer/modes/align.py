@@ -26,6 +26,7 @@ from ...prompts.errors import InputError
 from ...prompts.examples import Example, human_dimensions
 from ...prompts.prompt import Prompt
 from ...settings import parse_options
+from ..acceptance import Yardstick
 from ..earlier import Earlier, WaitingQuestion, earlier_run
 from ..job import Job, SplitExamples, split_examples
 from ..mode import SetUp
@@ -42,7 +43,6 @@ from ..run_context import RunContext
 from ..signals import HumanSignal
 from ..steps.show_examples import ShowExamples, ShowMode
 from ..subject import Draft
-from ..yardsticks import Yardstick
 from .judge import JudgeSubject, asked_as_it_thinks, judge_set_up, judge_subject, strata_of_people
 
 logger = logging.getLogger(__name__)

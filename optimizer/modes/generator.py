@@ -26,11 +26,11 @@ from ...prompts.verdicts import Verdict
 from ...prompts.words import count
 from ...stats.differences import difference_dict, mean_difference
 from ...stats.resampling import Resampling
+from ..acceptance import Yardstick
 from ..job import SplitExamples
 from ..run_context import RunContext
 from ..signals import Reasons, disputed, explanations, take_turns
 from ..subject import CHECKS, Draft, Observation, Outcome, Pair, by_pair
-from ..yardsticks import Yardstick
 from .checker import Checker, run_checker
 
 

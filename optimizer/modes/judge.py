@@ -36,7 +36,7 @@ from ...prompts.errors import InputError
 from ...prompts.examples import Example
 from ...prompts.verdicts import Verdict
 from ...stats.differences import Difference, difference_dict
-from ..acceptance import acceptance_of
+from ..acceptance import BiasGuard, CorrelationYardstick, Metric, acceptance_of
 from ..contest import WritesQuestions
 from ..job import Job
 from ..mode import SetUp, Step
@@ -47,7 +47,6 @@ from ..steps.lesson_edits import edit_steps
 from ..steps.pruning import Pruning
 from ..subject import Draft, Observation, Outcome, Pair, Subject, Version, by_pair
 from ..trial import Screening
-from ..yardsticks import BiasGuard, CorrelationYardstick, Metric
 
 
 @dataclass(frozen=True)

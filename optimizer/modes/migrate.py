@@ -27,6 +27,7 @@ from ...prompts.prompt import Prompt, load_prompt
 from ...prompts.verdicts import Verdict
 from ...settings import parse_options
 from ...stats.resampling import Resampling
+from ..acceptance import CorrelationYardstick, Yardstick
 from ..job import Job, SplitExamples, model_name
 from ..mode import SetUp
 from ..options import MigrateOptions
@@ -34,7 +35,6 @@ from ..phrasings.step import WordQuestions
 from ..run_context import RunContext
 from ..signals import CrossModelSignal
 from ..subject import Observation, Outcome, Subject, by_pair
-from ..yardsticks import CorrelationYardstick, Yardstick
 from .judge import asked_as_it_thinks, judge_set_up, judge_subject, strata_of_people
 
 

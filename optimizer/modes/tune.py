@@ -24,7 +24,7 @@ from ...prompts.errors import InputError
 from ...prompts.examples import Example, load_examples
 from ...prompts.prompt import Prompt, load_generator_prompt, load_prompt
 from ...settings import parse_options, refuse_idle
-from ..acceptance import acceptance_of
+from ..acceptance import MeanYardstick, PassRateGuard, acceptance_of
 from ..job import Job, SplitExamples
 from ..mode import SetUp
 from ..options import TuneOptions
@@ -34,7 +34,6 @@ from ..steps.lessons import task_of
 from ..steps.plain_lines import PlainLines
 from ..steps.pruning import Pruning
 from ..subject import Draft
-from ..yardsticks import MeanYardstick, PassRateGuard
 from .checker import CheckFunction, load_checker
 from .generator import FailureSignal, GeneratorSubject, OutputJudge, effect_facts
 from .judge import note_taking

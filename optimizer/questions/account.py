@@ -16,9 +16,9 @@ from ...prompts.examples import Example
 from ...prompts.verdicts import Verdict
 from ...prompts.words import count
 from ...stats.differences import Difference, difference_dict
+from ..acceptance import Yardstick
 from ..run_context import RunContext
 from ..subject import Draft, Observation, Outcome
-from ..yardsticks import Yardstick
 from .choice import Chooser
 from .learner import QuestionLearner
 from .racing import sides_of

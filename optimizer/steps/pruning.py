@@ -9,12 +9,11 @@ from functools import reduce
 from ...evaluation.scoring import ExampleScore
 from ...prompts.lessons import Edit
 from ...prompts.prompt import EditRefusedError, Prompt
-from ..acceptance import Decision
+from ..acceptance import Decision, Yardstick
 from ..contest import Contest
 from ..events import EditPruned
 from ..mode import LoopRound, Turn
 from ..subject import PrunedEdit, Version
-from ..yardsticks import Yardstick
 
 
 @dataclass(frozen=True)

@@ -23,11 +23,11 @@ from ...prompts.checklist import Question
 from ...prompts.comments import WHOLE, told
 from ...prompts.examples import Example, answered_questions, named_document
 from ...prompts.shown import MOST_REASON, FixedExamples, RememberedCase, ShownExamples, Shows, cut
+from ..acceptance import Yardstick
 from ..events import Teller
 from ..mode import LoopRound, Turn
 from ..signals import Signal
 from ..subject import Draft, Observation, Outcome, Subject
-from ..yardsticks import Yardstick
 
 CLEAR = 2 / 3
 """From this wanted score on an output counts as accepted, and up to 1 minus it as rejected; what lies between says nothing."""
