@@ -31,7 +31,7 @@ Ranks = tuple[Scores, Scores]
 CLEARLY = 0.1
 """One-sided p-value up to which a judge ranks worse."""
 HOPELESS = 0.1
-"""One-sided p-value of "it is no worse" up to which a candidate is clearly worse: it is dropped before the rest is paid.
+"""One-sided p-value of "it is no worse" up to which a candidate is dropped before the rest of its verdicts is paid.
 
 Not 1 minus the p-value of a gain: where few examples changed, that is near 1 after a single loss.
 """
@@ -248,7 +248,7 @@ class Decision:
     reason: str
     gain: Difference | None
     within_noise: bool = False
-    """Rejected only because the gain may be noise or verdicts are missing: with further edits, or later, it may pass."""
+    """Rejected only because the gain may be noise or verdicts are missing: with more edits, or later, it may pass."""
 
 
 class Acceptance(Protocol):

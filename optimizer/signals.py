@@ -36,9 +36,13 @@ class Reasons:
     """Why each side says what it says, by disagreement key; empty where there are none."""
 
     mine: Mapping[str, str] = field(default_factory=dict)
-    """Of what is improved."""
+    """Reasons of the judge or generator that is improved."""
     theirs: Mapping[str, str] = field(default_factory=dict)
-    """Of its reference."""
+    """Reasons of its reference."""
+
+    def said(self, key: str) -> dict[str, str]:
+        """Both sides' reasons for one disagreement, as a :class:`~askance.agents.notes.Case` holds them."""
+        return {"target": self.mine.get(key, ""), "reference": self.theirs.get(key, "")}
 
 
 class Signal(Protocol):

@@ -43,7 +43,7 @@ from ..run_context import RunContext
 from ..signals import HumanSignal
 from ..steps.show_examples import ShowExamples, ShowMode
 from ..subject import Draft
-from .judge import JudgeSubject, asked_as_it_thinks, judge_set_up, judge_subject, strata_of_people
+from .judge import JudgeSubject, asked_as_it_thinks, judge_set_up, strata_of_people
 
 logger = logging.getLogger(__name__)
 
@@ -137,7 +137,7 @@ class Align:
         job, options = context.job, context.job.options_as(AlignOptions)
         model = context.model("model")
         targets = human_targets(job.examples, job.questions, options.human_scale)
-        subject = judge_subject(context, model, "model")
+        subject = JudgeSubject.of(context, model, "model")
         judge = subject.evaluator if options.explain != "never" else None
         signal = HumanSignal(
             targets, context.splits.development, judge, threshold=options.disagreement_threshold, by_score=options.paper

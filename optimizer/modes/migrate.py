@@ -35,7 +35,7 @@ from ..phrasings.step import WordQuestions
 from ..run_context import RunContext
 from ..signals import CrossModelSignal
 from ..subject import Observation, Outcome, Subject, by_pair
-from .judge import asked_as_it_thinks, judge_set_up, judge_subject, strata_of_people
+from .judge import JudgeSubject, asked_as_it_thinks, judge_set_up, strata_of_people
 
 
 def prepare(
@@ -98,7 +98,7 @@ class Migrate:
         events.phase(f"the source judges {len(judged)} examples")
         verdicts = await their.judge(judged, events.advance)
         targets = _targets(job, judged, verdicts)
-        subject = judge_subject(context, target, "target")
+        subject = JudgeSubject.of(context, target, "target")
         development = {example.id for example in splits.development}
         signal = CrossModelSignal(
             their,

@@ -160,10 +160,8 @@ class Tune:
             signal=signal,
             yardstick=yardstick,
             acceptance=acceptance_of(options, yardstick, validation, guard),
-            steps=edit_steps(
-                context, subject, signal, helper, note_taker, plain=plain, classify=True, failed_before_first=True
-            ),
-            last=(Pruning(yardstick),) if options.prune and not options.paper else (),
+            steps=edit_steps(context, subject, signal, helper, note_taker, plain=plain, failed_before_first=True),
+            last=Pruning.steps(options, yardstick),
             agreed="nothing_fails",
             free_facts=(partial(effect_facts, context),),
         )

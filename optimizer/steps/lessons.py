@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -36,19 +36,10 @@ def find_contrast(
     answer: bool | None = None,
     is_like: Callable[[Verdict], bool] = lambda verdict: True,
 ) -> Example | None:
-    """An example beside which a disagreement shows what decides; None where there is none.
+    """An example on which ``answer`` to the same question is right; None where there is none.
 
-    Args:
-        disagreement: Where the target is wrong.
-        seen: The target's verdicts, and the examples they are about.
-        reference: How likely the good answer should be for an example id and a question id; None where that is not
-            known.
-        answer: The answer that has to be right there; by default the one that the target wrongly gave.
-        is_like: Whether the distance of a verdict from its reference says something.
-
-    Returns:
-        Of the examples on which target and reference agree on that answer to the same question, the one whose output
-        is nearest in length, so that length is not what separates the two.
+    ``answer`` is by default the one that the target gave wrongly. ``reference`` gives the wanted probability of the
+    good answer by example and question, ``is_like`` whether a verdict's distance from it can be compared.
     """
     wanted_answer = disagreement.target if answer is None else answer
     question = seen.polarity(disagreement.example, disagreement.question)
@@ -62,6 +53,7 @@ def find_contrast(
             continue
         if agreed(verdict, wanted, question, is_like=is_like(verdict)):
             right.append(by_id[verdict.example])
+    # nearest in length, so that length is not what separates the two
     length = len(by_id[disagreement.example].output or "")
     return min(right, key=lambda other: (abs(len(other.output or "") - length), other.id), default=None)
 
@@ -71,7 +63,7 @@ BATCH = 4
 
 
 def task_of(checklist: Checklist | None) -> str:
-    """Return the task in a note-taker's eyes, where the checklist may not name one."""
+    """The task for a note-taker, also where the checklist names none."""
     return (checklist.task if checklist is not None else "") or "Follow the instruction."
 
 
@@ -85,7 +77,7 @@ class LessonDesk:
     events: Teller
     signal: Signal
     contrast: bool = False
-    """Whether a case on which both sides agree, as the signal has it, is shown beside each disagreement."""
+    """Whether a case on which both sides agree is shown beside each disagreement."""
     classifier: LessonClassifier | None = None
     """Tells lessons that no prompt can carry; None where all are taken for promptable."""
     contradictions: ContradictionFinder | None = None
@@ -93,14 +85,12 @@ class LessonDesk:
     batches: BatchNoteTaker | None = None
     """Takes the notes instead of ``note_taker`` where they are taken in batches."""
     failed: dict[str, CallError] = field(default_factory=dict, init=False)
-    """Disagreements that were to be read last, and of which there is no note, by key."""
+    """Errors of the last round's disagreements without a note, by key."""
     has_notes: bool = field(default=False, init=False)
     """Whether any note could be had so far."""
-    _count: int = field(default=0, init=False)
-    """Disagreements that were read so far."""
 
     def __post_init__(self) -> None:
-        """Ids go on from those of the lessons that are there already."""
+        """Number lessons after the ones that are there already."""
         self._count = last_number(self.memory)
 
     async def learn(
@@ -118,10 +108,8 @@ class LessonDesk:
         )
         await self.note_taker.prepare(strict.values(), lenient.values())
         notes = await self._notes(draft, seen, disagreements, reasons)
-        touched: dict[str, None] = {}
-        for lesson in notes:
-            if (kept := await self._remember(lesson)) is not None:
-                touched[kept] = None
+        kept = [await self._remember(lesson) for lesson in notes]
+        touched = dict.fromkeys(name for name in kept if name is not None)
         lessons = [lesson for lesson in map(self.memory.get, touched) if not lesson.is_closed]
         for lesson in lessons:
             self.events.emit(LessonLearned(lesson))
@@ -132,9 +120,10 @@ class LessonDesk:
     ) -> list[Lesson]:
         """The notes that can be used, in the order of the disagreements; all are asked for at once."""
         cases = [self._case(draft, seen, each, reasons) for each in disagreements]
-        works = [_Work((each,), f"L{self._count + number}") for number, each in enumerate(cases, 1)]
+        first = self._count + 1
+        works = [_Work((each,), f"L{number}") for number, each in enumerate(cases, first)]
         if self.batches is not None:
-            works = list(_batches(cases, BATCH, self._count))
+            works = _batches(cases, first)
         self._count += len(disagreements)
         done = 0
 
@@ -163,19 +152,18 @@ class LessonDesk:
                 lessons += each
         return lessons
 
-    def _case(self, draft: Draft, seen: Observation, disagreement: Disagreement, reasons: Reasons) -> Case:
-        example = next(each for each in seen.examples if each.id == disagreement.example)
+    def _case(self, draft: Draft, seen: Observation, disputed: Disagreement, reasons: Reasons) -> Case:
+        example = next(each for each in seen.examples if each.id == disputed.example)
         contrast = None
         if self.contrast:
-            question = seen.polarity(disagreement.example, disagreement.question)
-            failed = not question.is_good(disagreement.target)
-            right = question.p_good(disagreement.reference_p_yes) == 1.0
+            question = seen.polarity(disputed.example, disputed.question)
+            failed = not question.is_good(disputed.target)
+            right = question.p_good(disputed.reference_p_yes) == 1.0
             answer = question.is_good(True) if failed and right else None
             known = partial(self.signal.reference, draft)
-            contrast = find_contrast(disagreement, seen, known, answer=answer, is_like=self.signal.is_like)
-        key = disagreement.key
-        said = {"target": reasons.mine.get(key, ""), "reference": reasons.theirs.get(key, "")}
-        return Case(disagreement, example, seen.question(disagreement.example, disagreement.question), said, contrast)
+            contrast = find_contrast(disputed, seen, known, answer=answer, is_like=self.signal.is_like)
+        asked = seen.question(disputed.example, disputed.question)
+        return Case(disputed, example, asked, reasons.said(disputed.key), contrast)
 
     async def _one(self, work: _Work) -> list[Lesson]:
         if self.batches is not None:
@@ -200,16 +188,8 @@ class LessonDesk:
             kept = self.memory.merge(known.id, lesson, " ".join(relation.merged.split()))
         else:
             kept = self.memory.merge(known.id, lesson)
-        self.events.emit(
-            LessonKept(
-                lesson.id,
-                lesson.text,
-                lesson.evidence,
-                relation.relation if relation else "new",
-                kept.id,
-                kept.text,
-            )
-        )
+        how = relation.relation if relation else "new"
+        self.events.emit(LessonKept(lesson.id, lesson.text, lesson.evidence, how, kept.id, kept.text))
         return kept.id
 
     async def _compare(self, lesson: Lesson) -> tuple[Relation, Lesson | None]:
@@ -233,20 +213,15 @@ class LessonDesk:
     async def resolve(
         self, lessons: Sequence[str], strength: Callable[[str], tuple[float, ...]], overwritten: Collection[str] = ()
     ) -> set[str]:
-        """Of lessons that order opposite things, retire the weaker one; returns those that were retired.
-
-        Only lessons that are about to be written into the prompt, or are in it, are compared, and a model decides
-        whether two of them contradict each other: it is asked late because a small one sees contradictions everywhere.
+        """Retire the weaker of two lessons that order opposite things; returns the ids of the retired ones.
 
         Args:
-            lessons: Ids of those that are about to be written, the strongest first.
-            strength: What speaks for a lesson, largest first; one that is in the prompt already has passed the acceptance test
-                and does not give way.
+            lessons: Ids of the lessons that are about to be written, the strongest first.
+            strength: Ranks a lesson. One in the prompt has passed the acceptance test and does not give way.
             overwritten: Ids of lessons whose lines the new edits take out: the acceptance test decides between them.
-
-        Raises:
-            ModelError: An endpoint refuses every call.
         """
+        # Lessons that are neither in the prompt nor about to be are not compared: small models see contradictions
+        # everywhere.
         retired: set[str] = set()
         asked: set[frozenset[str]] = set()
         if self.contradictions is None:
@@ -276,7 +251,7 @@ class LessonDesk:
 
 
 def last_number(memory: LessonMemory) -> int:
-    """The highest number of a lesson that is there already; 0 where there is none."""
+    """The highest number of a lesson in the memory; 0 where there is none."""
     taken = [re.match(r"L(\d+)", each.id) for each in memory.lessons]
     return max((int(each[1]) for each in taken if each), default=0)
 
@@ -289,13 +264,10 @@ class _Work:
     lesson_id: str
 
 
-def _batches(cases: Sequence[Case], size: int, count: int) -> Iterable[_Work]:
-    """Cases on the same question and of the same direction, so many at a time."""
+def _batches(cases: Sequence[Case], first: int) -> list[_Work]:
+    """Cases on the same question and in the same direction, ``BATCH`` at a time, numbered from ``first``."""
     groups: dict[tuple[str, bool], list[Case]] = {}
     for each in cases:
         groups.setdefault((each.question.id, each.disagreement.target), []).append(each)
-    number = count
-    for group in groups.values():
-        for start in range(0, len(group), size):
-            number += 1
-            yield _Work(tuple(group[start : start + size]), f"L{number}")
+    parts = [group[start : start + BATCH] for group in groups.values() for start in range(0, len(group), BATCH)]
+    return [_Work(tuple(part), f"L{number}") for number, part in enumerate(parts, first)]

@@ -1,9 +1,9 @@
 """The papers' loop, to compare with: BinEval's Algorithm 1 (App. C) as App. B runs it, line by line.
 
-It has no trial, no test, no second look and no memory beyond an iteration: every disagreement is read, the lessons go into the
-prompt, and the version stands unless the held-out figure falls. What it keeps of ours is what nothing works without:
-placeholders, protected text and answer format survive, and no lesson orders what none may. The numbers beside the code are
-those of the lines of Algorithm 1; ``docs/method.md`` has the whole table.
+It has no trial, no test, no second look and no memory beyond an iteration: every disagreement is read, the lessons go
+into the prompt, and the version stands unless the held-out figure falls. It keeps our guards that nothing works
+without: placeholders, protected text and answer format survive, and no lesson orders what none may. The numbers beside
+the code are the lines of Algorithm 1; ``docs/method.md`` has the whole table.
 """
 
 from __future__ import annotations
@@ -84,18 +84,16 @@ class PapersStep:
         return Turn(winner)
 
     async def _notes(self, seen: Observation, found: Sequence[Disagreement], reasons: Reasons) -> list[Lesson] | None:
-        """L_all: the lessons of every example with a disagreement, in the order of the examples; None where every call
-        failed.
+        """L_all: the lessons of every example with a disagreement; None where every call failed.
 
         One call an example, as in Algorithm 1, or a batch of them, as in App. B.
         """
-        items: dict[str, list[Case]] = {each.id: [] for each in seen.examples}
         by_id = {each.id: each for each in seen.examples}
+        cases: dict[str, list[Case]] = {name: [] for name in by_id}
         for each in found:
-            said = {"target": reasons.mine.get(each.key, ""), "reference": reasons.theirs.get(each.key, "")}
             question = seen.question(each.example, each.question)
-            items[each.example].append(Case(each, by_id[each.example], question, said))
-        disputed = [cases for cases in items.values() if cases]
+            cases[each.example].append(Case(each, by_id[each.example], question, reasons.said(each.key)))
+        disputed = [of_example for of_example in cases.values() if of_example]
         size = BATCH if self._options.notes == "batched" else 1
         batches = [disputed[start : start + size] for start in range(0, len(disputed), size)]
         done = 0
@@ -111,9 +109,8 @@ class PapersStep:
         self._events.phase("taking notes", len(disputed))
         firsts = [self._count + 1 + number * MOST_LESSONS * size for number in range(len(batches))]
         self._count += len(batches) * MOST_LESSONS * size
-        answered = await asyncio.gather(
-            *map(note, batches, firsts), return_exceptions=True
-        )  # one under way is paid for
+        # a call under way is paid for, so the others are not cancelled by one that fails
+        answered = await asyncio.gather(*map(note, batches, firsts), return_exceptions=True)
         lessons: list[Lesson] = []
         failed = [each for each in answered if isinstance(each, CallError) and not each.fatal]
         for batch, answer in zip(batches, answered, strict=True):

@@ -13,6 +13,7 @@ from ..acceptance import Decision, Yardstick
 from ..contest import Contest
 from ..events import EditPruned
 from ..mode import LoopRound, Turn
+from ..options import LoopOptions
 from ..subject import PrunedEdit, Version
 
 
@@ -21,6 +22,11 @@ class Pruning:
     """Takes accepted edits out again at the end of a run."""
 
     yardstick: Yardstick
+
+    @classmethod
+    def steps(cls, options: LoopOptions, yardstick: Yardstick) -> tuple[Pruning, ...]:
+        """Pruning as the last step, where the settings want it; the papers' loop takes nothing out."""
+        return (cls(yardstick),) if options.prune and not options.paper else ()
 
     async def take(self, now: LoopRound) -> Turn | None:
         """Shorten the best version, where it has edits."""
