@@ -13,8 +13,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from ..memory.embedders import Embedder
-from ..memory.neighbours import greedy_unique
+from ..memory.embedders import Embedder, greedy_unique
 from ..models.base import CallError, EmptyAnswerError, Model
 from ..models.gateway import Gateway
 from ..models.structured import ParseError

@@ -17,8 +17,8 @@ from ..optimizer.job import CAN_GROW, NOT_IN_FINGERPRINT
 from ..optimizer.modes import align as alignment
 from ..optimizer.modes import migrate as migration
 from ..optimizer.modes import tune as tuning
-from ..optimizer.modes.remembering import memory_for
 from ..optimizer.options import AlignOptions, LoopOptions, MigrateOptions, TuneOptions
+from ..optimizer.remembering import memory_for
 from ..optimizer.runner import cannot_change
 from ..prompts.errors import AskanceError, BudgetExceededError, UnapprovedError, as_typed
 from ..prompts.rows import read_rows
@@ -144,8 +144,6 @@ def tell_estimate(job: Job, *, as_json: bool) -> None:
                 "stored": estimate.fixed.stored,
                 "tokens": estimate.fixed.tokens,
                 "cost_usd": estimate.fixed.cost_usd,
-                "calls_of_a_usual_run": {"low": estimate.low, "about": estimate.usual, "high": estimate.high},
-                **({} if estimate.together is None else {"calls_if_asked_together": estimate.together}),
                 "wording_calls_at_most": estimate.wording_calls,
                 "calls_per_iteration_at_most": estimate.iteration_calls,
                 "last_calls": estimate.last_calls,
@@ -156,15 +154,7 @@ def tell_estimate(job: Job, *, as_json: bool) -> None:
     there = f" beside {estimate.fixed.stored:,} answers that are there already" if estimate.fixed.stored else ""
     echo(f"{estimate.fixed.calls:,} calls ({estimate.fixed.size}) to judge all splits with the starting prompt{there}.")
     if most > estimate.fixed.calls:
-        echo(
-            f"The whole run: usually about {estimate.usual:,} calls ({estimate.low:,} to {estimate.high:,}), by what it finds; "
-            f"never more than {most:,}, and --call-budget caps it."
-        )
-    if estimate.together is not None:
-        echo(
-            f"About {estimate.together:,} where the judge answers several questions in one call as it answers them alone: the "
-            "run finds that out (--mode auto)."
-        )
+        echo(f"The whole run: never more than {most:,} calls, most runs far fewer; --call-budget caps it.")
     echo("Nothing was bought.")
 
 

@@ -15,8 +15,7 @@ from ..evaluation.compare.run_difference import run_difference
 from ..memory.journal import has_ended, read_events
 from ..memory.provenance import build_graph, save_graphml, save_json
 from ..memory.run_directory import RunDirectory
-from ..memory.why import SAYS, why
-from ..memory.why_question import QuestionStory, find_question, learned_ids, why_question
+from ..memory.why import SAYS, QuestionStory, find_question, learned_ids, why, why_question
 from ..optimizer.run_result import FOUND, RunResult, names_text
 from ..prompts.errors import InputError
 from ..prompts.rows import read_text

@@ -1,4 +1,4 @@
-"""Whether to adopt a run's prompt, or its judge where questions were learned, in words: read off the test difference and its interval, and off nothing else."""
+"""Whether to adopt a run's prompt or judge, in words: read off the test difference and its interval alone."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from ..models.budget import CAPS
 from ..prompts.words import count, interval, missing_share, number, signed
 
 if TYPE_CHECKING:
+    from .records import CriterionRecord
     from .result_file import RunRecord
-    from .result_parts import LearnedRecord
 
 Choice = Literal["adopt", "keep", "undecided"]
 """What a page says first of a prompt, judge, scorer or other result; of some pages only the tone."""
@@ -236,7 +236,7 @@ def _cautions(result: RunRecord, test_size: int | None) -> list[str]:
     return said
 
 
-def _may_harm(each: LearnedRecord) -> bool:
+def _may_harm(each: CriterionRecord) -> bool:
     """Whether the judge measured lower on test with a question than without it."""
     worth = each.worth.test
     return worth is not None and worth.value is not None and worth.value < 0

@@ -14,6 +14,7 @@ from math import ceil, inf, log2
 from typing import Protocol
 
 from ..evaluation.scoring import ExampleScore, coverage
+from ..memory.records import TriedRecord
 from ..memory.run_directory import RunDirectory
 from ..prompts.examples import Example
 from ..prompts.lessons import Edit
@@ -23,7 +24,7 @@ from ..prompts.words import coverage_text
 from .acceptance import Acceptance, Decision
 from .edits import Waiting, bundle, change_of, problem_of
 from .events import Teller, VersionDecided
-from .subject import Crossed, Draft, Subject, TriedEdits, Version
+from .subject import Crossed, Draft, Subject, Version
 from .trial import Screening
 
 Stop = Callable[[Sequence["ExampleScore"], Sequence["ExampleScore"]], "Decision | None"]
@@ -82,7 +83,7 @@ class Contest:
     needs all questions, as with a generator."""
     again: WritesQuestions | None = None
     """Writes the questions of a candidate anew from its prompt; None where they stay."""
-    tried: list[TriedEdits] = field(default_factory=list, init=False)
+    tried: list[TriedRecord] = field(default_factory=list, init=False)
     accepted: Version | None = field(default=None, init=False)
     """The last version that was accepted, or shortened then: what the user would get."""
     refused: dict[tuple[str, str], str] = field(default_factory=dict, init=False)
@@ -94,9 +95,11 @@ class Contest:
     _tries: int = field(default=0, init=False)
     """Candidates that may still be tried in this round."""
     _decided: dict[tuple[int, frozenset[tuple[str, str]]], Decision] = field(default_factory=dict, init=False)
-    """What the acceptance test said of edits on a version: where one half of a bundle waits, the other makes the bundle again."""
+    """What the acceptance test said of edits on a version: where one half of a bundle waits, the other makes the bundle
+    again."""
     _look: tuple[int, int] | None = field(default=None, init=False)
-    """Which of the looks that share the acceptance test's level the edits of this round have, where a pair was tried before them."""
+    """Which of the looks that share the acceptance test's level the edits of this round have, where a pair was tried
+    before them."""
 
     async def start(self, draft: Draft) -> Version:
         """Measure the starting draft."""
@@ -125,7 +128,8 @@ class Contest:
         ``refused`` rejected, those in ``waiting`` or ``untried`` neither.
 
         Where questions are written anew, all edits with the questions that their prompt leads to are the first
-        candidate (BinEval App. B, steps 4 and 5); the prompt alone is the second, and the two share the acceptance test's level.
+        candidate (BinEval App. B, steps 4 and 5); the prompt alone is the second, and the two share the acceptance
+        test's level.
 
         Returns the best version afterwards.
         """
@@ -213,15 +217,16 @@ class Contest:
     ) -> Version:
         """Send one candidate through the acceptance test; returns it where it is accepted, else ``best``.
 
-        ``look`` says which of how many candidates of a kind it is, where these share the acceptance test's level; ``shows`` names
-        the examples that it shows the judge, where it does.
+        ``look`` says which of how many candidates of a kind it is, where these share the acceptance test's level;
+        ``shows`` names the examples that it shows the judge, where it does.
         """
         raced = await self.race(best, draft, best.edits + tuple(edits), edits, look=look)
         return self.conclude(best, raced, edits, iteration, shows)
 
     def give_up(self, draft: Draft, crossed: Crossed) -> Race | None:
-        """The refusal of a draft where a part of the examples shows a loss, by more than a standard error, of the way that it was
-        learned; None where the others are to be asked. A part alone is too noisy to refuse by the lack of a gain.
+        """Reject early if the first folds show a loss of more than one standard error.
+
+        Returns None when the remaining folds must be judged. A part alone is too noisy to refuse by the lack of a gain.
         """
         decision = self.acceptance.decide_crossed(crossed)
         if _at_best(decision) > 0:
@@ -229,8 +234,9 @@ class Contest:
         return Race(self._new_version(draft), decision, len(crossed.examples), None)
 
     def may_go_without(self, crossed: Crossed) -> bool:
-        """Whether the judges are no worse, by more than a standard error, on untouched folds once they leave out idle questions of the
-        start: those are known to tell little, and what the folds add to that is mostly noise.
+        """Whether leaving out idle questions of the start is no loss on untouched folds, by more than a standard error.
+
+        Those questions are known to tell little, and what the folds add to that is mostly noise.
         """
         return _at_best(self.acceptance.decide_crossed(crossed.made_lean())) >= 0
 
@@ -249,24 +255,19 @@ class Contest:
     def conclude(
         self, best: Version, raced: Race, edits: Sequence[Edit], iteration: int, shows: str | None = None
     ) -> Version:
-        """Say what became of a candidate, and keep it where the acceptance test takes it; returns the best version afterwards."""
-        found, lessons = raced.decision, [lesson for edit in edits for lesson in edit.lessons]
-        self.tried.append(
-            TriedEdits(tuple(edits), found.accepted, found.reason, found.gain, iteration, raced.judged, shows)
+        """Say what became of a candidate, and keep it where it is accepted; returns the best version afterwards."""
+        found = raced.decision
+        tried = TriedRecord(
+            edits=tuple(edits),
+            accepted=found.accepted,
+            reason=found.reason,
+            gain=found.gain,
+            iteration=iteration,
+            judged=raced.judged,
+            **({"shows": shows} if shows else {}),
         )
-        self.events.emit(
-            VersionDecided(
-                raced.number,
-                best.number,
-                lessons,
-                found.accepted,
-                found.reason,
-                found.gain,
-                raced.judged,
-                iteration,
-                shows,
-            )
-        )
+        self.tried.append(tried)
+        self.events.emit(VersionDecided(raced.number, best.number, tried))
         if raced.version is None or not found.accepted:
             return best
         self.accepted = raced.version
@@ -298,7 +299,8 @@ class Contest:
             draft: The candidate.
             edits: All that it has.
             changed: Those that are added to the best version, or taken out of it.
-            stop: Says after a part of the verdicts whether the rest is worth its price; by default the acceptance test does.
+            stop: Says after a part of the verdicts whether the rest is worth its price; by default the acceptance
+                test does.
             look: Which of how many of its kind it is, from 1, where these share the acceptance test's level.
         """
         acceptance = self.acceptance if look is None else self.acceptance.at_look(*look)

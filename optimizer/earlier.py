@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict
 from ..evaluation.judge_file import load_judge, parse_judge
 from ..evaluation.kept_judge import KeptJudge
 from ..memory.journal import has_ended, read_events
+from ..memory.records import CriterionRecord
 from ..memory.result_file import RunRecord
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
 from ..models.budget import CAPS
@@ -29,6 +30,8 @@ from .splits import PARTS, Part
 
 EARLIER_FILE = "earlier.json"
 """Beside the judge in ``inputs/``."""
+STILL_KNOWN = {"text", "dimension", "origin", "sources", "parts", "comments"}
+"""Fields of a question that hold beyond the run that proposed it."""
 
 
 class KnownExample(BaseModel):
@@ -44,20 +47,6 @@ class KnownExample(BaseModel):
     """Hash of what people gave it, their comments aside."""
 
 
-class WaitingQuestion(BaseModel):
-    """A question that may be proposed again."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    text: str
-    dimension: str
-    kind: str
-    sources: tuple[str, ...] = ()
-    parts: tuple[str, ...] = ()
-    """Of one that comes from no comment, the parts whose outputs led to it; empty where an older run did not say so."""
-    comments: tuple[str, ...] = ()
-
-
 class Remembered(BaseModel):
     """What earlier runs read and tried, as in ``inputs/earlier.json``."""
 
@@ -70,10 +59,11 @@ class Remembered(BaseModel):
     contrasted: tuple[str, ...] = ()
     """Dimensions whose rejected outputs were held against accepted ones."""
     dropped: dict[str, str] = {}
-    """Questions that are not worth asking, as the judge cannot answer them or another one says the same, with where they
-    came from."""
-    waiting: tuple[WaitingQuestion, ...] = ()
-    """Questions that the acceptance test refused, or for which there was no room: with further examples it may say otherwise."""
+    """Questions that are not worth asking, as the judge cannot answer them or another one says the same, with where
+    they came from."""
+    waiting: tuple[CriterionRecord, ...] = ()
+    """Questions that the acceptance test refused, or for which there was no room: with further examples it may say
+    otherwise."""
     disputed: tuple[tuple[str, str], ...] = ()
     """Example and question of the disagreements of this judge that were read."""
     lessons: tuple[Lesson, ...] = ()
@@ -140,7 +130,7 @@ class Earlier:
         same = self.unchanged(examples)
         return {f"{example}/{question}" for example, question in self.remembered.disputed if example in same}
 
-    def waiting(self, seen: Collection[Example], *, same_judge: bool) -> tuple[WaitingQuestion, ...]:
+    def waiting(self, seen: Collection[Example], *, same_judge: bool) -> tuple[CriterionRecord, ...]:
         """Questions to be tried again: none where the same judge has ``seen`` the same examples."""
         if same_judge and len(self.unchanged(seen)) == len(seen):
             return ()
@@ -165,8 +155,8 @@ def earlier_run(path: str | Path) -> Earlier:
     """What is taken over from the run in a directory, or from the run whose ``judge.yaml`` is named.
 
     Raises:
-        InputError: There is no run, it is not finished (or not since it was made longer), it improved no judge, or a file of it
-            is damaged.
+        InputError: There is no run, it is not finished (or not since it was made longer), it improved no judge, or a
+            file of it is damaged.
     """
     path = Path(path)
     judge = load_judge(path)
@@ -248,14 +238,13 @@ def _comments(result: RunRecord) -> list[tuple[str, str]]:
     ]
 
 
-def _waiting(before: Sequence[WaitingQuestion], result: RunRecord, judge: KeptJudge) -> tuple[WaitingQuestion, ...]:
+def _waiting(before: Sequence[CriterionRecord], result: RunRecord, judge: KeptJudge) -> tuple[CriterionRecord, ...]:
     """Those that wait still, and those that this run could not use; what it dropped waits no more."""
     found = {each.text: each for each in before}
     for each in result.questions:
         found.pop(each.text, None)
         if not each.joined and each.may_return:
-            kept = each.model_dump(include={"text", "dimension", "sources", "parts", "comments"})
-            found[each.text] = WaitingQuestion.model_validate({**kept, "kind": each.origin})
+            found[each.text] = CriterionRecord.model_validate(each.model_dump(include=STILL_KNOWN))
     asked = {each.text for each in judge.checklist.questions}
     return tuple(each for text, each in found.items() if text not in asked)
 

@@ -115,7 +115,7 @@ def add_lines(prompt: Prompt, lessons: Sequence[Lesson], max_chars: int | None, 
             edit = make_edit(prompt.text, part, proposal, lesson.id)
             problem = problem_of(prompt, edit, max_chars)
             if problem is None:
-                events.emit(EditProposed(edit.old, edit.new, edit.lessons))
+                events.emit(EditProposed(edit))
                 written.edits.append(edit)
                 continue
         events.emit(EditRefused([lesson.id], str(problem)))
@@ -171,7 +171,7 @@ async def _propose(proposal: Awaitable[Edit], lessons: Sequence[str], written: W
         events.emit(EditRefused(lessons, str(error)))
         written.refused |= dict.fromkeys(lessons, f"no edit: {error}")
         return
-    events.emit(EditProposed(edit.old, edit.new, edit.lessons))
+    events.emit(EditProposed(edit))
     written.edits.append(edit)
 
 

@@ -15,6 +15,7 @@ from ..evaluation.judge_file import JUDGES, judge_of_run
 from ..evaluation.pass_fail import figures_of, fitted_dict, pass_labels, threshold_for
 from ..evaluation.scoring import ExampleScore
 from ..memory.decision import decide
+from ..memory.records import ChangedQuestionRecord
 from ..memory.result_file import FinishReason, RunRecord
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
 from ..prompts.checklist import Checklist, dump_checklist, marked
@@ -70,7 +71,7 @@ async def finish(
         events.say(shown)
     run.write("prompt.md", outcome.best.prompt.text)
     run.write("changes.diff", prompt_diff(outcome.baseline.prompt.text, outcome.best.prompt.text))
-    context.keep_lessons(outcome.best, outcome.questions, outcome.iterations, extras.get("questions", ()))
+    context.keep_lessons(outcome.best, extras.get("questions", ()), outcome.iterations, ended=True)
     _keep_verdicts(context, outcome, tests, set_up.signal, yardstick)
     if result.mode in JUDGES:
         kept = judge_of_run(result, context.job.config, context.job.questions)
@@ -184,10 +185,10 @@ def _build_result(
         "best": side(best),
         **({"crossed": True} if best.crossed is not None else {}),
         "gain": {"validation": gain(held_out, examples), "test": gain(tested, splits.test)},
-        "accepted_edits": [each.to_dict() for each in outcome.tried if each.accepted],
-        "rejected_edits": [each.to_dict() for each in outcome.tried if not each.accepted],
-        "pruned_edits": [each.to_dict() for each in outcome.pruned],
-        **({"wordings": [each.to_dict() for each in outcome.wordings]} if outcome.wordings else {}),
+        "accepted_edits": [each for each in outcome.tried if each.accepted],
+        "rejected_edits": [each for each in outcome.tried if not each.accepted],
+        "pruned_edits": outcome.pruned,
+        **({"wordings": [each.model_dump() for each in outcome.wordings]} if outcome.wordings else {}),
         "lessons": [lesson.model_dump(mode="json") for lesson in context.memory.learned],
         **budget.to_dict(),
         **({} if budget.cost_usd is None else {"cost_usd": round(budget.cost_usd, 9)}),  # as that of each role
@@ -203,10 +204,11 @@ def _build_result(
     return record.model_copy(update={"decision": advice.choice, "decision_reason": advice.sentence})
 
 
-def _changed_questions(start: Checklist, now: Checklist) -> list[dict[str, str | None]]:
+def _changed_questions(start: Checklist, now: Checklist) -> list[ChangedQuestionRecord]:
     new = {each.id: marked(each.text, each.good, each.sees) for each in now.questions}
     old = {each.id: marked(each.text, each.good, each.sees) for each in start.questions}
-    return [{"id": name, "old": said, "new": new.get(name)} for name, said in old.items() if said != new.get(name)]
+    both = [(name, said, new.get(name)) for name, said in old.items()]
+    return [ChangedQuestionRecord(id=name, old=was, new=said) for name, was, said in both if was != said]
 
 
 def _pass_fail_sides(

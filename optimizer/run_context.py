@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from ..evaluation.scoring import Coverage, coverage
 from ..memory.embedders import DEFAULT_EMBEDDER, Embedder, embedder
 from ..memory.lesson_memory import LessonMemory
+from ..memory.records import CriterionRecord
 from ..memory.run_directory import RunDirectory
 from ..models.base import CallError, Model
 from ..models.gateway import Gateway
@@ -19,8 +19,7 @@ from ..prompts.verdicts import Verdict
 from ..settings import MODEL, settings_naming
 from .events import Teller
 from .job import Job, SplitExamples
-from .modes.remembering import Remembering
-from .questions.choice import Learned
+from .remembering import Remembering
 from .subject import Version
 
 
@@ -83,22 +82,25 @@ class RunContext:
     def keep_lessons(
         self,
         best: Version,
-        questions: Sequence[Learned],
+        questions: Sequence[CriterionRecord],
         iteration: int,
-        rows: Iterable[Mapping[str, Any]] | None = None,
+        *,
+        ended: bool = False,
     ) -> None:
-        """Write down what was learned so far, in the run and in its lesson memory; ``rows`` are given at the end alone.
+        """Write down what was learned so far, in the run and in its lesson memory.
+
+        ``ended`` says that the ``questions`` are those of ``result.json``, with their worth.
 
         Raises:
             InputError: The lesson memory was damaged meanwhile.
             AskanceError: A file cannot be written.
         """
-        write = rows is not None or not self.events.journal.replaying
+        write = ended or not self.events.journal.replaying
         lessons = self.memory.learned
         if write:
             self.run.save_lessons(lessons)
         if self.remembering is not None:
-            self.remembering.keep(lessons, best, questions, iteration, write=write, rows=rows or ())
+            self.remembering.keep(lessons, best, questions, iteration, write=write)
 
     def recalled(self, best: Version) -> list[Lesson]:
         """Lessons of the lesson memory that are to be tried, once in a run."""

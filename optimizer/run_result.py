@@ -11,22 +11,22 @@ from typing import Any, NamedTuple
 from ..evaluation.pass_fail import NAMES, confusion_text, form_of
 from ..evaluation.shown import Shown, View
 from ..memory.decision import decide
-from ..memory.result_file import CROSSED, RunRecord
-from ..memory.result_parts import (
-    EditRecord,
-    GainRecord,
-    LearnedRecord,
+from ..memory.records import (
+    CriterionRecord,
     LessonRecord,
     MeasureRecord,
     ParityRecord,
     PassRatesRecord,
 )
+from ..memory.result_file import CROSSED, RunRecord
 from ..memory.run_directory import JUDGE_FILE
 from ..prompts.checklist import ALONE, QUOTED
 from ..prompts.comments import one_line
 from ..prompts.errors import CoverageError, as_typed
+from ..prompts.lessons import Edit
 from ..prompts.text import shorten
 from ..prompts.words import Figure, count, coverage_text, number_text, percent
+from ..stats.differences import Difference
 
 FOUND = {"memory": "the lesson memory", "contrast": "what rejected outputs do and accepted ones do not"}
 """Where a question was found that comes from no comment of this run, by its origin."""
@@ -205,7 +205,7 @@ def _measured(result: RunRecord) -> str:
     return result.yardstick.capitalize() if result.mode == "tune" else f"{result.yardstick} with {result.whose}"
 
 
-def _gain(yardstick: str, split: str, gain: GainRecord) -> str:
+def _gain(yardstick: str, split: str, gain: Difference) -> str:
     said = number_text(gain.value, gain.low, gain.high)
     return f"Gain on {split} ({yardstick}): {said}{f' ({gain.reason})' if gain.reason else ''}"
 
@@ -235,7 +235,7 @@ def _learned(result: RunRecord) -> Iterator[dict[str, Any]]:
         }
 
 
-def _origin(each: LearnedRecord) -> str:
+def _origin(each: CriterionRecord) -> str:
     """Whose comments a question comes from, the first one quoted; or how else it was found."""
     said = [quoted(text) for text in each.comments[:1]]
     said += [count(len(each.comments) - 1, "more comment")] if each.comments[1:] else []
@@ -309,9 +309,9 @@ def _candidates(result: RunRecord) -> Iterator[dict[str, Any]]:
 def _changes(result: RunRecord) -> Iterator[dict[str, Any]]:
     """Yield every accepted edit with its lessons, and whether pruning took it out again."""
     lessons = {lesson.id: lesson for lesson in result.lessons}
-    pruned = {each.edit.key: each for each in result.pruned_edits}
+    pruned = {each.edit: each for each in result.pruned_edits}
     for edit in (edit for tried in result.accepted_edits for edit in tried.edits):
-        after = pruned.get(edit.key)
+        after = pruned.get(edit)
         verb = "taken out again" if after and after.removed else "kept"
         yield {
             "lessons": ", ".join(edit.lessons),
@@ -321,7 +321,7 @@ def _changes(result: RunRecord) -> Iterator[dict[str, Any]]:
         }
 
 
-def _old_and_new(edit: EditRecord) -> dict[str, str | None]:
+def _old_and_new(edit: Edit) -> dict[str, str | None]:
     """The text that went and the text that came; of an addition, the added text alone."""
     if edit.old in edit.new:
         return {"-": None, "+": edit.new.replace(edit.old, "").strip()}

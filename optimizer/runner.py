@@ -23,7 +23,7 @@ from .finish import earlier_looks, finish
 from .job import CAN_GROW, NOT_IN_FINGERPRINT, WHERE, Job, split_examples
 from .loop import Loop
 from .mode import mode_of
-from .modes.remembering import memory_for
+from .remembering import memory_for
 from .run_context import RunContext
 from .run_result import RunResult
 from .splits import unused_split

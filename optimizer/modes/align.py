@@ -17,6 +17,7 @@ from ...evaluation.calibration_fit import FITS
 from ...evaluation.evaluate import load_inputs
 from ...evaluation.pass_fail import pass_labels
 from ...evaluation.scoring import Targets, human_targets
+from ...memory.records import CriterionRecord
 from ...models.base import Model
 from ...models.gateway import Gateway
 from ...models.resolve import Models
@@ -27,18 +28,15 @@ from ...prompts.examples import Example, human_dimensions
 from ...prompts.prompt import Prompt
 from ...settings import parse_options
 from ..acceptance import Yardstick
-from ..earlier import Earlier, WaitingQuestion, earlier_run
+from ..earlier import Earlier, earlier_run
 from ..job import Job, SplitExamples, split_examples
 from ..mode import SetUp
 from ..options import AlignOptions
-from ..questions.account import learning_facts
 from ..questions.again import QuestionsAgain
-from ..questions.candidates import Candidate
 from ..questions.choice import Chooser
-from ..questions.finder import Finder
-from ..questions.learner import QuestionLearner
-from ..questions.proposers import CommentProposer, KindProposer
-from ..questions.together import asked_at_the_start, mode_for
+from ..questions.learner import QuestionLearner, learning_facts
+from ..questions.presentation import asked_at_the_start, mode_for
+from ..questions.proposers import CommentProposer, Finder, KindProposer
 from ..run_context import RunContext
 from ..signals import HumanSignal
 from ..steps.show_examples import ShowExamples, ShowMode
@@ -200,7 +198,7 @@ def _examples_step(
 async def _start(context: RunContext, earlier: Earlier, subject: JudgeSubject, targets: Targets) -> Draft:
     """The judge of the earlier run; with another model it is calibrated anew."""
     job, judge, development = context.job, earlier.judge, context.splits.development
-    origins = {name: each for name, each in judge.origins.items() if each.kind != "start"}
+    origins = {name: each for name, each in judge.origins.items() if each.origin != "start"}
     draft = Draft(job.prompt, job.questions, origins=origins)
     if judge.calibration is None:
         return draft
@@ -265,13 +263,13 @@ def _finder(
     return Finder(chooser, context.embedder, events, options.max_iterations, (comments, kinds))
 
 
-def _of(examples: Sequence[Example], part: str, waiting: Sequence[WaitingQuestion]) -> list[Candidate]:
+def _of(examples: Sequence[Example], part: str, waiting: Sequence[CriterionRecord]) -> list[CriterionRecord]:
     """Questions of an earlier run as candidates, with what they come from among these examples, those of a part; without
     those that come from others alone, which these examples are to test."""
     known = {each.id for each in examples}
     found = [(each, tuple(source for source in each.sources if source in known)) for each in waiting]
     return [
-        Candidate(each.text, each.dimension, each.kind, sources, each.comments)
+        CriterionRecord.of(each.text, each.dimension, each.origin, sources, each.comments)
         for each, sources in found
         if sources or part in each.parts or not (each.sources or each.parts)
     ]

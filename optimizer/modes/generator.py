@@ -15,6 +15,7 @@ from ...agents.generator import Generated, Generator
 from ...agents.judging import Judging
 from ...evaluation.scoring import ExampleScore, mean_score, score_examples
 from ...memory.lesson_memory import LessonMemory
+from ...memory.records import InstructionRecord, PassRatesRecord
 from ...models.base import Model
 from ...prompts.checklist import Checklist, Question
 from ...prompts.comments import Comment, comments_on, told
@@ -24,7 +25,7 @@ from ...prompts.lessons import Disagreement, Lesson
 from ...prompts.prompt import Prompt
 from ...prompts.verdicts import Verdict
 from ...prompts.words import count
-from ...stats.differences import difference_dict, mean_difference
+from ...stats.differences import mean_difference
 from ...stats.resampling import Resampling
 from ..acceptance import Yardstick
 from ..job import SplitExamples
@@ -293,7 +294,7 @@ def instruction_effects(
     *,
     resamples: int,
     seed: int,
-) -> list[dict[str, Any]]:
+) -> list[InstructionRecord]:
     """The effect of every lesson in the best version's prompt on each requirement that it was drawn from.
 
     A generator's verdicts alone are looked at in this way: they answer a requirement, which a pass rate belongs to.
@@ -307,31 +308,31 @@ def instruction_effects(
         seed: Of the resampling.
 
     Returns:
-        One row a lesson and requirement, as in ``result.json``: ``lesson``, ``text``, ``requirement`` (its id),
-        ``asked`` (its words), and ``validation`` and ``test`` with the pass rates ``before`` and ``after`` in [0, 1] over
-        the ``n`` examples on which both are known, and their difference ``gain``. ``test`` is None where it was not judged.
-        The prompt is measured as a whole: where two instructions are about one requirement, they share its gain. Without an
-        accepted instruction there are no rows, and none where each example has questions of its own.
+        One record a lesson and requirement. The prompt is measured as a whole: where two instructions are about one
+        requirement, they share its gain. There are none without an accepted instruction, and where each example has
+        questions of its own.
     """
     baseline, best = outcome.baseline, outcome.best
     sides = {"validation": (splits.validation, baseline.verdicts, best.verdicts)}
     if baseline.number in tests and best.number in tests:
         sides["test"] = (splits.test, tests[baseline.number].verdicts, tests[best.number].verdicts)
     asked = _asked_of_all(outcome)
-    rows = []
+    found = []
     held = {name for edit in best.edits for name in edit.lessons}
     for lesson in (each for each in memory.lessons if each.id in held):
         for requirement in _requirements(lesson, outcome):
             if requirement not in asked:
                 continue
             question = asked[requirement]
-            row: dict[str, Any] = {"lesson": lesson.id, "text": lesson.text, "requirement": requirement}
-            row |= {"asked": question.criterion, "validation": None, "test": None}
+            rates: dict[str, PassRatesRecord | None] = {"validation": None, "test": None}
             for split, (examples, first, last) in sides.items():
                 before, after = (_passed(question, verdicts, examples) for verdicts in (first, last))
-                row[split] = _effect(before, after, Resampling(documents(examples), resamples, seed=seed))
-            rows.append(row)
-    return rows
+                rates[split] = _effect(before, after, Resampling(documents(examples), resamples, seed=seed))
+            asks = question.criterion
+            found.append(
+                InstructionRecord(lesson=lesson.id, text=lesson.text, requirement=requirement, asked=asks, **rates)
+            )
+    return found
 
 
 def _asked_of_all(outcome: Outcome) -> dict[str, Question]:
@@ -365,8 +366,8 @@ def _passed(question: Question, verdicts: Sequence[Verdict], examples: Sequence[
     return [mean_score(answers.get(example.id, [])) for example in examples]
 
 
-def _effect(before: Sequence[float | None], after: Sequence[float | None], resampling: Resampling) -> dict[str, Any]:
+def _effect(before: Sequence[float | None], after: Sequence[float | None], resampling: Resampling) -> PassRatesRecord:
     pairs = [(old, new) for old, new in zip(before, after, strict=True) if old is not None and new is not None]
     rates = [mean_score(side) for side in zip(*pairs, strict=True)] if pairs else [None, None]
-    gain = difference_dict(mean_difference(before, after, resampling))
-    return {"before": rates[0], "after": rates[1], "n": len(pairs), "gain": gain}
+    gain = mean_difference(before, after, resampling)
+    return PassRatesRecord(before=rates[0], after=rates[1], n=len(pairs), gain=gain)

@@ -31,9 +31,9 @@ from ..acceptance import CorrelationYardstick, Yardstick
 from ..job import Job, SplitExamples, model_name
 from ..mode import SetUp
 from ..options import MigrateOptions
-from ..phrasings.step import WordQuestions
 from ..run_context import RunContext
 from ..signals import CrossModelSignal
+from ..steps.word_questions import WordQuestions
 from ..subject import Observation, Outcome, Subject, by_pair
 from .judge import JudgeSubject, asked_as_it_thinks, judge_set_up, strata_of_people
 

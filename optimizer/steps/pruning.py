@@ -7,14 +7,16 @@ from dataclasses import dataclass, replace
 from functools import reduce
 
 from ...evaluation.scoring import ExampleScore
+from ...memory.records import PrunedRecord
 from ...prompts.lessons import Edit
 from ...prompts.prompt import EditRefusedError, Prompt
+from ...stats.differences import Difference
 from ..acceptance import Decision, Yardstick
 from ..contest import Contest
 from ..events import EditPruned
 from ..mode import LoopRound, Turn
 from ..options import LoopOptions
-from ..subject import PrunedEdit, Version
+from ..subject import Version
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class Pruning:
 
 
 async def prune(
-    best: Version, baseline: Version, contest: Contest, yardstick: Yardstick, found: list[PrunedEdit]
+    best: Version, baseline: Version, contest: Contest, yardstick: Yardstick, found: list[PrunedRecord]
 ) -> Version:
     """Try the prompt without each of its edits, the latest first, going on from what is left.
 
@@ -68,9 +70,10 @@ async def prune(
         said = f"{yardstick.name} {loss.value:+.3f} without it"
         return Decision(False, f"worse on the first {n} validation examples ({said})", loss)
 
-    def note(version: int, pruned: PrunedEdit) -> None:
+    def note(version: int, edit: Edit, reason: str, gain: Difference | None, *, removed: bool) -> None:
+        pruned = PrunedRecord(edit=edit, removed=removed, reason=reason, gain=gain)
         found.append(pruned)
-        contest.events.emit(EditPruned(version, pruned.edit.lessons, pruned.removed, pruned.reason, pruned.gain))
+        contest.events.emit(EditPruned(version, pruned))
 
     for edit in reversed(best.edits):
         if len(best.edits) == 1:
@@ -79,7 +82,7 @@ async def prune(
         try:
             prompt = _without(edit, best.prompt, left, replace(baseline.prompt, shown=best.prompt.shown))
         except EditRefusedError as error:
-            note(best.number, PrunedEdit(edit, False, f"it cannot be taken out: {error}", None))
+            note(best.number, edit, f"it cannot be taken out: {error}", None, removed=False)
             continue
         raced = await contest.race(best, replace(best.draft, prompt=prompt), left, [edit], is_missed)
         shorter, gain, reason = raced.version, raced.decision.gain, raced.decision.reason
@@ -91,7 +94,7 @@ async def prune(
             reason = f"validation is {'no worse' if removed else 'worse'} ({said})"
             if removed and (problem := contest.lacking(best, shorter)):
                 removed, reason = False, f"{reason}, but {problem}"
-        note(raced.number, PrunedEdit(edit, removed, reason, gain))
+        note(raced.number, edit, reason, gain, removed=removed)
         if shorter is not None and removed:
             best = contest.accepted = shorter
     return best

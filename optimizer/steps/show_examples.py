@@ -17,8 +17,8 @@ import numpy as np
 
 from ...evaluation.calibration_fit import FITS
 from ...evaluation.scoring import ExampleScore, Targets, mean_score
-from ...memory.embedders import Embedder
-from ...memory.nearest import NearestExamples, embedded
+from ...memory.embedders import Embedder, NearestExamples, embedded
+from ...memory.records import ShowingRecord
 from ...prompts.checklist import Question
 from ...prompts.comments import WHOLE, told
 from ...prompts.examples import Example, answered_questions, named_document
@@ -61,7 +61,7 @@ class ShowExamples:
     soft: bool
     alone: bool = True
     """Whether this is the only step. Else a judge whose verdicts are read by a calibration is left to the others."""
-    shown: list[dict[str, Any]] = field(default_factory=list, init=False)
+    shown: list[ShowingRecord] = field(default_factory=list, init=False)
     """What became of each, as under ``examples`` in ``result.json``."""
 
     async def take(self, now: LoopRound) -> Turn | None:
@@ -74,22 +74,23 @@ class ShowExamples:
         cases = self._cases(best.draft, seen)
         for look, mode in enumerate(self.modes, 1):
             shows = self._shows(mode, cases)
-            row: dict[str, Any] = {"mode": mode, "name": f"{mode} examples", "sources": [], "accepted": False}
-            row["reason"] = "the run ended before it was decided"
-            self.shown.append(row)
+            undecided = "the run ended before it was decided"
+            self.shown.append(
+                ShowingRecord(mode=mode, name=f"{mode} examples", sources=(), accepted=False, reason=undecided)
+            )
             if shows is None:
-                row["reason"] = self._too_few(cases)
+                self._note(reason=self._too_few(cases))
                 continue
-            row |= {"name": shows.record.name, "sources": [each.id for each in shows.record.cases]}
+            self._note(name=shows.record.name, sources=tuple(each.id for each in shows.record.cases))
             self.events.phase(f"iteration {now.number}: trying {shows.record.name} on development examples")
             draft, problem = await self._tried(best.draft, shows, seen)
             if draft is None:
-                row["reason"] = problem
+                self._note(reason=problem)
                 self.events.say(f"showing the judge {shows.record.name}: {problem}")
                 continue
             look_of = (look, len(self.modes))
             winner = await contest.challenge(best, (), now.number, draft, look=look_of, shows=shows.record.name)
-            row |= {"accepted": winner is not best, "reason": contest.tried[-1].reason}
+            self._note(accepted=winner is not best, reason=contest.tried[-1].reason)
             if winner is not best:
                 return Turn(winner)
         return Turn(best, "examples_tried")
@@ -97,6 +98,10 @@ class ShowExamples:
     def facts(self, yardstick: Yardstick, outcome: Outcome, tests: Mapping[int, Observation]) -> dict[str, Any]:
         """Return ``examples`` of ``result.json``: what became of each way of showing."""
         return {"examples": self.shown} if self.shown else {}
+
+    def _note(self, **known: Any) -> None:
+        """Fill in what became of the way that is being tried."""
+        self.shown[-1] = self.shown[-1].model_copy(update=known)
 
     def _shows(self, mode: ShowMode, cases: Sequence[RememberedCase]) -> Shows | None:
         """What shows the examples in this way; None where too few are known."""

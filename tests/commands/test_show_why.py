@@ -11,7 +11,7 @@ import networkx as nx
 import pytest
 
 from askance.commands.show_run import question_lines
-from askance.memory.why_question import QuestionStory
+from askance.memory.why import QuestionStory
 from askance.models.base import Request
 
 from ..said import says

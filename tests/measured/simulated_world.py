@@ -224,16 +224,18 @@ def run_once(arm: Arm, seed: int) -> Run:
         batched = judge.settings["mode"] == "batched"
         test_calls = sum(len({json.loads(row)["example"] for row in rows} if batched else rows) for rows in tests)
     decided = [each for each in events if isinstance(each, VersionDecided)]
-    accepted = [each for each in decided if each.accepted]
+    accepted = [each for each in decided if each.tried.accepted]
     found = result.result
-    learned = sum(each.kind != "start" for each in judge.origins.values())
+    learned = sum(each.origin != "start" for each in judge.origins.values())
     cured = world.cured_prompt.text
     start, end = (
         truth.spearman(world.prompt.text),
         truth.spearman(judge.prompt.text, judge.checklist, judge.calibration),
     )
     of_prompts = sum(
-        truth.spearman(texts[each.version]) <= truth.spearman(texts[each.parent]) for each in accepted if each.lessons
+        truth.spearman(texts[each.version]) <= truth.spearman(texts[each.parent])
+        for each in accepted
+        if each.tried.lessons
     )
     return Run(
         seed=seed,

@@ -28,8 +28,8 @@ from askance.evaluation.progress import Silent
 from askance.evaluation.scoring import ExampleScore, Targets
 from askance.experiments.command_line import RESULTS, says_errors
 from askance.memory.journal import Journal
+from askance.memory.records import CriterionRecord
 from askance.optimizer.events import Teller
-from askance.optimizer.questions.candidates import Candidate
 from askance.optimizer.questions.choice import Chooser
 from askance.optimizer.questions.learner import FOLDS, taught_by_others
 from askance.optimizer.subject import Draft, Observation, Pair
@@ -58,7 +58,7 @@ class Stored:
     """The folder of prompt and checklist."""
     examples: list[Example]
     """Development, then validation."""
-    candidates: dict[str, Candidate]
+    candidates: dict[str, CriterionRecord]
     logits: dict[str, dict[str, float]]
     """Log-odds of yes by question and example; the question of the start is among them."""
 
@@ -73,8 +73,8 @@ def read_stored(path: Path) -> Stored:
         return {name: value for name, value in zip(row["examples"], column, strict=True) if value is not None}
 
     candidates = {
-        each["id"]: Candidate(
-            each["text"], "overall", each["from"], tuple(each["sources"]), tuple(each["comments"]), row["sees"]
+        each["id"]: CriterionRecord.of(
+            each["text"], "overall", each["from"], each["sources"], each["comments"], row["sees"]
         )
         for each in row["candidates"]
     }

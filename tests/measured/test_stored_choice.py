@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from askance.optimizer.questions.candidates import Candidate
+from askance.memory.records import CriterionRecord
 from askance.prompts.examples import Example
 from tests.measured.learned_questions import MADE_UP, examples_of
 from tests.measured.stored_choice import (
@@ -39,7 +39,9 @@ def stored(tells: float) -> Stored:
     fault = {name: value + tells * (name in failed) for name, value in noise.items()}
     start = {each.id: (number * 53 % 90) / 90 for number, each in enumerate(examples)}
     candidates = {
-        "fault": Candidate("Does the reply quote a price?", "overall", "comment", tuple(failed[:4]), ("a price!",))
+        "fault": CriterionRecord.of(
+            "Does the reply quote a price?", "overall", "comment", tuple(failed[:4]), ("a price!",)
+        )
     }
     return Stored("made", MADE_UP / "guest_reviews", examples, candidates, {"fault": fault, "good_to_publish": start})
 

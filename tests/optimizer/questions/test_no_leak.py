@@ -6,7 +6,7 @@ The learner is real here; only the model is a function of question and example, 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,16 +15,16 @@ import pytest
 from askance.evaluation.progress import Silent
 from askance.evaluation.scoring import Targets
 from askance.memory.embedders import embedder
+from askance.memory.records import CriterionRecord
 from askance.memory.run_directory import RunDirectory
 from askance.optimizer.acceptance import CorrelationYardstick, Decision, PairedAcceptance
 from askance.optimizer.contest import Contest, Race
 from askance.optimizer.events import Teller
 from askance.optimizer.mode import LoopRound
 from askance.optimizer.questions import choice, learner
-from askance.optimizer.questions.candidates import Candidate
 from askance.optimizer.questions.choice import Chooser
-from askance.optimizer.questions.finder import Finder
 from askance.optimizer.questions.learner import FOLDS, QuestionLearner, taught_by_others, without_remarks_of
+from askance.optimizer.questions.proposers import Finder
 from askance.optimizer.subject import Crossed, Draft, Observation, Outcome, Pair, Version
 from askance.prompts.checklist import Checklist, Question, Sees
 from askance.prompts.examples import Example, document_of
@@ -114,7 +114,7 @@ class World:
         about = f"Text of {mark}, {WORDS[int(len(WORDS) * self.draw('word', mark))]}"
         return Example.model_validate({"id": name, "input": "in", "output": about, "comment": said, "metadata": where})
 
-    def candidates(self, examples: Sequence[Example]) -> list[Candidate]:
+    def candidates(self, examples: Sequence[Example]) -> list[CriterionRecord]:
         """From every rejected output a question after its fault, in one of three wordings, or after what is on it alone."""
         found = []
         for each in examples:
@@ -124,7 +124,7 @@ class World:
             word = WORDS[int(len(WORDS) * self.draw("word", self.key(each.id)))]
             thing = word if self.chance else self.fault(each.id)
             style = ("bad", "odd", "raw")[int(3 * self.draw("style", self.key(each.id)))]
-            found.append(Candidate(f"Does it have {style} {thing}?", "overall", "comment", (each.id,), said))
+            found.append(CriterionRecord.of(f"Does it have {style} {thing}?", "overall", "comment", (each.id,), said))
         return found
 
     def p_yes(self, question: Question, name: str, replicate: int = 0) -> float:
@@ -187,7 +187,9 @@ class Proposing:
     examples: Sequence[Example]
     done: bool = False
 
-    async def propose(self, best: Draft, rejected: Mapping[str, Sequence[str]], iteration: int) -> list[Candidate]:
+    async def propose(
+        self, best: Draft, rejected: Mapping[str, Sequence[str]], iteration: int
+    ) -> list[CriterionRecord]:
         self.done, before = True, self.done
         return [] if before else self.world.candidates(self.examples)
 
@@ -408,8 +410,8 @@ async def test_what_a_tested_example_says_does_not_change_the_judge_that_it_test
 def test_candidates_lose_the_sources_that_are_tested_and_go_where_their_words_come_from_one(parts: str) -> None:
     tested = [World().example(name) for name in ("x000x", "x001x")]
 
-    def named(*sources: str, kind: str = "comment") -> Candidate:
-        return Candidate("Is it?", "overall", kind, sources, tuple(f"said of {name}" for name in sources))
+    def named(*sources: str, kind: str = "comment") -> CriterionRecord:
+        return CriterionRecord.of("Is it?", "overall", kind, sources, tuple(f"said of {name}" for name in sources))
 
     mine = {
         "first": named("x000x", "x002x"),
@@ -437,9 +439,11 @@ def test_a_comment_that_only_tested_examples_had_is_taken_from_the_questions_of_
         return Example.model_validate({"id": name, "input": "i", "comment": texts})
 
     examples = [said("a", "one", "all  wrote this"), said("b", "two", "all wrote this"), said("c", "three")]
-    asked = Candidate("Is it?", "overall", "comment", ("a", "c"), ("one", "all wrote this", "two", "three", "of old"))
+    asked = CriterionRecord.of(
+        "Is it?", "overall", "comment", ("a", "c"), ("one", "all wrote this", "two", "three", "of old")
+    )
     found = without_remarks_of(examples[1:2], [examples[0], examples[2]], {"asked": asked})
-    assert found == {"asked": replace(asked, comments=("one", "all wrote this", "three", "of old"))}
+    assert found == {"asked": asked.but(comments=("one", "all wrote this", "three", "of old"))}
     assert without_remarks_of([], examples, {"asked": asked}) == {"asked": asked}
 
 

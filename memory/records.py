@@ -1,47 +1,35 @@
-"""The parts of ``result.json``: versions and their figures, questions, edits, lessons, and what was bought."""
+"""The records of a run: versions, figures, questions, edits, lessons, what was bought. ``result.json`` is their dump."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, PlainSerializer
 
-from ..prompts.checklist import Sees, marked
+from ..prompts.checklist import GoodAnswer, Question, Sees, marked
 from ..prompts.lessons import Edit, Lesson
 from ..prompts.shown import ShownExamples
 from ..prompts.verdicts import Provenance
+from ..stats.correlation import statistic_dict
+from ..stats.differences import Difference, difference_dict
+from ..stats.resampling import Statistic
 
 
 class ResultPart(BaseModel):
     """A record of the file; a field that is not known here is kept."""
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+    model_config = ConfigDict(frozen=True, extra="allow", populate_by_name=True, serialize_by_alias=True)
 
     def to_dict(self) -> dict[str, Any]:
         """As it stands in the file."""
         return self.model_dump(mode="json", exclude_unset=True)
 
 
-class GainRecord(ResultPart):
-    """How much better one version is than another, with its 95 % interval."""
-
-    value: float | None
-    n: int
-    low: float | None = None
-    high: float | None = None
-    p_value: float | None = None
-    reason: str | None = None
-    """Why there is no value or no interval."""
-
-
-class StatisticRecord(ResultPart):
-    """A figure with its 95 % interval."""
-
-    value: float | None
-    n: int
-    low: float | None = None
-    high: float | None = None
-    reason: str | None = None
+Figure = Annotated[Statistic, PlainSerializer(statistic_dict)]
+"""A figure with its 95 % interval."""
+Gain = Annotated[Difference, PlainSerializer(difference_dict)]
+"""How much better one version is than another; written with its 95 % interval and without its standard error."""
 
 
 class MeasureRecord(ResultPart):
@@ -57,14 +45,14 @@ class MeasureRecord(ResultPart):
     """Of a generator, whose correlations are undefined."""
     reason: str | None = None
     dimensions: dict[str, MeasureRecord] = {}
-    optimised: StatisticRecord | None = None
+    optimised: Figure | None = None
     """The metric that the run was to raise, where it is another one."""
-    accuracy: StatisticRecord | None = None
+    accuracy: Figure | None = None
     """This and those below where people's labels are pass or fail, at the version's threshold."""
-    true_positive_rate: StatisticRecord | None = None
-    true_negative_rate: StatisticRecord | None = None
-    kappa: StatisticRecord | None = None
-    auc: StatisticRecord | None = None
+    true_positive_rate: Figure | None = None
+    true_negative_rate: Figure | None = None
+    kappa: Figure | None = None
+    auc: Figure | None = None
     confusion: dict[str, int] = {}
 
     @property
@@ -73,12 +61,12 @@ class MeasureRecord(ResultPart):
         return self.shown.value
 
     @property
-    def shown(self) -> StatisticRecord:
+    def shown(self) -> Statistic:
         """The same with its interval."""
         if self.optimised is not None:
             return self.optimised
         value = self.spearman if self.mean is None else self.mean
-        return StatisticRecord(value=value, n=self.n, low=self.low, high=self.high, reason=self.reason)
+        return Statistic(value, self.n, self.low, self.high, self.reason)
 
 
 class ErrorsRecord(ResultPart):
@@ -94,7 +82,7 @@ class CalibratedRecord(MeasureRecord):
     """The figures of one way to read the same verdicts."""
 
     errors: ErrorsRecord
-    gain: GainRecord | None = None
+    gain: Gain | None = None
     """Beyond the verdicts as they are; None for those themselves."""
 
 
@@ -179,51 +167,103 @@ NOT_ACCEPTED = "not accepted: "
 class WorthRecord(ResultPart):
     """The gain of the accepted judge over the same judge without one question."""
 
-    validation: GainRecord | None = None
-    test: GainRecord | None = None
+    validation: Gain | None = None
+    test: Gain | None = None
 
     @property
-    def last(self) -> tuple[str, GainRecord] | None:
+    def last(self) -> tuple[str, Difference] | None:
         """The split and the gain on it: on test, else on validation."""
         found = {"test": self.test, "validation": self.validation}
         return next(((split, gain) for split, gain in found.items() if gain is not None), None)
 
 
-class LearnedRecord(ResultPart):
-    """A question that was proposed, and what became of it."""
+class Origin(ResultPart):
+    """Where a question came from."""
 
-    id: str
-    text: str
-    good: str | None = None
-    """The answer that speaks for the output; None where that was not found out."""
-    dimension: str = ""
+    origin: str = Field(
+        min_length=1, validation_alias=AliasChoices("from", "kind", "origin"), serialization_alias="from"
+    )
+    """``start``, or how a run found it: ``comment``, ``contrast``, ``memory`` where an earlier run had learned it,
+    ``reworded``, ``flipped`` where its good answer is another. Files call it ``from``."""
     sources: tuple[str, ...] = ()
-    """Examples that it comes from."""
-    parts: tuple[str, ...] = ()
-    """Of one that comes from no comment, ``development`` and ``validation`` as far as their outputs led to it."""
+    """Ids of the examples that it came from."""
     comments: tuple[str, ...] = ()
-    sees: Sees = "all"
-    """What the judge is shown when it is asked."""
+    """Comments on these examples that led to it."""
+
+
+class Fate(Origin):
+    """Where a question came from, and what became of it in a run."""
+
     joined: bool
-    """Whether the accepted judge asks it."""
-    reason: str | None = None
-    """Why not."""
-    may_return: bool = False
-    """Whether nothing but the acceptance test or a lack of room kept it out, so that new evidence may bring it back."""
-    effect: float | None = None
-    """How much more it speaks against rejected outputs that it does not come from than against accepted ones."""
-    iteration: int = 1
+    """Whether the run's judge asks it."""
+    reason: str | None = Field(default=None, validation_alias=AliasChoices("reason", "problem"))
+    """Why it did not join. The journal calls it ``problem``."""
     worth: WorthRecord = WorthRecord()
 
-    @property
-    def origin(self) -> str:
-        """``comment``, ``contrast``, or ``memory`` where an earlier run had learned it; ``from`` in the file."""
-        return str((self.model_extra or {}).get("from", "comment"))
+
+class CriterionRecord(Fate):
+    """A question that was proposed: what it asks, where it came from, what the examples said, what became of it.
+
+    The loop makes it with :meth:`of` and fills the rest in; events carry it, and ``result.json`` holds it.
+    """
+
+    id: str = ""
+    """Its id in the checklist; empty as long as nobody asked it."""
+    text: str
+    good: GoodAnswer | None = None
+    """The answer that speaks for the output; None where that was not found out."""
+    dimension: str = ""
+    origin: str = Field("comment", validation_alias=AliasChoices("from", "kind", "origin"), serialization_alias="from")
+    parts: tuple[str, ...] = ()
+    """``development`` and ``validation`` as far as their outputs led to it, where it comes from no comment."""
+    sees: Sees = "all"
+    """What the judge is shown when it is asked."""
+    joined: bool = False
+    may_return: bool = False
+    """Whether only the acceptance test or a lack of room kept it out, so that new evidence may bring it back."""
+    effect: float | None = None
+    """How much more it speaks against other rejected outputs than against accepted ones, in [-1, 1]."""
+    iteration: int = 1
+
+    @classmethod
+    def of(
+        cls,
+        text: str,
+        dimension: str,
+        origin: str,
+        sources: Sequence[str] = (),
+        comments: Sequence[str] = (),
+        sees: Sees = "all",
+    ) -> CriterionRecord:
+        """A question before anybody knows what its answers are worth."""
+        return cls(
+            text=text,
+            dimension=dimension,
+            origin=origin,
+            sources=tuple(sources),
+            comments=tuple(comments),
+            sees=sees,
+            joined=False,
+        )
+
+    def but(self, **fields: Any) -> CriterionRecord:
+        """The record with other values of some fields."""
+        return self.model_copy(update=fields)
+
+    def with_sources_of(self, other: CriterionRecord) -> CriterionRecord:
+        """The same question, found once more."""
+        sources = tuple(dict.fromkeys([*self.sources, *other.sources]))
+        return self.but(sources=sources, comments=tuple(dict.fromkeys([*self.comments, *other.comments])))
 
     @property
     def criterion(self) -> str:
         """The text, and that yes is a fault where it is one."""
         return marked(self.text, self.good or "yes")
+
+    @property
+    def problem(self) -> str | None:
+        """The reason, as the journal calls it while the acceptance test is still to come."""
+        return self.reason
 
     @property
     def was_tried(self) -> bool:
@@ -260,23 +300,20 @@ class ReadRecord(ResultPart):
     """Dimensions whose rejected outputs were held against accepted ones, or need not be, as comments said enough."""
 
 
-class EditRecord(Edit):
-    """An edit of a candidate."""
+class _LaterEdit(Edit):
+    """An edit of a later version's file, with fields that are not known here."""
 
     model_config = ConfigDict(extra="allow")
-
-    @property
-    def key(self) -> tuple[str, str, tuple[str, ...]]:
-        """By this an edit is known again."""
-        return self.old, self.new, self.lessons
 
 
 class TriedRecord(ResultPart):
     """A candidate that went through the acceptance test."""
 
-    edits: tuple[EditRecord, ...]
+    edits: tuple[Edit | _LaterEdit, ...]
+    accepted: bool = Field(default=False, exclude=True)
+    """Whether it was taken. The file says it by the list that the record stands in."""
     reason: str
-    gain: GainRecord | None = None
+    gain: Gain | None = None
     iteration: int
     judged: int | None = None
     """Validation examples that were judged before the decision."""
@@ -304,26 +341,51 @@ class ShowingRecord(ResultPart):
 class PrunedRecord(ResultPart):
     """An accepted edit whose removal was tried at the end."""
 
-    edit: EditRecord
+    edit: Edit | _LaterEdit
     removed: bool
     reason: str
-    gain: GainRecord | None = None
-    """Of the prompt without it."""
+    gain: Gain | None = None
+    """Gain of the prompt without it."""
+
+    @property
+    def lessons(self) -> tuple[str, ...]:
+        """Ids of the lessons behind the edit."""
+        return self.edit.lessons
 
 
-class WordingRecord(ResultPart):
-    """One wording of a question; ``correlation`` is its rank correlation with the source on ``n`` examples."""
+class Wording(NamedTuple):
+    """How a question is asked: in which words, and with what in view."""
 
     text: str
-    good: str = "yes"
+    sees: Sees = "all"
+
+
+class WordingTried(ResultPart):
+    """One wording of a question, as far as it was judged on the development examples."""
+
+    text: str
+    good: GoodAnswer = "yes"
+    """The answer that would speak for the output; the data say it of a written wording."""
     correlation: float | None = None
+    """Spearman's correlation of its P(good) with the source's, on ``n`` examples; None where undefined."""
     n: int = 0
     dropped: str | None = None
+    """Why it was judged on no more examples; None where it came to the end."""
     sees: Sees = "all"
+
+    @classmethod
+    def of(cls, question: Question) -> WordingTried:
+        """A question as it stands, not yet tried."""
+        return cls(text=question.text, good=question.good, sees=question.sees)
+
+    @property
+    def wording(self) -> Wording:
+        """The words, and what is in view."""
+        return Wording(self.text, self.sees)
 
     @property
     def criterion(self) -> str:
-        """The text, and that yes is a fault where it is one, and that it is asked of the output alone where it is."""
+        """The text with its polarity and what the judge sees."""
         return marked(self.text, self.good, self.sees)
 
 
@@ -337,33 +399,58 @@ class ChangedQuestionRecord(ResultPart):
     """None where it is asked no more."""
 
 
-class QuestionWordingsRecord(ResultPart):
-    """A question of which other wordings were tried."""
+class QuestionWordings(ResultPart):
+    """A question with the wordings that were tried, and the one that the judge is asked."""
 
     question: str
-    before: WordingRecord
-    after: WordingRecord | None = None
-    """What replaced it, or would have, had the acceptance test taken it."""
+    """Its id, which stays."""
+    before: WordingTried
+    """The source's own wording, put to the target."""
+    after: WordingTried | None = None
+    """The wording that replaced it, or would have, had the acceptance test taken it; None where nothing would."""
     reason: str
+    """Why it is replaced, or why it stays."""
     gain: float | None = None
+    """Gain of the best wording's correlation over that of the source's own, both on all development examples."""
     bias: float | None = None
-    tried: tuple[WordingRecord, ...] = ()
+    """Gain that the best of so many wordings may seem to have by chance, were none better."""
+    tried: tuple[WordingTried, ...] = ()
     accepted: bool = False
+    """Whether the acceptance test took it."""
+
+    @property
+    def turned(self) -> bool:
+        """Whether the good answer is another one than before."""
+        return self.after is not None and self.after.good != self.before.good
+
+    def of(self, question: Question) -> Question:
+        """The question as the target is asked it: another text, and perhaps another good answer."""
+        if self.after is None:
+            return question
+        return question.model_copy(update={**self.after.wording._asdict(), "good": self.after.good})
+
+    @property
+    def sentence(self) -> str:
+        """What became of the question on development, for people."""
+        if self.after is None:
+            return f"question {self.question} stays as it is: {self.reason}"
+        asked = marked(f"'{self.after.text}'", self.after.good, self.after.sees)
+        return f"question {self.question} is to be asked as {asked}: {self.reason}"
 
 
 class ParityRecord(ResultPart):
     """How far a judge says what its reference says: shares of same answers, kappa, rank correlation of P(good)."""
 
-    same: StatisticRecord
-    kappa: StatisticRecord
-    spearman: StatisticRecord
-    gain: GainRecord | None = None
+    same: Figure
+    kappa: Figure
+    spearman: Figure
+    gain: Gain | None = None
     """Of ``same`` over the first version's."""
     questions: dict[str, ParityRecord] = {}
 
 
 class LessonRecord(Lesson):
-    """A lesson as it stood when the run ended."""
+    """A lesson as it stood when the run ended; a field that is not known here is kept."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -371,8 +458,8 @@ class LessonRecord(Lesson):
 class GainsRecord(ResultPart):
     """What the best version gained over the first; None where nothing was accepted, or the split was not judged."""
 
-    validation: GainRecord | None = None
-    test: GainRecord | None = None
+    validation: Gain | None = None
+    test: Gain | None = None
 
 
 class PassRatesRecord(ResultPart):
@@ -381,7 +468,7 @@ class PassRatesRecord(ResultPart):
     before: float | None
     after: float | None
     n: int
-    gain: GainRecord | None = None
+    gain: Gain | None = None
 
 
 class InstructionRecord(ResultPart):

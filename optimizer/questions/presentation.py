@@ -1,12 +1,13 @@
-"""Candidates that are asked together, where the judge answers several questions in one call (``--mode batched``, or ``auto``
-where it was found to answer so as it does alone).
+"""How candidates are put to the judge: what it is shown, and whether several are asked in one call (``--mode
+batched``, or ``auto`` where it was found to answer so as it does alone).
 
-An answer may depend on what else is asked in its call. So a candidate belongs to one group for the whole run, and a group is
-asked as a whole: all folds then know the same answers, and none of them is bought twice.
+An answer may depend on what else is asked in its call. So a candidate belongs to one group for the whole run, and a
+group is asked as a whole: all folds then know the same answers, and none of them is bought twice.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -16,34 +17,99 @@ from typing import Any, Literal
 import numpy as np
 
 from ...evaluation.calibration import sigmoid
+from ...memory.records import CriterionRecord
 from ...models.base import Model, ModelError
 from ...models.gateway import Gateway
 from ...models.prices import FREE
+from ...prompts.checklist import Sees
 from ...prompts.examples import Example
-from ...prompts.words import count
+from ...prompts.words import count, signed
+from ...stats.resampling import Vector
 from ..events import Teller
 from ..options import AlignOptions
 from ..subject import Draft, Subject
-from .candidates import Candidate, yes_logits
+from .candidates import Standing, yes_logits
 from .racing import Verdicts
+
+COMPARED, COMPARED_ON = 8, 1 / 3
+"""Candidates that are asked in every way, to see which helps the judge: those that most remarks led to, as several
+cases say more than one; on three data sets eight decided as twelve had, and fit one reading side by side. And the
+share of the accepted and of the rejected examples that each is asked of; of eight accepted ones, ways that are level
+on all looked apart by a third."""
+CLEARLY_WORSE = 2.0
+"""Standard errors by which effects have to be smaller, with less in view, for everything to be shown."""
+_DONE: dict[Sees, str] = {
+    "all": "asked with everything in view",
+    "output": "asked of the output alone",
+    "quote": "answered with a quote",
+}
+
+
+@dataclass(frozen=True)
+class Compared:
+    """How far rejected outputs stand out from accepted ones where some candidates are asked in several ways."""
+
+    taken: Sees
+    effects: Mapping[Sees, float]
+    """Mean effect of the candidates by way, 0 of one that could not join; empty where there are too few rejected
+    outputs."""
+    candidates: int
+    """Those that have an effect in every way."""
+
+    @classmethod
+    def of(cls, found: Mapping[Sees, Mapping[str, Standing | None]]) -> Compared:
+        """By what is said of the same candidates and outputs in each way, the simplest one first.
+
+        Of one candidate some outputs say next to nothing, of all together they say whether this judge is helped or
+        misled by what the output was made from. Where that is not clear, less is shown. A quote has to say more on
+        average than what is taken else; neither way is the simpler one.
+        """
+        known = [
+            [each.worth for each in several if each is not None and each.effect is not None]
+            for several in zip(*(standings.values() for standings in found.values()), strict=True)
+        ]
+        table = np.array([row for row in known if len(row) == len(found)])
+        effects: dict[Sees, Vector] = dict(zip(found, table.T, strict=True)) if len(table) else {}
+        taken: Sees = "output" if "output" in found else "all"
+        if taken in effects and "all" in effects and _is_clearly_less(effects[taken] - effects["all"]):
+            taken = "all"
+        if "quote" in effects and float(np.mean(effects["quote"] - effects[taken])) > 0:
+            taken = "quote"
+        return cls(taken, {way: float(np.mean(each)) for way, each in effects.items()}, len(table))
+
+    @property
+    def sentence(self) -> str:
+        """What was found, and what is done."""
+        done = f"Questions are {_DONE[self.taken]}"
+        if not self.effects:
+            return f"{done}: there are too few rejected outputs to see what tells more."
+        told = ", ".join(f"{_DONE[way].partition(' ')[2]} {signed(effect)}" for way, effect in self.effects.items())
+        return f"{done}. Mean effect of {self.candidates} of them: {told}."
+
+
+def _is_clearly_less(gains: Vector) -> bool:
+    noise = float(np.std(gains, ddof=1)) / math.sqrt(len(gains)) if len(gains) > 1 else 0.0
+    return float(np.mean(gains)) + CLEARLY_WORSE * noise < 0
+
 
 Mode = Literal["each", "batched"]
 GROUP = 8
-"""Candidates of one call. A small model is worse at it than at one question a call (``docs/results/simulated.md``: a mean area under the curve of .70
-and .75)."""
+"""Candidates of one call. A small model is worse at it than at one question a call (``docs/results/simulated.md``: a
+mean area under the curve of .70 and .75)."""
 BOTH_WAYS = 2 * GROUP
-"""Candidates that are asked alone and together, to see whether the judge answers alike: some 170 answers for as many calls and
-40 more."""
+"""Candidates that are asked alone and together, to see whether the judge answers alike: some 170 answers for as many
+calls and 40 more."""
 FEWEST_BOTH_WAYS = 40
 """Answers from which that is seen."""
 FEWEST_QUESTIONS, FEWEST_EXAMPLES, ENOUGH_BOTH_WAYS = 3, 10, 100
-"""Questions that a judge has at the start from which it is seen by these, examples that they are then asked of at least, and answers
-that are enough."""
+"""Questions that a judge has at the start from which it is seen by these, examples that they are then asked of at
+least, and answers that are enough."""
 ALIKE = 0.95
-"""Share of the answers that have to be the same. Were every other one wrong, a question would lose a tenth of the difference that it
-makes between outputs with its fault and without."""
+"""Share of the answers that have to be the same. Were every other one wrong, a question would lose a tenth of the
+difference that it makes between outputs with its fault and without."""
 NEAR = 0.2
-"""Distance of two probabilities of yes up to which answers are the same on both sides of one half: any other wording turns those."""
+"""Distance of two probabilities of yes up to which answers are the same on both sides of one half: any other wording
+turns those."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +188,7 @@ def mode_for(options: AlignOptions, model: Model, gateway: Gateway) -> Literal["
 
 
 def examples_to_ask_of(questions: int, examples: int) -> int:
-    """Of how many examples a judge of so many questions is asked at the start, alone and together; 0 where that shows too little."""
+    """How many examples a judge is asked about at the start, alone and together; 0 where that shows too little."""
     needed = max(FEWEST_EXAMPLES, ceil(ENOUGH_BOTH_WAYS / questions))
     return needed if questions >= FEWEST_QUESTIONS and needed <= examples else 0
 
@@ -151,17 +217,19 @@ async def asked_at_the_start(
 class Groups:
     """Who is asked with whom, from the first time that somebody is asked."""
 
-    _members: list[dict[str, Candidate]] = field(default_factory=list, init=False)
+    _members: list[dict[str, CriterionRecord]] = field(default_factory=list, init=False)
     _place: dict[str, int] = field(default_factory=dict, init=False)
 
-    def holding(self, named: Mapping[str, Candidate], waiting: Mapping[str, Candidate]) -> list[dict[str, Candidate]]:
+    def holding(
+        self, named: Mapping[str, CriterionRecord], waiting: Mapping[str, CriterionRecord]
+    ) -> list[dict[str, CriterionRecord]]:
         """The groups that the candidates are in, each as a whole; those that are in none yet make new ones.
 
         They are mixed by a hash of their words: those that were made of one comment ask nearly the same, and would
         answer each other.
 
         Args:
-            named: Candidates by their ids, all shown the same of an example: so is everybody then who is asked with them.
+            named: Candidates by id. All of them see the same part of an example, because they share one call.
             waiting: Others that may be asked later: they fill the last group and make groups of their own.
         """
         for some in (named, waiting):
@@ -173,4 +241,4 @@ class Groups:
                 self._place[name] = len(self._members) - 1
         sees = next(iter(named.values())).sees
         places = sorted({self._place[name] for name in named})
-        return [{name: replace(each, sees=sees) for name, each in self._members[place].items()} for place in places]
+        return [{name: each.but(sees=sees) for name, each in self._members[place].items()} for place in places]

@@ -17,10 +17,11 @@ from askance.commands.output import show
 from askance.memory.decision import decide
 from askance.memory.journal import read_events
 from askance.models.base import ModelError, Request
-from askance.optimizer.following import DOING, KINDS, sentence_of
+from askance.optimizer.events import KINDS, sentence_of
+from askance.optimizer.following import DOING
 from askance.optimizer.job import split_examples
 from askance.optimizer.modes import migrate
-from askance.optimizer.phrasings.choose import Trying
+from askance.optimizer.steps.word_questions import Trying
 from askance.prompts.checklist import ALONE, Checklist, Question
 from askance.prompts.prompt import Prompt
 from askance.run_estimate import estimate_run
@@ -247,10 +248,10 @@ def test_the_judge_that_is_kept_asks_the_new_question_and_tells_where_it_comes_f
     asked = judge.checklist.question("refund")
     assert (asked.text, asked.good) == (GIVES, "no")
     origin = judge.origins["refund"]
-    assert (origin.kind, origin.text, origin.good, origin.n) == ("reworded", AVOID, "yes", 30)
+    assert (origin.origin, origin.text, origin.good, origin.n) == ("reworded", AVOID, "yes", 30)
     assert origin.agreement is not None and origin.agreement_before is not None
     assert origin.agreement > 0.5 > 0 > origin.agreement_before
-    assert judge.origins["polite"].kind == judge.origins["there"].kind == "start"
+    assert judge.origins["polite"].origin == judge.origins["there"].origin == "start"
     before = len(hearing.asked)
     found = judge.evaluate(hearing.rows, model=hearing.model("target"))
     assert len(hearing.asked) == before, "every answer is in the run's store"
@@ -336,7 +337,7 @@ def test_the_gate_can_refuse_the_checklist(hearing: Hearing, tmp_path: Path, mon
     assert result["accepted_edits"] == [] and len(result["rejected_edits"]) == 1
     assert "checklist" not in result["best"]
     assert result["parity"]["test"]["baseline"]["same"] == result["parity"]["test"]["best"]["same"]
-    assert askance.load_judge(tmp_path / "run").origins["refund"].kind == "start"
+    assert askance.load_judge(tmp_path / "run").origins["refund"].origin == "start"
     assert result["decision"] == "keep" and result.get("changed_questions", []) == []
     assert askance.load_judge(tmp_path / "run").not_adopted is None, "it is the judge that the run began with"
 

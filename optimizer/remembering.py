@@ -1,37 +1,36 @@
 """What a run takes from a lesson memory, and what it adds to it.
 
-The run has a copy of what the memory held when it began, so that it comes to the same when it is resumed, whatever became
-of the memory since.
+The run has a copy of what the memory held when it began, so that it comes to the same when it is resumed, whatever
+became of the memory since.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...memory.lesson_memory import LessonMemory
-from ...memory.memory_contents import MemoryContents
-from ...memory.memory_directory import MEMORY_FILE, MemoryDirectory, facts_of_run, read_memory
-from ...memory.remembered import (
+from ..memory.lesson_memory import LessonMemory
+from ..memory.memory_contents import (
     Entry,
+    MemoryContents,
     QuestionInRun,
     RememberedLesson,
     RememberedQuestion,
     RemovedEntry,
     remembered_lesson,
 )
-from ...memory.run_directory import RunDirectory
-from ...prompts.checklist import Checklist
-from ...prompts.errors import InputError, as_typed
-from ...prompts.lessons import Lesson
-from ...prompts.words import count
-from ..events import Teller
-from ..job import Job
-from ..questions.candidates import Candidate
-from ..questions.choice import Learned
-from ..subject import CHECKS, Version
+from ..memory.memory_directory import MEMORY_FILE, MemoryDirectory, facts_of_run, read_memory
+from ..memory.records import CriterionRecord
+from ..memory.run_directory import RunDirectory
+from ..prompts.checklist import Checklist
+from ..prompts.errors import InputError, as_typed
+from ..prompts.lessons import Lesson
+from ..prompts.words import count
+from .events import Teller
+from .job import Job
+from .subject import CHECKS, Version
 
 TRIED_FOR_ONE = 2
 """Questions of a memory that are tried, for each that may join in a round."""
@@ -86,8 +85,9 @@ class Remembering:
     def recall(self, memory: LessonMemory) -> None:
         """Have the lessons known, none of them tried yet, and those that people removed.
 
-        Their evidence stays behind, as it is of other examples. Of what the memory of the run knows word for word, from an
-        earlier run, nothing is recalled; what it knows in words that have been changed since, or removed, is forgotten.
+        Their evidence stays behind, as it is of other examples. Of what the memory of the run knows word for word,
+        from an earlier run, nothing is recalled; what it knows in words that have been changed since, or removed, is
+        forgotten.
         """
         earlier = {each.id: each for each in memory.lessons}
         known = {(each.text, each.direction, each.dimension) for each in earlier.values()}
@@ -123,7 +123,7 @@ class Remembering:
         lessons = [known[each.id] for each in helped if each.id in known]
         return [each for each in lessons if each.promptable and not each.requirement and each.text not in prompt]
 
-    def candidates(self, most: int) -> list[Candidate]:
+    def candidates(self, most: int) -> list[CriterionRecord]:
         """Questions to be tried, those first that the last run kept; ``most`` may join in a round.
 
         They have no sources among the examples, so these alone have to speak for them.
@@ -133,12 +133,11 @@ class Remembering:
         dimensions = self.checklist.dimensions
         best = sorted(self.loaded.questions, key=lambda each: each.joined, reverse=True)[: TRIED_FOR_ONE * most]
         return [
-            Candidate(
+            CriterionRecord.of(
                 each.text,
                 each.dimension if each.dimension in dimensions else dimensions[0],
                 "memory",
-                (),
-                tuple(dict.fromkeys(text for one in each.runs for text in one.comments)),
+                comments=tuple(dict.fromkeys(text for one in each.runs for text in one.comments)),
             )
             for each in best
         ]
@@ -152,21 +151,19 @@ class Remembering:
         self,
         lessons: Sequence[Lesson],
         best: Version,
-        learned: Sequence[Learned],
+        learned: Sequence[CriterionRecord],
         iteration: int,
         *,
         write: bool,
-        rows: Iterable[Mapping[str, Any]] = (),
     ) -> None:
         """Add what the run has learned so far to the memory; adding it again changes nothing.
 
         Args:
             lessons: Those that the run had to do with.
             best: The best version so far.
-            learned: Candidates of questions and what became of them.
+            learned: Questions that were proposed, with what became of them so far.
             iteration: The present one.
             write: False while the run only repeats what an earlier process did.
-            rows: The same candidates as in ``result.json``, at the end, with what they were worth.
 
         Raises:
             InputError: The memory was damaged meanwhile.
@@ -187,8 +184,7 @@ class Remembering:
             remembered_lesson(facts, each, iteration=self._since[each.id], questions=self._asked, edits=best.edits)
             for each in lessons
         ]
-        worth = {row["id"]: row["worth"] for row in rows if row["worth"]}
-        found += [_question(facts, each, best, worth.get(each.id, {})) for each in learned]
+        found += [_question(facts, each, best) for each in learned]
         texts = {each.id: each.text for each in self.loaded.lessons}
         before, after = MemoryDirectory(self.path).add(facts["fingerprint"], found, texts)
         if more := len(after.entries) - len(before.entries):
@@ -213,14 +209,12 @@ def _as_lesson(entry: RememberedLesson, requirement: str | None) -> Lesson:
     return Lesson(**known, evidence=(), requirement=requirement)
 
 
-def _question(
-    facts: Mapping[str, Any], learned: Learned, best: Version, worth: Mapping[str, Any]
-) -> RememberedQuestion:
-    candidate, joined = learned.candidate, learned.id in best.draft.origins
-    known = {"name": learned.id, "iteration": learned.iteration, "from": candidate.kind, "worth": worth}
-    reason = None if joined else learned.problem or "the acceptance test did not accept it"
-    parts = {"sources": candidate.sources, "comments": candidate.comments, "joined": joined, "reason": reason}
-    record = QuestionInRun.model_validate({**facts, **known, **parts})
+def _question(facts: Mapping[str, Any], found: CriterionRecord, best: Version) -> RememberedQuestion:
+    joined = found.id in best.draft.origins
+    refused = found.reason is None or found.was_tried
+    reason = None if joined else "the acceptance test did not accept it" if refused else found.reason
+    kept = {name: getattr(found, name) for name in ("origin", "sources", "comments", "worth", "iteration")}
+    record = QuestionInRun.model_validate({**facts, **kept, "name": found.id, "joined": joined, "reason": reason})
     return RememberedQuestion(
-        id="", text=candidate.text, dimension=candidate.dimension, good=learned.good or "yes", runs=(record,)
+        id="", text=found.text, dimension=found.dimension, good=found.good or "yes", runs=(record,)
     )

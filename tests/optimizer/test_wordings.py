@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from askance.optimizer.phrasings.choose import (
+from askance.memory.records import Wording, WordingTried
+from askance.optimizer.steps.word_questions import (
     Trying,
     better_half,
     in_turns,
@@ -16,7 +17,6 @@ from askance.optimizer.phrasings.choose import (
     rungs,
     unanswered,
 )
-from askance.optimizer.phrasings.wordings import Wording, WordingTried
 from askance.prompts.checklist import Question
 from askance.prompts.verdicts import Verdict
 from askance.stats.resampling import Resampling
@@ -121,7 +121,7 @@ def test_a_small_gain_is_no_gain_and_the_more_were_tried_the_more_is_asked_for()
     many = trying.choose(
         own,
         {Wording("Is it so?"): other},
-        [WordingTried(f"{n}", "yes", 0.1, 12, "worse") for n in range(30)],
+        [WordingTried(text=f"{n}", correlation=0.1, n=12, dropped="worse") for n in range(30)],
         RESAMPLING,
     )
     assert one.gain == many.gain
@@ -157,7 +157,7 @@ def test_missing_answers_are_left_out_and_too_many_are_too_many() -> None:
 
 
 def test_the_better_half_has_the_odd_one_and_an_undefined_correlation_is_none() -> None:
-    tried = [WordingTried("a", "yes", None), WordingTried("b", "yes", 0.4), WordingTried("c", "no", 0.6)]
+    tried = [WordingTried(text=name, correlation=value) for name, value in (("a", None), ("b", 0.4), ("c", 0.6))]
     assert better_half(tried) == {Wording("b"), Wording("c")}
 
 
