@@ -18,9 +18,8 @@ from .optimizer.mode import mode_of
 from .optimizer.options import AlignOptions, MigrateOptions, TuneOptions
 from .optimizer.questions.calls import calls_at_most
 from .optimizer.questions.presentation import BOTH_WAYS, GROUP, examples_to_ask_of, mode_for
-from .optimizer.steps.lessons import BATCH
+from .optimizer.steps.lessons import BATCH, CONTROLS, EVIDENCE
 from .optimizer.steps.word_questions import most_calls
-from .optimizer.trial import CONTROLS, EVIDENCE
 from .prompts.examples import human_dimensions
 
 

@@ -6,7 +6,7 @@ together with the next ones, until the gain of all stands out or nothing is left
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import pairwise
@@ -14,18 +14,17 @@ from math import ceil, inf, log2
 from typing import Protocol
 
 from ..evaluation.scoring import ExampleScore, coverage
+from ..memory.lesson_memory import LessonMemory
 from ..memory.records import TriedRecord
 from ..memory.run_directory import RunDirectory
 from ..prompts.examples import Example
 from ..prompts.lessons import Edit
-from ..prompts.prompt import Prompt
+from ..prompts.prompt import EditRefusedError, Prompt, check_length
 from ..prompts.verdicts import Verdict
 from ..prompts.words import coverage_text
 from .acceptance import Acceptance, Decision
-from .edits import Waiting, bundle, change_of, problem_of
 from .events import Teller, VersionDecided
 from .subject import Crossed, Draft, Subject, Version
-from .trial import Screening
 
 Stop = Callable[[Sequence["ExampleScore"], Sequence["ExampleScore"]], "Decision | None"]
 """Told the best version's scores and the candidate's on the first validation examples; a rejection ends the race."""
@@ -56,6 +55,69 @@ class Race:
     """Validation examples that it was judged on."""
     version: Version | None
     """The candidate with its verdicts on every question and example; None where it was dropped before."""
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Edits that together gain something on the best version, but no more than noise may."""
+
+    edits: tuple[Edit, ...] = ()
+    gain: float = 0.0
+    reason: str = ""
+    """What the acceptance test said."""
+
+    @property
+    def lessons(self) -> set[str]:
+        """Ids of the lessons behind them."""
+        return {lesson for edit in self.edits for lesson in edit.lessons}
+
+
+@dataclass(frozen=True)
+class Screening:
+    """Judges a part of the questions, for a judge that is asked each question on its own."""
+
+    subject: Subject
+    memory: LessonMemory
+    """Knows the lessons' evidence."""
+    soft: bool
+    """How verdicts become scores."""
+
+    def questions(self, before: Draft, after: Draft, edits: Sequence[Edit]) -> tuple[str, ...]:
+        """The questions that the lessons of the edits come from, in the checklist's order.
+
+        Empty where that is all of them, or where the drafts do not share their questions: there is nothing to save.
+        """
+        if after.checklist is None or after.checklist != before.checklist:
+            return ()
+        lessons = [self.memory.get(each) for edit in edits for each in edit.lessons]
+        keys = [key for lesson in lessons for key in lesson.evidence]
+        asked = [question.id for question in after.checklist.questions]
+        found = tuple(each for each in asked if any(key.endswith(f"/{each}") for key in keys))
+        return found if len(found) < len(asked) else ()
+
+    async def judge(
+        self,
+        draft: Draft,
+        examples: Sequence[Example],
+        questions: Collection[str],
+        on_done: Callable[[int, int], None] | None = None,
+    ) -> list[Verdict]:
+        """The draft's verdicts on some of its questions.
+
+        Raises:
+            BudgetExceededError: A cap was reached.
+            ModelError: An endpoint refuses every call or is down.
+        """
+        checklist = draft.questions
+        chosen = tuple(each for each in checklist.questions if each.id in questions)
+        part = replace(draft, checklist=checklist.model_copy(update={"questions": chosen}))
+        return list((await self.subject.observe(part, examples, on_done)).verdicts)
+
+    def scores(self, draft: Draft, examples: Sequence[Example], verdicts: Sequence[Verdict]) -> Sequence[ExampleScore]:
+        """The scores of the examples from verdicts on all questions, whichever prompt each comes from."""
+        ids = {example.id for example in examples}
+        known = [verdict for verdict in verdicts if verdict.example in ids]
+        return draft.scores(examples, known, soft=self.soft)
 
 
 @dataclass
@@ -346,6 +408,30 @@ class Contest:
         self._versions += 1
         self.run.save_version(number, draft.prompt)
         return number
+
+
+def change_of(edit: Edit) -> tuple[str, str]:
+    """Old and new text: edits that change the same are one, whatever lessons they come from."""
+    return edit.old, edit.new
+
+
+def bundle(prompt: Prompt, edits: Sequence[Edit], max_chars: int | None = None) -> tuple[Edit, ...]:
+    """Those of the edits that can be applied one after the other, as long as the prompt stays short enough."""
+    applied = []
+    for edit in edits:
+        if problem_of(prompt, edit, max_chars) is None:
+            prompt = prompt.apply(edit)
+            applied.append(edit)
+    return tuple(applied)
+
+
+def problem_of(prompt: Prompt, edit: Edit, max_chars: int | None = None) -> str | None:
+    """Why an edit cannot be applied to a prompt; None where it can."""
+    try:
+        check_length(prompt.apply(edit), max_chars)
+    except EditRefusedError as error:
+        return str(error)
+    return None
 
 
 def edited(draft: Draft, edits: Sequence[Edit]) -> Draft:

@@ -17,13 +17,12 @@ from ..models.gateway import Gateway
 from ..models.resolve import Models
 from ..prompts.errors import InputError
 from .acceptance import Acceptance, Yardstick
-from .contest import Contest, WritesQuestions
+from .contest import Contest, Screening, WritesQuestions
 from .job import Job, SplitExamples
 from .options import LoopOptions
 from .run_context import RunContext
 from .signals import Signal
 from .subject import Draft, Observation, Outcome, Subject, Version
-from .trial import Screening
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ from ...prompts.examples import Example
 from ...prompts.verdicts import Verdict
 from ...stats.differences import Difference, difference_dict
 from ..acceptance import BiasGuard, CorrelationYardstick, Metric, acceptance_of
-from ..contest import WritesQuestions
+from ..contest import Screening, WritesQuestions
 from ..job import Job
 from ..mode import SetUp, Step
 from ..options import LoopOptions
@@ -45,7 +45,6 @@ from ..signals import Signal
 from ..steps.lesson_edits import edit_steps
 from ..steps.pruning import Pruning
 from ..subject import Draft, Observation, Outcome, Pair, Subject, by_pair
-from ..trial import Screening
 
 
 @dataclass(frozen=True)

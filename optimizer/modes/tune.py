@@ -29,9 +29,9 @@ from ..job import Job, SplitExamples
 from ..mode import SetUp
 from ..options import TuneOptions
 from ..run_context import RunContext
+from ..steps.edits import PlainLines
 from ..steps.lesson_edits import edit_steps
 from ..steps.lessons import task_of
-from ..steps.plain_lines import PlainLines
 from ..steps.pruning import Pruning
 from ..subject import Draft
 from .checker import CheckFunction, load_checker

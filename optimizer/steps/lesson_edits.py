@@ -14,17 +14,15 @@ from ...models.base import Model, ModelError
 from ...models.budget import CAPS
 from ...prompts.lessons import Disagreement, Edit, Lesson
 from ...prompts.words import count
-from ..contest import Contest, WritesQuestions
-from ..edits import OpposedParts, add_lines, change_of, edit_writer
+from ..contest import Contest, WritesQuestions, change_of
 from ..events import DisagreementsFound, LessonRecalled, LessonTried, ReasonsGiven
 from ..mode import LoopRound, Step, Turn
 from ..run_context import RunContext
 from ..signals import Signal
-from ..subject import Draft, Observation, Outcome, Subject, Version
-from ..trial import LessonTrial, TrialResult
-from .lessons import LessonDesk
+from ..subject import Draft, Observation, Outcome, Subject, TrialResult, Version
+from .edits import OpposedParts, PlainLines, add_lines, edit_writer
+from .lessons import LessonDesk, LessonTrial
 from .papers_step import PapersStep
-from .plain_lines import PlainLines
 
 
 def edit_steps(

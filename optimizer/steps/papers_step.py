@@ -19,12 +19,12 @@ from ...models.base import CallError, Model
 from ...prompts.lessons import Disagreement, Edit, Lesson
 from ...prompts.prompt import Prompt
 from ..contest import WritesQuestions, edited
-from ..edits import edit_writer
 from ..events import DisagreementsFound, LessonKept, LessonLearned, NoteFailed, ReasonsGiven, answer_or_none
 from ..mode import LoopRound, Turn
 from ..run_context import RunContext
 from ..signals import Reasons, Signal
 from ..subject import Observation
+from .edits import edit_writer
 from .lessons import BATCH, last_number, task_of
 
 

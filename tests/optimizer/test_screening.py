@@ -15,11 +15,10 @@ from askance.memory.lesson_memory import LessonMemory
 from askance.memory.records import PrunedRecord
 from askance.memory.run_directory import RunDirectory
 from askance.optimizer.acceptance import Decision, MeanYardstick, PairedAcceptance
-from askance.optimizer.contest import ON_ITS_OWN, Contest
+from askance.optimizer.contest import ON_ITS_OWN, Contest, Screening
 from askance.optimizer.events import Teller
 from askance.optimizer.steps.pruning import prune
 from askance.optimizer.subject import Draft, Observation, Pair, Version
-from askance.optimizer.trial import Screening
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.examples import Example
 from askance.prompts.lessons import Edit, Lesson
