@@ -28,14 +28,14 @@ from ..subject import CHECKS, Observation
 
 LEAST_FAILURES = 2
 LEAST_SHARE = 0.1
-"""Of the development examples on which it is asked, a requirement fails on at least this share before it is stated."""
+"""Share of the development examples it is asked on that fail a requirement before it is stated."""
 LEAST_ASKED = 0.5
-"""Share of the development examples on which it must be asked: what only some requests want is no line for all outputs."""
+"""Share of the development examples on which it must be asked: a wish of some requests is no line for all outputs."""
 
 
 @dataclass
 class WrittenEdits:
-    """What came of some lessons."""
+    """The edits that some lessons led to."""
 
     edits: list[Edit] = field(default_factory=list)
     """In the order of the lessons."""
@@ -47,14 +47,10 @@ class EditWriter(Protocol):
     """Writes lessons into a prompt."""
 
     async def write(self, prompt: Prompt, lessons: Sequence[Lesson], texts: Sequence[str]) -> WrittenEdits:
-        """Edits of this prompt, each of which can be applied alone.
+        """Edits of this prompt, each of which can be applied alone; ``lessons`` come best supported first.
 
-        A lesson for which there is no edit that passes the guards is left out, with an event that says why.
-
-        Args:
-            prompt: What is edited.
-            lessons: What is to be said, best supported first.
-            texts: Development texts, from which nothing may be copied.
+        A lesson without an edit that passes the guards is left out, with an event that says why. Nothing may be copied
+        from ``texts``, those of the development examples.
         """
         ...
 
@@ -68,12 +64,7 @@ class OpposedParts:
     events: Teller
 
     async def find(self, prompt: Prompt, lesson: Lesson) -> list[int]:
-        """Their places among the parts of the prompt, from 0; a comparison that cannot be had finds none, and is told.
-
-        Raises:
-            ModelError: An endpoint refuses every call.
-            BudgetExceededError: A cap was reached.
-        """
+        """Their places among the parts of the prompt, from 0; a comparison that fails finds none, and is told."""
         parts, found = [prompt.text[start:end] for start, end in split_parts(prompt.text)], []
         for place in self.memory.like(lesson, parts):
             otherwise = f"lesson {lesson.id} was not compared with a part of the prompt"
@@ -90,7 +81,7 @@ class EditByEdit:
     updater: Updater
     events: Teller
     opposed: OpposedParts | None = None
-    """Finds what a lesson contradicts; None where every lesson is added to what is there."""
+    """Finds the parts that a lesson contradicts; None where every lesson is added."""
 
     async def write(self, prompt: Prompt, lessons: Sequence[Lesson], texts: Sequence[str]) -> WrittenEdits:
         """The edits, in the order of the lessons."""
@@ -110,7 +101,7 @@ class WholeRewrite:
     rewriter: Rewriter
     events: Teller
     opposed: OpposedParts | None = None
-    """Finds what the lessons contradict; None where nobody looks."""
+    """Finds the parts that the lessons contradict; None where nobody looks."""
 
     async def write(self, prompt: Prompt, lessons: Sequence[Lesson], texts: Sequence[str]) -> WrittenEdits:
         """The one edit, or none."""
@@ -121,7 +112,7 @@ class WholeRewrite:
             against: set[int] = set()
             if self.opposed is not None:
                 for lesson in lessons:
-                    against |= set(await self.opposed.find(prompt, lesson))
+                    against.update(await self.opposed.find(prompt, lesson))
             await _propose(self.rewriter.propose(prompt, lessons, texts, sorted(against)), names, written, self.events)
         return written
 
@@ -134,7 +125,7 @@ def edit_writer(
     opposed: OpposedParts | None = None,
     free: bool = False,
 ) -> EditWriter:
-    """Return the writer that ``update`` names; a ``free`` one is not held to our own loop's rules, as in the papers."""
+    """The writer that ``update`` names; a ``free`` one is not held to our own loop's rules, as in the papers."""
     model = context.helper("updater", helper)
     how: dict[str, Any] = {"max_prompt_chars": max_prompt_chars, "seed": context.job.options.seed, "free": free}
     if context.job.options.update == "rewrite":
@@ -158,16 +149,10 @@ async def _propose(proposal: Awaitable[Edit], lessons: Sequence[str], written: W
 def add_lines(prompt: Prompt, lessons: Sequence[Lesson], max_chars: int | None, events: Teller) -> WrittenEdits:
     """Lessons as bullets, word for word and without a call: where the prompt lists its instructions, else at its end.
 
-    A small model follows a short list there best. The end is the last line that may be edited and announces nothing
-    ("Summary:"), so a protected part stays the last and an example's input keeps its label.
-
-    Args:
-        prompt: What is edited.
-        lessons: Each becomes an edit of this prompt that can be applied alone.
-        max_chars: Longest prompt; None where there is no limit.
-        events: Told of each.
+    Each is an edit of this prompt that can be applied alone. The end is the last line that may be edited and announces
+    nothing ("Summary:"): a protected part stays the last, and an example's input keeps its label.
     """
-    written = WrittenEdits()
+    written = WrittenEdits()  # a small model follows a short list there best
     part = last_instruction(prompt.text)
     for lesson in lessons:
         line = literal(lesson.text)
@@ -201,15 +186,9 @@ class PlainLines:
     async def learn(
         self, seen: Observation, failures: Sequence[Disagreement], waiting: Collection[str]
     ) -> list[Lesson]:
-        """The requirements to be tried now, those that fail most often first; each is tried once in a run.
+        """Lessons of the requirements to be tried now, the most frequent failures first; each is tried once in a run.
 
-        Args:
-            seen: What the best version did on the development examples.
-            failures: All that failed there.
-            waiting: Ids of lessons whose edits wait to be tried with others.
-
-        Raises:
-            ModelError: An endpoint refuses every call.
+        ``seen`` and ``failures`` are the best version's on development; ``waiting`` are lessons whose edits wait.
         """
         by_question: dict[str, list[Disagreement]] = {}
         for each in failures:
@@ -226,14 +205,17 @@ class PlainLines:
         return lessons
 
     def _is_for_all(self, requirement: Question) -> bool:
-        return self._is_check(requirement) or requirement.id in _ids(self.checklist)
+        """Whether it is a check or a question of the shared checklist, and not one example's own."""
+        return requirement.dimension == CHECKS or self._is_shared(requirement)
 
-    def _is_check(self, requirement: Question) -> bool:
-        return requirement.dimension == CHECKS and requirement.id not in _ids(self.checklist)
+    def _is_shared(self, requirement: Question) -> bool:
+        return self.checklist is not None and any(each.id == requirement.id for each in self.checklist.questions)
 
     async def _state(self, requirement: Question, failed: Sequence[Disagreement], seen: Observation) -> Lesson:
-        """A new lesson."""
-        text, by = await self._line(requirement, _reasons(failed, seen))
+        """Draw a new lesson from the requirement."""
+        # a checker's reasons, each once, in the order of the failures
+        said = dict.fromkeys(each.explanation for each in disputed(seen, failed) if each.explanation)
+        text, by = await self._line(requirement, list(said))
         number = sum(each.requirement is not None for each in self.memory.lessons) + 1
         lesson = self.memory.add(
             Lesson(
@@ -251,7 +233,8 @@ class PlainLines:
     async def _line(
         self, requirement: Question, reasons: Sequence[str]
     ) -> tuple[str, Literal["words", "model", "quotation"]]:
-        check = requirement.id if self._is_check(requirement) else None
+        is_check = requirement.dimension == CHECKS and not self._is_shared(requirement)
+        check = requirement.id if is_check else None
         if line := instruction_of(check or requirement.text, is_fault=requirement.is_fault):
             return line, "words"
         otherwise = f"the requirement {requirement.id} is quoted as it stands"
@@ -259,16 +242,7 @@ class PlainLines:
         return (as_it_stands(requirement, check), "quotation") if written is None else (written, "model")
 
 
-def _ids(checklist: Checklist | None) -> set[str]:
-    return {each.id for each in checklist.questions} if checklist else set()
-
-
 def _fails_often(name: str, failed: Sequence[Disagreement], seen: Observation) -> bool:
     asked = sum(each.question == name and not each.replicate and each.answer is not None for each in seen.verdicts)
     of_all = asked >= LEAST_ASKED * len(seen.examples)
     return of_all and len(failed) >= max(LEAST_FAILURES, LEAST_SHARE * asked)
-
-
-def _reasons(failed: Sequence[Disagreement], seen: Observation) -> list[str]:
-    """What a checker said was wrong, each reason once, in the order of the failures."""
-    return list(dict.fromkeys(each.explanation for each in disputed(seen, failed) if each.explanation))

@@ -43,21 +43,9 @@ async def prune(
 ) -> Version:
     """Try the prompt without each of its edits, the latest first, going on from what is left.
 
-    An edit whose text a later one has changed cannot be taken out and stays. So does the last one: a prompt that
-    passed the acceptance test is not given up for the start, which it beat.
-
-    Args:
-        best: The version to be shortened.
-        baseline: The start.
-        contest: Judges the candidates.
-        yardstick: Says what is no worse.
-        found: What became of each edit is added here, so that it is known also where a budget ends the pruning.
-
-    Returns:
-        The shortest version found.
-
-    Raises:
-        BudgetExceededError: A cap was reached; ``contest.accepted`` still stands.
+    Returns the shortest version found. Each edit's record is added to ``found`` at once, so that it is known also where
+    a budget ends the pruning; ``contest.accepted`` then stands. An edit whose text a later one has changed cannot be
+    taken out and stays.
     """
     validation = contest.validation
 
@@ -76,7 +64,9 @@ async def prune(
         contest.events.emit(EditPruned(version, pruned))
 
     for edit in reversed(best.edits):
-        if len(best.edits) == 1:
+        if (
+            len(best.edits) == 1
+        ):  # a prompt that passed the acceptance test is not given up for the start, which it beat
             break
         left = tuple(each for each in best.edits if each is not edit)
         try:
