@@ -72,7 +72,7 @@ class Loop:
         return outcome
 
     async def _rounds(self, outcome: Outcome) -> FinishReason:
-        """LoopRound after round; returns the reason to stop. The outcome is kept up to date."""
+        """Take rounds until there is a reason to stop, and return it. The outcome is kept up to date."""
         options, idle = self._context.job.options, 0
         while outcome.iterations < options.max_iterations:
             outcome.iterations += 1

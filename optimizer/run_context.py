@@ -37,7 +37,7 @@ class RunContext:
     """Of everything that was judged so far."""
 
     def __post_init__(self) -> None:
-        """Make the memory of the run, with the lessons of an earlier one and of a lesson memory where the job has them."""
+        """Make the memory of the run, with the lessons of an earlier run and of a lesson memory."""
         self.embedder: Embedder = embedder(self.job.options.embedder or DEFAULT_EMBEDDER)
         self.memory = LessonMemory(self.embedder)
         for lesson in self.job.earlier.remembered.lessons if self.job.earlier else ():
@@ -47,30 +47,18 @@ class RunContext:
             self.remembering.recall(self.memory)
 
     def resolve_names(self) -> None:
-        """Look up every model that is named, so that an unknown one shows before anything is bought.
-
-        Raises:
-            InputError: There is no model of that name.
-        """
+        """Look up every model that is named, so that an unknown one shows before anything is bought."""
         options = self.job.options
         named = [getattr(options, role) for role in settings_naming(MODEL, type(options))]
         for model in (*self.job.models.values(), *filter(None, named)):
             self.models.get(model)
 
     def model(self, argument: str) -> Model:
-        """The model given as this argument.
-
-        Raises:
-            InputError: There is no model of that name.
-        """
+        """The model given as this argument."""
         return self.models.get(self.job.models[argument])
 
     def helper(self, role: str, default: Model) -> Model:
-        """The model of a role that has a setting of its own, else the default.
-
-        Raises:
-            InputError: There is no model of that name.
-        """
+        """The model that the role's setting names, else the default."""
         name = getattr(self.job.options, role)
         return self.models.get(name) if name else default
 
@@ -80,20 +68,11 @@ class RunContext:
         return self.job.options.max_prompt_chars or 2 * len(self.job.prompt.text) + 1500
 
     def keep_lessons(
-        self,
-        best: Version,
-        questions: Sequence[CriterionRecord],
-        iteration: int,
-        *,
-        ended: bool = False,
+        self, best: Version, questions: Sequence[CriterionRecord], iteration: int, *, ended: bool = False
     ) -> None:
-        """Write down what was learned so far, in the run and in its lesson memory.
+        """Write the lessons so far to the run and to its lesson memory.
 
-        ``ended`` says that the ``questions`` are those of ``result.json``, with their worth.
-
-        Raises:
-            InputError: The lesson memory was damaged meanwhile.
-            AskanceError: A file cannot be written.
+        ``ended`` says that the ``questions`` are the ones of ``result.json``, with their worth.
         """
         write = ended or not self.events.journal.replaying
         lessons = self.memory.learned
@@ -104,9 +83,7 @@ class RunContext:
 
     def recalled(self, best: Version) -> list[Lesson]:
         """Lessons of the lesson memory that are to be tried, once in a run."""
-        if self.remembering is None:
-            return []
-        return self.remembering.to_try(self.memory, best.prompt.text)
+        return [] if self.remembering is None else self.remembering.to_try(self.memory, best.prompt.text)
 
     async def forget_replies(self, errors: Iterable[CallError]) -> None:
         """Drop the replies that could not be used, so that they are asked for again when the run is resumed."""
