@@ -1,4 +1,4 @@
-"""The improvement loop: rounds of steps, until nothing is gained (Algorithm 1, with three splits and an acceptance test).
+"""The improvement loop: rounds of steps until nothing is gained (Algorithm 1 with three splits, an acceptance test).
 
 One loop for all modes and for the papers' way. A mode brings the steps; the best version so far is what a user gets,
 whatever happens later.
@@ -19,7 +19,7 @@ from .steps.lesson_edits import LessonBook
 from .subject import Draft, Outcome
 
 NOTHING_LEFT: tuple[FinishReason, ...] = ("no_evidence", "no_disagreements")
-"""Reasons that mean, in the first round of a run that goes on from another one, that there is nothing new to learn from."""
+"""Reasons to stop that mean, in the first round after an earlier run, that there is nothing new to learn from."""
 
 
 class Loop:

@@ -1,7 +1,7 @@
-"""What a mode brings to the loop: a signal, a yardstick and a list of steps.
+"""A mode, which brings a signal, a yardstick and a list of steps to the loop.
 
-A step proposes changes of the best version so far and sends each through the acceptance test. The loop asks the steps of
-a round in order and knows no kind of them.
+A step proposes changes of the best version so far and sends each through the acceptance test. The loop asks the steps
+of a round in order and knows no kind of them.
 """
 
 from __future__ import annotations
@@ -92,9 +92,9 @@ class SetUp:
     at_the_test: Callable[[], Awaitable[Yardstick]] | None = None
     """Makes the yardstick of the test examples, where it needs more than that of validation."""
     bought_facts: tuple[Callable[[Yardstick, Outcome, Mapping[int, Observation]], Awaitable[dict[str, Any]]], ...] = ()
-    """Parts of ``result.json`` that may cost calls, from the yardstick and the versions on the test examples by number."""
+    """Parts of ``result.json`` that may cost calls. The last argument has the versions on the test by number."""
     free_facts: tuple[Callable[[Yardstick, Outcome, Mapping[int, Observation]], dict[str, Any]], ...] = ()
-    """Parts of ``result.json`` that cost nothing. They are also written where a budget ended the run before the test."""
+    """Parts of ``result.json`` that cost nothing; also written where a budget ended the run before the test."""
     known_facts: Mapping[str, Any] = field(default_factory=dict)
     """Parts of ``result.json`` that are known from the start."""
 
@@ -121,7 +121,7 @@ class Mode(Protocol):
         ...
 
     def estimate(self, job: Job, splits: SplitExamples, models: Models, gateway: Gateway) -> Estimate:
-        """What judging all splits once with the starting prompt would take."""
+        """The price of judging all splits once with the starting prompt."""
         ...
 
 
