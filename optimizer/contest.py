@@ -1,6 +1,7 @@
 """Candidates against the best version so far, on validation: bundles, the guilty edit, and early drops.
 
-A gain within noise is no reason to take a bundle apart, as its parts gain less: its edits wait and are tried again
+A candidate is first judged on the questions that its lessons come from: most useless ones are seen through there. A
+gain within noise is no reason to take a bundle apart, as its parts gain less: its edits wait and are tried again
 together with the next ones, until the gain of all stands out or nothing is left to add.
 """
 

@@ -1,4 +1,4 @@
-"""The end of a run: one look at the test, then the prompt with its diff, the verdicts and ``result.json`` are written."""
+"""The end of a run: one look at the test, then the prompt, its diff, the verdicts and ``result.json`` are written."""
 
 from __future__ import annotations
 

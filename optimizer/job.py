@@ -79,7 +79,7 @@ class Job:
 
     @property
     def views(self) -> int:
-        """The number of ways to ask a question: with everything in view, and where that differs, of the output alone."""
+        """The number of ways to ask a question: with everything in view, and where it differs, of the output alone."""
         return 1 + self.prompt.can_show_less_of(self.examples)
 
     def options_as(self, kind: type[Options]) -> Options:

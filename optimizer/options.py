@@ -163,8 +163,8 @@ class MigrateOptions(LoopOptions):
 
     update: Annotated[Literal["auto", "edits", "rewrite", "questions"], Heading.CHANGED] = Field(
         "auto",
-        description="What is changed. auto: all of these; edits: the prompt, one edit a lesson; rewrite: the prompt, all "
-        "lessons at once; questions: the wording of the questions alone.",
+        description="What is changed. auto: all of these; edits: the prompt, one edit a lesson; rewrite: the prompt, "
+        "all lessons at once; questions: the wording of the questions alone.",
     )
     writer: Annotated[ModelName, Heading.ROLES] = Field(
         None, description="Model that words the questions anew for the target."

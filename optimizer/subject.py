@@ -210,7 +210,7 @@ class Version:
 
 @dataclass(frozen=True)
 class TrialResult:
-    """What became of a lesson's own disagreements, and of the controls."""
+    """A lesson's effect on its own disagreements, and on controls."""
 
     passed: bool
     reason: str
@@ -225,7 +225,7 @@ class TrialResult:
     evidence_shift: float | None = None
     """Mean change of the disagreements' log-odds towards the reference; None where none was answered."""
     control_shift: float | None = None
-    """The same of the controls; below 0: away from the reference."""
+    """Mean change of the controls' log-odds; below 0: away from the reference."""
 
     @property
     def selectivity(self) -> float:

@@ -1,7 +1,8 @@
-"""From lessons to edits of a prompt: one edit a lesson, all lessons in one rewrite, or plain lines (BinEval §3.3, App. B).
+"""Edits of a prompt: one a lesson, one for all lessons, or plain lines (BinEval §3.3 and App. B).
 
-A line of the prompt that orders the opposite of a lesson is looked for first: it is corrected or taken out, since nobody
-can follow both. Beyond the papers, ``tune`` first states failing requirements as plain lines in their own words.
+A line of the prompt that orders the opposite of a lesson is corrected or taken out, since nobody can follow both.
+Beyond the papers, failing requirements are first stated as plain lines in their own words. With a 1.5B model,
+requirements that a prompt left out were mostly met by such lines, and its own rules were of no use (METHOD, part 4).
 """
 
 from __future__ import annotations

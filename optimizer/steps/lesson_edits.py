@@ -1,4 +1,4 @@
-"""The steps that edit the prompt: lines that need no note-taker first, then lessons from notes on disagreements (Algorithm 1)."""
+"""The steps that edit the prompt: first lines without a note-taker, then lessons from notes (Algorithm 1)."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class ReadingList:
     context: RunContext
     signal: Signal
     failed_before_first: bool
-    """Whether a disagreement of an earlier round comes before new ones, as BinEval chooses IFBench's examples (App. B)."""
+    """Whether a disagreement of an earlier round comes before new ones, as BinEval's App. B does for IFBench."""
     _round: int = field(default=0, init=False)
     _found: list[Disagreement] = field(default_factory=list, init=False)
     _to_read: list[Disagreement] = field(default_factory=list, init=False)
@@ -102,7 +102,7 @@ class ReadingList:
             found = sorted(found, key=lambda each: each.key not in self._known)
         self._known.update(each.key for each in found)
         new = [each for each in found if (now.best.number, each.key) not in self._read]
-        # Cases that a judge's leniency explains are read where nothing else is left: the whole judge may be too lenient.
+        # Cases that a judge's leniency explains are read where no others are left: the whole judge may be too lenient.
         self._found, most = found, self.context.job.options.max_notes
         self._to_read = ([each for each in new if each.gap > 0] or new)[:most]
         event = DisagreementsFound(now.number, len(found), len(now.seen.verdicts), self._to_read)

@@ -1,7 +1,8 @@
-"""From disagreements to lessons in the memory: note-taker, then deduplicator (Algorithm 1, lines 12-26).
+"""Lessons, drawn from disagreements by note-taker and deduplicator (Algorithm 1, lines 12-26), and their trial.
 
-A disagreement is made a case, which may be shown beside an example on which both sides gave the answer that is wrong
-here; a lesson that is drawn from it is new, or further evidence of one that is there.
+A lesson is new, or further evidence of one in the memory. Before it may change a prompt, it is tried on its own
+evidence and on a few controls: a handful of calls weeds out most bad lessons before a validation set is paid for. The
+trial asks for selectivity: a rule that only makes the judge severer moves evidence and controls alike.
 """
 
 from __future__ import annotations
@@ -295,17 +296,9 @@ class LessonTrial:
     """Controls that it is tried on at most."""
 
     async def run(self, before: Draft, after: Draft, lessons: Sequence[Lesson], seen: Observation) -> TrialResult:
-        """Compare the verdicts of two drafts on the evidence of the lessons that the second one holds.
+        """Compare two drafts' verdicts on the evidence of the lessons, which the second draft holds, and on controls.
 
-        Args:
-            before: The draft that ``seen`` comes from.
-            after: The same with the lessons in it.
-            lessons: Their evidence is tried, the best supported lesson's first.
-            seen: The verdicts on the development examples.
-
-        Raises:
-            BudgetExceededError: A cap was reached.
-            ModelError: An endpoint refuses every call.
+        ``seen`` are the verdicts of the first draft on the development examples.
         """
         known = by_pair(seen.verdicts)
         by_key = {f"{example}/{question}": (example, question) for example, question in known}
@@ -314,16 +307,10 @@ class LessonTrial:
         new = await self.subject.probe(after, [*evidence, *controls], seen)
 
         def moves(pairs: Sequence[Pair]) -> list[float]:
-            found = (
-                shift(
-                    known[pair],
-                    new.get(pair),
-                    self.signal.reference(before, *pair),
-                    seen.polarity(*pair),
-                    is_like=self.signal.is_like(known[pair]),
-                )
-                for pair in pairs
-            )
+            found = []
+            for pair in pairs:
+                was, wanted = known[pair], self.signal.reference(before, *pair)
+                found.append(shift(was, new.get(pair), wanted, seen.polarity(*pair), is_like=self.signal.is_like(was)))
             return [move for move in found if move is not None]
 
         tried, checked = moves(evidence), moves(controls)
@@ -343,12 +330,7 @@ class LessonTrial:
         known: dict[Pair, Verdict],
         lessons: Sequence[Lesson],
     ) -> list[Pair]:
-        """Pairs on the same questions on which both sides agree, the surest first.
-
-        A rule that makes the judge stricter is tried where both call the output good, a lenient one where both do not:
-        there alone can it do harm, and a rule that only shifts the bias harms all of them. Both take turns where the
-        lessons are of both kinds. The harmless side is looked at only where the other has none, as it would thin the harm out.
-        """
+        """Pairs on the same questions on which both sides agree, the surest first."""
         sides: dict[bool, list[tuple[float, Pair]]] = {True: [], False: []}
         for pair, verdict in known.items():
             wanted = self.signal.reference(draft, *pair)
@@ -358,6 +340,8 @@ class LessonTrial:
             if agreed(verdict, wanted, question, is_like=self.signal.is_like(verdict)):
                 sides[wanted >= 0.5].append((abs(question.p_good(verdict.p_yes) - wanted), pair))
         ordered = {side: [pair for _, pair in sorted(pairs)] for side, pairs in sides.items()}
+        # A stricter rule can do harm only where both sides call the output good, a lenient one only where both do not;
+        # a rule that only shifts the bias harms all of them. Pairs of the harmless side would thin the harm out.
         at_risk = {lesson.direction == "stricter" for lesson in lessons}
         if len(at_risk) == 1:
             first = at_risk.pop()
@@ -371,8 +355,7 @@ def evidence_keys(lessons: Sequence[Lesson]) -> list[str]:
 
 
 def agreed(verdict: Verdict, wanted: float, question: Polar, *, is_like: bool) -> bool:
-    """Whether a verdict is on its reference's side, and near it where ``is_like`` says that distances can be
-    compared."""
+    """Whether a verdict is on its reference's side, and near it where distances can be compared (``is_like``)."""
     is_near = not is_like or abs(question.p_good(verdict.p_yes or 0.0) - wanted) <= AGREED
     return is_near and question.is_good(verdict.answer) == (wanted >= 0.5)
 
@@ -387,8 +370,8 @@ def shift(
 ) -> float | None:
     """Change of the log-odds of the good answer towards the wanted side; None where an answer is missing.
 
-    ``wanted`` is how likely the good answer should be. Towards means towards the side on which it lies of what the judge
-    said before; on controls, which agree, towards the wanted answer. ``is_like`` is as of :func:`agreed`.
+    The good answer should have the probability ``wanted``. A disagreement moves towards it from the judge's first
+    verdict; a control, which agrees, moves towards the wanted answer. ``is_like`` is as in :func:`agreed`.
     """
     if after is None or wanted is None or before.p_yes is None or after.p_yes is None:
         return None
@@ -405,7 +388,7 @@ def log_odds(probability: float) -> float:
 
 
 def verdict_of_trial(turned: int, evidence: int, harmed: int, controls: int) -> TrialResult:
-    """Passed where something turned and a smaller share of the controls was harmed."""
+    """The result of a trial: passed if something turned and a smaller share of the controls was harmed."""
     said = f"{turned} of {evidence} disagreements fixed, {harmed} of {controls} controls regressed"
     selective = turned * max(controls, 1) > harmed * evidence
     passed = turned > 0 and selective
