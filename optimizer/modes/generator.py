@@ -74,7 +74,7 @@ class GeneratorSubject:
     """Told what cannot be had."""
     _own: dict[str, Checklist] = field(default_factory=dict, init=False)
     _without: set[str] = field(default_factory=set, init=False)
-    """Examples for which no questions could be written. A resumed run asks again; within a run all versions miss them."""
+    """Examples for which no questions could be written. A resumed run asks again; in a run all versions miss them."""
     _cut_off: set[str] = field(default_factory=set, init=False)
     """Examples whose output was too long when that was told."""
 
