@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import math
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import TypeVar
 
 from ...agents.batch_notes import BatchNoteTaker
 from ...agents.deduplicator import ContradictionFinder, Deduplicator, Relation
@@ -71,11 +72,34 @@ def find_contrast(
 
 BATCH = 4
 """Disagreements in a batch."""
+Work = TypeVar("Work")
+"""Cases that are read in one call, in any form."""
 
 
 def task_of(checklist: Checklist | None) -> str:
     """The task for a note-taker, also where the checklist names none."""
     return (checklist.task if checklist is not None else "") or "Follow the instruction."
+
+
+async def read_all(
+    works: Sequence[Work], read: Callable[[Work], Awaitable[list[Lesson]]], size: Callable[[Work], int], events: Teller
+) -> list[list[Lesson] | CallError]:
+    """Read all works at once; returns the lessons or the error of each, in order."""
+    done, total = 0, sum(map(size, works))
+
+    async def one(work: Work) -> list[Lesson]:
+        nonlocal done
+        lessons = await read(work)
+        done += size(work)
+        events.advance(done, total)
+        return lessons
+
+    # a call under way is paid for, so the others are not cancelled by one that fails
+    found = await asyncio.gather(*map(one, works), return_exceptions=True)
+    for each in found:
+        if isinstance(each, BaseException) and not isinstance(each, CallError):
+            raise each
+    return [each for each in found if not isinstance(each, BaseException) or isinstance(each, CallError)]
 
 
 @dataclass
@@ -136,19 +160,7 @@ class LessonDesk:
         if self.batches is not None:
             works = _batches(cases, first)
         self._count += len(disagreements)
-        done = 0
-
-        async def note(work: _Work) -> list[Lesson]:
-            nonlocal done
-            lessons = await self._one(work)
-            done += len(work.cases)
-            self.events.advance(done, len(disagreements))
-            return lessons
-
-        found = await asyncio.gather(*map(note, works), return_exceptions=True)  # a call under way is paid for
-        for each in found:
-            if isinstance(each, BaseException) and not isinstance(each, CallError):
-                raise each
+        found = await read_all(works, self._one, lambda work: len(work.cases), self.events)
         lessons: list[Lesson] = []
         self.failed = {}
         for work, each in zip(works, found, strict=True):  # events in the order of the work, however they came
@@ -158,7 +170,7 @@ class LessonDesk:
                 for case in work.cases:
                     self.failed[case.disagreement.key] = each
                     self.events.emit(NoteFailed(case.disagreement.key, str(each), isinstance(each, ModelError)))
-            elif not isinstance(each, BaseException):
+            else:
                 self.has_notes = True
                 lessons += each
         return lessons

@@ -8,7 +8,6 @@ the code are the lines of Algorithm 1; ``docs/method.md`` has the whole table.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -25,7 +24,7 @@ from ..run_context import RunContext
 from ..signals import Reasons, Signal
 from ..subject import Observation
 from .edits import edit_writer
-from .lessons import BATCH, last_number, task_of
+from .lessons import BATCH, last_number, read_all, task_of
 
 
 @dataclass
@@ -96,31 +95,24 @@ class PapersStep:
         disputed = [of_example for of_example in cases.values() if of_example]
         size = BATCH if self._options.notes == "batched" else 1
         batches = [disputed[start : start + size] for start in range(0, len(disputed), size)]
-        done = 0
-
-        async def note(batch: Sequence[Sequence[Case]], first: int) -> list[Lesson]:
-            nonlocal done
-            ids = [f"L{first + number}" for number in range(MOST_LESSONS * len(batch))]
-            lessons = await self._note_taker.take_notes(task_of(self.context.job.checklist), batch, ids)
-            done += len(batch)
-            self._events.advance(done, len(disputed))
-            return lessons
-
+        ids = [f"L{self._count + 1 + number}" for number in range(MOST_LESSONS * size * len(batches))]
+        self._count += len(ids)
+        task, each_ids = task_of(self.context.job.checklist), MOST_LESSONS * size
+        works = [(batch, ids[number * each_ids :][: MOST_LESSONS * len(batch)]) for number, batch in enumerate(batches)]
         self._events.phase("taking notes", len(disputed))
-        firsts = [self._count + 1 + number * MOST_LESSONS * size for number in range(len(batches))]
-        self._count += len(batches) * MOST_LESSONS * size
-        # a call under way is paid for, so the others are not cancelled by one that fails
-        answered = await asyncio.gather(*map(note, batches, firsts), return_exceptions=True)
+        answered = await read_all(
+            works, lambda work: self._note_taker.take_notes(task, *work), lambda work: len(work[0]), self._events
+        )
         lessons: list[Lesson] = []
-        failed = [each for each in answered if isinstance(each, CallError) and not each.fatal]
+        failed = [each for each in answered if isinstance(each, CallError)]
         for batch, answer in zip(batches, answered, strict=True):
-            if isinstance(answer, CallError) and not answer.fatal:
-                for case in (case for cases in batch for case in cases):
-                    self._events.emit(NoteFailed(case.disagreement.key, str(answer)))
-            elif isinstance(answer, BaseException):
-                raise answer
-            else:
+            if not isinstance(answer, CallError):
                 lessons += answer
+                continue
+            if answer.fatal:
+                raise answer
+            for case in (case for cases in batch for case in cases):
+                self._events.emit(NoteFailed(case.disagreement.key, str(answer)))
         if len(failed) == len(answered):
             await self.context.forget_replies(failed)
             return None
