@@ -1,4 +1,4 @@
-"""How a version is measured on held-out examples, and when it is accepted in place of the best one so far.
+"""The measures of a version on held-out examples, and the test that accepts it in place of the best one so far.
 
 A yardstick measures. The acceptance test accepts a version only if a paired test on validation says that it is better.
 A guard refuses a gain that was bought with bias, or with another question's success: BinEval's update of Relevance
@@ -60,7 +60,7 @@ class Yardstick(Protocol):
         ...
 
     def difference(self, before: Scores, after: Scores, examples: Sequence[Example]) -> Difference:
-        """How much better ``after`` is; both and the examples are in the same order."""
+        """The gain of ``after`` over ``before``; both and the examples are in the same order."""
         ...
 
 
@@ -186,7 +186,7 @@ class BiasGuard:
 
     yardstick: CorrelationYardstick
     limit: float
-    """How far a dimension's mean may move away from the wanted mean, in units of the score."""
+    """Largest move of a dimension's mean away from the wanted mean, in units of the score."""
 
     def problem(
         self, before: Scores, after: Scores, examples: Sequence[Example], ranks: Ranks | None = None

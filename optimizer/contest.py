@@ -382,7 +382,7 @@ class Contest:
         return Race(number, decision, len(examples), version)
 
     def _rungs(self) -> list[int]:
-        """How many validation examples are judged before each look."""
+        """The numbers of validation examples that are judged before each look."""
         n = len(self.validation)
         steps = [n // 3, 2 * n // 3] if self.racing else []
         return [*(step for step in steps if LEAST_RUNG <= step < n), n]
@@ -424,7 +424,7 @@ def edited(draft: Draft, edits: Sequence[Edit]) -> Draft:
 
 
 def most_tries(edits: int) -> int:
-    """How many candidates are tried at most in a round with so many edits: what finding one guilty edit takes.
+    """Candidates at most in a round with so many edits: as many as finding one guilty edit takes.
 
     Where more are useless, testing all their parts costs more than testing each alone, and every further candidate is
     a further chance to accept one that only seems better.

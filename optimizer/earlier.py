@@ -1,4 +1,4 @@
-"""What a run takes over from an earlier one: its judge, its lessons and its memory of what was read and tried.
+"""An earlier run as the start of another one: its judge, its lessons and its record of what was read and tried.
 
 It is copied into the inputs of the new run, which needs the earlier one no more.
 """
@@ -48,7 +48,7 @@ class KnownExample(BaseModel):
 
 
 class Remembered(BaseModel):
-    """What earlier runs read and tried, as in ``inputs/earlier.json``."""
+    """Inputs that earlier runs read and tried, as in ``inputs/earlier.json``."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -79,7 +79,7 @@ class Earlier:
     """Its store; None where its answers were copied already."""
 
     def files(self) -> dict[str, str]:
-        """What is copied into the new run's inputs, by name."""
+        """Files for the new run's inputs, by name."""
         remembered = self.remembered.model_dump(mode="json", exclude_defaults=True)
         return {
             JUDGE_FILE: self.judge.to_yaml(),

@@ -23,8 +23,7 @@ from ..prompts.text import prompt_diff
 from ..stats.differences import difference_dict
 from .acceptance import CorrelationYardstick, Yardstick
 from .events import RunFinished, RunWritten, TestOpened
-from .mode import SetUp
-from .run_context import RunContext
+from .mode import RunContext, SetUp
 from .run_result import RunResult
 from .signals import Signal
 from .subject import Draft, Observation, Outcome, Version
@@ -107,7 +106,7 @@ def _changed(context: RunContext, outcome: Outcome) -> dict[str, Any]:
 
 
 def earlier_looks(run: RunDirectory) -> int:
-    """How often the test examples were judged before the run was made longer."""
+    """Number of times that the test examples were judged before the run was made longer."""
     return int(run.read_config().get("earlier_test_looks", 0))
 
 

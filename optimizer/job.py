@@ -35,7 +35,7 @@ class Job:
     """The inputs of a run, checked."""
 
     command: str
-    """Which mode: ``migrate``, ``align`` or ``tune``."""
+    """The mode: ``migrate``, ``align`` or ``tune``."""
     examples: Sequence[Example]
     checklist: Checklist | None
     prompts: Mapping[str, Prompt]

@@ -13,8 +13,7 @@ from ..memory.result_file import FinishReason
 from ..prompts.errors import BudgetExceededError
 from .contest import Contest
 from .events import LoopStopped
-from .mode import LoopRound, SetUp, Step, Turn
-from .run_context import RunContext
+from .mode import LoopRound, RunContext, SetUp, Step, Turn
 from .steps.lesson_edits import LessonBook
 from .subject import Draft, Outcome
 

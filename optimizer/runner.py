@@ -22,9 +22,8 @@ from .events import Callback, ExamplesSplit, RunBegan, Teller
 from .finish import earlier_looks, finish
 from .job import CAN_GROW, NOT_IN_FINGERPRINT, WHERE, Job, split_examples
 from .loop import Loop
-from .mode import mode_of
+from .mode import RunContext, mode_of
 from .remembering import memory_for
-from .run_context import RunContext
 from .run_result import RunResult
 from .splits import unused_split
 

@@ -30,14 +30,13 @@ from ...settings import parse_options
 from ..acceptance import Yardstick
 from ..earlier import Earlier, earlier_run
 from ..job import Job, SplitExamples, split_examples
-from ..mode import SetUp
+from ..mode import RunContext, SetUp
 from ..options import AlignOptions
 from ..questions.again import QuestionsAgain
 from ..questions.choice import Chooser
 from ..questions.learner import QuestionLearner, learning_facts
 from ..questions.presentation import asked_at_the_start, mode_for
 from ..questions.proposers import CommentProposer, Finder, KindProposer
-from ..run_context import RunContext
 from ..signals import HumanSignal
 from ..steps.show_examples import ShowExamples, ShowMode
 from ..subject import Draft

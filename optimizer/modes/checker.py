@@ -119,7 +119,7 @@ class Check:
     """One thing that was checked about an output."""
 
     name: str
-    """What was checked; unique among the checks of one example, the same for the same thing on another example."""
+    """Name of the check, unique among the checks of one example and the same on every example."""
     passed: bool
     reason: str | None = None
     """In words, what was wanted and what was found. Note-takers read it, so it is best given where a check fails."""
@@ -139,7 +139,7 @@ class Checker:
 
     @property
     def model(self) -> str:
-        """What stands in the place of a model's name in verdicts."""
+        """The name in verdicts, in the place of a model's."""
         return f"checker:{self.name}"
 
     @property

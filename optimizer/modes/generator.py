@@ -27,7 +27,7 @@ from ...prompts.words import count
 from ...stats.differences import mean_difference
 from ...stats.resampling import Resampling
 from ..acceptance import Yardstick
-from ..run_context import RunContext
+from ..mode import RunContext
 from ..signals import Reasons, disputed, explanations, take_turns
 from ..subject import CHECKS, Draft, Observation, Outcome, Pair, by_pair
 from .checker import Checker, run_checker
@@ -57,7 +57,7 @@ class GeneratorSubject:
     """A generator model; the draft's prompt is what it writes with."""
 
     generator: Generator
-    """How the outputs are made, whatever the prompt."""
+    """The model with its settings; the prompt is the draft's."""
     judge: OutputJudge | None
     """Answers the questions; None where a checker alone looks."""
     checklist: Checklist | None
@@ -208,7 +208,7 @@ class FailureSignal:
     """Gives the judge of one example's questions, None where a checker alone looks at it; None itself where no
     explanations are bought. What a checker says is read in any case."""
     comments: Mapping[str, Sequence[Comment]] = field(default_factory=dict)
-    """What people wrote, by example id, about an output that was there for the same request before."""
+    """People's comments on an earlier output for the same request, by example id."""
 
     def disagreements(self, draft: Draft, seen: Observation) -> list[Disagreement]:
         """The failures."""

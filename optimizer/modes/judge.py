@@ -38,9 +38,8 @@ from ...stats.differences import Difference, difference_dict
 from ..acceptance import BiasGuard, CorrelationYardstick, Metric, acceptance_of
 from ..contest import Screening, WritesQuestions
 from ..job import Job
-from ..mode import SetUp, Step
+from ..mode import RunContext, SetUp, Step
 from ..options import LoopOptions
-from ..run_context import RunContext
 from ..signals import Signal
 from ..steps.lesson_edits import edit_steps
 from ..steps.pruning import Pruning
@@ -263,7 +262,7 @@ class CalibrationFigures:
 
 @dataclass(frozen=True, slots=True)
 class CalibrationComparison:
-    """The same held-out verdicts as they are, thresholded, and Platt-scaled."""
+    """Figures of one set of held-out verdicts: as they are, thresholded, and Platt-scaled."""
 
     uncalibrated: CalibrationFigures
     thresholds: CalibrationFigures

@@ -29,9 +29,8 @@ from ...settings import parse_options
 from ...stats.resampling import Resampling
 from ..acceptance import CorrelationYardstick, Yardstick
 from ..job import Job, SplitExamples, model_name
-from ..mode import SetUp
+from ..mode import RunContext, SetUp
 from ..options import MigrateOptions
-from ..run_context import RunContext
 from ..signals import CrossModelSignal
 from ..steps.word_questions import WordQuestions
 from ..subject import Observation, Outcome, Subject, by_pair

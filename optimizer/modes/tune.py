@@ -26,9 +26,8 @@ from ...prompts.prompt import Prompt, load_generator_prompt, load_prompt
 from ...settings import parse_options, refuse_idle
 from ..acceptance import MeanYardstick, PassRateGuard, acceptance_of
 from ..job import Job, SplitExamples
-from ..mode import SetUp
+from ..mode import RunContext, SetUp
 from ..options import TuneOptions
-from ..run_context import RunContext
 from ..steps.edits import PlainLines
 from ..steps.lesson_edits import edit_steps
 from ..steps.lessons import task_of

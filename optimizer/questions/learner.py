@@ -33,8 +33,7 @@ from ...stats.differences import Difference
 from ..acceptance import Yardstick
 from ..contest import Contest, Race
 from ..events import Teller
-from ..mode import LoopRound, Turn
-from ..run_context import RunContext
+from ..mode import LoopRound, RunContext, Turn
 from ..subject import Crossed, CrossedFold, Draft, Observation, Outcome, Subject, Version
 from .choice import Chooser
 from .presentation import AskedBothWays

@@ -23,7 +23,7 @@ from ...prompts.prompt import Prompt
 from ...prompts.text import literal
 from ..contest import problem_of
 from ..events import EditProposed, EditRefused, RequirementStated, Teller, answer_or_none
-from ..run_context import RunContext
+from ..mode import RunContext
 from ..signals import disputed
 from ..subject import CHECKS, Observation
 

@@ -16,8 +16,7 @@ from ...prompts.lessons import Disagreement, Edit, Lesson
 from ...prompts.words import count
 from ..contest import Contest, WritesQuestions, change_of
 from ..events import DisagreementsFound, LessonRecalled, LessonTried, ReasonsGiven
-from ..mode import LoopRound, Step, Turn
-from ..run_context import RunContext
+from ..mode import LoopRound, RunContext, Step, Turn
 from ..signals import Signal
 from ..subject import Draft, Observation, Outcome, Subject, TrialResult, Version
 from .edits import OpposedParts, PlainLines, add_lines, edit_writer
@@ -120,7 +119,7 @@ def _held(best: Version) -> set[str]:
 
 
 def _room(best: Version, contest: Contest, most: int) -> int:
-    """How many lessons may still be written into the prompt."""
+    """Number of lessons that may still be written into the prompt."""
     return most - len(_held(best) | contest.waiting.lessons)
 
 

@@ -216,7 +216,7 @@ class LessonDesk:
         return kept.id
 
     async def _compare(self, lesson: Lesson) -> tuple[Relation, Lesson | None]:
-        """The same words are the same lesson without a call; otherwise the deduplicator decides."""
+        """Compare a lesson with its neighbours; equal words need no call, else the deduplicator decides."""
         neighbours = self.memory.nearest(lesson)
         for known in neighbours:
             if known.text == lesson.text:

@@ -19,8 +19,7 @@ from ...prompts.lessons import Disagreement, Edit, Lesson
 from ...prompts.prompt import Prompt
 from ..contest import WritesQuestions, edited
 from ..events import DisagreementsFound, LessonKept, LessonLearned, NoteFailed, ReasonsGiven, answer_or_none
-from ..mode import LoopRound, Turn
-from ..run_context import RunContext
+from ..mode import LoopRound, RunContext, Turn
 from ..signals import Reasons, Signal
 from ..subject import Observation
 from .edits import edit_writer
