@@ -289,7 +289,12 @@ def effect_facts(
                 before, after = (_passed(asked[name], verdicts, examples) for verdicts in (first, last))
                 resampling = Resampling(documents(examples), options.resamples, seed=options.seed)
                 rates[split] = _effect(before, after, resampling)
-            about = {"lesson": lesson.id, "text": lesson.text, "requirement": name, "asked": asked[name].criterion}
+            about: dict[str, Any] = {
+                "lesson": lesson.id,
+                "text": lesson.text,
+                "requirement": name,
+                "asked": asked[name].criterion,
+            }
             found.append(InstructionRecord.model_validate({**about, **rates}))
     return {"instructions": found}
 

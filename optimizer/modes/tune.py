@@ -118,9 +118,12 @@ class Tune:
         generator = context.model("generator")
         judge = context.model("judge") if "judge" in job.models else None
         helper = judge or generator
+        output_judge = None
+        if judge is not None:
+            output_judge = OutputJudge(judge, job.prompts["judge_prompt"], options.judging, options.soft)
         subject = GeneratorSubject(
             _generator(job, gateway, generator),
-            judge and OutputJudge(judge, job.prompts["judge_prompt"], options.judging, options.soft),
+            output_judge,
             job.checklist,
             ExampleQuestions(gateway, context.helper("writer", helper), seed=seed) if options.own_questions else None,
             load_checker(job.checker, context.run.began_in) if job.checker else None,
