@@ -25,7 +25,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from ..evaluation.evaluation import Evaluation
+from ..evaluation.evaluation_result import Evaluation
 from ..evaluation.judge_file import load_judge
 from ..evaluation.kept_judge import KeptJudge
 from ..memory.run_directory import RunDirectory

@@ -18,7 +18,7 @@ from ..prompts.labels import MEANINGS, SIDES, Labels
 from ..prompts.messages import text_of
 from ..prompts.prompt import load_prompt
 from ..settings import parse_options
-from ..stats.threshold import HALF
+from ..stats.pass_fail import HALF
 from .background_judge import BackgroundJudge, BackgroundOptions
 
 mlflow_judges: Any = import_optional(

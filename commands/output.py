@@ -22,7 +22,7 @@ from rich.text import Text
 
 from ..evaluation.pass_fail import require_at_least
 from ..evaluation.scoring import Coverage
-from ..evaluation.shown import Shown, cell_text, columns
+from ..evaluation.view import Shown, cell_text, columns
 from ..prompts.errors import CoverageError, InputError
 from ..prompts.rows import column
 from ..prompts.tables import CSV_SUFFIXES, EXCEL_SUFFIXES, PARQUET_SUFFIXES, file_and_sheet, parquet_package, suffix_of
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ..agents.buying import Estimate
-    from ..evaluation.diagnosis import Diagnosis
-    from ..evaluation.evaluation import Evaluation
-    from ..evaluation.shown import Rows
+    from ..evaluation.evaluation_result import Evaluation
+    from ..evaluation.findings import Diagnosis
+    from ..evaluation.view import Rows
 
 
 _ESCAPED = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), 0x2028, 0x2029, *range(0xD800, 0xE000))}

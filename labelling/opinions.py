@@ -10,17 +10,16 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ..evaluation.compare.parity import SaidGood
 from ..evaluation.judge_file import load_judge
 from ..evaluation.kept_judge import KeptJudge
 from ..evaluation.scoring import score_examples, score_on
+from ..evaluation.verdict_table import SaidGood
 from ..memory.run_directory import JUDGE_FILE
 from ..prompts.checklist import Checklist, load_checklist
 from ..prompts.errors import InputError, did_you_mean, like_named
 from ..prompts.examples import Example
 from ..prompts.verdicts import Verdict, read_verdicts
-from ..stats.pass_fail import passes
-from ..stats.threshold import HALF
+from ..stats.pass_fail import HALF, passes
 
 logger = logging.getLogger(__name__)
 

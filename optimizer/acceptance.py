@@ -16,8 +16,8 @@ from ..evaluation.scoring import ExampleScore, Targets, dimension_errors, mean_s
 from ..prompts.examples import Example, documents
 from ..stats.correlation import correlate, kendall, spearman, statistic_dict
 from ..stats.differences import Difference, label_difference, mean_difference, paired_difference
+from ..stats.pass_fail import label_agreement
 from ..stats.resampling import Resampling
-from ..stats.threshold import label_agreement
 from .options import LoopOptions
 from .subject import Crossed
 

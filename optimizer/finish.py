@@ -224,7 +224,7 @@ def _pass_fail_sides(
     for version in (outcome.baseline, outcome.best):
         if version.number not in outcome.seen:
             continue
-        fitted = threshold_for(outcome.seen[version.number].scores, targets, labels)
+        fitted = threshold_for(outcome.seen[version.number].scores, splits.development, targets, labels)
         sides[version.number] = {"threshold": fitted_dict(fitted) | {"of": list(targets.dimensions)}}
         for split, scores, examples in (
             ("validation", version.scores, splits.validation),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..evaluation.pass_fail import NAMES, confusion_text, form_of
-from ..evaluation.shown import Shown, View
+from ..evaluation.view import Shown, View
 from ..memory.decision import decide
 from ..memory.records import (
     CriterionRecord,

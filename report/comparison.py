@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from ..evaluation.compare.comparison import comparison_view
-from ..evaluation.compare.conclusion import best_judge, conclude, listed, rated_on
+from ..evaluation.compare.comparison import best_judge, comparison_view, conclude, listed, rated_on
 from ..evaluation.compare.costs import is_costed
 from ..evaluation.scoring import complete_mean
 from ..memory.decision import FEW

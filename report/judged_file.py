@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from ..evaluation.diagnosis import NOTHING_FOUND, diagnosis_view, sorted_findings
-from ..evaluation.evaluation import evaluation_view
+from ..evaluation.evaluation_result import evaluation_view
+from ..evaluation.findings import NOTHING_FOUND, diagnosis_view, sorted_findings
 from ..evaluation.pass_fail import NAMES, form_of, pass_fail_lines
 from ..evaluation.scoring import whole_name, whole_of
-from ..evaluation.shown import agreement_headline
+from ..evaluation.view import agreement_headline
 from ..memory.decision import FULL, Choice
 from ..prompts.words import Figure, count, number, percent
 from .charts import heat_map, histogram, tallest_bar
@@ -30,7 +30,7 @@ from .result_page import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ..evaluation.shown import Rows
+    from ..evaluation.view import Rows
     from ..stats.phi import PhiMatrix
 
 FINDINGS = 6

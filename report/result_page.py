@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..evaluation.shown import columns
+from ..evaluation.view import columns
 from ..memory.decision import Choice
 from ..prompts.words import Figure, count, money
 from .page import json_data, public_text, render_page, thousandth
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
-    from ..evaluation.shown import Rows, View
+    from ..evaluation.view import Rows, View
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..agents.example_questions import DIMENSION
 from ..evaluation.diagnose import diagnose_verdicts
 from ..evaluation.evaluate import score_by_own
-from ..evaluation.evaluation import MadeRows
+from ..evaluation.evaluation_result import MadeRows
 from ..evaluation.scoring import coverage, human_targets, mean_score, measure, score_examples, whole_name
 from ..prompts.checklist import Checklist, Question, load_checklist
 from ..prompts.errors import InputError

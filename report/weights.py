@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..memory.decision import Choice
-from ..optimizer.weights.learned import held_out, weights_view
+from ..optimizer.weights.weights_result import held_out, weights_view
 from ..prompts.errors import as_typed
 from ..prompts.words import Figure, count
 from .result_page import FirstScreen, Section, Tile, render_result_page, settings_section, view_sections

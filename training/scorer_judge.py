@@ -50,7 +50,7 @@ def scorer_judge(
     sampling = {"resamples": options.resamples, "seed": options.seed}
     parts = {"validation": validation, "test": test}
     scores = {name: score_examples(part, checklist, said(part)) for name, part in parts.items()}
-    fitted = None if labels is None else threshold_for(scores["validation"], people, labels)
+    fitted = None if labels is None else threshold_for(scores["validation"], validation, people, labels)
     if fitted is not None and fitted.n:
         judge |= {"threshold": fitted.value, "threshold_of": people.dimensions}
     figures: dict[str, Any] = {}

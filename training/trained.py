@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..evaluation.shown import Shown, View, correlation_figures
+from ..evaluation.view import Shown, View, correlation_figures
 from ..prompts.words import Figure, count, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ..evaluation.shown import Rows
+    from ..evaluation.view import Rows
 
 SCHEMA = "askance.train/1"
 RESULT_FILE = "train.json"

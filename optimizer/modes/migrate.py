@@ -14,9 +14,9 @@ from typing import Any
 from ...agents.buying import Estimate
 from ...agents.evaluator import Evaluator
 from ...agents.questions.rephraser import Rephraser
-from ...evaluation.compare.parity import SaidGood, parity
 from ...evaluation.evaluate import load_inputs
 from ...evaluation.scoring import Targets, human_targets, score_examples, source_targets
+from ...evaluation.verdict_table import SaidGood, parity
 from ...models.base import Model
 from ...models.gateway import Gateway
 from ...models.resolve import Models

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import ceil
 from time import process_time
 from typing import Literal
 
@@ -10,25 +11,76 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...prompts.errors import InputError, MissingExtraError
-from ...stats.kernels import correlation_kernel
+from ...stats.correlation import correlation_kernel
 from ...stats.resampling import Kernel, percentile_interval, resample, resample_weights, tied
-from .choosing import Pooling, prepare
-from .evidence import Codes, Evidence, Floats, PairDifferences, PairFold, RatedScores, compact, margins_to_credits
-from .intervals import (
-    ACCURACY_RESAMPLES,
-    CONFIDENCE,
-    Power,
-    interval_of_means,
+from .evidence import (
+    Codes,
+    Evidence,
+    Floats,
+    PairDifferences,
+    PairFold,
+    RatedScores,
+    compact,
+    margins_to_credits,
     paired_standard_error,
-    pairs_needed,
-    resample_shares,
 )
-from .learned import Conclusion, LearnerScore
+from .learner_choice import Pooling, prepare
 from .learners import LearningFailedError, Uniform, WeightLearner
+from .weights_result import Conclusion, LearnerScore, Power
 
 UNLEARNED = ("uniform", "best-single")
 """Learners that set no several weights from the pairs."""
 CORRELATION_RESAMPLES = 1_000
+
+
+CONFIDENCE = 0.95
+"""Coverage of all intervals."""
+
+
+ACCURACY_RESAMPLES = 2_000
+"""Resamples behind an interval of a held-out accuracy."""
+
+
+def resample_shares(credits: Floats, groups: Codes, resamples: int, seed: int) -> Floats:
+    """Bootstrap the shares of right pairs of several learners together, whole groups at a time.
+
+    Groups that earn the same are drawn together (a multinomial over distinct outcomes), so the cost depends
+    on how many different outcomes there are and not on the number of pairs. Credits (pairs, learners) give
+    (resamples, learners).
+    """
+    used, codes = np.unique(groups, return_inverse=True)
+    earned = np.column_stack(
+        [np.bincount(codes, weights=column, minlength=len(used)) for column in (*credits.T, np.ones(len(codes)))]
+    )
+    outcomes, times = np.unique(earned, axis=0, return_counts=True)
+    rng = np.random.default_rng(seed)
+    block = max(1, 4_000_000 // len(outcomes))
+    shares = []
+    for start in range(0, resamples, block):
+        draws = rng.multinomial(len(used), times / times.sum(), size=min(block, resamples - start))
+        totals = draws @ outcomes
+        shares.append(totals[:, :-1] / totals[:, -1:])
+    return np.concatenate(shares)
+
+
+def interval(samples: Floats) -> tuple[Floats, Floats]:
+    """Percentile interval along the first axis of ``samples``, with the coverage :data:`CONFIDENCE`."""
+    tail = (1.0 - CONFIDENCE) / 2.0
+    low, high = np.quantile(samples, [tail, 1.0 - tail], axis=0)
+    return low, high
+
+
+def interval_of_means(items: Floats, means: Floats, groups: Codes, centre: float) -> tuple[Floats, Floats]:
+    """:func:`interval` of resampled means, and one of some width where all items are alike and no resample differs.
+
+    There the share of items on the other side of ``centre`` may be as high as Clopper and Pearson's interval
+    (Biometrika 26, 1934) of none among the groups says: two pairs of two are no certainty. Items are (pairs, columns),
+    means (resamples, columns).
+    """
+    low, high = interval(means)
+    unseen = 1.0 - ((1.0 - CONFIDENCE) / 2.0) ** (1.0 / len(np.unique(groups)))
+    alike, reached = np.ptp(items, axis=0) == 0, items[0] + unseen * 2.0 * (centre - items[0])
+    return (np.where(alike, np.minimum(items[0], reached), low), np.where(alike, np.maximum(items[0], reached), high))
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,18 +260,37 @@ def against_uniform(trial: HeldOutTrial, baseline: HeldOutTrial, score: LearnerS
     return "cannot tell"
 
 
+Z_TWO_SIDED_05 = 1.959964
+
+
+Z_POWER_80 = 0.841621
+
+
+def pairs_needed(learner: str, difference: float, standard_error: float, pairs: int) -> Power:
+    """Pairs needed to tell a difference in held-out accuracy from 0 in a paired comparison.
+
+    ``pairs`` are the decided pairs in all; as many of them are assumed to be held out as now. The standard error takes
+    groups into account.
+    """
+    if not np.isfinite(standard_error):
+        return Power(learner, None, None, None, "the held-out pairs are all of one group")
+    if standard_error <= 0.0:
+        alike = "both weightings order every held-out pair alike"
+        same = "the difference is the same on every held-out pair, so how it varies is not known"
+        return Power(learner, None, None, None, same if difference else alike)
+    per_pair = (standard_error * (Z_TWO_SIDED_05 + Z_POWER_80)) ** 2 * pairs
+    one_point = ceil(per_pair / 0.01**2)
+    if abs(difference) < 1e-12:
+        return Power(learner, None, one_point, None, "the observed difference is exactly 0")
+    observed = ceil(per_pair / difference**2)
+    return Power(learner, observed, one_point, max(0, observed - pairs))
+
+
 def pairs_to_tell(trials: list[HeldOutTrial], baseline: HeldOutTrial, groups: Codes, pairs: int) -> Power:
-    """Count the pairs that would tell learned from uniform weights.
+    """Count the pairs that would tell learned from uniform weights; the method comes first among ``trials``.
 
-    The method comes first among ``trials``. Where it chooses between learners (``auto``), its choices lean
-    on uniform weights and hide the difference, so the best of the others that learn several weights is
-    asked instead.
-
-    Args:
-        trials: The method and those beside it.
-        baseline: Uniform weights.
-        groups: Group of each held-out pair, shape (held-out pairs,).
-        pairs: Decided pairs in all.
+    Where it chooses between learners (``auto``), its choices lean on uniform weights and hide the difference, so the
+    best of the others that learn several weights is asked instead.
     """
     asked = trials[0]
     others = [trial for trial in trials[1:] if trial.credits is not None and trial.name not in UNLEARNED]

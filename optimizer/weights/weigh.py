@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from ...agents.buying import NOTHING, Estimate
-from ...evaluation.evaluation import Evaluation
+from ...evaluation.evaluation_result import Evaluation
 from ...evaluation.progress import Watcher, watching
-from ...evaluation.shown import Shown, View
+from ...evaluation.view import Shown, View
+from ...evaluation.weights_file import ScoreKind
 from ...models.base import Model
 from ...models.budget import CAPS
 from ...models.named import ModelLike, ModelRecords
@@ -20,21 +21,11 @@ from ...prompts.prompt import Prompt
 from ...setting_types import WeighSettings
 from ...settings import flag, parse_options, refuse_idle
 from ..options import WeighOptions
-from . import (
-    PreferenceScores,
-    RatingScores,
-    ScoreKind,
-    WeighResult,
-    find_learner,
-    learn_weights,
-    load_preferences,
-    load_ratings,
-    sentences,
-    weights_report,
-    weights_view,
-)
+from .fit_weights import check, learn_weights
 from .judged_pairs import PairsJob, PositionBias, RatingsJob, prepare_pairs, prepare_ratings
-from .learn import check
+from .learner_choice import find_learner
+from .score_tables import PreferenceScores, RatingScores, load_preferences, load_ratings
+from .weights_result import WeighResult, sentences, weights_report, weights_view
 
 
 @dataclass(frozen=True, repr=False)
@@ -114,11 +105,7 @@ def prepare(
     prompt: str | Path | Prompt | None,
     options: Mapping[str, Any],
 ) -> WeighingJob:
-    """Load and check what :func:`weigh` is given; nothing is bought.
-
-    Raises:
-        InputError: As :func:`weigh`.
-    """
+    """Load and check what :func:`weigh` is given; nothing is bought. Raises InputError as :func:`weigh`."""
     settings = parse_options(WeighOptions, options)
     refuse_idle(settings, data=data, ratings=ratings, model=model)
     _check(settings, data=data, ratings=ratings, checklist=checklist, model=model)
@@ -152,11 +139,7 @@ class WeighingJob:
     scores: ScoreKind
 
     def check(self) -> None:
-        """Refuse what nothing can be learned from, before anything is bought.
-
-        Raises:
-            InputError: As in :func:`weigh`.
-        """
+        """Refuse what nothing can be learned from, before anything is bought. Raises InputError as in :func:`weigh`."""
         pairs = self.pairs.unscored if isinstance(self.pairs, PairsJob) else self.pairs
         rated = self.rated.unscored if isinstance(self.rated, RatingsJob) else self.rated
         check(pairs, rated, level=self.settings.level)

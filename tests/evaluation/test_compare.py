@@ -13,12 +13,10 @@ import numpy as np
 import pytest
 
 from askance.evaluation.compare.compare import compare, prepare
-from askance.evaluation.compare.comparison import Comparison, JudgeOutput, comparison_view
-from askance.evaluation.compare.conclusion import LEVEL
+from askance.evaluation.compare.comparison import LEVEL, Comparison, comparison_view
 from askance.evaluation.compare.costs import Costs, JudgeCost, Spent, break_even
 from askance.evaluation.compare.judges import JUDGES
-from askance.evaluation.compare.line_up import Entrant
-from askance.evaluation.compare.protocol import JudgeScore
+from askance.evaluation.compare.protocol import Entrant, JudgeOutput, JudgeScore
 from askance.evaluation.compare.statistics import compare_ratings
 from askance.evaluation.options import CompareOptions
 from askance.evaluation.scoring import Targets

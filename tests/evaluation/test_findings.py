@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from askance.evaluation.diagnose import diagnose_verdicts
-from askance.evaluation.diagnosis import NOTHING_FOUND, Diagnosis, Finding
+from askance.evaluation.findings import NOTHING_FOUND, Diagnosis, Finding
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.examples import Example
 from askance.prompts.verdicts import Verdict

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from askance.evaluation.compare.checkeval import CheckEval
-from askance.evaluation.compare.criteria import criteria_for
 from askance.evaluation.compare.judges import JUDGES
-from askance.evaluation.compare.protocol import JudgeScore
+from askance.evaluation.compare.protocol import JudgeScore, criteria_for
 from askance.memory.verdict_store import VerdictStore
 from askance.models.base import Request
 from askance.models.structured import ParseError

@@ -18,7 +18,7 @@ from askance.commands.report import command
 from askance.evaluation.compare.compare import compare
 from askance.evaluation.diagnose import diagnose
 from askance.evaluation.evaluate import evaluate
-from askance.optimizer.selection import select
+from askance.optimizer.selection.select import select
 from askance.optimizer.weights.weigh import weigh
 from askance.prompts.checklist import Checklist, Question, dump_checklist
 from askance.prompts.errors import AskanceError, InputError

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -105,8 +107,19 @@ def run(
     return done, judge.requests
 
 
-def test_a_run_takes_less_than_half_of_the_calls_and_learns_as_much(tmp_path: Path) -> None:
-    alone, asked_alone = run(tmp_path, "each")
+Ran = tuple[askance.RunResult, list[Request]]
+
+
+@pytest.fixture(scope="module")
+def one_by_one(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Ran]:
+    """A run that asks one by one with so many questions at the start, for all tests that hold another against it."""
+    return cache(lambda questions: run(tmp_path_factory.mktemp("alone"), "each", questions=questions))
+
+
+def test_a_run_takes_less_than_half_of_the_calls_and_learns_as_much(
+    tmp_path: Path, one_by_one: Callable[[int], Ran]
+) -> None:
+    alone, asked_alone = one_by_one(4)
     together, asked = run(tmp_path, "batched")
     assert len(asked) < len(asked_alone) / 2
     gains = [done.record.gain.test for done in (alone, together)]
@@ -120,8 +133,10 @@ def together(request: Request) -> bool:
 
 
 @pytest.mark.parametrize("questions", [4, 1], ids=["seen at the start", "seen by candidates"])
-def test_a_judge_that_answers_together_as_alone_is_asked_so_from_then_on(questions: int, tmp_path: Path) -> None:
-    _, asked_alone = run(tmp_path, "each", questions=questions)
+def test_a_judge_that_answers_together_as_alone_is_asked_so_from_then_on(
+    questions: int, tmp_path: Path, one_by_one: Callable[[int], Ran]
+) -> None:
+    _, asked_alone = one_by_one(questions)
     done, asked = run(tmp_path, None, questions=questions)
     found = done.record.asked_both_ways
     assert found is not None
@@ -139,7 +154,9 @@ def test_a_judge_that_answers_together_as_alone_is_asked_so_from_then_on(questio
     assert len(other.requests) == 3 * len({each.sees for each in judge.checklist.questions})
 
 
-def test_one_that_answers_otherwise_together_is_asked_one_by_one(tmp_path: Path) -> None:
+def test_one_that_answers_otherwise_together_is_asked_one_by_one(
+    tmp_path: Path, one_by_one: Callable[[int], Ran]
+) -> None:
     done, asked = run(tmp_path, None, Muddled)
     found = done.record.asked_both_ways
     assert found is not None
@@ -148,7 +165,7 @@ def test_one_that_answers_otherwise_together_is_asked_one_by_one(tmp_path: Path)
     assert says(found.sentence, "one call", "a question", "the same answer", found.same, found.answers)
     assert done.record.best.mode == "each"
     assert askance.load_judge(tmp_path / "None").settings["mode"] == "each"
-    alone, asked_alone = run(tmp_path / "alone", "each", Muddled)
+    alone, asked_alone = one_by_one(4)
     assert done.record.gain == alone.record.gain
     assert len(asked) - len(asked_alone) == sum(map(together, asked)) < 60, "the others were to be asked anyway"
 

@@ -5,11 +5,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from askance.optimizer.weights import Auto, PreferenceScores, learn_weights, sentences
-from askance.optimizer.weights.bradley_terry import Robust
-from askance.optimizer.weights.choosing import FEW, Pooling, Recipe, Shrunk, Weighting, prepare
 from askance.optimizer.weights.evidence import PairDifferences
-from askance.optimizer.weights.learners import Uniform, WeightLearner
+from askance.optimizer.weights.fit_weights import learn_weights
+from askance.optimizer.weights.learner_choice import FEW, Auto, Pooling, Recipe, Shrunk, Weighting, prepare
+from askance.optimizer.weights.learners import Robust, Uniform, WeightLearner
+from askance.optimizer.weights.score_tables import PreferenceScores
+from askance.optimizer.weights.weights_result import sentences
 from tests.said import says
 
 Simulate = Callable[..., PreferenceScores]
@@ -59,7 +60,7 @@ def test_a_shrunk_learner_started_at_its_own_weights_stays_there(simulate: Simul
 
 def opposed(simulate: Simulate, pairs: int) -> PreferenceScores:
     """Two sections that want opposite tests."""
-    from askance.optimizer.weights import preference_scores
+    from askance.optimizer.weights.score_tables import preference_scores
 
     first, second = simulate([0.95, 0.05], pairs, seed=1), simulate([0.05, 0.95], pairs, seed=2)
     labels = ["a" if sign > 0 else "b" for sign in (*first.preferred, *second.preferred)]

@@ -3,16 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from askance.optimizer.weights.evidence import grouped_folds, single_split
-from askance.optimizer.weights.intervals import (
-    bootstrap_counts,
-    interval,
-    interval_of_means,
-    paired_standard_error,
-    pairs_needed,
-    rank_stability,
-    resample_shares,
-)
+from askance.optimizer.weights.evidence import grouped_folds, paired_standard_error, single_split
+from askance.optimizer.weights.fit_weights import bootstrap_counts, rank_stability
+from askance.optimizer.weights.heldout import interval, interval_of_means, pairs_needed, resample_shares
 from askance.prompts.errors import InputError
 from tests.said import naming, says
 

@@ -10,26 +10,17 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from askance.optimizer.weights import (
-    Auto,
-    LearningFailedError,
-    PreferenceScores,
-    RatingScores,
-    find_learner,
-    learn_weights,
-    learners,
-    preference_scores,
-    rating_scores,
-)
-from askance.optimizer.weights.choosing import Recipe, Shrunk, Weighting, prepare
 from askance.optimizer.weights.evidence import (
     Floats,
     PairDifferences,
     RatedScores,
+    close_to_best,
     grouped_folds,
     margins_to_credits,
+    paired_standard_error,
     share_right,
 )
+from askance.optimizer.weights.fit_weights import bootstrap_weights, learn_weights
 from askance.optimizer.weights.heldout import (
     HeldOutTrial,
     against_uniform,
@@ -38,10 +29,17 @@ from askance.optimizer.weights.heldout import (
     score_correlations,
     score_trials,
 )
-from askance.optimizer.weights.intervals import close_to_best, paired_standard_error
-from askance.optimizer.weights.learn import bootstrap_weights
-from askance.optimizer.weights.learned import LearnerScore, PairCounts, RatingCounts
-from askance.optimizer.weights.learners import BestSingle, LeastSquares, RankSearch, Uniform, WeightLearner
+from askance.optimizer.weights.learner_choice import Auto, Recipe, Shrunk, Weighting, find_learner, learners, prepare
+from askance.optimizer.weights.learners import (
+    BestSingle,
+    LearningFailedError,
+    LeastSquares,
+    RankSearch,
+    Uniform,
+    WeightLearner,
+)
+from askance.optimizer.weights.score_tables import PreferenceScores, RatingScores, preference_scores, rating_scores
+from askance.optimizer.weights.weights_result import LearnerScore, PairCounts, RatingCounts
 
 Simulate = Callable[..., PreferenceScores]
 

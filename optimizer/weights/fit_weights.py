@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ...prompts.errors import InputError
-from .choosing import Pooling, Recipe, Weighting, find_learner, learners, prepare
 from .evidence import (
     SCORE_TIE,
+    Codes,
     Evidence,
+    Floats,
     PairDifferences,
     PairFold,
     RatedScores,
     codes_of,
+    compact,
     grouped_folds,
     require_groups,
     single_split,
 )
-from .heldout import compare_held_out
-from .intervals import CONFIDENCE, WeightSamples, bootstrap_counts, interval, rank_stability, too_few
-from .learned import PairCounts, RatingCounts, SectionWeights, WeighResult
+from .heldout import CONFIDENCE, compare_held_out, interval
+from .learner_choice import Pooling, Recipe, Weighting, find_learner, learners, prepare
 from .learners import LearningFailedError, WeightLearner
-from .scores import Level, PreferenceScores, RatingScores
+from .score_tables import Level, PreferenceScores, RatingScores
+from .weights_result import PairCounts, RankOfTest, RatingCounts, SectionWeights, Stability, WeighResult
 
 QUICK = ("uniform", "best-single", "logistic", "robust")
 """Learners of pairs that are shown beside the chosen method unless others are named; of ratings all are."""
@@ -58,15 +60,12 @@ def learn_weights(
         pairs: Pairs with scores.
         ratings: Rated outputs with scores by the same tests; alone or with pairs beside them.
         method: A learner or its name (see ``learners()``) that gives the weights.
-        compare: Learners shown beside it on the same held-out data, ``uniform`` always among them; None: the quick
-            ones.
+        compare: Learners shown beside it, ``uniform`` always among them; None: the quick ones.
         level: One set of weights, or one for each data set or section; of pairs alone.
         pooling: For data sets and sections: ``partial`` leans small ones on the whole, ``none`` keeps them apart.
         pair_share: Share of the pairs in what is maximised beside ratings, in [0, 1].
-        folds: 1 for one split into halves, more for cross-validation; None: 5, or 1 with a slow learner or over 20,000
-            pairs.
-        resamples: Bootstrap resamples for the weights; None: 200 (100 of ratings), or 50 over 500,000 scores, or none
-            for a slow learner.
+        folds: 1: one split into halves; None: 5, or 1 with a slow learner or over 20,000 pairs.
+        resamples: None: 200 (100 of ratings), or 50 over 500,000 scores, or none for a slow learner.
         seed: Decides splits, searches and resamples.
 
     Raises:
@@ -131,11 +130,8 @@ def check(
     pairs: PreferenceScores | None, ratings: RatingScores | None, *, level: Level = "global", pair_share: float = 0.5
 ) -> Evidence:
     """Bring pairs and ratings together, and refuse data from which nothing can be learned, whatever their scores.
-
-    Raises:
-        InputError: No decided pair and no order among rated outputs; only one group; sections or data sets that no pair
-            names; or ratings and pairs that were scored by different tests.
-    """
+    Raises InputError where there is no decided pair and no order among rated outputs, only one group, sections that
+    no pair names; or ratings and pairs that were scored by different tests."""
     if ratings is None:
         assert pairs is not None
         data: Evidence = pairs.differences(level)
@@ -171,6 +167,45 @@ def _together(ratings: RatingScores, pairs: PreferenceScores | None, pair_share:
     return RatedScores(ratings.scores, ratings.ratings, codes[:outputs], differences, share)
 
 
+MOST_FAILED = 0.1
+"""With a larger share of resamples on which nothing could be learned, no interval is given."""
+
+
+def too_few(resamples: int) -> str | None:
+    """The reason why so many resamples make no interval; None where they make one."""
+    if resamples == 1:
+        return "one resample makes no interval; ask for two or more"
+    return None if resamples else "no resamples were asked for"
+
+
+@dataclass(frozen=True, eq=False)
+class WeightSamples:
+    """Weights learned again on resamples of the pairs."""
+
+    overall: Floats
+    """Shape (resamples, tests)."""
+    by_section: Floats | None
+    """Shape (resamples, sections, tests), or None."""
+    failed: int
+    """Resamples on which the learner found no weights; they are not among the others."""
+
+    @property
+    def usable(self) -> bool:
+        """Whether few enough resamples failed for an interval."""
+        total = len(self.overall) + self.failed
+        return len(self.overall) >= 2 and self.failed <= MOST_FAILED * total
+
+
+def bootstrap_counts(groups: Codes, resamples: int, seed: int) -> Iterator[Floats]:
+    """Draw groups with replacement; yields how often each pair was drawn, shape (pairs,)."""
+    codes = compact(groups)
+    count = int(codes.max()) + 1
+    rng = np.random.default_rng(seed)
+    for _ in range(resamples):
+        drawn = np.bincount(rng.integers(0, count, count), minlength=count)
+        yield drawn[codes].astype(np.float64)
+
+
 def bootstrap_weights(recipe: Recipe, data: Evidence, fitted: Weighting, *, resamples: int, seed: int) -> WeightSamples:
     """Learn again on resamples (whole groups), starting from the weights found.
 
@@ -196,6 +231,33 @@ def bootstrap_weights(recipe: Recipe, data: Evidence, fitted: Weighting, *, resa
     return WeightSamples(
         np.array(overall).reshape(-1, data.tests), np.array(by_section) if by_section else None, failed
     )
+
+
+def rank_stability(weights: Floats, samples: Floats) -> Stability:
+    """Compare the ranking of tests by ``weights`` (tests,) with those of ``samples`` (resamples, tests)."""
+    ranks = _ranks(samples)
+    low, high = interval(ranks.astype(np.float64))
+    leaders = ranks == 1
+    first = (leaders / leaders.sum(axis=1, keepdims=True)).mean(axis=0)
+    now = _ranks(weights[None, :])[0]
+    tests = tuple(
+        RankOfTest(int(now[test]), int(np.floor(low[test])), int(np.ceil(high[test])), float(first[test]))
+        for test in range(len(weights))
+    )
+    upper = np.triu_indices(len(weights), 1)
+    signs = np.sign(now[upper[0]] - now[upper[1]])
+    others = np.sign(ranks[:, upper[0]] - ranks[:, upper[1]])
+    untied, others_untied = np.count_nonzero(signs), np.count_nonzero(others, axis=1)
+    if len(weights) < 2 or untied == 0 or (others_untied == 0).any():
+        return Stability(tests, None, "all weights are equal, so there is no ranking")
+    return Stability(tests, float((others @ signs / np.sqrt(untied * others_untied)).mean()))
+
+
+def _ranks(weights: Floats) -> Codes:
+    """Rank of each weight in its row, 1 the heaviest, equal weights (to 1e-9) sharing the better rank."""
+    rounded = np.round(weights, 9)
+    ranks: Codes = 1 + (rounded[:, None, :] > rounded[:, :, None]).sum(axis=2)
+    return ranks
 
 
 def _usual_resamples(data: Evidence) -> int:
@@ -238,11 +300,7 @@ def _section_weights(
 
 
 def _count(
-    prefs: PreferenceScores | None,
-    ratings: RatingScores | None,
-    data: Evidence,
-    fitted: Weighting,
-    held_out: int,
+    prefs: PreferenceScores | None, ratings: RatingScores | None, data: Evidence, fitted: Weighting, held_out: int
 ) -> PairCounts | RatingCounts:
     if isinstance(data, RatedScores):
         assert ratings is not None

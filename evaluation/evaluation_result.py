@@ -1,32 +1,39 @@
-"""What an evaluation comes to: verdicts, scores, how far people agree, and all of it as JSON and as what people see."""
+"""The result of an evaluation: verdicts, scores, how far people agree, as JSON and as what people see; also slice by
+slice.
+"""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..prompts.checklist import FAULT
+from ..prompts.errors import InputError, did_you_mean
 from ..prompts.rows import column
 from ..prompts.words import Figure, count, coverage_text, number_text
-from ..stats.correlation import correlations_dict, statistic_dict
-from .pass_fail import pass_fail_lines
+from ..stats.correlation import correlate, correlations_dict, statistic_dict
+from ..stats.resampling import Resampling, mean_with_interval
+from .pass_fail import FIGURES, NAMES, form_of, judge_passes, pass_fail_lines
 from .scoring import coverage_line, mean_score, to_scale, whole_name, whole_of, yes_rates
-from .shown import Shown, View, correlation_figures
-from .slices import MOST_SHOWN, slice_table
+from .view import Shown, View, correlation_figures
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ..models.budget import Budget
     from ..prompts.checklist import Checklist
+    from ..prompts.examples import Example
     from ..prompts.verdicts import Verdict
     from ..stats.correlation import Correlations, PerGroup
     from .adaptive import AdaptiveEvaluation
-    from .pass_fail import PassFail
-    from .scoring import Coverage, ExampleScore
-    from .shown import Rows
+    from .pass_fail import PassFail, PassLabels, PassThreshold
+    from .scoring import Coverage, ExampleScore, Targets
+    from .view import Rows
 
 
 @dataclass(frozen=True)
@@ -54,7 +61,8 @@ class Evaluation(Shown):
     budget: Budget
     scale: tuple[float, float]
     asking: AdaptiveEvaluation | None = None
-    """What was asked about each example, where questions were left out; ``scores`` are then what its ``known`` gives."""
+    """Questions asked about each example, where questions were left out; ``scores`` are then what its ``known`` gives.
+    """
     faults: Sequence[str] = ()
     """Ids of the questions to which yes speaks against the output."""
     passing: PassFail | None = None
@@ -65,7 +73,9 @@ class Evaluation(Shown):
     """The questions of each example, by its id, where they were written for it alone."""
 
     def means(self) -> dict[str, float | None]:
-        """Mean score by dimension and over all questions (``overall``, or ``all questions`` where a dimension is called that), on the scale asked for."""
+        """Mean score by dimension and over all questions (``overall``, or ``all questions`` where a dimension is called
+        that), on the scale asked for.
+        """
         dimensions = list(self.scores[0].dimensions) if self.scores else []
         means = {name: mean_score(each.dimensions[name] for each in self.scores) for name in dimensions}
         means[whole_name(dimensions)] = mean_score(each.overall for each in self.scores)
@@ -99,7 +109,6 @@ class Evaluation(Shown):
         }
 
     def _asked(self) -> dict[str, int]:
-        """How often each question was asked."""
         return dict(Counter(column(self.verdicts, "question")))
 
     @property
@@ -144,7 +153,6 @@ class MadeRows(Sequence[dict[str, Any]]):
 
 
 def _own(checklist: Checklist) -> list[dict[str, Any]]:
-    """An example's own questions, as in results."""
     return [each.model_dump(include={"id", "text", "weight"}) for each in checklist.questions]
 
 
@@ -161,11 +169,7 @@ def _agreement_dict(agreement: Agreement) -> dict[str, Any]:
 
 
 def evaluation_view(data: Mapping[str, Any]) -> View:
-    """What there is to see of an evaluation.
-
-    Args:
-        data: As :meth:`Evaluation.to_dict` gives it and ``--json`` prints it.
-    """
+    """View of an evaluation, from what ``--json`` prints."""
     seen, means, (low, high) = data["coverage"], data["means"], data["scale"]
     asked, found, faults = data.get("asked", {}), data["agreement"], data.get("faults", ())
     pooled = {name: each["pooled"] for name, each in found.items()}
@@ -231,16 +235,108 @@ def evaluation_view(data: Mapping[str, Any]) -> View:
 
 
 def _own_line(own: Mapping[str, Sequence[Any]]) -> str:
-    """How many questions were written for single examples."""
     number = sum(map(len, own.values()))
     each = f", {number / len(own):.1f} each" if own else ""
     return f"{number} questions of their own for {len(own)} examples{each}"
 
 
 def _not_asked(seen: Mapping[str, Any], error: float | None) -> str:
-    """How many verdicts were not asked for, and how far off scores can be."""
     share = seen["not_asked"] / (seen["asked"] + seen["not_asked"])
     text = f"Not asked, as it could not matter: {seen['not_asked']} verdicts ({share:.1%} of all)."
     if error is None:
         return text
     return f"{text} No score is further than {error:.3f} from that of all questions."
+
+
+SMALL = 20
+"""Examples below which a slice is marked as small: Wilson's interval of a rate is then up to .4 wide, or wider."""
+ABSENT = "(none)"
+"""The slice of the examples that lack the field."""
+MOST_SHOWN = 30
+"""Slices in the terminal, the largest first; results, pages and data frames have them all."""
+OWN = ("system",)
+"""Fields of an example that may be sliced by beside its metadata."""
+
+
+def slice_values(examples: Sequence[Example], field: str) -> list[str]:
+    """The value of a field for each example, as a text. Raises InputError where no example has the field."""
+
+    def value(example: Example) -> Any:
+        return example.metadata.get(field, example.system if field in OWN else None)
+
+    found = [value(each) for each in examples]
+    if all(each is None for each in found):
+        known = list(dict.fromkeys([name for each in examples for name in each.metadata]))
+        has = f"there are {', '.join(known)}" if known else "the examples have no metadata"
+        raise InputError(f"by: no example has a metadata field '{field}' ({has}).{did_you_mean(field, known)}")
+    return [ABSENT if each is None else _as_text(each) for each in found]
+
+
+def _as_text(value: Any) -> str:
+    """A value as a text: as JSON has it, else as Python shows it (a period of pandas)."""
+    return json.dumps(value, default=str) if isinstance(value, (bool, int, float, list, dict)) else str(value)
+
+
+def slice_rows(
+    field: str,
+    examples: Sequence[Example],
+    scores: Sequence[ExampleScore],
+    targets: Targets | None,
+    labels: PassLabels | None,
+    threshold: PassThreshold | None,
+    resampling: Resampling,
+) -> dict[str, Any]:
+    """Each slice's number of examples, mean score in [0, 1], pass rate and agreement with people, with intervals.
+
+    ``scores``, ``examples`` and the groups of ``resampling`` are in the same order; the largest slice comes first.
+
+    Raises:
+        InputError: No example has the field.
+    """
+    parts: dict[str, list[int]] = {}
+    for place, value in enumerate(slice_values(examples, field)):
+        parts.setdefault(value, []).append(place)
+    rows = []
+    for name, places in parts.items():
+        mine, judged = [examples[place] for place in places], [scores[place] for place in places]
+        here = np.zeros(len(examples), dtype=np.bool_)
+        here[places] = True
+        within = resampling.only(here)
+        row: dict[str, Any] = {"value": name, "n": len(places), "small": len(places) < SMALL}
+        row["score"] = statistic_dict(
+            mean_with_interval([each.overall for each in judged], within, "no example has a score")
+        )
+        if threshold is not None:
+            found = judge_passes(judged, mine, threshold, labels, within).to_dict()
+            row |= {each: found[each] for each in ("pass_rate", "people_pass_rate", *FIGURES) if each in found}
+        if targets is not None and labels is None:
+            wanted = [targets.overall(each.id) for each in mine]
+            row["spearman"] = statistic_dict(
+                correlate([targets.score(each) for each in judged], wanted, within).spearman
+            )
+        rows.append(row)
+    return {"field": field, "slices": sorted(rows, key=lambda row: -row["n"])}
+
+
+def slice_table(found: Mapping[str, Any]) -> Rows:
+    """The slices as rows of a table."""
+    return [
+        slice_row(
+            found["field"],
+            row["value"],
+            {
+                "n": row["n"],
+                "score": Figure.of(row["score"]),
+                "pass rate": Figure.of(row["pass_rate"], ".1%") if "pass_rate" in row else None,
+                **{NAMES[name]: Figure.of(row[name], form_of(name)) for name in ("accuracy", "kappa") if name in row},
+                "Spearman with people": Figure.of(row["spearman"]) if "spearman" in row else None,
+                "": "small" if row["small"] else None,
+            },
+        )
+        for row in found["slices"]
+    ]
+
+
+def slice_row(field: str, value: str, figures: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of a table of slices: its value under the field's name, ``metadata.NAME`` where a figure is called so."""
+    return {f"metadata.{field}" if field in figures else field: value, **figures}

@@ -77,11 +77,8 @@ class PreferenceScores:
         return () if level == "global" else tuple(dict.fromkeys(self._keys(level)))
 
     def differences(self, level: Level = "global") -> PairDifferences:
-        """Score differences for a learner, with section numbers as in ``section_names(level)``.
-
-        Raises:
-            InputError: Sections or data sets are asked for and no pair names one.
-        """
+        """Score differences for a learner, with section numbers as in ``section_names(level)``. Raises InputError where
+        sections or data sets are asked for and no pair names one."""
         sign = np.where(self.preferred < 0, -1.0, 1.0)[:, None]
         differences = self.scores_a - self.scores_b
         differences *= sign
@@ -122,15 +119,8 @@ def preference_scores(
 ) -> PreferenceScores:
     """Make preference scores from tables in memory, for instance from verdicts of a model.
 
-    Args:
-        ids: One for each pair, unique.
-        tests: Ids of the tests (columns), unique, in the order of the checklist.
-        scores_a: Shape (pairs, tests), in [0, 1]; None or NaN where a score is missing.
-        scores_b: The same for the other output.
-        preferred: ``"a"``, ``"b"`` or ``"tie"`` for each pair.
-        groups: Name of each pair's context; each pair its own when None.
-        sections: Section of each pair, if any.
-        datasets: Data set of each pair, if any.
+    Scores have shape (pairs, tests), in [0, 1], None or NaN where one is missing. ``preferred`` is ``"a"``, ``"b"`` or
+    ``"tie"``. Each pair is a group of its own when ``groups`` is None.
 
     Raises:
         InputError: Names the pair and test of the first problem.
@@ -191,15 +181,8 @@ def check_tables(
 
 
 def load_preferences(path: Any, *, limit: int | None = None) -> PreferenceScores:
-    """Read pairs with scores from a file (JSONL, CSV, Excel, ...), a data frame or rows.
-
-    Args:
-        path: The source; see the module's description for its fields.
-        limit: Read only so many pairs.
-
-    Raises:
-        InputError: Names the file, line and field of the first problem.
-    """
+    """Read pairs with scores from a file (JSONL, CSV, Excel, ...), a data frame or rows, with the fields named above.
+    InputError names the file, line and field of the first problem."""
     columns = ScoreColumns(sides=2)
     ids: list[str] = []
     preferred: list[str] = []
@@ -247,11 +230,8 @@ class ScoreColumns:
 
 
 def identified_rows(source: Any, limit: int | None, what: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Each row of a source, with where it stands and its id.
-
-    Raises:
-        InputError: There are no rows, or an id is missing, no text, or used twice.
-    """
+    """Each row of a source, with where it stands and its id. Raises InputError where there are no rows, or an id is
+    missing, no text, or used twice."""
     places: dict[str, str] = {}
     for where, row in islice(source_rows(source, ("id",), say=logger.warning), limit):
         if not isinstance(row, Mapping):
@@ -359,14 +339,9 @@ def rating_scores(
     *,
     groups: Sequence[str] | None = None,
 ) -> RatingScores:
-    """Make rating scores from tables in memory.
+    """Make rating scores from tables in memory: scores (outputs, tests) in [0, 1], ratings (outputs,).
 
-    Args:
-        ids: One for each output, unique.
-        tests: Ids of the tests (columns), unique.
-        scores: Shape (outputs, tests), in [0, 1]; None or NaN where a score is missing.
-        ratings: Shape (outputs,); None or NaN where nobody rated. Such outputs are left out and counted.
-        groups: Name of each output's context; each output its own when None.
+    An output without a rating or one of its scores (None or NaN) is left out and counted.
 
     Raises:
         InputError: Names the first problem.
@@ -390,14 +365,11 @@ def rating_scores(
 def load_ratings(
     path: Any, *, dimension: str | None = None, limit: int | None = None, labels: Labels | None = None
 ) -> RatingScores:
-    """Read rated outputs with scores from a file (JSONL, CSV, Excel, ...), a data frame or rows.
+    """Read rated outputs with scores from a file (JSONL, CSV, Excel, ...), a data frame or rows; the source is read
+    twice.
 
-    Args:
-        path: The source, which is read twice; see the module's description for its fields.
-        dimension: Take the rating from ``human.DIMENSION`` (the mean over raters). When None, ``rating`` where the
-            lines have one, else the only dimension that people rated, or ``overall`` among several.
-        limit: Read only so many outputs.
-        labels: Further words that people's labels are in.
+    The rating is the mean over raters of ``human.DIMENSION``. When ``dimension`` is None, it is ``rating`` where the
+    lines have one, else the only dimension that people rated, or ``overall`` among several.
 
     Raises:
         InputError: Names the file, line and field of the first problem.
@@ -421,16 +393,9 @@ def load_ratings(
 
 
 def rated_dimension(humans: Iterable[Mapping[str, Any]], dimension: str | None, where: str) -> str:
-    """The dimension to learn from: the one that is asked for, the only one, or ``overall`` among several.
-
-    Args:
-        humans: The human scores of each output, by dimension.
-        dimension: What is asked for, if anything.
-        where: Put in front of errors.
-
-    Raises:
-        InputError: Nobody rated it, or there are several and none of them is ``overall``.
-    """
+    """The dimension to learn from: the one that is asked for, the only one, or ``overall`` among several. Raises
+    InputError where nobody rated it, or there are several and none of them is ``overall``; ``where`` stands in
+    front."""
     known = list(dict.fromkeys(name for human in humans for name in human))
     if not known:
         raise InputError(f"{where}: there are no human scores in it ('human'), so there is nothing to learn from.")
@@ -459,7 +424,6 @@ def _field(dimension: str | None) -> str:
 
 
 def _ratings(row: dict[str, Any], dimension: str | None, where: str, labels: Labels) -> list[float]:
-    """The ratings of one output, one a rater."""
     field, name = _field(dimension), dimension or "rating"
     given = row if dimension is None else row.get("human")
     known = list(given) if isinstance(given, dict) else []

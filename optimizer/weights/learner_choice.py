@@ -16,16 +16,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...prompts.errors import InputError, did_you_mean
-from .bradley_terry import Logistic, Robust
-from .evidence import Codes, Evidence, Floats, PairDifferences, RatedScores, compact, grouped_folds, margins_to_credits
-from .intervals import close_to_best
+from .evidence import (
+    Codes,
+    Evidence,
+    Floats,
+    PairDifferences,
+    RatedScores,
+    close_to_best,
+    compact,
+    grouped_folds,
+    margins_to_credits,
+)
 from .learners import (
     Bayes,
     BestSingle,
     LearningFailedError,
     LeastSquares,
+    Logistic,
     OptunaSearch,
     RankSearch,
+    Robust,
     Uniform,
     WeightLearner,
     normalised,
@@ -71,11 +81,7 @@ class Shrunk:
         return self.learner.quick
 
     def learn(self, pairs: Evidence, *, seed: int, start: Floats | None = None) -> Floats:
-        """Learn, then mix.
-
-        Raises:
-            LearningFailedError: As the learner.
-        """
+        """Learn, then mix. Raises LearningFailedError as the learner."""
         even = uniform_weights(pairs.tests)
         if start is not None and self.uniform_share < 1.0:
             start = normalised(np.maximum(start - self.uniform_share * even, 0.0))
@@ -118,11 +124,8 @@ class Auto:
     quick: bool = True
 
     def learn(self, pairs: Evidence, *, seed: int, start: Floats | None = None) -> Floats:
-        """Choose, then learn on all of ``pairs``.
-
-        Raises:
-            LearningFailedError: The chosen learner fails on all pairs though it did not in cross-validation.
-        """
+        """Choose, then learn on all of ``pairs``. Raises LearningFailedError where the chosen learner fails on all
+        pairs though it did not in cross-validation."""
         return self.choose(pairs, seed=seed).learner.learn(pairs, seed=seed, start=start)
 
     def choose(self, pairs: Evidence, *, seed: int) -> Choice:
@@ -213,11 +216,8 @@ def learners(*, rated: bool = False) -> dict[str, WeightLearner]:
 
 
 def find_learner(learner: str | WeightLearner, *, rated: bool = False) -> WeightLearner:
-    """A learner of pairs, or of ratings, by its name; a learner is returned as it is.
-
-    Raises:
-        InputError: There is no learner of that name.
-    """
+    """A learner of pairs, or of ratings, by its name; a learner is returned as it is. Raises InputError where there is
+    no learner of that name."""
     if not isinstance(learner, str):
         return learner
     refuse_gone(learner)
@@ -283,12 +283,8 @@ class Recipe:
         return any(not isinstance(each, Uniform) for each in (self.overall, *own))
 
     def fit(self, pairs: Evidence, *, seed: int, start: Weighting | None = None) -> Weighting:
-        """Learn from ``pairs``.
-
-        Raises:
-            LearningFailedError: The overall weights cannot be learned. A section whose own weights cannot
-                be learned gets the overall ones.
-        """
+        """Learn from ``pairs``. Raises LearningFailedError where the overall weights cannot be learned. A section whose
+        own weights cannot be learned gets the overall ones."""
         overall = self.overall.learn(pairs, seed=seed, start=None if start is None else start.overall)
         if not self.own or isinstance(pairs, RatedScores):
             return Weighting(overall)
@@ -318,12 +314,8 @@ def prepare(
 ) -> tuple[Recipe, str]:
     """Make the choices that a method leaves open (learner, shrinkage, pooling), using only ``pairs``.
 
-    Args:
-        pairs: Development pairs or rated outputs.
-        learner: The method; ``Auto`` is resolved here.
-        sections: Number of sections; 0 for global weights.
-        pooling: ``none`` keeps sections apart, ``partial`` pools as cross-validation finds best.
-        seed: Same pairs and seed, same choices.
+    With ``sections`` 0 the weights are global. ``pooling`` ``none`` keeps sections apart, ``partial`` pools as
+    cross-validation finds best.
 
     Returns:
         The recipe, and a sentence saying what was chosen and why (empty when nothing was open).

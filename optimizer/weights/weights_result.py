@@ -8,17 +8,58 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from ...evaluation.shown import View
+from ...evaluation.view import View
 from ...prompts.words import Figure
 from .evidence import Floats
-from .intervals import Power, Stability
-from .scores import Level
+from .score_tables import Level
 
 if TYPE_CHECKING:
-    from ...evaluation.shown import Rows
+    from ...evaluation.view import Rows
 
 SCHEMA = "askance.weights/1"
 Conclusion = Literal["better", "worse", "cannot tell", "same", "undefined"]
+
+
+@dataclass(frozen=True)
+class RankOfTest:
+    """Where one test stands among the others."""
+
+    rank: int
+    """1 is the heaviest; equal weights share the better rank."""
+    low: int
+    """Best rank in the interval."""
+    high: int
+    """Worst rank in the interval."""
+    first_share: float
+    """Share of resamples in which it is the heaviest (equals share)."""
+
+
+@dataclass(frozen=True)
+class Stability:
+    """How far the ranking of tests by weight survives resampling."""
+
+    ranks: tuple[RankOfTest, ...]
+    """One for each test, in the order of the tests."""
+    kendall: float | None
+    """Mean Kendall tau-b between the ranking and those of the resamples; None where a ranking is all ties."""
+    reason: str | None = None
+    """Why ``kendall`` is None."""
+
+
+@dataclass(frozen=True)
+class Power:
+    """How many pairs would tell a difference from uniform weights (two-sided 5 % test, 80 % power)."""
+
+    learner: str
+    """Whose difference from uniform weights this is about."""
+    observed: int | None
+    """Pairs needed in all for the difference observed; None when there is none."""
+    one_point: int | None
+    """Pairs needed in all for a difference of one percentage point."""
+    more: int | None
+    """Pairs needed beyond those there are, for the difference observed; 0 when there are enough."""
+    reason: str | None = None
+    """Why a number is None."""
 
 
 @dataclass(frozen=True)
@@ -218,7 +259,6 @@ _VERDICTS = {
 
 
 def _verdict(result: WeighResult, held_out: int) -> str:
-    """Say whether the method beats uniform weights on the held-out pairs or outputs."""
     score, uniform = result.held_out, result.uniform
     of_ratings = isinstance(result.counts, RatingCounts)
     things = f"{held_out} held-out {'outputs' if of_ratings else 'pairs'}"
@@ -366,11 +406,7 @@ def _learner(result: WeighResult, score: LearnerScore) -> dict[str, Any]:
 
 
 def weights_view(data: Mapping[str, Any]) -> View:
-    """Tables and sentences of learned weights.
-
-    Args:
-        data: The content of ``weights.json``.
-    """
+    """Tables and sentences of the content of ``weights.json``."""
     sections, ends = data.get("sections") or {}, data["intervals"] or {}
     ranks = (data.get("ranking") or {}).get("tests") or {}
     bias = data.get("position_bias")
@@ -408,7 +444,6 @@ def _section_figure(section: Mapping[str, Any], test: str) -> Figure:
 
 
 def _best_first(row: Mapping[str, Any]) -> float:
-    """By what a learner reaches; one that gave nothing comes last."""
     reached = row.get("accuracy", row.get("spearman"))
     return 2.0 if reached is None else -reached
 

@@ -1,4 +1,4 @@
-"""What there is to see of a result, for all that show it: texts, notebooks, data frames, the terminal and the pages."""
+"""The view of a result, for all that show it: texts, notebooks, data frames, the terminal and the pages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     Rows: TypeAlias = Sequence[Mapping[str, Any]]
-    """Of a table; a cell is a text, a count, a number, a :class:`~askance.prompts.words.Figure` or nothing."""
+    """Rows of a table; a cell is a text, a count, a number, a :class:`~askance.prompts.words.Figure` or nothing."""
 
 MOST_ROWS = 20
 """Rows of one table in a notebook; a data frame has them all."""
@@ -22,7 +22,7 @@ MOST_ROWS = 20
 
 @dataclass(frozen=True)
 class View:
-    """What there is to see of a result."""
+    """Title, sentences and tables of a result."""
 
     title: str
     lines: Sequence[str]
@@ -32,9 +32,9 @@ class View:
     shown: Sequence[str] | None = field(default=None)
     """Names of the tables that people are to see; all by default. A data frame can be made of any."""
     brief: str | None = None
-    """What matters most, on one line; the first of the sentences by default."""
+    """The main point, on one line; the first of the sentences by default."""
     captions: Mapping[str, str] = field(default_factory=dict)
-    """What is in a table, in words; its name by default."""
+    """Caption of each table, in words; its name by default."""
     most: Mapping[str, int] = field(default_factory=dict)
     """Rows of a table that a terminal is to show, where it is not all; the others are counted."""
     notes: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class View:
     """Names of the tables whose cells are sentences; a terminal prints them row by row, without columns."""
 
     def caption(self, name: str) -> str:
-        """What is in the table."""
+        """Caption of a table."""
         return self.captions.get(name, name.replace("_", " "))
 
     def shown_tables(self) -> dict[str, Rows]:
@@ -72,11 +72,11 @@ class Shown:
     """A result that shows itself; subclasses say what in :meth:`_view`."""
 
     def _view(self) -> View:
-        """What there is to see."""
+        """The view; every subclass has its own."""
         raise TypeError(f"{type(self).__name__} does not say what to show of it.")
 
     def view(self) -> View:
-        """The same, for those that print it."""
+        """The view, for code that prints it."""
         return self._view()
 
     def __repr__(self) -> str:
@@ -106,8 +106,8 @@ class Shown:
     def to_pandas(self, table: str | None = None) -> Any:
         """A ``pandas.DataFrame`` of one of the tables, whole; None as a value is missing data.
 
-        The interval of its first measurement is in the columns ``low`` and ``high``, that of another one in columns that
-        begin with its name.
+        The interval of its first measurement is in the columns ``low`` and ``high``, that of another one in columns
+        that begin with its name.
 
         Args:
             table: Which; the most important one by default. A wrong name says which there are.
@@ -132,7 +132,6 @@ class Shown:
 
 
 def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row whose figures are numbers."""
     flat: dict[str, Any] = {}
     for name, cell in row.items():
         flat[name] = cell.value if isinstance(cell, Figure) else cell
@@ -175,12 +174,7 @@ MOST_NAMED = 3
 
 
 def agreement_headline(known: Mapping[str, Figure], who: str = "The scores") -> str:
-    """How far somebody's scores agree with people's, as far as the intervals show it.
-
-    Args:
-        known: Correlations by dimension, each defined; ``overall`` is that over all.
-        who: Whose scores, as a sentence begins.
-    """
+    """How far somebody's scores agree with people's, as far as the correlations' intervals show it."""
     if len(known) == 1:
         (only,) = known.values()
         told = number(only.value)
