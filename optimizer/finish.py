@@ -150,20 +150,10 @@ def _build_result(
             row |= {"test": None, "reason": why_no_test}
         for split, figures in pass_fail.get(version.number, {}).items():
             row[split] = figures if split == "threshold" else {**row[split], **figures}
-        if draft.checklist is not set_up.start.checklist:
-            row["checklist"] = draft.checklist.model_dump(mode="json") if draft.checklist else None
-        if draft.calibration is not None:
-            row["read_by"] = draft.calibration.model_dump(mode="json", exclude_none=True)
-        if draft.prompt.shown is not None:
-            row["examples"] = draft.prompt.shown.record.model_dump(mode="json", exclude_defaults=True)
-        if draft.mode is not None:
-            row["mode"] = draft.mode
         judge = getattr(set_up.subject, "model", None)
         if judge is not None and context.gateway.thinkers.get(judge.identity):
             row["p_yes_from"] = context.gateway.provenance.get(judge.identity)
-        if draft.origins:
-            row["origins"] = {name: each.model_dump(mode="json", by_alias=True) for name, each in draft.origins.items()}
-        return row
+        return row | _beside_the_prompt(draft, set_up.start)
 
     def gain(scores: Mapping[int, Sequence[ExampleScore]], examples: Sequence[Example]) -> dict[str, Any] | None:
         if best.number == first.number or best.number not in scores:
@@ -197,6 +187,22 @@ def _build_result(
     record = RunRecord.model_validate(row)
     advice = decide(record, len(splits.test))
     return record.model_copy(update={"decision": advice.choice, "decision_reason": advice.sentence})
+
+
+def _beside_the_prompt(draft: Draft, start: Draft) -> dict[str, Any]:
+    """The parts of a version's row that only some drafts have: changed questions, a calibration, shown examples, …"""
+    row: dict[str, Any] = {}
+    if draft.checklist is not start.checklist:
+        row["checklist"] = draft.checklist.model_dump(mode="json") if draft.checklist else None
+    if draft.calibration is not None:
+        row["read_by"] = draft.calibration.model_dump(mode="json", exclude_none=True)
+    if draft.prompt.shown is not None:
+        row["examples"] = draft.prompt.shown.record.model_dump(mode="json", exclude_defaults=True)
+    if draft.mode is not None:
+        row["mode"] = draft.mode
+    if draft.origins:
+        row["origins"] = {name: each.model_dump(mode="json", by_alias=True) for name, each in draft.origins.items()}
+    return row
 
 
 def _changed_questions(start: Checklist, now: Checklist) -> list[ChangedQuestionRecord]:
