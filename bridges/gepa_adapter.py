@@ -24,11 +24,10 @@ from ..models.resolve import Models
 from ..models.session import background_session
 from ..optimizer.events import Teller
 from ..optimizer.job import Job, SplitExamples, split_examples
-from ..optimizer.mode import mode_of
+from ..optimizer.mode import RunContext, mode_of
 from ..optimizer.modes import align, tune
 from ..optimizer.modes.checker import CheckFunction
 from ..optimizer.options import LoopOptions
-from ..optimizer.run_context import RunContext
 from ..optimizer.signals import Signal
 from ..optimizer.subject import Draft, Observation, Subject
 from ..prompts.checklist import Checklist

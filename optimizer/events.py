@@ -22,7 +22,7 @@ from ..models.base import CallError
 from ..models.budget import Budget
 from ..prompts.lessons import Disagreement, Edit, Lesson
 from ..prompts.text import shorten
-from .trial import TrialResult
+from .subject import TrialResult
 
 logger = logging.getLogger(__name__)
 

@@ -208,6 +208,31 @@ class Version:
         return self.draft.prompt
 
 
+@dataclass(frozen=True)
+class TrialResult:
+    """A lesson's effect on its own disagreements, and on controls."""
+
+    passed: bool
+    reason: str
+    turned: int
+    """Disagreements that moved towards the reference, or whose answer turned."""
+    evidence: int
+    """Disagreements that were tried and answered."""
+    harmed: int
+    """Controls that moved away from the reference, or whose answer turned away."""
+    controls: int
+    """Controls that were tried and answered."""
+    evidence_shift: float | None = None
+    """Mean change of the disagreements' log-odds towards the reference; None where none was answered."""
+    control_shift: float | None = None
+    """Mean change of the controls' log-odds; below 0: away from the reference."""
+
+    @property
+    def selectivity(self) -> float:
+        """Share of the disagreements that turned, less the share of the controls that were harmed; in [-1, 1]."""
+        return self.turned / max(self.evidence, 1) - self.harmed / max(self.controls, 1)
+
+
 @dataclass
 class Outcome:
     """Outcome of the loop, before the test is looked at."""

@@ -30,12 +30,11 @@ from ...prompts.examples import Example, document_of
 from ...prompts.verdicts import Verdict
 from ...prompts.words import count
 from ...stats.differences import Difference
+from ..acceptance import Yardstick
 from ..contest import Contest, Race
 from ..events import Teller
-from ..mode import LoopRound, Turn
-from ..run_context import RunContext
+from ..mode import LoopRound, RunContext, Turn
 from ..subject import Crossed, CrossedFold, Draft, Observation, Outcome, Subject, Version
-from ..yardsticks import Yardstick
 from .choice import Chooser
 from .proposers import Finder
 from .racing import sides_of
