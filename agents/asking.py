@@ -99,8 +99,8 @@ def shuffled(questions: Sequence[Question], seed: int, example: str, replicate: 
 TOP_LOGPROBS = 20
 """Alternatives asked for at the token of the verdict; enough to hold every spelling of yes and no."""
 LOOKUP_BLOCK = 5_000
-"""Answers looked up in the store at once, in the order of their keys: of a million, neighbours then share pages of the file,
-and a lookup takes four fifths of the time."""
+"""Answers looked up in the store at once, in the order of their keys: of a million, neighbours then share pages of the
+file, and a lookup takes four fifths of the time."""
 TURN = 100
 """Stored answers read before others on the event loop have their turn; some 2 ms."""
 QUOTE_TOKENS = 40
@@ -270,8 +270,7 @@ class OneByOne(ABC):
 @dataclass(frozen=True)
 class EachAsking(OneByOne):
     """One call a question, answered with one word, or in JSON where an explanation or a probability is wanted too; a
-    quote
-    explains itself."""
+    quote explains itself."""
 
     prompt: Prompt
     questions: tuple[Question, ...]

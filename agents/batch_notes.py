@@ -3,9 +3,9 @@
 This is how the paper's self update draws its lessons (BinEval App. B). A document costs most of a call's tokens, so of
 each input only the sentences nearest to its output are shown.
 
-The papers' own note-taker, :class:`FreeNoteTaker`, is shown whole cases: an output with every question on which the two sides
-differ, their answers and explanations. Nothing is said of a lesson's form, and none is held against the case it comes from;
-what nobody may order a prompt is refused all the same.
+The papers' own note-taker, :class:`FreeNoteTaker`, is shown whole cases: an output with every question on which the two
+sides differ, their answers and explanations. Nothing is said of a lesson's form, and none is held against the case it
+comes from; what nobody may order a prompt is refused all the same.
 """
 
 from __future__ import annotations

@@ -45,7 +45,8 @@ class VerdictBuyer:
         return [self._said(readings[question.id]) for question in ask.questions]
 
     async def bought(self, ask: Ask, answer: Answer | None) -> list[Told]:
-        """What is said to each question of an ask, with one re-ask if its answer cannot be read; missing questions are asked alone.
+        """What is said to each question of an ask, with one re-ask if its answer cannot be read; missing questions are
+        asked alone.
 
         Args:
             ask: The call.
@@ -112,7 +113,8 @@ class VerdictBuyer:
     async def _with_logprobs(self, request: Request, answer: Answer) -> Answer:
         """The answer, or a second one where this one lacks the log-probabilities that p_yes is taken from.
 
-        An answer without them is of no use, so it is not kept. A second one is bought where the model is known to give them.
+        An answer without them is of no use, so it is not kept. A second one is bought where the model is known to give
+        them.
         """
         if self.provenance != "logprob" or answer.logprobs:
             return answer

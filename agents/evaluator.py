@@ -123,8 +123,8 @@ class Evaluator:
             self.gateway.give_room(self.model)
 
     async def settle(self, examples: Sequence[Example]) -> Provenance:
-        """Where p_yes comes from; settled by the first answers of this model, with whether it thinks, and never
-        changed after."""
+        """Where p_yes comes from; settled by the first answers of this model, with whether it thinks, and never changed
+        after."""
         asked = self.judging.p_yes
         expected = self.judging.score_scale is not None
         if asked != "auto" and not expected:
@@ -152,8 +152,7 @@ class Evaluator:
         if any.
 
         The first ask in the usual form tells it. It is left out where the store knows that the model thinks, but not
-        where
-        the store holds the answer: a run that goes on then finds what it found at first.
+        where the store holds the answer: a run that goes on then finds what it found at first.
         """
         judging, identity, gateway = self.judging, self.model.identity, self.gateway
         together = judging.mode == "auto" and len(self.checklist.questions) > 1
@@ -175,8 +174,7 @@ class Evaluator:
 
     async def _of_first_answers(self, examples: Sequence[Example]) -> Provenance:
         """Where p_yes of a model that thinks comes from: log-probabilities, unless the first verdicts, in the order of
-        the data,
-        have none that tells anything.
+        the data, have none that tells anything.
 
         These answers have both, so all of them are of use whatever is found.
         """

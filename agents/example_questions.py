@@ -1,5 +1,5 @@
-"""Questions written for one example each, from what its own input asks for (BinEval App. B, IFBench; LMUnit's query-level
-unit tests), and judging by them.
+"""Questions written for one example each, from what its own input asks for (BinEval App. B, IFBench; LMUnit's
+query-level unit tests), and judging by them.
 """
 
 from __future__ import annotations

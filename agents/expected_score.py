@@ -23,8 +23,8 @@ TOKENS = 4
 class ExpectedScoreAsking(OneByOne):
     """One call a question, answered with a number; p_yes is the expected number, mapped to [0, 1].
 
-    What is read is how likely each number of the scale was where the judge said one, not the number that it said:
-    Σ k·P(k) over the scale, P scaled to sum 1. ``answer`` is whether that is at least the middle of the scale.
+    What is read is how likely each number of the scale was where the judge said one, not the number that it said: Σ
+    k·P(k) over the scale, P scaled to sum 1. ``answer`` is whether that is at least the middle of the scale.
     """
 
     prompt: Prompt

@@ -66,8 +66,8 @@ class Generator:
         )
 
     def foreseen(self, examples: Sequence[Example]) -> list[Example]:
-        """The examples with the outputs that are in the store already, which :meth:`generate` would give; where one is still to
-        be written, with a text in its place that no answer in the store is about."""
+        """The examples with the outputs that are in the store already, which :meth:`generate` would give; where one is
+        still to be written, with a text in its place that no answer in the store is about."""
         keys = [self._request(example).key for example in examples]
         store = self.gateway.store
         found = store.get_many(keys) if store is not None else {}

@@ -1,6 +1,8 @@
-"""Who writes instructions for the generator of ``tune``: its note-taker, from an output that fails a check (BinEval §3.4).
+"""Who writes instructions for the generator of ``tune``: its note-taker, from an output that fails a check (BinEval
+§3.4).
 
-Before a note is taken, a requirement may be stated as it is; where its words cannot simply be turned round, a model does it.
+Before a note is taken, a requirement may be stated as it is; where its words cannot simply be turned round, a model
+does it.
 """
 
 from __future__ import annotations
@@ -20,8 +22,8 @@ from .notes import Assignment, Case, NoteAgent, Sample, doubted_beside, given_re
 from .rules import LONGEST_RULE, STRICTER, content_stems, echoed, is_truism
 
 REQUEST_RUN = 8
-"""So many words in a row, the same as in a request or its check, count as copied. More than elsewhere, because
-requests share their formal wording ("repeat the request word for word without change")."""
+"""So many words in a row, the same as in a request or its check, count as copied. More than elsewhere, because requests
+share their formal wording ("repeat the request word for word without change")."""
 _ORDERS = ("generator_notes", "generator_notes_case", "given_reason")
 _FORM_WORDS = (
     "answer answers response responses reply output outputs request requests instruction instructions prompt task word "
@@ -164,8 +166,8 @@ class RequirementWriter(Agent):
             reasons: What a checker said of outputs that failed.
 
         Raises:
-            ParseError: The model's second line was no instruction either, said something else than the requirement, or the
-                opposite of it.
+            ParseError: The model's second line was no instruction either, said something else than the requirement, or
+                the opposite of it.
             ModelError: No reply.
         """
         kind = "a check to be passed" if check else "yes is a fault" if requirement.is_fault else "yes is good"

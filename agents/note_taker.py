@@ -1,8 +1,8 @@
 """The note-taker: from one disagreement to one general rule (BinEval §3.3, step 3).
 
 The paper asks for free-form lessons. A small model then writes truisms; asked first to quote the words that decide,
-then what the input says of them, then to name the kind of case and only then to finish a rule whose beginning is
-given, it writes rules that can be used. What helps beyond that can be switched on and measured:
+then what the input says of them, then to name the kind of case and only then to finish a rule whose beginning is given,
+it writes rules that can be used. What helps beyond that can be switched on and measured:
 :class:`~askance.agents.notes.NoteTaking`.
 """
 

@@ -1,7 +1,7 @@
 """Notes: what one is taken of, who takes it and how, and what it comes to.
 
-A note-taker is told of a case and asked for a rule. Beyond one call, several samples of a note can be taken, of which the
-one is kept that most of them agree with, and a critique can look at the rule before it becomes a lesson.
+A note-taker is told of a case and asked for a rule. Beyond one call, several samples of a note can be taken, of which
+the one is kept that most of them agree with, and a critique can look at the rule before it becomes a lesson.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Pairwise judging: for each test the judge sees both outputs and says which of the two does better.
 
 It is the evaluator with another way to ask. An example is one order of a pair, and a verdict's ``answer`` is whether
-the output shown first does better, its ``p_yes`` how likely that is (P(1) / (P(1) + P(2)) from log-probabilities,
-where the endpoint gives them).
+the output shown first does better, its ``p_yes`` how likely that is (P(1) / (P(1) + P(2)) from log-probabilities, where
+the endpoint gives them).
 """
 
 from __future__ import annotations

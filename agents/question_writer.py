@@ -111,12 +111,12 @@ class QuestionWriter(Agent):
             dimensions: Allowed dimensions; where there are none, the model proposes a word for each question.
             most_requirements: How many requirements step 1 may list.
             on_progress: Told what is being done.
-            on_lost: Told which requirement has no questions as the replies about it cannot be used, and why; without it that is
-                an error.
+            on_lost: Told which requirement has no questions as the replies about it cannot be used, and why; without it
+                that is an error.
 
         Raises:
-            ParseError: The model's replies cannot be used, those about all requirements where ``on_lost`` is there; a question
-                that it cannot take apart is kept whole.
+            ParseError: The model's replies cannot be used, those about all requirements where ``on_lost`` is there; a
+                question that it cannot take apart is kept whole.
             ModelError: No reply.
         """
         tell = on_progress or (lambda _: None)

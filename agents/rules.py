@@ -1,4 +1,5 @@
-"""A judge's rule: how it is asked for in either direction, made of the end of a sentence that a model wrote, and guarded.
+"""A judge's rule: how it is asked for in either direction, made of the end of a sentence that a model wrote, and
+guarded.
 
 A rule must be general, and say more than the question. A small model that first chooses one of the kinds of faults that
 a question may be about, listed from the task alone, does not retell the example.

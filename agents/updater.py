@@ -41,7 +41,8 @@ def check_edit(prompt: Prompt, edit: Edit, max_chars: int | None, examples: Sequ
 
     Raises:
         ValueError: It cannot be applied, makes the prompt too long, changes or moves the answer format, a scale or a
-            placeholder, orders another format beside it, says what no lesson may, or copies an example. The message is told to the model.
+            placeholder, orders another format beside it, says what no lesson may, or copies an example. The message is
+            told to the model.
     """
     changed = check_length(prompt.apply(edit), max_chars)
     if changed.placeholders != prompt.placeholders:
@@ -113,8 +114,8 @@ class EditAgent(Agent):
         seed: int | None = None,
         free: bool = False,
     ) -> None:
-        """``max_prompt_chars``: longer prompts are refused before a verdict is bought; ``free``: as in the papers, nobody
-        looks how much of the old words is kept, nor how much of a lesson's is said."""
+        """``max_prompt_chars``: longer prompts are refused before a verdict is bought; ``free``: as in the papers,
+        nobody looks how much of the old words is kept, nor how much of a lesson's is said."""
         super().__init__(gateway, model, seed=seed)
         self._max_prompt_chars = max_prompt_chars
         self._least_kept = 0.0 if free else LEAST_KEPT
@@ -137,8 +138,8 @@ class Updater(EditAgent):
             prompt: The prompt to be edited.
             lesson: What it must say.
             examples: Texts of development examples, from which nothing may be copied.
-            opposed: Places, from 0, of the parts (:func:`split_parts`) that order the opposite of the lesson. One of them is
-                then corrected or taken out, and none of its words need be kept.
+            opposed: Places, from 0, of the parts (:func:`split_parts`) that order the opposite of the lesson. One of
+                them is then corrected or taken out, and none of its words need be kept.
 
         Raises:
             ParseError: The model's second proposal was refused too; the message says why.
@@ -293,8 +294,8 @@ class Rewriter(EditAgent):
             prompt: The prompt to be rewritten.
             lessons: What it must say.
             examples: Texts of development examples, from which nothing may be copied.
-            opposed: Places, from 0, of the parts (:func:`split_parts`) that order the opposite of a lesson: they need not
-                be kept.
+            opposed: Places, from 0, of the parts (:func:`split_parts`) that order the opposite of a lesson: they need
+                not be kept.
 
         Raises:
             ParseError: The model's second rewrite was refused too; the message says why.

@@ -41,8 +41,7 @@ class DirectModel:
     """``openai/NAME`` at an OpenAI-compatible endpoint.
 
     It learns what an endpoint does not take (:mod:`askance.models.wire.refusals`). Log-probabilities that are left out
-    show as
-    ``logprobs=None`` in the answer; the caller decides what that means.
+    show as ``logprobs=None`` in the answer; the caller decides what that means.
     """
 
     def __init__(

@@ -33,8 +33,8 @@ ABANDONED = 86_400.0
 def cache_directory() -> Path:
     """Return the user's cache directory for askance; it is not created here.
 
-    ``ASKANCE_CACHE`` wins, then ``XDG_CACHE_HOME``/askance (only if absolute, as the XDG base directory
-    specification asks), then ``~/.cache/askance``.
+    ``ASKANCE_CACHE`` wins, then ``XDG_CACHE_HOME``/askance (only if absolute, as the XDG base directory specification
+    asks), then ``~/.cache/askance``.
 
     Raises:
         InputError: The user has no home directory.

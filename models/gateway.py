@@ -94,8 +94,8 @@ class _Line:
 class Gateway:
     """Asks models for all roles: store first, then budget, slot, call, retry.
 
-    One semaphore per model identity; a slot is never held while waiting to retry. The same request asked twice at
-    once is bought once.
+    One semaphore per model identity; a slot is never held while waiting to retry. The same request asked twice at once
+    is bought once.
     """
 
     def __init__(

@@ -40,16 +40,13 @@ def worth_keeping(
     """What a verdict is computed from, and what it can be checked against, of a token's alternatives, likeliest first.
 
     All words for yes and no, none, beginnings of yes, all digits and the five likeliest. Nothing where no alternative
-    is
-    any of the former.
-    P(yes) and scores are exactly the same, from about half of the stored bytes for one token and a tenth for an answer
-    with an explanation.
+    is any of the former. P(yes) and scores are exactly the same, from about half of the stored bytes for one token and
+    a tenth for an answer with an explanation.
 
     Args:
         alternatives: Tokens with their log-probabilities.
         short: Whether they belong to a reply of a few tokens. Each may begin a word for yes or no, so the five
-        likeliest
-            are always kept.
+            likeliest are always kept.
         asked: Words for yes and no that are in the request; what begins one of them is kept as well.
     """
     spelt = [_ANSWERS[token] for token, _ in alternatives]

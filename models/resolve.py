@@ -48,8 +48,7 @@ class Models:
         reach: Callable[[Model], Model] | None = None,
     ) -> None:
         """``api_base`` is the endpoint of ``openai/`` names; ``timeout`` is in seconds, for one call; ``named`` are
-        models by a name
-        of the user's own.
+        models by a name of the user's own.
 
         ``need_prices`` refuses models whose price is not known, as a cap on money could not be kept for them.
         ``batches`` makes ``openai/`` models that are asked in batches, and refuses all others. ``reach`` makes of each

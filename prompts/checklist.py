@@ -33,8 +33,8 @@ QUOTED = "answered with a quote"
 """How one is marked that asks for the words of the output that make the answer yes."""
 GoodAnswer = Literal["yes", "no"]
 Sees = Literal["all", "output", "quote"]
-"""What a judge is shown when it is asked a question: everything that its prompt shows, or of the example the output alone; or
-the output alone, to quote what makes the answer yes."""
+"""What a judge is shown when it is asked a question: everything that its prompt shows, or of the example the output
+alone; or the output alone, to quote what makes the answer yes."""
 _WORDS = {"true": "yes", "false": "no"}
 
 
@@ -131,7 +131,8 @@ YES_IS_GOOD = Polar()
 
 
 class Question(Polar):
-    """An atomic yes/no question; "yes" means that the criterion is met (BinEval §3.1), or, beyond it, that a fault is there.
+    """An atomic yes/no question; "yes" means that the criterion is met (BinEval §3.1), or, beyond it, that a fault is
+    there.
 
     Verdicts stay what the model said; what they are worth, :meth:`p_good` and :meth:`is_good` say.
     """
@@ -150,8 +151,9 @@ class Question(Polar):
     sees: Sees = Field(default="all", exclude_if=lambda sees: sees == "all")
     """``output`` for a question that is about the output alone: a small model mixes up what it was made from with it.
 
-    ``quote`` for one that is answered with words of the output, or with none: P(yes) is 1 - P(none). The judge then looks for what is
-    asked, where a small one says of a whole text what it is like. The evaluator's prompt is not shown.
+    ``quote`` for one that is answered with words of the output, or with none: P(yes) is 1 - P(none). The judge then
+    looks for what is asked, where a small one says of a whole text what it is like. The evaluator's prompt is not
+    shown.
     """
 
     @property

@@ -16,8 +16,8 @@ SHOWN = ("context", "input", "reference")
 def default_prompt(examples: Sequence[Example]) -> Prompt:
     """A neutral prompt that shows what the examples have, then says how to judge, then asks.
 
-    The example comes before the guidance. All prompt versions then share the example as their prefix, which a
-    prompt cache keeps, and a small model reads the guidance just before the question.
+    The example comes before the guidance. All prompt versions then share the example as their prefix, which a prompt
+    cache keeps, and a small model reads the guidance just before the question.
     """
     return prompt_showing([name for name in SHOWN if any(column(examples, name))])
 

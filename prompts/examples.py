@@ -221,7 +221,8 @@ def _spilled(content: bytes) -> SpilledBytes:
 
 
 class ExampleTable(Sequence[Example]):
-    """Examples as bytes: some 100 each in memory, and the texts of many in a file, where an :class:`Example` takes 700 to 1,400.
+    """Examples as bytes: some 100 each in memory, and the texts of many in a file, where an :class:`Example` takes 700
+    to 1,400.
 
     It is read as a list of examples would be; each is made when it is asked for. What is asked of all of them is a
     ``column``.
@@ -330,14 +331,14 @@ def load_examples(
     Args:
         source: A path (JSONL, CSV, a JSON list, Excel, Parquet), ``hf:OWNER/NAME[/CONFIG]:SPLIT`` for the Hugging Face
             hub, a pandas or polars data frame, or rows (a ``datasets.Dataset`` iterates as such).
-        fields: Renames columns: our name to the column's name, e.g. ``{"output": "summary"}``.
-            ``human.D`` maps a plain column to the human dimension ``D``, ``comment.D`` one to the comments on it; these
-            may be several, one a rater: ``{"human.overall": ["anna", "ben"]}`` or ``"anna,ben"``.
+        fields: Renames columns: our name to the column's name, e.g. ``{"output": "summary"}``. ``human.D`` maps a plain
+            column to the human dimension ``D``, ``comment.D`` one to the comments on it; these may be several, one a
+            rater: ``{"human.overall": ["anna", "ben"]}`` or ``"anna,ben"``.
         limit: Keep only the first ``limit`` examples.
         need_output: Whether every example must have an output to judge.
         labels: Further words that people's labels are in, e.g. ``{"good": ["fine"], "bad": ["poor"]}``.
-        remarks: Whether to log a warning of what was found out about the file, of rows that are left out, of labels that
-            contradict each other and of very long comments.
+        remarks: Whether to log a warning of what was found out about the file, of rows that are left out, of labels
+            that contradict each other and of very long comments.
 
     Raises:
         InputError: Names the file, line and field of the first problem.

@@ -1,7 +1,8 @@
-"""A requirement turned into the instruction that a writer is given: "Does the reply name a price?" → "Do not name a price.".
+"""A requirement turned into the instruction that a writer is given: "Does the reply name a price?" → "Do not name a
+price.".
 
-Only English questions about the output as a whole are turned round, by their first words; all others are left to a model
-or to the plain form, because a wrong instruction is worse than a clumsy one.
+Only English questions about the output as a whole are turned round, by their first words; all others are left to a
+model or to the plain form, because a wrong instruction is worse than a clumsy one.
 """
 
 from __future__ import annotations

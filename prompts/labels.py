@@ -28,7 +28,8 @@ Ratings = Mapping[str, Sequence[float]]
 
 
 def parse_labels(given: Any) -> dict[str, tuple[str, ...]]:
-    """Further words for labels, from ``good=WORD,bad=WORD``, several such texts, or a mapping from side to word or words.
+    """Further words for labels, from ``good=WORD,bad=WORD``, several such texts, or a mapping from side to word or
+    words.
 
     Raises:
         InputError: It is written otherwise, or a word is a number or on both sides.

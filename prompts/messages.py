@@ -1,7 +1,7 @@
 """Chat messages, and other values in which applications keep a text, as the text that a judge reads.
 
-Understood are messages of OpenAI's two interfaces, Anthropic's content blocks, LangChain's messages (also serialised) and
-ShareGPT's ``from`` and ``value``.
+Understood are messages of OpenAI's two interfaces, Anthropic's content blocks, LangChain's messages (also serialised)
+and ShareGPT's ``from`` and ``value``.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ def conversation(messages: Sequence[Message]) -> str:
 def text_of(value: Any) -> str | None:
     """The text in a value that an application was given or gave; None where there is none.
 
-    A text is itself, messages are a conversation, an object with ``messages``, ``choices`` or a single text is that, and
-    any other object or list is its JSON.
+    A text is itself, messages are a conversation, an object with ``messages``, ``choices`` or a single text is that,
+    and any other object or list is its JSON.
     """
     if value is None or value == "" or value == {} or value == []:
         return None

@@ -1,8 +1,10 @@
-"""What no lesson may say, whoever it comes from: orders about approval, to other roles, or against earlier guidance; markup.
+"""What no lesson may say, whoever it comes from: orders about approval, to other roles, or against earlier guidance;
+markup.
 
 Judged texts and comments are written by others, and a note-taker may be talked into repeating what they order. A lesson
 says what to look for or what to write; one that decides in advance, or speaks to somebody else, is none. The words are
-English ones: in other languages the fences, the acceptance test and the reader of the accepted sentences are what is left.
+English ones: in other languages the fences, the acceptance test and the reader of the accepted sentences are what is
+left.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Pairs of outputs of which people liked one better: as ``output_a``, ``output_b`` and ``preferred``, or as ``chosen`` and
-``rejected``, with texts or chat messages, as Hugging Face's TRL has them."""
+"""Pairs of outputs of which people liked one better: as ``output_a``, ``output_b`` and ``preferred``, or as ``chosen``
+and ``rejected``, with texts or chat messages, as Hugging Face's TRL has them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A prompt as text: its hash, its placeholders, its protected parts, what an edit may do to it, and how an example is put in.
+"""A prompt as text: its hash, its placeholders, its protected parts, what an edit may do to it, and how an example is
+put in.
 
 A judge's prompt shows the output; a generator's, P_G (BinEval §3.4), may not.
 """
@@ -97,11 +98,12 @@ class Prompt:
 
     @cached_property
     def of_output_alone(self) -> Prompt:
-        """The prompt that shows nothing of an example but the output: without the paragraphs that show what it was made from.
+        """The prompt that shows nothing of an example but the output: without the paragraphs that show what it was made
+        from.
 
-        Of a paragraph that shows the output or the question too, the lines that show something else are left out; where they stand
-        in one line, the prompt stays as it is. A heading (``News:``, ``# News``, ``**News**``) goes with what it stands above, and so
-        do the tags around it.
+        Of a paragraph that shows the output or the question too, the lines that show something else are left out; where
+        they stand in one line, the prompt stays as it is. A heading (``News:``, ``# News``, ``**News**``) goes with
+        what it stands above, and so do the tags around it.
         """
         left = _without_other_texts(self.text)
         return self if left == self.text else replace(self, text=left)
@@ -124,8 +126,8 @@ class Prompt:
         """Return this prompt if a judge can use it.
 
         Raises:
-            InputError: It is empty, has an unknown placeholder or an unclosed protected part, or has placeholders
-                but does not show the output.
+            InputError: It is empty, has an unknown placeholder or an unclosed protected part, or has placeholders but
+                does not show the output.
         """
         self.check_text(PLACEHOLDERS, name)
         if self.placeholders and "output" not in self.placeholders:
@@ -246,8 +248,8 @@ class Framing:
 def frame(prompt: Prompt, example: Example, sees: Sees = "all") -> Framing:
     """Lay out one example for judging: everything before the question comes first, so that it is cached.
 
-    Where a question ``sees`` the output alone, nothing else of the example is there; where it is answered with a quote, nothing of
-    the prompt is either, which says to answer yes or no.
+    Where a question ``sees`` the output alone, nothing else of the example is there; where it is answered with a quote,
+    nothing of the prompt is either, which says to answer yes or no.
 
     A prompt without placeholders is the system message and the fenced example follows in the user message; otherwise
     the prompt is the user message with the fenced texts put in. Judged examples that are shown stand at the end of the

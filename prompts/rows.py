@@ -201,8 +201,8 @@ def read_rows(
 ) -> Iterator[tuple[int, Any]]:
     """Yield ``(line or row number, object)`` from a file: JSONL, or by its suffix CSV, a JSON list, Excel or Parquet.
 
-    Blank lines are skipped. Cells that hold JSON objects or arrays are parsed, others stay what they are; empty ones are
-    None.
+    Blank lines are skipped. Cells that hold JSON objects or arrays are parsed, others stay what they are; empty ones
+    are None.
 
     Args:
         path: The file; ``book.xlsx#Sheet`` is one sheet of a workbook.
@@ -211,8 +211,8 @@ def read_rows(
         quick: Makes something better than an object of a line of JSONL; where it gives None, the line is read as ever.
 
     Raises:
-        InputError: The file is missing, not UTF-8 (UTF-16 needs its byte order mark), not of its format, or a line is not
-            a JSON object.
+        InputError: The file is missing, not UTF-8 (UTF-16 needs its byte order mark), not of its format, or a line is
+            not a JSON object.
         MissingExtraError: Excel and Parquet need packages of the extra ``files``.
     """
     suffix = suffix_of(path)

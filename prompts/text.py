@@ -158,8 +158,8 @@ def tag_for(text: str) -> str:
 
 
 def visible(text: str) -> str:
-    """The text with a sign for every control character but line ends and tabs, so that none is an order to a terminal, and for
-    half a surrogate pair, which cannot be written."""
+    """The text with a sign for every control character but line ends and tabs, so that none is an order to a terminal,
+    and for half a surrogate pair, which cannot be written."""
     return _CONTROL.sub(lambda match: _sign(ord(match[0])), text)
 
 

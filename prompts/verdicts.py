@@ -106,7 +106,8 @@ _NAN = float("nan")
 
 
 class VerdictColumns(Sequence[Verdict]):
-    """Verdicts in columns: 31 bytes each, names, explanations and errors aside, where a :class:`Verdict` takes some 200.
+    """Verdicts in columns: 31 bytes each, names, explanations and errors aside, where a :class:`Verdict` takes some
+    200.
 
     It is read as a list of verdicts would be; each is made when it is asked for. Statistics take whole columns.
     """

@@ -69,8 +69,8 @@ def read_yaml(text: str, name: object, what: str) -> Any:
     """What YAML holds.
 
     Raises:
-        InputError: It is no YAML, nested too deeply, holds itself, or stands for more values than any file needs; ``name``
-            is the file and ``what`` the kind of it.
+        InputError: It is no YAML, nested too deeply, holds itself, or stands for more values than any file needs;
+            ``name`` is the file and ``what`` the kind of it.
     """
     return _read(text, name, what, _Reader)
 

@@ -64,8 +64,8 @@ class GatewayLM(dspy.LM):  # type: ignore[misc]
             gateway: Pays and keeps.
             model: Who answers.
             role: Whose ledger.
-            loop: Where the gateway lives; None where that is the running event loop, on which programs are then
-                awaited (``acall``).
+            loop: Where the gateway lives; None where that is the running event loop, on which programs are then awaited
+                (``acall``).
             temperature: Of programs that set none.
             max_tokens: Of a reply.
             options: Further ones of ``dspy.LM``, e.g. ``seed`` or ``callbacks``.

@@ -149,7 +149,8 @@ class CompiledNoteTaker(TakesNotes):
             task: The checklist's task.
             program: The program, or the file that it was saved in.
             seed: Sent along where given.
-            adapter: How DSPy writes and reads messages; ``dspy.JSONAdapter`` by default, whose schema the model follows.
+            adapter: How DSPy writes and reads messages; ``dspy.JSONAdapter`` by default, whose schema the model
+                follows.
 
         Raises:
             InputError: The file holds no such program.

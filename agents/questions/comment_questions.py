@@ -1,9 +1,9 @@
 """From a reviewer's comment to questions that find what it speaks of in other outputs.
 
-The comment is shown alone first: with the output beside it a small model copies the case in place of naming its kind.
-A comment from which nothing came is read again beside its output. Whether the thing is a fault or a merit is not
-asked; the output that the comment is about tells (METHOD part 4: a question of its own that detects a fault is worth more
-than the same lesson in a prompt).
+The comment is shown alone first: with the output beside it a small model copies the case in place of naming its kind. A
+comment from which nothing came is read again beside its output. Whether the thing is a fault or a merit is not asked;
+the output that the comment is about tells (METHOD part 4: a question of its own that detects a fault is worth more than
+the same lesson in a prompt).
 """
 
 from __future__ import annotations

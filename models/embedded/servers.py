@@ -108,8 +108,8 @@ class EmbeddedServer:
 
         Raises:
             MissingExtraError: xllamacpp is not installed. InputError: the file is not there or is not a
-            GGUF file. AskanceError: llama.cpp could not load it, or not within ``ready_seconds``; with what
-            it said last.
+            GGUF file. AskanceError: llama.cpp could not load it, or not within ``ready_seconds``; with what it said
+                last.
         """
         if self._command is None:
             _require_gguf(self.path)

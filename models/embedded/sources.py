@@ -63,8 +63,8 @@ def fetch_from_hub(model: RegisteredModel, source: HubFile, part: Path, progress
     """Write the hub's file to ``part``, going on where an earlier call stopped, and return its sha256.
 
     Raises:
-        SourceFailedError: the hub does not answer within 5 s, refuses, holds other bytes than
-            the registered ones, or the connection broke again and again.
+        SourceFailedError: the hub does not answer within 5 s, refuses, holds other bytes than the registered ones, or
+            the connection broke again and again.
     """
     endpoint = (os.environ.get("HF_ENDPOINT") or "https://huggingface.co").rstrip("/")
     url = f"{endpoint}/{source.repo}/resolve/{source.revision}/{source.filename}"

@@ -27,9 +27,8 @@ def object_in(text: str, wanted: Collection[str], *, cut: bool = False) -> Any:
     """The JSON object of a reply (:func:`json_in`), also if it is the only item of a list or the only field of another.
 
     A library that repairs JSON closes a string that was cut off (``"answer": "no`` of "not sure") and guesses at
-    quotes:
-    it gives answers that were not said. Nothing is made up here. Of an object that breaks off, the members before the
-    break are taken as they are.
+    quotes: it gives answers that were not said. Nothing is made up here. Of an object that breaks off, the members
+    before the break are taken as they are.
 
     Args:
         text: The reply.

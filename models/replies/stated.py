@@ -1,9 +1,8 @@
 """Stated probabilities: each answer comes with a number from 0 to 100, the probability that the right answer is yes.
 
 A model that thinks before it answers often gives no log-probabilities, or some that are always near 0 or 1. The number
-is
-asked for in the same reply as the answer, so it costs no further call. A reply such as
-``{"answer": "yes", "probability": 85}`` gives P(yes) = .85.
+is asked for in the same reply as the answer, so it costs no further call. A reply such as ``{"answer": "yes",
+"probability": 85}`` gives P(yes) = .85.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ PROBABILITY = "probability"
 NUMBER = {"type": "integer", "minimum": 0, "maximum": 100}
 """JSON schema of the number."""
 FIRST, NEAR = 20, 0.01
-"""Verdicts by whose log-probabilities a model that thinks is tried; and how near 0 or 1 all of them are where they
-tell nothing."""
+"""Verdicts by whose log-probabilities a model that thinks is tried; and how near 0 or 1 all of them are where they tell
+nothing."""
 _WRITTEN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%?\s*")
 
 

@@ -83,8 +83,8 @@ class AnswerWords(NamedTuple):
     others: Mapping[str, bool] = {}
     """Words of other languages."""
     plain: Mapping[str, bool] = ENGLISH
-    """Words that may have more words behind them. All others are a clause by themselves, or no answer, as in
-    "Da der Text …"."""
+    """Words that may have more words behind them. All others are a clause by themselves, or no answer, as in "Da der
+    Text …"."""
 
     def beside(self, word: str) -> Mapping[str, bool]:
         """The words that count for P(yes) where one was said: those of other languages only where it is theirs."""

@@ -159,8 +159,8 @@ class ThinkingFields:
         return f"{self._name}: its endpoint does not take that thinking is off, so it is asked {how}."
 
     def is_refused(self, status: int, said: str, shown: str, place: int) -> bool:
-        """Whether an error refuses the form with this number; the next one is then sent. ``shown`` is what of it may
-        be shown.
+        """Whether an error refuses the form with this number; the next one is then sent. ``shown`` is what of it may be
+        shown.
 
         Raises:
             InputError: No form of what was asked for is taken.

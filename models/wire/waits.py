@@ -78,9 +78,8 @@ def wait_asked_for(headers: Mapping[str, str], said: str = "") -> float | None:
 
 def read_wait(value: str | None, now: float | None = None) -> float | None:
     """Seconds in a text: a number of seconds, a time since 1970 in seconds or milliseconds, a duration such as
-    ``1m30s`` or
-    ``6ms``, or a date. ``now`` is the endpoint's own clock, as the one here may be wrong. None where it is none of
-    them."""
+    ``1m30s`` or ``6ms``, or a date. ``now`` is the endpoint's own clock, as the one here may be wrong. None where it is
+    none of them."""
     text = (value or "").strip().lower()
     now = time.time() if now is None else now
     try:
