@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 
-from .agents.batch_notes import MOST_LESSONS, MOST_RULES
 from .agents.buying import Estimate
+from .agents.note_takers import MOST_LESSONS, MOST_RULES
 from .agents.question_writer import MOST_CALLS
 from .evaluation.scoring import human_targets
 from .memory.verdict_store import Place, VerdictStore

@@ -17,9 +17,10 @@ from typing import Any, NamedTuple, Protocol
 from ..models.base import Answer, Message, Parameters, Request, RequestKey, make_request
 from ..models.replies.answer_words import answer_words
 from ..models.replies.json_object import object_in
-from ..models.replies.stated import NUMBER, PROBABILITY, stated_p_yes
 from ..models.replies.yes_no import (
     BARE,
+    NUMBER,
+    PROBABILITY,
     ROOM,
     AnswerWords,
     first_of_quote,
@@ -29,6 +30,7 @@ from ..models.replies.yes_no import (
     read_yes_no,
     says_nothing_to_quote,
     stands_in,
+    stated_p_yes,
     wants_room,
 )
 from ..prompts.checklist import Question, Sees

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from ..models.base import Answer, Model, ModelError, make_request
 from ..models.gateway import Gateway
-from ..models.replies.stated import FIRST, tell_apart
+from ..models.replies.yes_no import FIRST, tell_apart
 from ..prompts.checklist import Checklist, Question
 from ..prompts.examples import Example
 from ..prompts.prompt import Prompt

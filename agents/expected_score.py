@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from ..models.base import Answer, Parameters
-from ..models.probabilities import alternatives_of_field, expected_score, number_masses, score_masses
+from ..models.replies.numbers import alternatives_of_field, expected_score, number_masses, score_masses
 from ..models.replies.yes_no import LEAST_MASS
 from ..prompts.checklist import Question
 from ..prompts.prompt import Prompt

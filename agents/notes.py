@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, Field
 
 from ..models.base import CallError, Model
 from ..models.gateway import Gateway
@@ -21,8 +21,7 @@ from ..prompts.examples import Example
 from ..prompts.lessons import Disagreement, Lesson
 from ..prompts.templates import FencedText, render, template
 from ..prompts.text import shorten
-from .agent import Agent
-from .critique import Critic
+from .agent import Agent, ParseError
 from .rules import Direction, direction_of, likeness
 
 
@@ -260,3 +259,65 @@ def agree(one: Sample, other: Sample) -> bool:
     """Whether two samples name the same kind or say the same."""
     kinds = [" ".join(sample.kind.lower().split()).strip(" .\"'") for sample in (one, other)]
     return kinds[0] == kinds[1] != "" or likeness(one.text, other.text) >= ALIKE
+
+
+class RefusedRuleError(ParseError):
+    """The critique found a rule wanting, and no better one came of it."""
+
+
+class Critique(BaseModel):
+    """What was found of a rule."""
+
+    model_config = ConfigDict(title="check of a rule")
+
+    settles: bool
+    """It is true of the case that it was made for."""
+    hits_other: bool
+    """It would wrongly hit the case shown beside it."""
+    says_more: bool
+    """It says more than the question does."""
+    reason: str = Field(max_length=300)
+    better: str = Field(max_length=300)
+
+
+class Critic(Agent):
+    """A model that checks one rule in one short call: it sees outputs, never documents."""
+
+    role = "note_taker"
+
+    async def review(self, rule: str, case: str, mend: Callable[[str], str], *, has_other: bool) -> str:
+        """Check a rule; returns it, or the better one that the critique proposes.
+
+        Args:
+            rule: The rule.
+            case: The question about it, as text: the case it was made for, and the one it must leave alone.
+            mend: Makes a rule of the critique's better wording; raises ``ValueError`` where the guards refuse it.
+            has_other: Whether the case shows something that the rule must leave alone.
+
+        Raises:
+            RefusedRuleError: It is not good, and neither is what the critique would say instead.
+            ParseError: The critique itself cannot be used.
+            ModelError: No reply.
+        """
+        found = await self._ask(template("critique"), case, Critique, max_tokens=250)
+        problem = _problem(found, has_other=has_other)
+        if problem is None:
+            return rule
+        why = f"{problem} ({' '.join(found.reason.split())})"
+        try:
+            better = mend(found.better)
+        except ValueError as error:
+            raise RefusedRuleError(f"{why}, and its revision cannot be used: {error}") from None
+        if better == rule:
+            raise RefusedRuleError(f"{why}: {rule}")
+        return better
+
+
+def _problem(found: Critique, *, has_other: bool) -> str | None:
+    if not found.settles:
+        return "the rule is not true of its own case"
+    if has_other and found.hits_other:
+        return "the rule also hits a case that is right"
+    if not found.says_more:
+        return "the rule says no more than the question"
+    return None

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ..models.base import Answer, Parameters
-from ..models.probabilities import digit, expected_score, first_word, score_masses
+from ..models.replies.numbers import digit, expected_score, first_word, score_masses
 from ..models.replies.yes_no import LEAST_MASS
 from ..prompts.checklist import Question, Sees
 from ..prompts.errors import InputError

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ..models.base import Answer, Model, ModelError, Parameters, Request, make_request
 from ..models.budget import reserved_tokens
 from ..models.gateway import Gateway
-from ..models.probabilities import digit, first_word, score_masses
+from ..models.replies.numbers import digit, first_word, score_masses
 from ..models.replies.yes_no import LEAST_MASS
 from ..prompts.checklist import Question
 from ..prompts.examples import Example

@@ -16,13 +16,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ..models.base import Model
 from ..models.gateway import Gateway
-from ..models.structured import ParseError
 from ..prompts.lessons import Edit, Lesson
 from ..prompts.orders import foreign_order
 from ..prompts.prompt import PLACEHOLDERS, Prompt, check_length
 from ..prompts.templates import render, template
 from ..prompts.text import copied_words, literal_but, placeholders_of
-from .agent import Agent
+from .agent import Agent, ParseError
 from .rules import content_stems
 
 _RATES = re.compile(r"\b(?:rate|rates|rating|score|scores|grade|scale)\b", re.IGNORECASE)

@@ -41,8 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from ..agents.buying import Estimate
-    from ..models.answer_store import AnswerStore
-    from ..models.base import Model
+    from ..models.base import AnswerStore, Model
     from ..models.gateway import Gateway
     from ..models.resolve import Models
     from .adaptive import AdaptiveEvaluation

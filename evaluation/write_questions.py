@@ -19,7 +19,7 @@ from .progress import watching
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..models.answer_store import AnswerStore
+    from ..models.base import AnswerStore
     from ..prompts.checklist import Checklist
     from .progress import Watcher
 

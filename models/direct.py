@@ -11,14 +11,14 @@ from urllib.parse import urlsplit
 
 from ..prompts.errors import InputError
 from .base import Answer, ModelError, Parameters, Request, TokenProbabilities
-from .prices import Price
-from .probabilities import worth_keeping
+from .budget import Price
+from .networks import certificate_problem, proxy_for, tls_context
+from .refusals import quota_used_up, wait_asked_for
+from .replies.numbers import worth_keeping
 from .replies.thoughts import after_thinking, thinks_apart
 from .replies.yes_no import ROOM
-from .wire.networks import certificate_problem, proxy_for, tls_context
-from .wire.refusals import Learner, Refusal
-from .wire.thinking import ThinkingFields, seconds_for, tokens_of, tokens_thought
-from .wire.waits import quota_used_up, wait_asked_for
+from .request_form import Learner, Refusal, ThinkingFields
+from .thinking_room import seconds_for, tokens_of, tokens_thought
 
 if TYPE_CHECKING:
     import aiohttp
@@ -40,7 +40,7 @@ _KINDS = {429: "rate.?limit|too.?many|quota", 503: "overloaded|unavailable|serve
 class DirectModel:
     """``openai/NAME`` at an OpenAI-compatible endpoint.
 
-    It learns what an endpoint does not take (:mod:`askance.models.wire.refusals`). Log-probabilities that are left out
+    It learns what an endpoint does not take (:mod:`askance.models.request_form`). Log-probabilities that are left out
     show as ``logprobs=None`` in the answer; the caller decides what that means.
     """
 

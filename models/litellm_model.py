@@ -13,6 +13,7 @@ from urllib.request import getproxies
 
 from ..prompts.errors import InputError, import_optional
 from .base import Answer, ModelError, Request
+from .budget import Price
 from .direct import (
     RETRY_STATUSES,
     chat_fields,
@@ -20,12 +21,11 @@ from .direct import (
     read_logprobs,
     text_of,
 )
-from .prices import Price
+from .networks import BUNDLES, certificate_problem
+from .refusals import quota_used_up, wait_asked_for
 from .replies.thoughts import after_thinking, thinks_apart
-from .wire.networks import BUNDLES, certificate_problem
-from .wire.refusals import Learner, Refusal
-from .wire.thinking import ThinkingFields, seconds_for, tokens_of, tokens_thought
-from .wire.waits import quota_used_up, wait_asked_for
+from .request_form import Learner, Refusal, ThinkingFields
+from .thinking_room import seconds_for, tokens_of, tokens_thought
 
 _NO_KEY = re.compile(r"missing .{0,30}(?:api.?key|credentials)|(?:api.?key|credentials).{0,30} not (?:set|found)", re.I)
 
@@ -82,7 +82,7 @@ class LiteLLMModel:
             self._supported -= {"logprobs"}  # P(yes) needs alternatives
 
     async def answer(self, request: Request) -> Answer:
-        """Ask once; a refused optional field is left out from then on (:mod:`askance.models.wire.refusals`)."""
+        """Ask once; a refused optional field is left out from then on (:mod:`askance.models.request_form`)."""
 
         async def send(sent: dict[str, Any]) -> Answer | Refusal:
             try:

@@ -15,9 +15,10 @@ from ..prompts.errors import InputError, did_you_mean
 from ..prompts.rows import plain_message
 from ..prompts.yaml_files import read_yaml
 from .base import Model
+from .budget import Price
 from .direct import check_address
-from .prices import Price
-from .wire.thinking import ROOM, Thinking, first_room
+from .request_form import Thinking
+from .thinking_room import ROOM, first_room
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _SECRET_NAME = re.compile(r"auth|key|token|secret|password|cookie|credential", re.IGNORECASE)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..prompts.errors import InputError, MissingExtraError, did_you_mean
 from .base import Model
+from .budget import list_price
 from .direct import DirectModel, check_address, default_base_url
 from .embedded.download import pulled
 from .embedded.local_model import EmbeddedModel
@@ -20,9 +21,8 @@ from .embedded.servers import EmbeddedServerPool
 from .files import file_identity
 from .litellm_model import LiteLLMModel
 from .named import ModelLike, ModelRecords, NamedModel, identity_of
-from .prices import list_price
+from .request_form import ThinkingFields, direct_forms, litellm_forms
 from .trained.scorer_file import is_scorer
-from .wire.thinking import ThinkingFields, direct_forms, litellm_forms
 
 if TYPE_CHECKING:
     from .batches.batch_model import BatchModel

@@ -17,8 +17,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 from ..prompts.errors import InputError
 from ..prompts.words import count
 from ..settings import KEPT, Heading, Idle, idle_settings, where
-from .answer_store import AnswerStore
-from .batches.records import BatchJournal
+from .base import AnswerStore
+from .batches.open_batches import BatchJournal
 from .budget import Budget
 from .direct import check_address
 from .event_loops import BackgroundLoop
@@ -136,7 +136,7 @@ async def session(
         batches = partial(BatchModel, retry=retry, say=say, on_wait=waits)
     pool = None
     if options.engine == "ray":
-        from .cluster.ray_pool import RayPool
+        from .ray_pool import RayPool
 
         pool = RayPool(options.api_base, options.timeout, options.workers, say, options.models)
     models = Models(

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from ..agents.deduplicator import ContradictionFinder
+from ..agents.lesson_checks import ContradictionFinder
 from ..agents.updater import Proposal, Rewriter, Updater, last_instruction, make_edit, split_parts
 from ..memory.lesson_memory import LessonMemory
 from ..models.base import CallError

@@ -12,9 +12,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from ..agents.batch_notes import BatchNoteTaker
-from ..agents.deduplicator import ContradictionFinder, Deduplicator, Relation
-from ..agents.lesson_class import LessonClassifier
+from ..agents.lesson_checks import ContradictionFinder, Deduplicator, LessonClassifier, Relation
+from ..agents.note_takers import BatchNoteTaker
 from ..agents.notes import Case, TakesNotes
 from ..memory.lesson_memory import LessonMemory
 from ..models.base import CallError, ModelError

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from ..agents.deduplicator import ContradictionFinder, Deduplicator
-from ..agents.lesson_class import LessonClassifier
+from ..agents.lesson_checks import ContradictionFinder, Deduplicator, LessonClassifier
 from ..agents.updater import Rewriter, Updater
 from ..memory.result_file import FinishReason
 from ..models.base import ModelError

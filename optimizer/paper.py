@@ -12,8 +12,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import cast
 
-from ..agents.batch_notes import MOST_LESSONS, FreeNoteTaker
-from ..agents.deduplicator import Deduplicator
+from ..agents.lesson_checks import Deduplicator
+from ..agents.note_takers import MOST_LESSONS, FreeNoteTaker
 from ..agents.notes import Case
 from ..memory.result_file import FinishReason
 from ..models.base import CallError

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..models.trained.torch_tools import torch_library
+from ..models.trained.bases import torch_library
 from ..prompts.errors import import_optional
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from ..models.trained.bases import torch_library
 from ..models.trained.scored_text import after_rationale, asked_for, asked_why
-from ..models.trained.torch_tools import torch_library
 from .losses import ALPHA, LOSSES, decided, dpo_loss, forgiven, mixed_loss, weight_of
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""A trained encoder as a graph of ONNX in its scorer's folder: read without torch (``models/trained/onnx_encoder.py``)."""
+"""A trained encoder as a graph of ONNX in its scorer's folder: read without torch (``models/trained/shared_rows.py``)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..prompts.rows import whole_file
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ..models.trained.shared_encoder import SharedEncoder
+    from ..models.trained.encoders import SharedEncoder
 
 
 def has_onnx(folder: Path) -> bool:

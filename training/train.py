@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from ..models.base import Model
     from ..models.trained.bases import Base
     from ..models.trained.causal import CausalNetwork
+    from ..models.trained.encoders import SharedEncoder
     from ..models.trained.network import Network
-    from ..models.trained.shared_encoder import SharedEncoder
     from ..prompts.checklist import Checklist
     from ..prompts.examples import Example
     from ..prompts.preferences import Preference

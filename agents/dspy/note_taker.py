@@ -10,11 +10,11 @@ from pydantic import ValidationError
 
 from ...models.base import Model, ModelError
 from ...models.gateway import Gateway
-from ...models.structured import ParseError
 from ...prompts.checklist import Question
 from ...prompts.errors import InputError
 from ...prompts.lessons import Lesson
 from ...prompts.rows import explain
+from ..agent import ParseError
 from ..notes import Case, TakesNotes
 from ..rules import DIRECTIONS, Direction, FaultKinds, ListedKinds, RuleMaker, rule_sentence
 from .lm import GatewayLM, Stopped, cause_of, dspy
@@ -125,7 +125,7 @@ def load_note_taker(path: str | Path) -> NoteTakerProgram:
 
 
 class CompiledNoteTaker(TakesNotes):
-    """Takes notes with a compiled program, in the place of :class:`~askance.agents.note_taker.NoteTaker`.
+    """Takes notes with a compiled program, in the place of :class:`~askance.agents.note_takers.NoteTaker`.
 
     What the program says passes the same guards, and is asked for once more with what is wrong. Every call is booked
     under ``note_taker`` and goes through our gateway, whatever model was saved with the program.

@@ -43,7 +43,7 @@ class DraftQuestion(BaseModel):
 
 
 def note_taker_signature() -> Any:
-    """One disagreement in context to one general rule: the type of :class:`~askance.agents.note_taker.NoteTaker`."""
+    """One disagreement in context to one general rule: the type of :class:`~askance.agents.note_takers.NoteTaker`."""
     said = described("note_taker_case", kinds=", one of the given kinds where one fits", rule_field="rule")
     return signature(
         "TakeNote",
@@ -72,7 +72,7 @@ def fault_kinds_signature() -> Any:
 
 
 def deduplicator_signature() -> Any:
-    """A lesson and its neighbours to their relation: the type of :class:`~askance.agents.deduplicator.Deduplicator`."""
+    """A lesson and its neighbours to their relation: the type of :class:`~askance.agents.lesson_checks.Deduplicator`."""
     said = described("deduplicator")
     return signature(
         "CompareLessons",

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ...agents.agent import ParseError, ask_for
 from ...agents.buying import Estimate, all_together
 from ...models.base import ModelError
-from ...models.structured import ParseError, ask_for
 from ...prompts.templates import render
 
 if TYPE_CHECKING:

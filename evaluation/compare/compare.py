@@ -39,8 +39,7 @@ from .statistics import compare_ratings
 
 if TYPE_CHECKING:
     from ...agents.buying import Estimate
-    from ...models.answer_store import AnswerStore
-    from ...models.base import Model
+    from ...models.base import AnswerStore, Model
     from ...models.resolve import Models
     from ..progress import Watcher
     from ..scoring import Targets

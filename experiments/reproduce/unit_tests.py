@@ -21,8 +21,7 @@ from ...agents.expected_score import ExpectedScoreAsking
 from ...agents.judging import Judging
 from ...evaluation.options import GatewayOptions
 from ...evaluation.scoring import complete_mean, score_examples
-from ...models.answer_store import AnswerStore
-from ...models.base import Answer, Model
+from ...models.base import Answer, AnswerStore, Model
 from ...models.budget import Budget
 from ...models.event_loops import run_sync
 from ...models.gateway import Gateway

@@ -22,13 +22,13 @@ from typing import IO, Any
 
 from ...prompts.errors import AskanceError
 from ..base import Answer, ModelError, Request
+from ..budget import BATCH_SHARE, Price
 from ..direct import DirectModel
 from ..gateway import RetryPolicy
-from ..prices import BATCH_SHARE, Price
-from ..wire.thinking import ThinkingFields, needs_room
+from ..request_form import ThinkingFields
+from ..thinking_room import needs_room
 from .endpoint import ASKED, BatchEndpoint
-from .open_batches import AwaitedRequest, OpenBatch, OpenBatches, Pace, ReplyReader
-from .records import BatchJournal, BatchRecord
+from .open_batches import AwaitedRequest, BatchJournal, BatchRecord, OpenBatch, OpenBatches, Pace, ReplyReader
 
 MOST_REQUESTS = 50_000
 """Requests in one batch (platform.openai.com/docs/guides/batch)."""

@@ -15,10 +15,10 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from ..base import Answer, Request
+from ..budget import FREE
 from ..direct import DirectModel
 from ..files import cache_directory
-from ..prices import FREE
-from ..wire.thinking import ThinkingFields
+from ..request_form import ThinkingFields
 from .servers import EmbeddedServerPool, available_processors
 
 TURN_SECONDS = 60.0

@@ -16,9 +16,9 @@ from ...prompts.errors import AskanceError, InputError, MissingExtraError, impor
 from ..embedded.servers import available_threads
 from ..files import cache_directory, made_whole
 from .consistency import CONSISTENCY, PROCESSOR, consistent_reader
-from .onnx_decoder import ABOUT, DECODER, EMBEDDINGS, FIRST, FORM, HEAD, TOKENIZER, CannotReadError, convert
+from .gguf_decoder import CannotReadError, Shape
+from .onnx_decoder import ABOUT, DECODER, EMBEDDINGS, FIRST, FORM, HEAD, TOKENIZER, convert
 from .reading_model import BLOCK, CONTEXT, Block, KeptBlocks, Reader, normalised, parted
-from .single_precision import Shape
 
 if TYPE_CHECKING:
     from threading import Event

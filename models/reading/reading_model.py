@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..base import Answer, Message, Model, ModelError, Request
+from ..budget import FREE
 from ..direct import read_logprobs
-from ..prices import FREE
 from ..replies.thoughts import opens_thought
 
 if TYPE_CHECKING:

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...prompts.errors import InputError, import_optional
 from ..replies.yes_no import spelling
-from .bases import find_base
+from .bases import by_length, device, find_base, load, quiet, torch_library
 from .scored_text import Rationale, after_rationale, asked_why
 from .scorer_file import WEIGHTS_FILES
-from .torch_tools import by_length, device, load, quiet, torch_library
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

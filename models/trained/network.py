@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from .bases import Base
-    from .cross_encoder import CrossEncoder
+    from .encoders import CrossEncoder
     from .scored_text import ScoredText
     from .scorer_file import NetworkKind, ScorerFile
 
@@ -115,7 +115,6 @@ def open_network(folder: Path, file: ScorerFile) -> Network:
 
 
 def _encoder(kind: NetworkKind) -> type[CrossEncoder]:
-    from .cross_encoder import CrossEncoder
-    from .shared_encoder import SharedEncoder
+    from .encoders import CrossEncoder, SharedEncoder
 
     return SharedEncoder if kind == "shared-encoder" else CrossEncoder

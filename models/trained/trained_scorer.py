@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from ...prompts.errors import InputError, MissingExtraError
 from ..base import Answer, ModelError
+from ..budget import FREE
 from ..files import file_identity
-from ..prices import FREE
-from ..probabilities import expected_score
+from ..replies.numbers import expected_score
 from .network import open_network
-from .onnx_encoder import OnnxEncoder
 from .scored_text import scored_text
 from .scorer_file import CLIP, GGUF_FILE, ONNX_FILE, read_scorer
+from .shared_rows import OnnxEncoder
 
 if TYPE_CHECKING:
     from ..base import Request

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...agents.agent import ParseError
 from ...evaluation.scoring import Coverage, coverage
 from ...memory.embedders import DEFAULT_EMBEDDER, Embedder, embedder
 from ...memory.lesson_memory import LessonMemory
@@ -13,7 +14,6 @@ from ...memory.run_directory import RunDirectory
 from ...models.base import CallError, Model
 from ...models.gateway import Gateway
 from ...models.resolve import Models
-from ...models.structured import ParseError
 from ...prompts.lessons import Lesson
 from ...prompts.verdicts import Verdict
 from ...settings import MODEL, settings_naming

@@ -11,10 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ...agents.batch_notes import BatchNoteTaker
 from ...agents.evaluator import Evaluator
 from ...agents.judging import Judging
-from ...agents.note_taker import NoteTaker
+from ...agents.note_takers import BatchNoteTaker, NoteTaker
 from ...agents.notes import NoteTaking, TakesNotes
 from ...evaluation.pass_fail import pass_labels
 from ...evaluation.scoring import Targets, dimension_errors, human_targets, yes_rates

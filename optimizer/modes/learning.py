@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from ...agents.questions.comment_questions import BesideReader, CommentReader, Generaliser, KindReader, noun_of
+from ...agents.comment_questions import BesideReader, CommentReader, Generaliser, KindReader, noun_of
 from ...evaluation.scoring import Targets
 from ...models.base import Model
 from ...prompts.examples import Example

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Protocol, cast
 
-from ...agents.batch_notes import BatchNoteTaker
 from ...agents.buying import Estimate
+from ...agents.note_takers import BatchNoteTaker
 from ...agents.notes import TakesNotes
 from ...memory.result_file import FinishReason
 from ...models.base import Model

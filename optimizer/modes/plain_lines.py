@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ...agents.generator_notes import RequirementWriter
+from ...agents.generator import RequirementWriter
 from ...memory.lesson_memory import LessonMemory
 from ...prompts.checklist import Checklist, Question
 from ...prompts.instructions import as_it_stands, instruction_of

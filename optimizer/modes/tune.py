@@ -10,8 +10,7 @@ from typing import Any
 from ...agents.buying import Estimate
 from ...agents.evaluator import Evaluator
 from ...agents.example_questions import ExampleQuestions, estimate_unwritten
-from ...agents.generator import Generator
-from ...agents.generator_notes import GeneratorNoteTaker, RequirementWriter
+from ...agents.generator import Generator, GeneratorNoteTaker, RequirementWriter
 from ...evaluation.weights_file import weighted_by
 from ...models.base import Model
 from ...models.gateway import Gateway

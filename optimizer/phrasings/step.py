@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ...agents.questions.rephraser import KINDS, MOST_WORDINGS, Rephraser
+from ...agents.question_writer import KINDS, MOST_WORDINGS, Rephraser
 from ...models.base import ModelError
 from ...prompts.checklist import Checklist, Question
 from ...prompts.examples import Example

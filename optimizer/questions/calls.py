@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from math import ceil
 
-from ...agents.questions.comment_questions import MOST_QUESTIONS, MOST_REMARKS, remarks
+from ...agents.comment_questions import MOST_QUESTIONS, MOST_REMARKS, remarks
 from ...evaluation.scoring import Targets
 from ...prompts.comments import one_line
 from ...prompts.examples import Example

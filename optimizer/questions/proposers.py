@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...agents.buying import all_together
-from ...agents.questions.comment_questions import BesideReader, CommentReader, Generaliser, KindReader
+from ...agents.comment_questions import BesideReader, CommentReader, Generaliser, KindReader
 from ...evaluation.scoring import Targets
 from ...memory.embedders import Embedder
 from ...memory.neighbours import greedy_unique

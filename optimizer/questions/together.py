@@ -17,8 +17,8 @@ import numpy as np
 
 from ...evaluation.calibration import sigmoid
 from ...models.base import Model, ModelError
+from ...models.budget import FREE
 from ...models.gateway import Gateway
-from ...models.prices import FREE
 from ...prompts.examples import Example
 from ...prompts.words import count
 from ..events import Teller

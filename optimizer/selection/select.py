@@ -15,8 +15,7 @@ from ...agents.rating import Rater, Rating, ToRate
 from ...evaluation.options import SelectOptions
 from ...evaluation.progress import Watcher, watching
 from ...memory.embedders import DEFAULT_EMBEDDER, embedder
-from ...models.answer_store import AnswerStore
-from ...models.base import Model
+from ...models.base import AnswerStore, Model
 from ...models.budget import Budget, estimate_tokens
 from ...models.event_loops import run_sync
 from ...models.gateway import Gateway

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from askance.models.base import TokenProbabilities
-from askance.models.probabilities import (
+from askance.models.replies.numbers import (
     alternatives_of_field,
     digit,
     expected_score,

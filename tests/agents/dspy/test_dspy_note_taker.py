@@ -7,7 +7,8 @@ from typing import Any, get_args
 
 import pytest
 
-from askance.agents.deduplicator import Relation
+from askance.agents.agent import ParseError
+from askance.agents.lesson_checks import Relation
 from askance.agents.notes import Case
 from askance.agents.rules import DIRECTIONS, LENIENT, STRICTER
 from askance.agents.updater import Proposal
@@ -15,7 +16,6 @@ from askance.memory.verdict_store import VerdictStore
 from askance.models.base import Answer, ModelError, Request
 from askance.models.budget import Budget
 from askance.models.gateway import Gateway
-from askance.models.structured import ParseError
 from askance.prompts.checklist import Question
 from askance.prompts.errors import BudgetExceededError, InputError
 from askance.prompts.examples import Example

@@ -10,7 +10,7 @@ import pytest
 import askance
 from askance.experiments.measured.simulated_world import COMMENTED, UNSEEN
 from askance.models.base import Answer, ModelError, Request
-from askance.models.prices import FREE
+from askance.models.budget import FREE
 from askance.optimizer.modes import align
 from askance.optimizer.questions.candidates import Candidate
 from askance.optimizer.questions.together import GROUP, AskedBothWays, Groups

@@ -1,31 +1,82 @@
-"""Models that think before they answer: how thinking is set, what marks it in a reply, and the room that it gets."""
+"""The form of a request that an endpoint takes, learned from its refusals, and how thinking is set in it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from math import isfinite
-from typing import Annotated, Any, Literal, NamedTuple
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field
 
-from ...prompts.errors import InputError
-from ..base import Answer
+from ..prompts.errors import InputError
+from .base import Answer, ModelError
+from .refusals import Facts
+
+AGAIN = 2
+"""How often a request is repeated at once whose answer the endpoint itself could not use."""
+_OWN_JSON = re.compile(r"json_validate_failed|failed_generation")
+"""Groq's status 400 where the model wrote other JSON than was asked for."""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A reply that holds no answer."""
+
+    status: int
+    said: str
+    """The whole reply, in the endpoint's words."""
+    error: ModelError
+    """To be raised where nothing can be learned from it."""
+
+
+class Learner:
+    """Asks an endpoint in the form that it takes."""
+
+    def __init__(self, thinking: ThinkingFields | None = None) -> None:
+        """Nothing is known yet; ``thinking`` is how the model is told to think."""
+        self.facts = Facts()
+        self.thinking = thinking or ThinkingFields("", "auto", ())
+
+    async def ask(
+        self, fields: Mapping[str, Any], send: Callable[[dict[str, Any]], Awaitable[Answer | Refusal]]
+    ) -> Answer:
+        """An answer to a request with these fields. A refusal is learned from once the request is taken without its
+        cause.
+
+        Raises:
+            ModelError: No usable answer.
+            InputError: How the model is to think is refused.
+        """
+        facts, repeats = self.facts, 0
+        while True:
+            form = self.thinking.place
+            sent = {**facts.fit(fields), **self.thinking.fields}
+            if repeats == AGAIN:
+                # the model's own JSON may do, where the endpoint's check is in its way
+                sent.pop("response_format", None)
+            reply = await send(sent)
+            if isinstance(reply, Refusal) and is_out_of_room(reply.status, reply.said):
+                reply = Answer("", cost_usd=None, finish="length")
+            if isinstance(reply, Answer):
+                self.facts = self.facts.and_also(facts)
+                return reply
+            if _OWN_JSON.search(reply.said):
+                repeats += 1
+                if repeats > AGAIN:
+                    raise replace(reply.error, retry=True)
+                continue
+            learned = facts.learn(reply.status, reply.said, sent)
+            if learned is None and not self.thinking.is_refused(reply.status, reply.said, str(reply.error), form):
+                raise reply.error
+            facts = learned or facts
+
 
 Effort = Literal["minimal", "low", "medium", "high"]
+
 Thinking = Literal["auto", "off"] | Effort | Annotated[int, Field(ge=1, le=10**6, strict=True)]
 """How much a model thinks: as its server has it (``auto``), not at all, an effort, or at most so many tokens."""
-ROOM = (2_000, 8_000, 32_000)
-"""Tokens of thinking that a call gets beside those of its answer: the first number, and the next where that was too
-few."""
-TAKES = {"low": 1_024, "medium": 2_048, "high": 4_096}
-"""Tokens that an effort may take with Anthropic and Gemini, by LiteLLM's table; a call needs more room than that."""
-SLOWEST = 20
-"""Tokens a second that a server writes at least: by it a call gets time for its room, beside the usual time for an
-answer."""
-MOST_TOKENS = 10**9
-"""More than any call takes; a number from there on is none of tokens."""
 
 _OUT_OF_ROOM = re.compile(
     r"max_tokens or model output limit was reached|max_tokens\W{1,3}must be greater than\W{1,3}thinking", re.IGNORECASE
@@ -34,98 +85,13 @@ _OUT_OF_ROOM = re.compile(
 off."""
 
 
-def tokens_of(said: Any) -> int:
-    """How many tokens an endpoint says it took; 0 where that is no number of them."""
-    try:
-        tokens = int(float(said or 0))
-    except (ValueError, TypeError, OverflowError):
-        return 0
-    return tokens if 0 <= tokens < MOST_TOKENS else 0
-
-
-def tokens_thought(usage: Any, raw: str, answer: str, *, apart: bool) -> int:
-    """Tokens that a model thought, part of those of its reply: as its endpoint counts them, else estimated.
-
-    Args:
-        usage: The endpoint's own figures.
-        raw: The text of the reply.
-        answer: The text without what was thought.
-        apart: Whether it thought beside the text.
-
-    Returns:
-        At least 1 where the reply shows that the model thought.
-    """
-
-    def part(of: Any, name: str) -> Any:
-        return of.get(name) if isinstance(of, Mapping) else getattr(of, name, None)
-
-    said = part(part(usage, "completion_tokens_details"), "reasoning_tokens")
-    counted = tokens_of(said) if isinstance(said, (int, float)) and isfinite(said) else 0
-    if counted or not (apart or len(raw.strip()) > len(answer.strip())):
-        return counted
-    written, said_at_last = tokens_of(part(usage, "completion_tokens")), answer.strip()
-    if not said_at_last:
-        return max(1, written)
-    share = 1 / 4 if apart else written / len(raw.strip())  # tokens a character
-    return max(1, written - max(1, round(share * len(said_at_last))))
-
-
-# --- room -------------------------------------------------------------------------------------------------------------
-
-
-class ThinkingFacts(NamedTuple):
-    """Facts of a model's thinking, which a store keeps beside the answers."""
-
-    room: int
-    """Tokens that its calls get for thinking; 0 where it has answered without."""
-    answers: int = 0
-    """Answers that it has given with it."""
-    tokens: int = 0
-    """Tokens that it has thought for them."""
-
-    @property
-    def average(self) -> int:
-        """Tokens of thinking an answer; all of the room where it has given none."""
-        return round(self.tokens / self.answers) if self.answers else self.room
-
-    def and_these(self, others: ThinkingFacts) -> ThinkingFacts:
-        """The union of two sets of facts."""
-        return ThinkingFacts(max(self.room, others.room), self.answers + others.answers, self.tokens + others.tokens)
-
-
-def seconds_for(room: int, timeout: float) -> float:
-    """Seconds that a call may take: its ``timeout``, and the time in which a slow server fills its room."""
-    return timeout + room / SLOWEST
-
-
-def needs_room(answer: Answer, cap: int) -> bool:
-    """Whether a reply was cut off by what was thought: before the answer, or in it though it is shorter than its
-    cap."""
-    if answer.finish != "length":
-        return False
-    thought, is_blank = answer.reasoning_tokens, bool(answer.text) and cap == 1
-    # a blank for the one token that was asked for is the beginning of an answer
-    return (answer.is_empty and not is_blank) or (thought > 0 and answer.completion_tokens - thought < cap)
-
-
 def is_out_of_room(status: int | None, said: str) -> bool:
     """Whether an error says that the call left no room for an answer after the thinking."""
     return status in (400, 422) and _OUT_OF_ROOM.search(said) is not None
 
 
-def first_room(thinking: Thinking, steps: Sequence[int], *, given: bool) -> int:
-    """Room of the first call: none where nobody said that the model thinks, else the first step with more than it may
-    take."""
-    if thinking in ("auto", "off") and not given:
-        return 0
-    takes = thinking if isinstance(thinking, int) else TAKES.get(thinking, 0)
-    return next((step for step in steps if step > takes), steps[-1])
-
-
-# --- how it is sent ---------------------------------------------------------------------------------------------------
-
-
 _ABOUT_THINKING = re.compile(r"reasoning|thinking|chat_template|effort|budget", re.IGNORECASE)
+
 _ABOUT_OTHERS = re.compile(r"\b(?:temperature|top_p|response_format|(?:top_)?logprobs|seed)\b", re.IGNORECASE)
 
 

@@ -13,14 +13,14 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar
 
-from ...models.base import Message, Model
-from ...models.gateway import Gateway
-from ...prompts.checklist import Checklist
-from ...prompts.comments import told
-from ...prompts.orders import foreign_order
-from ...prompts.templates import render
-from ...prompts.text import sentences, shorten
-from ..agent import Agent
+from ..models.base import Message, Model
+from ..models.gateway import Gateway
+from ..prompts.checklist import Checklist
+from ..prompts.comments import told
+from ..prompts.orders import foreign_order
+from ..prompts.templates import render
+from ..prompts.text import sentences, shorten
+from .agent import Agent
 
 SHOTS = (
     ("You can't write that about the mayor, that's an insult. Nice photo though", "insult a person"),

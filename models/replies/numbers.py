@@ -6,9 +6,9 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from math import exp
 
-from .base import TokenProbabilities
-from .replies.answer_words import ANYWHERE
-from .replies.yes_no import BARE, UNTOLD, Memo, token_of_field
+from ..base import TokenProbabilities
+from .answer_words import ANYWHERE
+from .yes_no import BARE, UNTOLD, Memo, token_of_field
 
 _DIGIT = re.compile(r"""[\s"'`*_(\[{<:▁Ġ“‘]*(10|[0-9])[\s"'`*_.,;:!)\]}>”’。，]*""")
 """A token that is one digit or 10 and nothing else: 4, " 4" and "**4**", but not -4, .4 or 42."""

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from askance.models.base import ModelError
-from askance.models.wire.networks import BUNDLES, certificate_problem, opener, proxy_for, tls_context
+from askance.models.networks import BUNDLES, certificate_problem, opener, proxy_for, tls_context
 from askance.prompts.errors import InputError
 from askance.testing import StandInServer
 from tests.said import naming, says
 
-from ..direct.conftest import ask, make
+from .direct.conftest import ask, make
 
 SELF_SIGNED = "[SSL: CERTIFICATE_VERIFY_FAILED] self-signed certificate"
 
@@ -117,7 +117,7 @@ def test_a_bundle_of_the_environment_is_read_or_named(tmp_path: Path, monkeypatc
             tls_context()
 
 
-CERTIFICATE = Path(__file__).parents[2] / "data" / "localhost.pem"
+CERTIFICATE = Path(__file__).parents[1] / "data" / "localhost.pem"
 
 
 @pytest.fixture

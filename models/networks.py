@@ -9,7 +9,7 @@ import urllib.request
 from ipaddress import ip_address, ip_network
 from urllib.parse import urlsplit
 
-from ...prompts.errors import InputError
+from ..prompts.errors import InputError
 
 BUNDLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 """Variables that name a file of certificates to trust, in the order in which they count."""

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from askance.models.base import Answer, ModelError
-from askance.models.wire.facts import SMALL_TEMPERATURE
-from askance.models.wire.refusals import Learner, Refusal
+from askance.models.refusals import SMALL_TEMPERATURE
+from askance.models.request_form import Learner, Refusal
 
 FIELDS = {
     "model": "m",

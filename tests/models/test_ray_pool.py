@@ -13,8 +13,7 @@ import pytest
 
 from askance import __version__
 from askance.models.base import Answer, ModelError, Parameters, Request, make_request
-from askance.models.cluster.node_worker import NodeWorker
-from askance.models.cluster.ray_pool import RayPool, _from_there, _Worker
+from askance.models.ray_pool import NodeWorker, RayPool, _from_there, _Worker
 from askance.models.session import ModelOptions, session
 from askance.prompts.errors import AskanceError, InputError, MissingExtraError
 from askance.prompts.prompt import Framing

@@ -7,11 +7,11 @@ from email.utils import formatdate
 
 import pytest
 
+from askance.models import budget as limits
 from askance.models.base import Answer, ModelError, Parameters, Request, make_request
+from askance.models.budget import PerMinute
 from askance.models.gateway import Gateway, RetryPolicy
-from askance.models.wire import limits
-from askance.models.wire.limits import PerMinute
-from askance.models.wire.waits import quota_used_up, read_wait, wait_asked_for
+from askance.models.refusals import quota_used_up, read_wait, wait_asked_for
 from askance.testing import Reply, ScriptedModel
 from tests.said import naming
 
@@ -140,7 +140,7 @@ class Clock:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 1000.0
         self._sleep: Callable[..., object] = asyncio.sleep
-        for module in ("askance.models.gateway", "askance.models.wire.limits"):
+        for module in ("askance.models.gateway", "askance.models.budget"):
             monkeypatch.setattr(f"{module}.monotonic", lambda: self.now)
             monkeypatch.setattr(f"{module}.asyncio.sleep", self.sleep)
 
