@@ -17,7 +17,8 @@ from ..prompts.errors import BudgetExceededError
 from ..prompts.text import letters
 from ..prompts.verdicts import Provenance, Told
 from ..prompts.words import money
-from .asking import Ask, Asking, BatchedAsking, Reading, in_blocks
+from .replies import Reading
+from .requests import Ask, Asking, BatchedAsking, in_blocks
 
 
 @dataclass(frozen=True)

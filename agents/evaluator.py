@@ -17,22 +17,20 @@ from ..prompts.prompt import Prompt
 from ..prompts.rows import column
 from ..prompts.templates import template
 from ..prompts.verdicts import Provenance, Told, Verdict, VerdictColumns, fields_of
-from .asking import (
+from .buying import Estimate, VerdictBuyer, all_together, estimate_asks, work_together
+from .judging import DEFAULT, Judging
+from .replies import NOTHING_QUOTED, Answers, quote_in
+from .requests import (
     NO_LOGPROBS,
-    NOTHING_QUOTED,
     TURN,
-    Answers,
     Ask,
     Asking,
     BatchedAsking,
     EachAsking,
+    ExpectedScoreAsking,
     in_blocks,
-    quote_in,
     words_read,
 )
-from .buying import Estimate, VerdictBuyer, all_together, estimate_asks, work_together
-from .expected_score import ExpectedScoreAsking
-from .judging import DEFAULT, Judging
 
 REASON_TOKENS = 80
 """Most tokens of the reason that is asked for after an answer."""

@@ -12,17 +12,17 @@ from dataclasses import dataclass
 from ..models.base import Answer, Model, ModelError, Parameters, Request, make_request
 from ..models.budget import reserved_tokens
 from ..models.gateway import Gateway
-from ..models.replies.numbers import digit, first_word, score_masses
+from ..models.replies.numbers import number_masses, number_said
 from ..models.replies.yes_no import LEAST_MASS
 from ..prompts.checklist import Question
 from ..prompts.examples import Example
 from ..prompts.prompt import Prompt, frame
 from ..prompts.templates import render
 from ..prompts.verdicts import Provenance, Status
-from .asking import NO_LOGPROBS, TOP_LOGPROBS, opening, question_block, shown
 from .buying import all_together
-from .expected_score import TOKENS
 from .judging import Judging
+from .replies import in_quotes
+from .requests import NO_LOGPROBS, TOKENS, TOP_LOGPROBS, opening, question_block
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,14 +167,11 @@ class Rater:
         Raises:
             ValueError: It is no number from 1 to K.
         """
-        word = first_word(answer.logprobs or ())
-        if word is not None:
-            masses = score_masses(word[1], 1, self.levels)
-            if sum(masses) >= LEAST_MASS:
-                return tuple(mass / sum(masses) for mass in masses), "logprob"
-        said = answer.text.split()
-        level = digit(said[0]) if said else None
+        masses = number_masses(answer.logprobs or (), 1, self.levels)
+        if sum(masses) >= LEAST_MASS:
+            return tuple(mass / sum(masses) for mass in masses), "logprob"
+        level = number_said(answer.text)
         if level is None or not 1 <= level <= self.levels:
-            raise ValueError(f"{shown(answer.text)} is no number from 1 to {self.levels}")
+            raise ValueError(f"{in_quotes(answer.text)} is no number from 1 to {self.levels}")
         one = tuple(float(level == each) for each in range(1, self.levels + 1))
         return one, "sampled" if provenance == "sampled" else "hard"

@@ -16,8 +16,9 @@ from pprint import pformat
 from types import ModuleType
 from typing import Any, Literal, get_args
 
-from ..agents.asking import ENGLISH, BatchedAsking, EachAsking, batched_schema, opening, quote_format
 from ..agents.judging import MOST_TOGETHER
+from ..agents.replies import ENGLISH
+from ..agents.requests import BatchedAsking, EachAsking, batched_schema, opening, quote_format
 from ..evaluation.judge_file import check_calibration, load_judge
 from ..evaluation.kept_judge import KeptJudge, judge_settings
 from ..models import refusals

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from ..agents.asking import EachAsking
+from ..agents.requests import EachAsking
 from ..models.trained.scored_text import after_rationale, scored_text
 from ..prompts.comments import WHOLE
 from ..prompts.examples import Example

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ...agents.asking import EachAsking
+from ...agents.requests import EachAsking
 from ...evaluation.evaluate import load_inputs
 from ...evaluation.options import ScoreOptions
 from ...memory.verdict_store import VerdictStore

@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from ...agents.asking import EachAsking
+from ...agents.requests import EachAsking
 from ...evaluation.calibration import Calibration, logit
 from ...evaluation.judge_file import load_judge
 from ...evaluation.progress import Silent

@@ -14,11 +14,11 @@ from typing import Any, Literal
 
 import yaml
 
-from ...agents.asking import shown
 from ...agents.evaluator import Evaluator
 from ...agents.example_questions import ExampleQuestions
-from ...agents.expected_score import ExpectedScoreAsking
 from ...agents.judging import Judging
+from ...agents.replies import in_quotes
+from ...agents.requests import ExpectedScoreAsking
 from ...evaluation.options import GatewayOptions
 from ...evaluation.scoring import complete_mean, score_examples
 from ...models.base import Answer, AnswerStore, Model
@@ -245,7 +245,7 @@ class SaidScoreAsking(ExpectedScoreAsking):
     def _expected(self, masses: Sequence[float], answer: Answer) -> float:
         low, high = self.scale
         if sum(masses) < LEAST_MASS:
-            raise ValueError(f"{shown(answer.text)} is no number from {low} to {high}")
+            raise ValueError(f"{in_quotes(answer.text)} is no number from {low} to {high}")
         return list(masses).index(max(masses)) / (high - low)
 
 

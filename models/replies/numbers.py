@@ -1,4 +1,5 @@
-"""P(yes), and scores on a scale, from log-probabilities: all spellings of an answer are merged."""
+"""Numbers in a reply: those of a scale from log-probabilities, and those that it says; and what is worth keeping of a
+token's alternatives."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from math import exp
 
 from ..base import TokenProbabilities
 from .answer_words import ANYWHERE
-from .yes_no import BARE, UNTOLD, Memo, token_of_field
+from .yes_no import BARE, LEAST_MASS, UNTOLD, Memo, token_of_field
 
 _DIGIT = re.compile(r"""[\s"'`*_(\[{<:▁Ġ“‘]*(10|[0-9])[\s"'`*_.,;:!)\]}>”’。，]*""")
 """A token that is one digit or 10 and nothing else: 4, " 4" and "**4**", but not -4, .4 or 42."""
@@ -29,9 +30,10 @@ _DIGITS = Memo(_read_digit)
 _ANSWERS = Memo(_is_answer)
 
 
-def digit(token: str) -> int | None:
-    """The number that a token of one digit or 10 spells, with or without marks and blanks; None for any other."""
-    return _DIGITS[token]
+def number_said(text: str) -> int | None:
+    """The number, of one digit or 10, that a reply begins with, with or without marks; None for any other reply."""
+    words = text.split(maxsplit=1)
+    return _DIGITS[words[0]] if words else None
 
 
 def worth_keeping(
@@ -115,11 +117,15 @@ def expected_score(masses: Sequence[float]) -> float:
     return min(mean / (len(masses) - 1), 1.0)  # rounding may go beyond 1
 
 
-def first_word(logprobs: Iterable[TokenProbabilities]) -> TokenProbabilities | None:
-    """The first token that is more than blanks, marks and tokens of the template; None where there is none."""
-    return next((each for each in logprobs if BARE[each[0]]), None)
+def expected_number(
+    logprobs: Sequence[TokenProbabilities], low: int, high: int, field: str | None = None
+) -> float | None:
+    """The expected number of a scale, mapped to [0, 1], at the first word of a reply or the value of a JSON ``field``.
 
-
-def alternatives_of_field(logprobs: Sequence[TokenProbabilities], field: str) -> Sequence[tuple[str, float]]:
-    """Alternatives at the value of a field of a JSON answer; none where it cannot be found."""
-    return token_of_field(logprobs, field)[1]
+    None where no number of the scale was likely there.
+    """
+    if field is None:
+        masses = number_masses(logprobs, low, high)
+    else:
+        masses = score_masses(token_of_field(logprobs, field)[1], low, high)
+    return None if sum(masses) < LEAST_MASS else expected_score(masses)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...agents.asking import each_format, question_block
+from ...agents.requests import each_format, question_block
 from ...evaluation.options import SelectOptions
 from ...models.budget import Budget, estimate_tokens
 from ...prompts.checklist import Checklist, Sees

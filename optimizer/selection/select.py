@@ -9,9 +9,9 @@ from typing import Any, Unpack
 
 from ...agents.buying import NOTHING, Estimate
 from ...agents.evaluator import Evaluator
-from ...agents.expected_score import TOKENS
 from ...agents.question_writer import QuestionProposer
 from ...agents.rating import Rater, Rating, ToRate
+from ...agents.requests import TOKENS
 from ...evaluation.options import SelectOptions
 from ...evaluation.progress import Watcher, watching
 from ...memory.embedders import DEFAULT_EMBEDDER, embedder

@@ -1,46 +1,37 @@
-"""How questions are put to an evaluator: one call a question (the paper's), or one call an example.
+"""Requests to a judge: one call a question (the paper's), or one call an example.
 
-A way to ask (:class:`Asking`) makes the calls for an example and reads what is answered. Here are the two that ask for
-yes or no; those that ask for a number, or for the better of two outputs, are made like the first.
+A way to ask (:class:`Asking`) makes the calls for an example: for yes or no, for a number of a scale, or, in
+:mod:`.pairwise`, for the better of two outputs. :mod:`.replies` reads what is answered.
 """
 
 from __future__ import annotations
 
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby, islice
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from ..models.base import Answer, Message, Parameters, Request, RequestKey, make_request
 from ..models.replies.answer_words import answer_words
-from ..models.replies.json_object import object_in
-from ..models.replies.yes_no import (
-    BARE,
-    NUMBER,
-    PROBABILITY,
-    ROOM,
-    AnswerWords,
-    first_of_quote,
-    p_quoted,
-    p_yes_of_field,
-    read_tokens,
-    read_yes_no,
-    says_nothing_to_quote,
-    stands_in,
-    stated_p_yes,
-    wants_room,
-)
+from ..models.replies.yes_no import NUMBER, PROBABILITY, ROOM, AnswerWords, wants_room
 from ..prompts.checklist import Question, Sees
 from ..prompts.examples import Example
 from ..prompts.prompt import Framing, Prompt, frame
 from ..prompts.templates import render, template
-
-Answers = tuple[str, str]
-"""The words for yes and no that a judge is told to answer with."""
-ENGLISH: Answers = ("yes", "no")
+from .replies import (
+    ENGLISH,
+    Answers,
+    Reading,
+    ReplyForm,
+    read_object,
+    read_objects,
+    read_quote,
+    read_score,
+    read_word,
+)
 
 
 def _schema(answers: Answers, *, explained: bool, stated: bool = False) -> dict[str, Any]:
@@ -109,19 +100,8 @@ QUOTE_TOKENS = 40
 """Most tokens of a quote that is read; longer ones are cut off."""
 STATED_TOKENS = 40
 """Most tokens of an answer with its probability, in JSON."""
-NOTHING_QUOTED = "No words of the output make the answer yes."
-"""What explains that there is nothing to quote."""
 NO_LOGPROBS = "Use --p-yes hard, or --p-yes sampled --samples 5, if the endpoint gives none."
 """What to do about an endpoint without log-probabilities."""
-_ABSTENTIONS = frozenset({"n/a", "na", "unknown", "unclear", "undetermined", "neither", "cannot", "unsure"})
-
-
-class Reading(NamedTuple):
-    """What an answer says about one question. ``answer`` None means that the judge abstained."""
-
-    answer: bool | None
-    p_yes: float | None
-    explanation: str | None = None
 
 
 @dataclass(slots=True)
@@ -332,57 +312,24 @@ class EachAsking(OneByOne):
             return self._parameters
         return Parameters(QUOTE_TOKENS, self.temperature, self.seed, TOP_LOGPROBS if self.logprobs else 0)
 
+    @cached_property
+    def _reply_form(self) -> ReplyForm:
+        return _reply_form(self)
+
     def read(self, ask: Ask, answer: Answer) -> dict[str, Reading]:
         """The one answer."""
-        question, ended = ask.questions[0].id, answer.finish != "length"
+        form = self._reply_form
         if ask.wants_a_quote:
-            return {question: self._quoted(ask.example.output or "", answer)}
-        if not self.wants_a_word:
-            return {question: _read_fields(json_object(answer, ["answer"]), "answer", answer, self)}
-        if not self.logprobs:
-            said = read_yes_no(answer.text, self.words, ended=ended)
-            if said is None and not _abstains(answer.text):
-                raise ValueError(f"{shown(answer.text)} is neither yes nor no")
-            return {question: Reading(said, None)}
-        read = read_tokens(answer.logprobs or (), self.words, ended=ended)
-        if read is None:
-            raise ValueError(f"{shown(answer.text)} is neither yes nor no")
-        _, p_yes = read
-        if p_yes is None:
-            raise ValueError(
-                "the beginning of a yes was likely too, and whether it would have become one cannot be told"
-            )
-        return {question: Reading(p_yes >= 0.5, p_yes, self._told_below(answer.text))}
+            reading = read_quote(answer, ask.example.output or "", form)
+        else:
+            reading = read_word(answer, form) if self.wants_a_word else read_object(answer, form)
+        return {ask.questions[0].id: reading}
 
     def wants_room(self, ask: Ask, answer: Answer) -> bool:
         """Whether what stands before the answer took the few tokens that were asked for."""
         most, ended, tokens = ask.parameters.max_tokens, answer.finish != "length", answer.logprobs or ()
         how: dict[str, Any] = {"most": most, "ended": ended, "quotes": ask.wants_a_quote}
         return ask.is_short and wants_room(answer.text, tokens, self.words, **how)
-
-    def _told_below(self, text: str) -> str | None:
-        """Text below a first line that is yes or no: the reason, where a judge gives one unasked."""
-        if "\n" not in text:
-            return None
-        first, _, rest = text.strip().partition("\n")
-        return rest.strip() or None if BARE[first] in self.words.known else None
-
-    def _quoted(self, output: str, answer: Answer) -> Reading:
-        """What an answer says that is words of the output, or no."""
-        unusable = ValueError(f"{shown(answer.text)} is neither none nor words of the output")
-        explanation = quote_in(answer, output) if self.explained else None
-        if self.logprobs and not self.by_number:
-            p_yes = p_quoted(*first_of_quote(answer.logprobs or ()), output)
-            if p_yes is None:
-                raise unusable
-            return Reading(p_yes >= 0.5, p_yes, explanation)
-        if says_nothing_to_quote(answer.text):
-            return Reading(False, None, explanation)
-        # a quote may begin with "no"
-        said = True if stands_in(answer.text, output) else read_yes_no(answer.text, self.words)
-        if said is None:
-            raise unusable
-        return Reading(said, None, explanation)
 
 
 @dataclass(frozen=True)
@@ -477,25 +424,16 @@ class BatchedAsking:
         """Those answers that are there and usable."""
         if ask.wants_a_quote:
             return self.alone(ask.questions[0].id).read(ask, answer)
-        fields = json_object(answer, [question.id for question in ask.questions])
-        readings = {}
-        for question in ask.questions:
-            if question.id not in fields:
-                continue
-            value = fields[question.id]
-            if not isinstance(value, dict):
-                value = {"answer": value}
-            try:
-                readings[question.id] = _read_fields(value, question.id, answer, self)
-            except ValueError:
-                continue
-        if not readings:
-            raise ValueError("none of the questions' ids has a usable answer in it")
-        return readings
+        return read_objects(answer, [question.id for question in ask.questions], _reply_form(self))
 
     def wants_room(self, ask: Ask, answer: Answer) -> bool:
         """Whether only the beginning of a quote came."""
         return ask.wants_a_quote and self.alone(ask.questions[0].id).wants_room(ask, answer)
+
+
+def _reply_form(asking: EachAsking | BatchedAsking) -> ReplyForm:
+    answers = asking.answers or ENGLISH
+    return ReplyForm(asking.words, answers, asking.explained, asking.logprobs, asking.by_number)
 
 
 def words_read(prompt: Prompt, questions: Sequence[Question], answers: Answers | None) -> AnswerWords:
@@ -518,64 +456,52 @@ def opening(framing: Framing, content: str) -> list[Message]:
     return [*before, ("user", content)]
 
 
-def json_object(answer: Answer, wanted: Sequence[str]) -> dict[str, Any]:
-    """The JSON object that an answer is; of one that was cut off, what was whole by then.
-
-    Raises:
-        ValueError: It is none with any of the wanted fields; the message is the problem.
-    """
-    try:
-        fields = object_in(answer.text, wanted, cut=True)
-    except ValueError:
-        fields = None
-    is_object = isinstance(fields, dict)
-    if answer.finish == "length" and not (is_object and fields.keys() & set(wanted)):
-        raise ValueError("the answer was cut off before its end")
-    if not is_object:
-        raise ValueError(f"{shown(answer.text)} is not {'valid JSON' if fields is None else 'a JSON object'}")
-    return dict(fields)
+TOKENS = 4
+"""Tokens of a reply: some tokenizers begin with a blank, and some models with marks around the number."""
 
 
-def _read_fields(fields: Mapping[str, Any], field: str, answer: Answer, asking: EachAsking | BatchedAsking) -> Reading:
-    """Read the object that answers a question; ``field`` is its place in the whole answer."""
-    value, words = fields.get("answer"), asking.words
-    said = value if isinstance(value, bool) else read_yes_no(value, words) if isinstance(value, str) else None
-    explanation = explanation_in(fields)
-    if said is None:
-        if isinstance(value, str) and _abstains(value):
-            return Reading(None, None, explanation)
-        raise ValueError('"answer" is neither "{}" nor "{}"'.format(*(asking.answers or ENGLISH)))
-    if asking.by_number:
-        return Reading(said, stated_p_yes(fields, said, asking.answers or ENGLISH), explanation)
-    if not asking.logprobs:
-        return Reading(said, None, explanation)
-    p_yes = p_yes_of_field(answer.logprobs or (), field, said, words.beside(BARE[str(value)]))
-    if p_yes is None:
-        raise ValueError("its answer carries no log-probabilities of yes and no")
-    return Reading(p_yes >= 0.5, p_yes, explanation)
+@dataclass(frozen=True)
+class ExpectedScoreAsking(OneByOne):
+    """One call a question, answered with a number of a scale (LMUnit §3.3; Table 12); see :func:`.replies.read_score`."""
+
+    prompt: Prompt
+    questions: tuple[Question, ...]
+    explained: bool
+    temperature: float
+    seed: int | None
+    scale: tuple[int, int]
+    """Lowest and highest number, in 0 to 9, or to 10 where nothing is explained."""
+
+    @cached_property
+    def form(self) -> str:
+        """One number, or JSON where an explanation is wanted."""
+        name = "answer_score_explained" if self.explained else "answer_score"
+        return render(name, low=str(self.scale[0]), high=str(self.scale[1]))
+
+    @cached_property
+    def _parameters(self) -> Parameters:
+        if self.explained:
+            return Parameters(200, self.temperature, self.seed, TOP_LOGPROBS, _score_schema(self.scale))
+        return Parameters(TOKENS, self.temperature, self.seed, TOP_LOGPROBS)
+
+    def read(self, ask: Ask, answer: Answer) -> dict[str, Reading]:
+        """The expected number."""
+        return {ask.questions[0].id: read_score(answer, self.scale, explained=self.explained)}
+
+    def nearest(self, p_yes: float) -> str:
+        """The number of the scale that an expected score lies next to: what the judge as good as said."""
+        low, high = self.scale
+        return str(low + round(p_yes * (high - low)))
 
 
-def explanation_in(fields: Mapping[str, Any]) -> str | None:
-    """The explanation in a JSON answer, where there is one."""
-    explanation = fields.get("explanation")
-    return explanation.strip() or None if isinstance(explanation, str) else None
-
-
-def quote_in(answer: Answer, output: str) -> str | None:
-    """What an answer quotes of the output, or that there is nothing; None where its words are not the output's."""
-    words = " ".join(answer.text.split()).strip("\"“”‘’«»' ")
-    if says_nothing_to_quote(words):
-        return NOTHING_QUOTED
-    if not words or not stands_in(words, output):
-        return None
-    return f"“{words}{'…' if answer.finish == 'length' else ''}”"
-
-
-def _abstains(text: str) -> bool:
-    return text.strip().lower().rstrip(".!") in _ABSTENTIONS
-
-
-def shown(text: str) -> str:
-    """A reply in quotation marks, on one line and not too long."""
-    text = " ".join(text.split())
-    return f"'{text[:60]}…'" if len(text) > 60 else f"'{text}'"
+def _score_schema(scale: tuple[int, int]) -> dict[str, Any]:
+    low, high = scale
+    return {
+        "type": "object",
+        "properties": {
+            "score": {"type": "integer", "enum": list(range(low, high + 1))},
+            "explanation": {"type": "string", "maxLength": 300},
+        },
+        "required": ["score", "explanation"],
+        "additionalProperties": False,
+    }

@@ -10,10 +10,8 @@ from hypothesis import strategies as st
 
 from askance.models.base import TokenProbabilities
 from askance.models.replies.numbers import (
-    alternatives_of_field,
-    digit,
+    expected_number,
     expected_score,
-    first_word,
     score_masses,
     worth_keeping,
 )
@@ -165,7 +163,7 @@ def test_a_short_reply_must_begin_with_its_answer(text: str, said: bool | None) 
     + [(token, None) for token in ["", " ", "42", "-4", ".4", "4.5", "4th", "four", "1/4", "٤", "½", "#4", "4-"]],
 )
 def test_a_digit_is_one_digit_and_nothing_else(token: str, value: int | None) -> None:
-    assert digit(token) == value
+    assert score_masses([(token, 0.0)], 0, 9) == [float(number == value) for number in range(10)]
 
 
 def test_the_masses_of_a_scale_merge_spellings_and_leave_out_what_is_beside_it() -> None:
@@ -195,9 +193,9 @@ def test_the_ends_of_the_scale_are_0_and_1() -> None:
 
 def test_the_first_word_is_not_a_blank_or_a_mark() -> None:
     tokens = [("▁", ()), ("**", (("**", -0.1),)), ("4", (("4", -0.2),)), ("5", ())]
-    assert first_word(tokens) == ("4", (("4", -0.2),))
-    assert first_word([("\n", ())]) is None
-    assert first_word([]) is None
+    assert expected_number(tokens, 1, 5) == 0.75
+    assert expected_number([("\n", ())], 1, 5) is None
+    assert expected_number([], 1, 5) is None
 
 
 DIGITS = st.lists(
@@ -215,5 +213,5 @@ def test_what_is_worth_keeping_gives_the_very_same_scores(pairs: list[tuple[str,
 def test_a_number_in_a_json_answer_is_found() -> None:
     pieces = ['{"', "score", '": ', "4", ', "explanation": "', "5", '"}']
     found = [(piece, ((piece, -0.5), ("x", -1.0))) for piece in pieces]
-    assert alternatives_of_field(found, "score") == (("4", -0.5), ("x", -1.0))
-    assert alternatives_of_field(found, "other") == ()
+    assert expected_number(found, 0, 8, "score") == 0.5
+    assert expected_number(found, 0, 8, "other") is None

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from askance.agents.asking import (
+from askance.agents.replies import Reading
+from askance.agents.requests import (
     Ask,
     Asking,
     BatchedAsking,
     EachAsking,
-    Reading,
     batched_schema,
     each_format,
     question_block,
