@@ -16,8 +16,8 @@ from typing import ClassVar
 from ..models.base import Message, Model
 from ..models.gateway import Gateway
 from ..prompts.checklist import Checklist
-from ..prompts.comments import told
-from ..prompts.orders import foreign_order
+from ..prompts.human_feedback import told
+from ..prompts.lessons import foreign_order
 from ..prompts.templates import render
 from ..prompts.text import sentences, shorten
 from .agent import Agent

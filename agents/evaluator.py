@@ -17,20 +17,10 @@ from ..prompts.prompt import Prompt
 from ..prompts.rows import column
 from ..prompts.templates import template
 from ..prompts.verdicts import Provenance, Told, Verdict, VerdictColumns, fields_of
-from .buying import Estimate, VerdictBuyer, all_together, estimate_asks, work_together
+from .buying import NO_LOGPROBS, TURN, Estimate, VerdictBuyer, all_together, estimate_asks, in_blocks, work_together
 from .judging import DEFAULT, Judging
 from .replies import NOTHING_QUOTED, Answers, quote_in
-from .requests import (
-    NO_LOGPROBS,
-    TURN,
-    Ask,
-    Asking,
-    BatchedAsking,
-    EachAsking,
-    ExpectedScoreAsking,
-    in_blocks,
-    words_read,
-)
+from .requests import Ask, Asking, BatchedAsking, EachAsking, ExpectedScoreAsking, words_read
 
 REASON_TOKENS = 80
 """Most tokens of the reason that is asked for after an answer."""

@@ -14,8 +14,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ..prompts.lessons import Lesson
-from ..prompts.orders import foreign_order
+from ..prompts.lessons import Lesson, foreign_order
 from ..prompts.templates import render, template
 from .agent import Agent
 from .rules import DIRECTIONS, Direction

@@ -22,8 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from ..prompts.checklist import Question
 from ..prompts.examples import Example
-from ..prompts.lessons import Lesson
-from ..prompts.orders import foreign_order
+from ..prompts.lessons import Lesson, foreign_order
 from ..prompts.prompt import render_example
 from ..prompts.templates import FencedText, joined, render, template
 from ..prompts.text import clauses, copied_words, excerpt, fill

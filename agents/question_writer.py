@@ -22,7 +22,7 @@ from ..models.gateway import Gateway
 from ..prompts.checklist import Checklist, Question
 from ..prompts.errors import AskanceError
 from ..prompts.examples import Example
-from ..prompts.orders import foreign_order
+from ..prompts.lessons import foreign_order
 from ..prompts.templates import FencedText, joined, render, template
 from ..prompts.text import fence
 from .agent import Agent, ParseError

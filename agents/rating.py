@@ -19,10 +19,10 @@ from ..prompts.examples import Example
 from ..prompts.prompt import Prompt, frame
 from ..prompts.templates import render
 from ..prompts.verdicts import Provenance, Status
-from .buying import all_together
+from .buying import NO_LOGPROBS, all_together
 from .judging import Judging
 from .replies import in_quotes
-from .requests import NO_LOGPROBS, TOKENS, TOP_LOGPROBS, opening, question_block
+from .requests import TOKENS, TOP_LOGPROBS, opening, question_block
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import groupby, islice
+from itertools import groupby
 from typing import Any, Protocol
 
 from ..models.base import Answer, Message, Parameters, Request, RequestKey, make_request
@@ -91,17 +91,10 @@ def shuffled(questions: Sequence[Question], seed: int, example: str, replicate: 
 
 TOP_LOGPROBS = 20
 """Alternatives asked for at the token of the verdict; enough to hold every spelling of yes and no."""
-LOOKUP_BLOCK = 5_000
-"""Answers looked up in the store at once, in the order of their keys: of a million, neighbours then share pages of the
-file, and a lookup takes four fifths of the time."""
-TURN = 100
-"""Stored answers read before others on the event loop have their turn; some 2 ms."""
 QUOTE_TOKENS = 40
 """Most tokens of a quote that is read; longer ones are cut off."""
 STATED_TOKENS = 40
 """Most tokens of an answer with its probability, in JSON."""
-NO_LOGPROBS = "Use --p-yes hard, or --p-yes sampled --samples 5, if the endpoint gives none."
-"""What to do about an endpoint without log-probabilities."""
 
 
 @dataclass(slots=True)
@@ -176,13 +169,6 @@ class Asking(Protocol):
     def wants_room(self, ask: Ask, answer: Answer) -> bool:
         """Whether only the beginning of an answer came, because too few tokens were asked for."""
         ...
-
-
-def in_blocks(asks: Iterable[Ask], size: int = LOOKUP_BLOCK) -> Iterator[list[Ask]]:
-    """The asks, so many at a time."""
-    asks = iter(asks)
-    while block := list(islice(asks, size)):
-        yield block
 
 
 class OneByOne(ABC):

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ..models.base import ModelError
 from ..prompts.checklist import Polar, Question
-from ..prompts.orders import foreign_order
+from ..prompts.lessons import foreign_order
 from ..prompts.templates import template
 from ..prompts.text import copied_names, copied_words, topic_words
 

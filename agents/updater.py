@@ -16,8 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ..models.base import Model
 from ..models.gateway import Gateway
-from ..prompts.lessons import Edit, Lesson
-from ..prompts.orders import foreign_order
+from ..prompts.lessons import Edit, Lesson, foreign_order
 from ..prompts.prompt import PLACEHOLDERS, Prompt, check_length
 from ..prompts.templates import render, template
 from ..prompts.text import copied_words, literal_but, placeholders_of

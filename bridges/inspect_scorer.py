@@ -10,10 +10,9 @@ from ..evaluation.judge_file import judge_of_parts
 from ..evaluation.kept_judge import KeptJudge
 from ..models.named import ModelLike, ModelRecords
 from ..prompts.checklist import Checklist, load_checklist
-from ..prompts.default import prompt_showing
 from ..prompts.errors import CoverageError, InputError, import_optional
 from ..prompts.examples import Example
-from ..prompts.prompt import Prompt, load_prompt
+from ..prompts.prompt import Prompt, load_prompt, prompt_showing
 from ..settings import parse_options
 from .background_judge import BackgroundJudge, BackgroundOptions, Judged
 

@@ -28,7 +28,7 @@ from ..optimizer.options import AlignOptions
 from ..optimizer.splits import fewest_examples
 from ..prompts.checklist import Checklist, Question
 from ..prompts.errors import InputError
-from ..prompts.labels import Labels
+from ..prompts.human_feedback import Labels
 from ..prompts.prompt import Prompt
 from ..runs import align
 from ..settings import parse_options

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..prompts.checklist import ALONE, QUOTED
-from ..prompts.comments import one_line
+from ..prompts.formatting import Figure, count
+from ..prompts.human_feedback import one_line
 from ..prompts.text import shorten
-from ..prompts.words import Figure, count
 
 if TYPE_CHECKING:
     from rich.console import Console

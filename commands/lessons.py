@@ -15,7 +15,7 @@ from ..memory.memory_directory import contents_of_run, load_memory
 from ..memory.remembered import Entry, InRun, LessonInRun, QuestionInRun, RememberedLesson, RemovedEntry
 from ..memory.run_directory import RunDirectory
 from ..prompts.errors import InputError, as_typed
-from ..prompts.words import count
+from ..prompts.formatting import count
 from .learned import quoted
 from .output import echo_json
 from .terminal import echo

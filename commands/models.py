@@ -20,7 +20,7 @@ from ..models.gateway import Gateway
 from ..models.named import ModelRecords, NamedModel
 from ..models.session import session
 from ..prompts.errors import AskanceError, InputError
-from ..prompts.words import money
+from ..prompts.formatting import money
 from ..setting_types import GatewaySettings
 from ..settings import parse_options
 from .options import config_option, load_dotenv, model_setting_option, settings

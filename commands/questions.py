@@ -11,7 +11,7 @@ from ..evaluation.options import WriterOptions
 from ..evaluation.progress import showing
 from ..evaluation.write_questions import write_questions
 from ..prompts.checklist import dump_checklist
-from ..prompts.rows import write_whole
+from ..prompts.text_files import write_whole
 from .options import (
     GroupedCommand,
     config_option,

@@ -9,8 +9,8 @@ from ..memory.decision import decide
 from ..memory.result_file import CROSSED
 from ..memory.run_directory import JUDGE_FILE
 from ..prompts.errors import as_typed
+from ..prompts.formatting import Figure, count, coverage_text, percent
 from ..prompts.text import shorten
-from ..prompts.words import Figure, count, coverage_text, percent
 from . import terminal
 from .learned import learned_questions, shown_examples
 from .output import print_rows

@@ -18,9 +18,9 @@ from ..memory.why import SAYS, why
 from ..memory.why_question import QuestionStory, find_question, learned_ids, why_question
 from ..optimizer.run_result import RunResult
 from ..prompts.errors import InputError
-from ..prompts.rows import read_text
+from ..prompts.formatting import count
 from ..prompts.text import excerpt, shorten
-from ..prompts.words import count
+from ..prompts.text_files import read_text
 from .learned import folded, interval_of, named, question_lines
 from .output import check_apart, check_output, echo_json
 from .run_summary import run_summary

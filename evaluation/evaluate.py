@@ -15,10 +15,9 @@ from ..models.gateway import StoredAnswers
 from ..models.named import ModelLike, ModelRecords
 from ..models.session import session
 from ..prompts.checklist import Checklist, load_checklist
-from ..prompts.default import default_prompt
 from ..prompts.errors import InputError
 from ..prompts.examples import Example, ExampleTable, documents, human_dimensions, load_examples
-from ..prompts.prompt import Prompt, load_prompt
+from ..prompts.prompt import Prompt, default_prompt, load_prompt
 from ..prompts.rows import column
 from ..prompts.verdicts import Provenance, Verdict, VerdictColumns, fields_of
 from ..setting_types import EvaluateSettings

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ..prompts.checklist import FAULT
+from ..prompts.formatting import Figure, count, coverage_text, number_text
 from ..prompts.rows import column
-from ..prompts.words import Figure, count, coverage_text, number_text
 from ..stats.correlation import correlations_dict, statistic_dict
 from .pass_fail import pass_fail_lines
 from .scoring import coverage_line, mean_score, to_scale, whole_name, whole_of, yes_rates

@@ -26,9 +26,8 @@ from ..models.named import ModelLike, ModelRecords, NamedModel
 from ..prompts.checklist import Checklist, GoodAnswer, Sees, dump_checklist, dump_texts
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.prompt import Prompt
-from ..prompts.rows import write_whole
+from ..prompts.text_files import read_texts, write_whole
 from ..prompts.verdicts import Provenance
-from ..prompts.yaml_files import read_texts
 from ..setting_types import EvaluateSettings
 from ..settings import idle_settings, parse_options
 from ..stats.resampling import Statistic
@@ -41,7 +40,7 @@ from .pass_fail import PassThreshold
 if TYPE_CHECKING:
     from ..models.base import Model
     from ..prompts.examples import Example
-    from ..prompts.shown import ShownExamples
+    from ..prompts.shown_examples import ShownExamples
     from .progress import Watcher
 
 logger = logging.getLogger(__name__)

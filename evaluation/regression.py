@@ -18,8 +18,8 @@ from ..models.trained.scorer_file import is_scorer, read_scorer
 from ..prompts.checklist import dump_checklist
 from ..prompts.errors import CoverageError, InputError, did_you_mean
 from ..prompts.examples import documents
-from ..prompts.rows import read_object, write_whole
-from ..prompts.words import Figure, coverage_text
+from ..prompts.formatting import Figure, coverage_text
+from ..prompts.text_files import read_object, write_whole
 from ..setting_types import RegressionSettings
 from ..settings import parse_options
 from ..stats.differences import Difference, mean_difference

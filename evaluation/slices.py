@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..prompts.errors import InputError, did_you_mean
-from ..prompts.words import Figure
+from ..prompts.formatting import Figure
 from ..stats.correlation import correlate, statistic_dict
 from ..stats.resampling import Resampling, mean_with_interval
 from .pass_fail import FIGURES, NAMES, form_of, judge_passes

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..optimizer.options import AlignOptions
-from ..prompts.words import count
+from ..prompts.formatting import count
 
 POWER = 0.8
 """Chance that a gain that is there passes the test."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..prompts.examples import documents
-from ..prompts.words import percent
+from ..prompts.formatting import percent
 from ..stats.correlation import spearman
 from ..stats.pass_fail import rate
 from ..stats.resampling import Resampling, Statistic

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..prompts.examples import Example
-from ..prompts.shown import FixedExamples, RememberedCase, ShownExamples, Shows, Texts, allowed, cut
+from ..prompts.shown_examples import FixedExamples, RememberedCase, ShownExamples, Shows, Texts, allowed, cut
 from .embedders import Embedder, embedder
 
 

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 from ..prompts.checklist import Sees, marked
 from ..prompts.lessons import Edit, Lesson
-from ..prompts.shown import ShownExamples
+from ..prompts.shown_examples import ShownExamples
 from ..prompts.verdicts import Provenance
 
 

@@ -16,8 +16,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ..prompts.errors import BudgetExceededError
+from ..prompts.formatting import count, money
 from ..prompts.text import letters
-from ..prompts.words import count, money
 from .base import Answer, Model, Request
 
 

@@ -14,7 +14,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
 from ..prompts.errors import AskanceError
-from ..prompts.words import sentence
+from ..prompts.formatting import sentence
 from .base import Answer, AnswerStore, EmptyAnswerError, LeftOutError, Model, ModelError, Request, StoreAwayError
 from .budget import Budget, PerMinute, per_minute, reserved_tokens
 from .refusals import LONGEST_WAIT

@@ -13,7 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.rows import plain_message
-from ..prompts.yaml_files import read_yaml
+from ..prompts.text_files import read_yaml
 from .base import Model
 from .budget import Price
 from .direct import check_address

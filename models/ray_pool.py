@@ -22,7 +22,7 @@ from typing import Any
 
 from .. import __version__
 from ..prompts.errors import AskanceError, InputError, import_optional
-from ..prompts.words import count
+from ..prompts.formatting import count
 from .base import Answer, Model, ModelError, Request
 from .budget import highest_cost
 from .named import NamedModel

@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from ..prompts.errors import InputError
-from ..prompts.words import count
+from ..prompts.formatting import count
 from ..settings import KEPT, Heading, Idle, idle_settings, where
 from .base import AnswerStore
 from .batches.open_batches import BatchJournal

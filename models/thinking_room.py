@@ -15,7 +15,7 @@ from math import isfinite
 from typing import Any
 
 from ..prompts.errors import AskanceError, BudgetExceededError
-from ..prompts.words import count
+from ..prompts.formatting import count
 from .base import A_WORD, Answer, AnswerStore, EmptyAnswerError, Model, ModelError, Request, ThinkingFacts
 from .budget import Budget, highest_cost, reserved_tokens
 from .request_form import Thinking

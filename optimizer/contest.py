@@ -15,10 +15,10 @@ from math import ceil, inf, log2
 from ..evaluation.scoring import ExampleScore, coverage
 from ..memory.run_directory import RunDirectory
 from ..prompts.examples import Example
+from ..prompts.formatting import coverage_text
 from ..prompts.lessons import Edit
 from ..prompts.prompt import Prompt
 from ..prompts.verdicts import Verdict
-from ..prompts.words import coverage_text
 from .acceptance import Acceptance, Decision
 from .edits import Waiting, bundle, change_of, problem_of
 from .events import Teller, VersionDecided

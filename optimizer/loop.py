@@ -15,8 +15,8 @@ from ..agents.updater import Rewriter, Updater
 from ..memory.result_file import FinishReason
 from ..models.base import ModelError
 from ..prompts.errors import BudgetExceededError
+from ..prompts.formatting import count
 from ..prompts.lessons import Disagreement, Edit, Lesson
-from ..prompts.words import count
 from .acceptance import PairedAcceptance
 from .contest import Contest
 from .edits import EditByEdit, EditWriter, OpposedParts, WholeRewrite, add_lines, change_of

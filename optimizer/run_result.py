@@ -12,8 +12,8 @@ from ..memory.decision import decide
 from ..memory.result_file import RunRecord
 from ..memory.result_parts import GainRecord, LearnedRecord, MeasureRecord, TriedRecord
 from ..prompts.errors import CoverageError, as_typed
+from ..prompts.formatting import Figure, count, coverage_text, number_text
 from ..prompts.text import shorten
-from ..prompts.words import Figure, count, coverage_text, number_text
 from .events import QUOTED
 
 

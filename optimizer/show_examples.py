@@ -20,9 +20,9 @@ from ..evaluation.scoring import ExampleScore, Targets, mean_score
 from ..memory.embedders import Embedder
 from ..memory.nearest import NearestExamples, embedded
 from ..prompts.checklist import Question
-from ..prompts.comments import WHOLE, told
 from ..prompts.examples import Example, answered_questions, named_document
-from ..prompts.shown import MOST_REASON, FixedExamples, RememberedCase, ShownExamples, Shows, cut
+from ..prompts.human_feedback import WHOLE, told
+from ..prompts.shown_examples import MOST_REASON, FixedExamples, RememberedCase, ShownExamples, Shows, cut
 from .contest import Contest
 from .events import Teller
 from .signals import Signal

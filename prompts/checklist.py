@@ -15,8 +15,8 @@ import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_serializer, model_validator
 
 from .errors import InputError, did_you_mean, like_named
-from .rows import read_text, validate_row
-from .yaml_files import read_texts
+from .rows import validate_row
+from .text_files import read_text, read_texts
 
 if TYPE_CHECKING:
     from pydantic import SerializerFunctionWrapHandler

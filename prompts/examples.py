@@ -28,10 +28,20 @@ from pydantic import (
 )
 
 from .checklist import Checklist
-from .comments import WHOLE, Comment, dump_comments, long_comments_said, read_comments
 from .errors import InputError, did_you_mean
 from .field_map import FIELDS, TEXTS, FieldMap, check_field_map, columns_of, missing, renamed
-from .labels import Labels, contradictions_said, labelled, rating_of, refuse_mixed_labels
+from .human_feedback import (
+    WHOLE,
+    Comment,
+    Labels,
+    contradictions_said,
+    dump_comments,
+    labelled,
+    long_comments_said,
+    rating_of,
+    read_comments,
+    refuse_mixed_labels,
+)
 from .rows import column, source_rows, validate_row
 from .tables import plain
 from .text import sendable

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .errors import InputError, did_you_mean
-from .labels import Labels, is_number, with_words
+from .human_feedback import Labels, is_number, with_words
 
 TEXTS = ("id", "input", "output", "context", "reference", "system")
 FIELDS = (*TEXTS, "metadata", "human", "comment")

@@ -7,7 +7,7 @@ A judge's prompt shows the output; a generator's, P_G (BinEval §3.4), may not.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
@@ -18,10 +18,11 @@ from .checklist import Sees
 from .errors import InputError, did_you_mean, like_named
 from .examples import Example
 from .lessons import Edit
-from .rows import read_text
-from .shown import Shows, shown_text
+from .rows import column
+from .shown_examples import Shows, shown_text
 from .templates import FencedText, render, template
 from .text import BRACES, fence, fill, letters, placeholders_of, texts_end_at
+from .text_files import read_text
 
 PLACEHOLDERS = ("input", "context", "output", "reference", "question")
 GENERATOR_PLACEHOLDERS = ("input", "context")
@@ -404,3 +405,23 @@ def _says_how_to_answer(sentence: str) -> bool:
         return False
     yes, no, json = (word.search(sentence, order.end()) for word in _ANSWER_WORDS)
     return bool((yes and no) or json)
+
+
+SHOWN = ("context", "input", "reference")
+"""In this order, before the output."""
+
+
+def default_prompt(examples: Sequence[Example]) -> Prompt:
+    """A neutral prompt that shows what the examples have, then says how to judge, then asks.
+
+    The example comes before the guidance. All prompt versions then share the example as their prefix, which a prompt
+    cache keeps, and a small model reads the guidance just before the question.
+    """
+    return prompt_showing([name for name in SHOWN if any(column(examples, name))])
+
+
+def prompt_showing(fields: Collection[str]) -> Prompt:
+    """The same prompt for examples that have these fields, and an output."""
+    shown = [name for name in SHOWN if name in fields]
+    parts = [f"{name.capitalize()}:\n{{{name}}}" for name in (*shown, "output")]
+    return Prompt("\n\n".join([*parts, template("evaluator"), "{question}"]) + "\n")

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from .errors import InputError, did_you_mean
-from .rows import read_rows, validate_row, whole_file, write_whole
-from .tables import PARQUET_SUFFIXES, is_numbered_by_row, suffix_of, write_parquet
+from .rows import validate_row
+from .tables import PARQUET_SUFFIXES, is_numbered_by_row, read_rows, suffix_of, write_parquet
+from .text_files import whole_file, write_whole
 
 Provenance = Literal["logprob", "sampled", "hard", "stated"]
 Status = Literal["ok", "abstained", "parse_error", "api_error"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from ..prompts.words import interval, number, signed
+from ..prompts.formatting import interval, number, signed
 from .scores import Scale
 
 if TYPE_CHECKING:

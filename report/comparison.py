@@ -12,7 +12,7 @@ from ..evaluation.compare.conclusion import best_judge, conclude, listed, rated_
 from ..evaluation.compare.costs import is_costed
 from ..evaluation.scoring import complete_mean
 from ..memory.decision import FEW
-from ..prompts.words import Figure, count, number, p_value, percent
+from ..prompts.formatting import Figure, count, number, p_value, percent
 from .charts import drawing, histogram, tallest_bar
 from .result_page import (
     FirstScreen,

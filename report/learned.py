@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..memory.result_parts import GainRecord, LearnedRecord
-    from ..prompts.shown import ShownExamples
+    from ..prompts.shown_examples import ShownExamples
     from .run_data import RunData
 
 

@@ -20,7 +20,7 @@ from markupsafe import Markup
 from .. import __version__
 from ..evaluation.pass_fail import confusion_text
 from ..models.direct import shown_address
-from ..prompts.words import NONE, Figure, count, interval, money, number, p_value, percent, signed
+from ..prompts.formatting import NONE, Figure, count, interval, money, number, p_value, percent, signed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

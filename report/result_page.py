@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..evaluation.shown import columns
 from ..memory.decision import Choice
-from ..prompts.words import Figure, count, money
+from ..prompts.formatting import Figure, count, money
 from .page import json_data, public_text, render_page, thousandth
 from .scores import Scale
 

@@ -16,8 +16,8 @@ from ..memory.decision import decide, finish_sentence, measured_name
 from ..memory.result_file import CROSSED
 from ..optimizer.modes.mode import mode_of
 from ..prompts.errors import shown_from
-from ..prompts.rows import write_whole
-from ..prompts.words import count, missing_share
+from ..prompts.formatting import count, missing_share
+from ..prompts.text_files import write_whole
 from ..settings import MODEL, flag, settings_naming
 from .candidates import ShownCandidate, candidates, marked_prompt
 from .charts import course, course_chart, heat_map

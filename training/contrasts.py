@@ -21,8 +21,8 @@ from ..models.base import Parameters, make_request
 from ..models.event_loops import run_sync
 from ..models.session import session
 from ..prompts.checklist import Checklist
-from ..prompts.default import default_prompt
 from ..prompts.errors import AskanceError, InputError
+from ..prompts.prompt import default_prompt
 from ..prompts.templates import render, template
 from ..prompts.text import tag_for
 from .items import Probe, TrainingItem

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from ..agents.requests import EachAsking
 from ..models.trained.scored_text import after_rationale, scored_text
-from ..prompts.comments import WHOLE
 from ..prompts.examples import Example
+from ..prompts.human_feedback import WHOLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

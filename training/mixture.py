@@ -11,7 +11,7 @@ from ..models.trained.scored_text import after_rationale, scored_text
 from ..optimizer.splits import own_split, split, unused_split
 from ..prompts.errors import AskanceError, InputError
 from ..prompts.examples import answered_questions, human_dimensions
-from ..prompts.words import count
+from ..prompts.formatting import count
 from .items import (
     SAME,
     commented_items,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..models.files import sha256_of_file
 from ..models.trained.scorer_file import ONNX_FILE, read_scorer
-from ..prompts.rows import whole_file
+from ..prompts.text_files import whole_file
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from ..evaluation.options import GatewayOptions
-from ..prompts.labels import LabelWords
+from ..prompts.human_feedback import LabelWords
 from ..settings import Heading, Idle, where
 
 _BUYING = tuple(each for each in GatewayOptions.model_fields if each != "seed")

@@ -21,11 +21,10 @@ from ..models.trained.scorer_file import GGUF_FILE, ONNX_FILE, SCORER_FILE, WEIG
 from ..optimizer.modes.earlier import Earlier, earlier_run
 from ..optimizer.weights.judged_pairs import load_pairs
 from ..prompts.checklist import load_checklist
-from ..prompts.default import default_prompt
 from ..prompts.errors import AskanceError, InputError
 from ..prompts.examples import human_dimensions
-from ..prompts.prompt import load_prompt
-from ..prompts.rows import read_object, write_whole
+from ..prompts.prompt import default_prompt, load_prompt
+from ..prompts.text_files import read_object, write_whole
 from ..setting_types import TrainSettings
 from ..settings import parse_options
 from .contrasts import buy_contrasts

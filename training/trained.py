@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..evaluation.shown import Shown, View, correlation_figures
-from ..prompts.words import Figure, count, number
+from ..prompts.formatting import Figure, count, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ...prompts.labels import MEANINGS
+from ...prompts.human_feedback import MEANINGS
 from .spans import By, GivenScore, Part, Row, TracedSpan, entries, loaded, mapping, number, short, text_or_none
 
 NAME = "langsmith"

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ...prompts.labels import MEANINGS
+from ...prompts.human_feedback import MEANINGS
 from .spans import GivenScore, Part, Row, TracedSpan, entries, loaded, mapping, number, short, text_or_none
 
 NAME = "openinference"

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...prompts.errors import InputError
-from ...prompts.rows import read_rows
-from ...prompts.tables import is_numbered_by_row, suffix_of, text_encoding
+from ...prompts.tables import is_numbered_by_row, read_rows, suffix_of, text_encoding
 from . import langfuse, langsmith, mlflow, openai, openinference
 from .spans import Part, counted, first_of
 

@@ -10,7 +10,7 @@ import click
 
 from ...bridges.exports import TOOLS, ExportedJudge, export_judge
 from ...prompts.errors import InputError
-from ...prompts.rows import write_whole
+from ...prompts.text_files import write_whole
 from ..options import common_options
 from ..output import check_apart, check_output, echo_json
 from ..terminal import echo

@@ -10,7 +10,7 @@ import click
 from ...bridges.traces.import_traces import import_traces
 from ...bridges.traces.trace_files import FORMATS
 from ...prompts.field_map import parse_field_map
-from ...prompts.rows import write_whole
+from ...prompts.text_files import write_whole
 from ..output import check_apart, check_output
 from ..terminal import echo
 

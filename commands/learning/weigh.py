@@ -15,7 +15,7 @@ from ...optimizer.weights import learners
 from ...optimizer.weights.choosing import refuse_gone
 from ...optimizer.weights.weigh import prepare
 from ...prompts.errors import InputError, as_typed
-from ...prompts.rows import write_whole
+from ...prompts.text_files import write_whole
 from ..options import GroupedCommand, buying_options, load_dotenv, settings, settings_options
 from ..output import check_coverage, check_output, dump_json, echo_estimate, echo_json, show
 from ..terminal import echo

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from ...prompts.words import Figure, count, number_text
+from ...prompts.formatting import Figure, count, number_text
 from ...stats.correlation import METHODS, correlations_dict, statistic_dict
 from ...stats.differences import difference_dict
 from ..shown import Shown, View, correlation_figures

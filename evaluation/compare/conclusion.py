@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from ...prompts.errors import InputError
-from ...prompts.words import Figure, count, interval, number, signed
+from ...prompts.formatting import Figure, count, interval, number, signed
 from ..shown import agreement_headline
 from .costs import is_costed
 

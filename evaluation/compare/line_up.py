@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...prompts.default import default_prompt
 from ...prompts.errors import InputError
-from ...prompts.prompt import Prompt, load_prompt
+from ...prompts.prompt import Prompt, default_prompt, load_prompt
 from .judges import OWN_WORDS
 
 if TYPE_CHECKING:

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Protocol
 from ...models.base import Answer, Model, Request
 from ...models.budget import Budget
 from ...models.gateway import Gateway
-from ...prompts.default import default_prompt
 from ...prompts.examples import Example
-from ...prompts.prompt import Prompt
+from ...prompts.prompt import Prompt, default_prompt
 
 if TYPE_CHECKING:
     from ...agents.buying import Estimate

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ...prompts.errors import InputError
-from ...prompts.rows import read_rows
+from ...prompts.tables import read_rows
 from ...stats.kernels import correlation_kernel
 from ...stats.resampling import Kernel, Vector, Weights, resample, resample_weights
 from ..command_line import RESULTS, says_errors, write_result

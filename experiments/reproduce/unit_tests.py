@@ -28,10 +28,10 @@ from ...models.gateway import Gateway
 from ...models.replies.yes_no import LEAST_MASS
 from ...models.session import session
 from ...prompts.checklist import Checklist, Question
-from ...prompts.default import default_prompt
 from ...prompts.errors import InputError
 from ...prompts.examples import Example, documents
 from ...prompts.preferences import Preference
+from ...prompts.prompt import default_prompt
 from ...prompts.verdicts import Verdict
 from ...settings import parse_options
 from ...stats.correlation import correlate, statistic_dict

@@ -15,7 +15,7 @@ from time import time
 from typing import Any
 
 from ...prompts.errors import AskanceError, InputError
-from ...prompts.words import count
+from ...prompts.formatting import count
 from ..base import Answer, LeftOutError, ModelError, Request
 from ..files import cache_directory
 from .endpoint import BatchEndpoint, BatchState, as_object

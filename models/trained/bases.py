@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...prompts.errors import InputError, MissingExtraError, import_optional
-from ...prompts.rows import read_object
+from ...prompts.text_files import read_object
 from ..embedded.download import pulled
 from ..embedded.registry import MODELS, RegisteredModel, resolve
 from ..files import file_identity

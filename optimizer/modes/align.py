@@ -19,9 +19,9 @@ from ...models.base import Model
 from ...models.gateway import Gateway
 from ...models.resolve import Models
 from ...prompts.checklist import Checklist
-from ...prompts.comments import stray_comments_said
 from ...prompts.errors import InputError
 from ...prompts.examples import Example, human_dimensions
+from ...prompts.human_feedback import stray_comments_said
 from ...prompts.prompt import Prompt
 from ...settings import parse_options
 from ..job import Job, SplitExamples, split_examples

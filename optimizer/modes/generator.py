@@ -16,13 +16,13 @@ from ...agents.judging import Judging
 from ...evaluation.scoring import ExampleScore, score_examples
 from ...models.base import Model
 from ...prompts.checklist import Checklist, Question
-from ...prompts.comments import Comment, comments_on, told
 from ...prompts.errors import InputError
 from ...prompts.examples import Example
+from ...prompts.formatting import count
+from ...prompts.human_feedback import Comment, comments_on, told
 from ...prompts.lessons import Disagreement
 from ...prompts.prompt import Prompt
 from ...prompts.verdicts import Verdict
-from ...prompts.words import count
 from ..signals import Reasons, disputed, explanations, take_turns
 from ..subject import Draft, Observation, Pair, by_pair
 from .checker import Checker, run_checker

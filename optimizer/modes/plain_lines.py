@@ -10,10 +10,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ...agents.generator import RequirementWriter
+from ...agents.generator import RequirementWriter, as_it_stands, instruction_of
 from ...memory.lesson_memory import LessonMemory
 from ...prompts.checklist import Checklist, Question
-from ...prompts.instructions import as_it_stands, instruction_of
 from ...prompts.lessons import Disagreement, Lesson
 from ..events import RequirementStated, Teller, answer_or_none
 from ..signals import disputed

@@ -25,8 +25,8 @@ from ...memory.remembered import (
 from ...memory.run_directory import RunDirectory
 from ...prompts.checklist import Checklist
 from ...prompts.errors import InputError, as_typed
+from ...prompts.formatting import count
 from ...prompts.lessons import Lesson
-from ...prompts.words import count
 from ..events import Teller
 from ..job import Job
 from ..questions.candidates import Candidate

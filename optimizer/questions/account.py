@@ -11,10 +11,10 @@ from ...evaluation.scoring import score_examples
 from ...memory.result_parts import NOT_ACCEPTED
 from ...models.budget import CAPS
 from ...prompts.checklist import Checklist
-from ...prompts.comments import one_line
 from ...prompts.examples import Example
+from ...prompts.formatting import count
+from ...prompts.human_feedback import one_line
 from ...prompts.verdicts import Verdict
-from ...prompts.words import count
 from ...stats.differences import Difference, difference_dict
 from ..subject import Draft, Observation, Outcome
 from ..yardsticks import Yardstick

@@ -7,8 +7,8 @@ from math import ceil
 
 from ...agents.comment_questions import MOST_QUESTIONS, MOST_REMARKS, remarks
 from ...evaluation.scoring import Targets
-from ...prompts.comments import one_line
 from ...prompts.examples import Example
+from ...prompts.human_feedback import one_line
 from .choice import OWN_CASES
 from .finder import ENOUGH_FOR_ONE
 from .learner import FOLDS

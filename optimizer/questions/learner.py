@@ -18,8 +18,8 @@ from statistics import fmean
 from typing import Any
 
 from ...prompts.checklist import Sees
-from ...prompts.comments import one_line
 from ...prompts.examples import Example, document_of
+from ...prompts.human_feedback import one_line
 from ..contest import Contest, Race
 from ..events import Teller
 from ..subject import Crossed, CrossedFold, Draft, Observation, Subject, Version

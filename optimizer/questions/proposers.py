@@ -13,8 +13,8 @@ from ...evaluation.scoring import Targets
 from ...memory.embedders import Embedder
 from ...memory.neighbours import greedy_unique
 from ...prompts.checklist import Checklist
-from ...prompts.comments import WHOLE, Comment, one_line
 from ...prompts.examples import Example
+from ...prompts.human_feedback import WHOLE, Comment, one_line
 from ..events import Teller, answer_or_none
 from ..subject import Draft
 from .candidates import Candidate

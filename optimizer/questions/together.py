@@ -20,7 +20,7 @@ from ...models.base import Model, ModelError
 from ...models.budget import FREE
 from ...models.gateway import Gateway
 from ...prompts.examples import Example
-from ...prompts.words import count
+from ...prompts.formatting import count
 from ..events import Teller
 from ..options import AlignOptions
 from ..subject import Draft, Subject

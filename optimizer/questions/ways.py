@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...prompts.checklist import Sees
-from ...prompts.words import signed
+from ...prompts.formatting import signed
 from ...stats.resampling import Vector
 from .candidates import Standing
 

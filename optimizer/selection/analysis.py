@@ -17,7 +17,7 @@ from ...evaluation.verdict_table import tabulate
 from ...prompts.checklist import Checklist
 from ...prompts.errors import InputError, did_you_mean
 from ...prompts.examples import Example, human_dimensions
-from ...prompts.labels import are_labels
+from ...prompts.human_feedback import are_labels
 from ...prompts.verdicts import Verdict
 from ...stats.correlation import spearman
 from ...stats.resampling import tied

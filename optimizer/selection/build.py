@@ -13,8 +13,8 @@ from ...models.budget import Budget, estimate_tokens
 from ...prompts.checklist import Checklist, Sees
 from ...prompts.errors import CoverageError
 from ...prompts.examples import documents, human_dimensions
+from ...prompts.formatting import Figure
 from ...prompts.prompt import frame
-from ...prompts.words import Figure
 from ...stats.correlation import Correlations, correlate, spearman
 from ...stats.differences import Difference, paired_difference
 from ...stats.resampling import Resampling

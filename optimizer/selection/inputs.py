@@ -21,10 +21,9 @@ from ...evaluation.verdict_table import given_verdicts
 from ...memory.embedders import DEFAULT_EMBEDDER, embedder
 from ...models.base import Model
 from ...prompts.checklist import Checklist, load_checklist
-from ...prompts.default import default_prompt
 from ...prompts.errors import InputError, MissingExtraError
 from ...prompts.examples import Example, human_dimensions, load_examples, without_answers
-from ...prompts.prompt import Prompt, load_prompt
+from ...prompts.prompt import Prompt, default_prompt, load_prompt
 from ...prompts.verdicts import Verdict, VerdictColumns
 from .analysis import human_scores
 from .pool import Pool

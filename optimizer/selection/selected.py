@@ -10,7 +10,7 @@ from ...evaluation.scoring import Coverage
 from ...evaluation.shown import Shown, View, correlation_figures
 from ...models.budget import Budget
 from ...prompts.checklist import Checklist, GoodAnswer, marked
-from ...prompts.words import Figure
+from ...prompts.formatting import Figure
 from ...stats.correlation import Correlations, correlations_dict
 from ...stats.differences import Difference, difference_dict
 from .analysis import Method

@@ -6,9 +6,9 @@ import asyncio
 from itertools import pairwise
 from pathlib import Path
 
+from askance.agents.buying import TURN
 from askance.agents.evaluator import Evaluator
 from askance.agents.judging import Judging
-from askance.agents.requests import TURN
 from askance.evaluation.evaluate import evaluate
 from askance.memory.verdict_store import VerdictStore
 from askance.models.event_loops import run_sync

@@ -20,9 +20,9 @@ from askance.models.trained.network import start_network
 from askance.models.trained.scored_text import Rationale, ScoredText, after_rationale, asked_for, asked_why
 from askance.models.trained.scorer_file import read_scorer
 from askance.prompts.checklist import dump_checklist
-from askance.prompts.comments import Comment
 from askance.prompts.errors import InputError
 from askance.prompts.examples import Example
+from askance.prompts.human_feedback import Comment
 from askance.prompts.prompt import Prompt
 from askance.prompts.verdicts import VerdictColumns
 from askance.report.any_result import write_report_of
