@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ..agents.evaluator import Evaluator
 from ..memory.run_directory import JUDGE_FILE
-from ..models.named import ModelLike, ModelRecords, NamedModel
+from ..models.named import ModelLike, NamedModel, named_models
 from ..prompts.checklist import Checklist, GoodAnswer, Sees, dump_checklist, dump_texts
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.prompt import Prompt
@@ -229,9 +229,8 @@ class KeptJudge:
             InputError: Bad data, model name or setting.
             AskanceError: As :func:`~askance.evaluation.evaluate.evaluate`.
         """
-        records = ModelRecords(options)
-        asked = records.name(model)
-        return self.prepare(data, asked, records.options, evaluator).run(watcher, progress)
+        asked, given = named_models(options, model)
+        return self.prepare(data, asked, given, evaluator).run(watcher, progress)
 
     def prepare(
         self,
