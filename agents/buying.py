@@ -49,12 +49,10 @@ class VerdictBuyer:
         return [self._said(readings[question.id]) for question in ask.questions]
 
     async def bought(self, ask: Ask, answer: Answer | None) -> list[Told]:
-        """What is said to each question of an ask, with one re-ask if its answer cannot be read; missing questions are
-        asked alone.
+        """Buy the answers to the questions of an ask, whose stored ``answer`` is known, with one re-ask if it cannot be
+        read.
 
-        Args:
-            ask: The call.
-            answer: What the store has for it, if anything.
+        Questions that are missing in the reply are asked alone.
 
         Raises:
             BudgetExceededError: A cap was reached.
@@ -108,7 +106,6 @@ class VerdictBuyer:
         return said
 
     async def _alone(self, ask: Ask, question_id: str) -> list[Told]:
-        """What is said to one question that a batched answer left out."""
         assert isinstance(self.asking, BatchedAsking), "only an answer to several questions can leave one out"
         buyer = replace(self, asking=self.asking.alone(question_id))
         alone = next(buyer.asking.asks(self.model.identity, ask.example, ask.index, ask.replicate))
@@ -134,7 +131,6 @@ class VerdictBuyer:
         )
 
     def _readings(self, ask: Ask, answer: Answer) -> tuple[dict[str, Reading], str | None]:
-        """What an answer says, or the problem with it."""
         try:
             return self.asking.read(ask, answer), None
         except ValueError as error:

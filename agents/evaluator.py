@@ -212,14 +212,12 @@ class Evaluator:
 
     @property
     def _is_thinking(self) -> bool:
-        """Whether the model is asked as one that thinks."""
         return self.states and self.gateway.thinkers.get(self.model.identity, self.gateway.room.thinks(self.model))
 
     def _asking(self, provenance: Provenance) -> Asking:
         return self._asking_as(provenance, thinks=self._is_thinking)
 
     def _plain(self, provenance: Provenance) -> Asking:
-        """The way to ask a model that does not think."""
         return self._asking_as(provenance, thinks=False) if self.states else self._asking(provenance)
 
     def _asking_as(self, provenance: Provenance, *, thinks: bool) -> Asking:

@@ -266,10 +266,8 @@ class RequirementWriter(Agent):
     async def write(self, requirement: Question, check: str | None, reasons: Sequence[str]) -> str:
         """One sentence, in the requirement's own words.
 
-        Args:
-            requirement: The question; for a check, the one that was made of its name.
-            check: The check's name; None for a question.
-            reasons: What a checker said of outputs that failed.
+        For a check, ``requirement`` is the question that was made of its name, and ``reasons`` are what the checker
+        said of outputs that failed.
 
         Raises:
             ParseError: The model's second line was no instruction either, said something else than the requirement, or
@@ -350,14 +348,9 @@ _REFERS_BACK = re.compile(r"\b(?:it|its|itself)\b", re.IGNORECASE)
 
 
 def instruction_of(question: str, *, is_fault: bool) -> str | None:
-    """The instruction that a yes/no question about an output comes to, in the question's own words.
+    """The instruction that a yes/no question about an output comes to, in the question's own words; one sentence.
 
-    Args:
-        question: E.g. "Does the reply thank the customer?".
-        is_fault: Whether yes speaks against the output.
-
-    Returns:
-        One sentence; None where the question is not of a form that can be turned round by its first words.
+    None where the question is not of a form that can be turned round by its first words.
     """
     text = " ".join(question.split())
     if not text.endswith("?") or text.count("?") > 1 or re.search(r"[.!:;]\s", text):
@@ -416,9 +409,7 @@ def _capital(text: str) -> str:
 def as_it_stands(requirement: Question, check: str | None = None) -> str:
     """The form that is always right: the requirement quoted, and what the answer to it has to be.
 
-    Args:
-        requirement: A question about the output.
-        check: The name of the check, where a checker and no question requires it.
+    ``check`` is the name of the check, where a checker and no question requires it.
     """
     if check is not None:
         return f"What you write must pass this check: {' '.join(check.split())}."

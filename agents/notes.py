@@ -288,11 +288,8 @@ class Critic(Agent):
     async def review(self, rule: str, case: str, mend: Callable[[str], str], *, has_other: bool) -> str:
         """Check a rule; returns it, or the better one that the critique proposes.
 
-        Args:
-            rule: The rule.
-            case: The question about it, as text: the case it was made for, and the one it must leave alone.
-            mend: Makes a rule of the critique's better wording; raises ``ValueError`` where the guards refuse it.
-            has_other: Whether the case shows something that the rule must leave alone.
+        ``case`` is the question about it, as text: the case it was made for and, where it ``has_other``, the one that
+        it must leave alone. ``mend`` makes a rule of the critique's better wording, or raises ``ValueError``.
 
         Raises:
             RefusedRuleError: It is not good, and neither is what the critique would say instead.

@@ -109,7 +109,6 @@ class Rater:
         return self.gateway.provenance.get(self.model.identity, "logprob") if asked == "auto" else asked
 
     def _requests(self, rate: ToRate, provenance: Provenance) -> Iterator[Request]:
-        """The calls for one rating: one, or one for each sample."""
         judging = self.judging
         framing = frame(self.prompt, rate.example, "all" if rate.question is None else rate.question.shown)
         messages = opening(framing, framing.before + self._block(rate) + framing.after)
@@ -151,7 +150,6 @@ class Rater:
         return Rating(*name, mean, source)
 
     async def _without_logprobs(self, rate: ToRate, request: Request) -> Rating:
-        """Ask again in the way that fits an endpoint that gives no log-probabilities."""
         without = self.judging.without_logprobs(thinks=False)
         if self.judging.p_yes != "auto" or self.gateway.settle(self.model, without) != without:
             await self.gateway.forget([request.key])

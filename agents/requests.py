@@ -187,7 +187,6 @@ class OneByOne(ABC):
     def _parameters(self) -> Parameters: ...
 
     def _parameters_of(self, sees: Sees) -> Parameters:
-        """Those of questions that see so much."""
         return self._parameters
 
     @property
@@ -196,7 +195,6 @@ class OneByOne(ABC):
         return False
 
     def _block(self, question: Question) -> str:
-        """What is said of one question."""
         return f"{question_block(question)}\n{self.form}"
 
     @cached_property
@@ -205,7 +203,6 @@ class OneByOne(ABC):
 
     @cached_property
     def _by_view(self) -> dict[Sees, list[tuple[int, Question, str]]]:
-        """The questions by what they see, each with its place and its block."""
         found: dict[Sees, list[tuple[int, Question, str]]] = {}
         for place, (question, block) in enumerate(zip(self.questions, self._blocks, strict=True)):
             found.setdefault(self._view(question), []).append((place, question, block))
@@ -216,11 +213,9 @@ class OneByOne(ABC):
         return False
 
     def _view(self, question: Question) -> Sees:
-        """What a question sees where it is not asked for yes or no."""
         return question.shown
 
     def _frame(self, example: Example, sees: Sees) -> Framing:
-        """What the questions on an example stand in."""
         return frame(self.prompt, example, sees)
 
     def asks(self, identity: str, example: Example, position: int, replicate: int) -> Iterator[Ask]:

@@ -70,13 +70,10 @@ def rule_sentence(opening: str, rest: str) -> str:
 
 
 def too_special(rule: str, shown: Sequence[str], violation: str, judged: str) -> str | None:
-    """Why a rule is about the examples it was drawn from; None where it is general.
+    """Why a rule is about the examples it was drawn from, whose texts are ``shown``; None where it is general.
 
-    Args:
-        rule: The rule.
-        shown: All texts of the examples.
-        violation: The question's example of a violation, where it has one: a rule may not repeat it either.
-        judged: Words that any rule may use: the task, the question and the kinds of faults.
+    It may not repeat the question's example of a ``violation`` either. Words that are ``judged`` any rule may use: the
+    task, the question and the kinds of faults.
     """
     copied = (
         copied_words(rule, shown)

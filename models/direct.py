@@ -175,7 +175,6 @@ class DirectModel:
         raise failure  # here and not above, so that nothing hangs on to aiohttp's own error and the headers in it
 
     def _no_connection(self, base: str, error: Exception) -> ModelError:
-        """The error to raise where a call did not get through."""
         import aiohttp
 
         said, place, proxy = self._clean(str(error)), shown_address(base), self._proxy

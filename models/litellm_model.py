@@ -46,14 +46,9 @@ class LiteLLMModel:
     ) -> None:
         """Check that LiteLLM knows the provider.
 
-        Args:
-            name: As the user wrote it.
-            model: ``provider/model`` where that is another one.
-            identity: What its answers depend on; by default ``provider/model``.
-            timeout: Seconds of one call.
-            price: Where it is another than LiteLLM's.
-            thinking: How it is told to think.
-            more: Further arguments of each call, e.g. ``api_base``; a key among them is in no file of ours.
+        ``name`` is the user's, ``model`` is ``provider/model`` where that is another one, and ``price`` is given where
+        it is not LiteLLM's. ``more`` are further arguments of each call, e.g. ``api_base``; a key among them is in no
+        file of ours.
 
         Raises:
             MissingExtraError: LiteLLM is not installed.
@@ -123,7 +118,6 @@ class LiteLLMModel:
         return 0.0 if self.price is None else self.price.highest(request)
 
     def _find_price(self) -> Price | None:
-        """The model's price in LiteLLM's table; None where the table does not have it."""
         try:
             prompt, answer = self._litellm.cost_per_token(model=self._model, prompt_tokens=1000, completion_tokens=1000)
         except Exception:  # LiteLLM raises several kinds for a model without a price
@@ -153,7 +147,6 @@ class LiteLLMModel:
         )
 
     def _arguments(self, sent: Mapping[str, Any], room: int) -> dict[str, Any]:
-        """The arguments of LiteLLM for the fields of a request."""
         own = {"timeout": seconds_for(room, self._timeout), "num_retries": 0, "caching": False, "drop_params": True}
         thinking = self._learner.thinking.fields
         # also to a deployment that LiteLLM does not know by its name: what it refuses is then said

@@ -150,11 +150,7 @@ class Example(BaseModel):
         return mean_rating(self.human, dimension)
 
     def human_answer(self, question: str) -> float | None:
-        """People's mean answer to a question, 1 for yes and 0 for no; None where nobody gave one.
-
-        Args:
-            question: The id of a question; that it is no dimension's name :func:`answered_questions` knows.
-        """
+        """People's mean answer to a question, by its id, 1 for yes and 0 for no; None where nobody gave one."""
         return self.human_score(question)
 
 
@@ -435,7 +431,6 @@ def _remark(name: str, examples: Sequence[Example], empty: Sequence[str]) -> Non
 
 
 def _example(source: Mapping[str, Any], fields: FieldMap, labels: Labels, where: str) -> Example:
-    """The example of a row."""
     row = renamed(source, fields, labels)
     for field in ("id", "input"):
         if field not in row:

@@ -75,14 +75,9 @@ def _listed(given: Columns) -> tuple[str, ...]:
 
 
 def renamed(row: Mapping[str, Any], fields: FieldMap, labels: Labels) -> dict[str, Any]:
-    """A row with its columns renamed; null is the same as a field that is not there.
+    """A row with its columns renamed by a checked map; null is the same as a field that is not there.
 
     A column that is called ``human.NAME``, ``comment.NAME`` or ``metadata.NAME`` needs no entry in the map.
-
-    Args:
-        row: As it is in the table.
-        fields: The map, checked.
-        labels: Further words that people's labels are in.
     """
     dotted = {name: name for name in row if name not in fields and _is_ours_with_a_dot(name)}
     sources = {ours: columns_of(ours, given, row) for ours, given in {**dotted, **fields}.items()}

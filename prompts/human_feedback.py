@@ -87,11 +87,7 @@ def with_words(human: Any, labels: Labels) -> Any:
 
 
 def rating_of(value: Any, name: str) -> float:
-    """One rater's number, or label as ``True`` or ``False``.
-
-    Args:
-        value: As it stands in a row.
-        name: The dimension or question that it is about.
+    """One rater's number, or label as ``True`` or ``False``, on the dimension or question ``name``.
 
     Raises:
         ValueError: It is neither.
@@ -146,9 +142,8 @@ def are_labels(ratings: Iterable[float]) -> bool:
 def refuse_mixed_labels(rated: Iterable[tuple[str, Ratings]], prefix: str = "human.") -> None:
     """Refuse a dimension that has labels in one place and scores on a scale in another.
 
-    Args:
-        rated: Where an example stands, and its ratings; of all that belong together.
-        prefix: Put in front of a dimension, to name its field.
+    ``rated`` are the places of examples with their ratings; ``prefix`` is put in front of a dimension, to name its
+    field.
 
     Raises:
         InputError: Names both places.
@@ -185,10 +180,8 @@ def labelled(rated: Iterable[Ratings]) -> set[str]:
 def contradictions(rated: Sequence[tuple[str, Hashable, Ratings]]) -> list[tuple[str, str, str]]:
     """Labels that contradict each other: ``(dimension, id, id)`` for each output that is labelled both ways.
 
-    Labels, or ratings that are all 0 or 1, are compared; of several raters the majority counts.
-
-    Args:
-        rated: An example's id, what was judged in it, and its ratings.
+    ``rated`` are an example's id, what was judged in it, and its ratings. Labels, or ratings that are all 0 or 1, are
+    compared; of several raters the majority counts.
     """
     labels = labelled(human for _, _, human in rated)
     found = []
@@ -273,14 +266,9 @@ def dump_comments(comments: Sequence[Comment]) -> Any:
 
 
 def comments_on(comments: Sequence[Comment], question: str, checklist: Checklist) -> list[str]:
-    """The comments that speak of one question: on itself first, then on its dimension, then on the whole.
+    """The comments of an example that speak of one question: on itself first, then on its dimension, then on the whole.
 
     A name that is a dimension of the checklist and a question's id too means the dimension.
-
-    Args:
-        comments: Of one example.
-        question: An id.
-        checklist: That has it.
     """
     if not comments:
         return []
@@ -317,12 +305,9 @@ def told(comments: Iterable[str], most_chars: int = MOST_TOLD) -> str:
 def stray_comments_said(
     comments: Mapping[str, Sequence[Comment]], checklist: Checklist, rated: Sequence[str] = ()
 ) -> str | None:
-    """What is said of comments about something that nobody asks about, which nobody is told; None where there are none.
+    """Say that comments, by example id, are about something that nobody asks about; None where there are none.
 
-    Args:
-        comments: By example id.
-        checklist: Whose dimensions and questions comments may be about.
-        rated: Further names that are known.
+    ``rated`` are names that are known beside the checklist's.
     """
     known = {*checklist.dimensions, *(each.id for each in checklist.questions), WHOLE, *rated}
     stray = {each.about: example for example, given in comments.items() for each in given if each.about not in known}

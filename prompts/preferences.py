@@ -67,16 +67,11 @@ def has_chosen(row: Mapping[str, Any]) -> bool:
 
 
 def preference_of(row: Mapping[str, Any], where: str, *, seed: int) -> Preference:
-    """The pair of a row.
+    """The pair of a row; ``where`` is its place, for errors.
 
     Which of ``chosen`` and ``rejected`` is a comes from a hash of the seed and the id, so that a judge cannot tell the
     better output from its place. Without an id, the pair is called after a hash of its texts. A conversation that both
     begin with is the input, after the ``prompt`` where that is another text.
-
-    Args:
-        row: As it is in the file.
-        where: Its place, for errors.
-        seed: Of the places.
 
     Raises:
         InputError: Names the field that is missing or wrong.
@@ -105,7 +100,6 @@ def preference_of(row: Mapping[str, Any], where: str, *, seed: int) -> Preferenc
 
 
 def _texts(row: Mapping[str, Any], where: str) -> tuple[str, str, str]:
-    """Input, chosen and rejected output."""
     prompt = row.get("prompt", row.get("input"))
     chosen, rejected = (row[side] for side in SIDES)
     if isinstance(chosen, str) and isinstance(rejected, str):

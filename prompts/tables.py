@@ -269,12 +269,7 @@ ROWS = 2**16
 
 
 def write_parquet(file: BinaryIO, columns: Mapping[str, Iterator[Any]], types: Mapping[str, str]) -> None:
-    """Write columns of one length as Parquet, a part at a time.
-
-    Args:
-        file: Open for writing.
-        columns: The values of each, by name.
-        types: Arrow's name of the type of a column; texts where there is none.
+    """Write columns of one length as Parquet, a part at a time; ``types`` are Arrow's names, texts where there is none.
 
     Raises:
         MissingExtraError: ``pyarrow`` is not installed.

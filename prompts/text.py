@@ -225,7 +225,6 @@ def copied_words(text: str, sources: Iterable[str], run: int = RUN, allowed: str
 
 
 def _runs(text: str, run: int) -> Iterator[tuple[str, ...]]:
-    """So many words in a row, from each word on, in lower case."""
     words = [word.lower() for word in _WORD.findall(text)]
     return (tuple(words[start : start + run]) for start in range(len(words) - run + 1))
 

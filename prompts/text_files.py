@@ -108,11 +108,7 @@ def read_text(path: str | Path) -> str:
 
 
 def read_object(path: str | Path, what: str) -> dict[str, Any]:
-    """Read a file that holds one JSON object.
-
-    Args:
-        path: The file.
-        what: What it is, e.g. ``calibration``.
+    """Read a file that holds one JSON object; ``what`` it is, e.g. ``calibration``, is said in errors.
 
     Raises:
         InputError: It is missing, cannot be read, or holds something else.

@@ -58,17 +58,10 @@ class GatewayLM(dspy.LM):  # type: ignore[misc]
         max_tokens: int = 1000,
         **options: Any,
     ) -> None:
-        """Make one for a gateway that is open.
+        """Make one for a gateway that is open, and lives on ``loop``.
 
-        Args:
-            gateway: Pays and keeps.
-            model: Who answers.
-            role: Whose ledger.
-            loop: Where the gateway lives; None where that is the running event loop, on which programs are then awaited
-                (``acall``).
-            temperature: Of programs that set none.
-            max_tokens: Of a reply.
-            options: Further ones of ``dspy.LM``, e.g. ``seed`` or ``callbacks``.
+        None is the running event loop, on which programs are then awaited (``acall``). ``options`` are further ones of
+        ``dspy.LM``, e.g. ``seed`` or ``callbacks``.
         """
         engine = GatewayEngine(gateway, model, role, loop)
         super().__init__(

@@ -73,13 +73,10 @@ def note_case(case: Case, task: str) -> dict[str, Any]:
 
 
 def note_example(case: Case, task: str, **labels: str) -> Any:
-    """One ``dspy.Example`` of a training set.
+    """One ``dspy.Example`` of a training set, of a case and the checklist's task.
 
-    Args:
-        case: What a note is taken of.
-        task: The checklist's task.
-        labels: What a good note says, where it is known: ``quote``, ``fact``, ``kind`` and ``rule``, the last one
-            without its opening.
+    ``labels`` are what a good note says, where it is known: ``quote``, ``fact``, ``kind`` and ``rule``, without its
+    opening.
     """
     fields = note_case(case, task)
     return dspy.Example(**fields, **labels, violation=case.question.violation or "").with_inputs(*fields)
@@ -143,14 +140,8 @@ class CompiledNoteTaker(TakesNotes):
     ) -> None:
         """Make one for a gateway that lives on the event loop on which notes are taken.
 
-        Args:
-            gateway: Pays and keeps.
-            model: Who takes notes.
-            task: The checklist's task.
-            program: The program, or the file that it was saved in.
-            seed: Sent along where given.
-            adapter: How DSPy writes and reads messages; ``dspy.JSONAdapter`` by default, whose schema the model
-                follows.
+        ``program`` may be the file that it was saved in. ``adapter`` is how DSPy writes and reads messages; by default
+        ``dspy.JSONAdapter``, whose schema the model follows.
 
         Raises:
             InputError: The file holds no such program.

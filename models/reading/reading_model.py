@@ -163,7 +163,6 @@ class ReadingModel:
         self._reader = None
 
     async def _answer_all(self) -> None:
-        """Answer those that wait, and those that come meanwhile."""
         loop = asyncio.get_running_loop()
         try:
             while self._waiting:

@@ -109,15 +109,11 @@ class CausalNetwork:
         return self.levels([after_rationale(each, why) for each, why in zip(texts, said, strict=True)]), said
 
     def write(self, asked: Sequence[Sequence[Message]], most: int) -> list[list[Rationale]]:
-        """The rationale that the network writes in each conversation, the likeliest token each time; in a list of one.
+        """Write a rationale of at most ``most`` tokens in each conversation, the likeliest token each time; in a list
+        of one.
 
-        Texts that are written together are padded, which changes a rationale only where two tokens are as good as
-        equally likely.
-
-        Args:
-            asked: Conversations that end with asking for it; they are cut so that a rationale of ``most`` tokens has
-                room.
-            most: Tokens of it.
+        Conversations are cut so that it has room. Texts that are written together are padded, which changes a rationale
+        only where two tokens are as good as equally likely.
         """
         encoded = [self._cut(each, self.longest - most) for each in self._encoded(asked)]
         order = sorted(range(len(encoded)), key=lambda place: len(encoded[place]))

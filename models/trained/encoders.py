@@ -61,7 +61,6 @@ class CrossEncoder:
         return lengths_of(pairs, lambda *them: self._tokenizer(*them, truncation=False, verbose=False)["input_ids"])
 
     def _pair(self, text: ScoredText) -> tuple[str, str]:
-        """The pair of texts that the tokenizer gets."""
         return text.segments
 
     def levels(self, texts: Sequence[ScoredText]) -> Any:

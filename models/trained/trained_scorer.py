@@ -122,7 +122,6 @@ class TrainedScorer:
                     future.set_result(each)
 
     def _read(self, texts: list[ScoredText]) -> list[_Said]:
-        """Read texts and return what the scorer says to each."""
         if self._network is None:
             self._network = self._opened()
         network, most = self._network, self._file.rationale_tokens
