@@ -24,13 +24,13 @@ from .direct import (
 from .networks import BUNDLES, certificate_problem
 from .refusals import quota_used_up, wait_asked_for
 from .replies.thoughts import after_thinking, thinks_apart
-from .request_form import Learner, Refusal, ThinkingFields
+from .request_form import EndpointModel, Learner, Refusal, ThinkingFields
 from .thinking_room import seconds_for, tokens_of, tokens_thought
 
 _NO_KEY = re.compile(r"missing .{0,30}(?:api.?key|credentials)|(?:api.?key|credentials).{0,30} not (?:set|found)", re.I)
 
 
-class LiteLLMModel:
+class LiteLLMModel(EndpointModel):
     """``provider/model`` as LiteLLM spells it. LiteLLM's own retries and caches stay off: ours hold everywhere."""
 
     def __init__(
@@ -71,7 +71,6 @@ class LiteLLMModel:
         self._supported = frozenset(self._litellm.get_supported_openai_params(model=self._model) or ())
         listed = self._find_price()
         self.price = listed if price is None else price
-        """None where LiteLLM does not know it."""
         self._is_listed = price is None
         if "top_logprobs" not in self._supported:
             self._supported -= {"logprobs"}  # P(yes) needs alternatives
@@ -96,26 +95,11 @@ class LiteLLMModel:
         return await self._learner.ask(taken, send)
 
     @property
-    def notice(self) -> str | None:
-        """Sentence for the user where the provider does not take the setting ``thinking``; None where it does."""
-        return self._learner.thinking.notice
-
-    @property
     def left_out(self) -> list[str]:
         """Fields that its provider does not take, so that they are not sent."""
         return sorted(
             {"response_format", "temperature", "seed", "logprobs"} - self._supported | self._learner.facts.without
         )
-
-    @property
-    def most_alternatives(self) -> int | None:
-        """Alternatives to a token that it gives at most, by its own words; None where it takes a request for all that
-        are asked for."""
-        return self._learner.facts.most_alternatives
-
-    def highest_cost(self, request: Request) -> float:
-        """US dollars that an answer may cost, from LiteLLM's prices; 0 where it has none for this model."""
-        return 0.0 if self.price is None else self.price.highest(request)
 
     def _find_price(self) -> Price | None:
         try:

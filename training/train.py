@@ -15,8 +15,7 @@ from ..memory.run_directory import JUDGE_FILE
 from ..models.files import sha256_of_file
 from ..models.named import ModelLike, named_models
 from ..models.trained.bases import find_base
-from ..models.trained.network import open_network, start_network
-from ..models.trained.scored_text import scored_text
+from ..models.trained.network import open_network, scored_text, start_network
 from ..models.trained.scorer_file import GGUF_FILE, ONNX_FILE, SCORER_FILE, WEIGHTS_FILES, ScorerFile, read_scorer
 from ..optimizer.modes.earlier import Earlier, earlier_run
 from ..optimizer.weights.judged_pairs import load_pairs

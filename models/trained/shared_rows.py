@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from .scored_text import ScoredText
+    from .network import ScoredText
     from .scorer_file import ScorerFile
 
     Encode = Callable[..., list[tuple[list[int], list[int]]]]
