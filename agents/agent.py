@@ -110,7 +110,7 @@ def _complaint(error: ValueError, record: type[BaseModel]) -> str:
 
 
 SAMPLE_TEMPERATURE = 0.8
-"""Of every further answer to the same request; the first is given at temperature 0."""
+"""Temperature of every further answer to the same request; the first is given at 0."""
 
 
 class Agent:

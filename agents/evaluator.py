@@ -90,7 +90,7 @@ class Evaluator:
         return explained
 
     def estimate(self, examples: Sequence[Example]) -> Estimate:
-        """What :meth:`judge` would buy now, if every answer can be read and is kept.
+        """Estimate what :meth:`judge` would buy now, if every answer can be read and is kept.
 
         Where p_yes is ``auto`` and no answer has settled it yet, log-probabilities are assumed.
         """
@@ -317,7 +317,7 @@ class Evaluator:
         return " ".join(answer.text.split())
 
     async def _quotation(self, verdict: Verdict, question: Question, example: Example) -> str | None:
-        """The words that made the answer yes, written to their end, or that there are none; None where a yes has no such words."""
+        """Quote the words that made the answer yes, or say that there are none; None where a yes has no such words."""
         if not verdict.answer:
             return NOTHING_QUOTED
         how = (True, False, self.judging.temperature, self.judging.seed, self.answers)

@@ -162,7 +162,7 @@ async def judge_by_own(
 
 
 def estimate_unwritten(examples: Sequence[Example], prompt: Prompt, judging: Judging) -> Estimate:
-    """What writing questions for examples and asking them takes, counted as :data:`MOST` each.
+    """Estimate what writing questions for examples and asking them takes, :data:`MOST` each.
 
     Where p_yes is ``auto``, log-probabilities are assumed, as :meth:`Evaluator.estimate` does.
     """

@@ -27,7 +27,7 @@ from .requests import TOKENS, TOP_LOGPROBS, opening, question_block
 
 @dataclass(frozen=True, slots=True)
 class ToRate:
-    """What is to be rated: an output as a whole, given an answer, or one question's criterion."""
+    """A thing to be rated: an output as a whole, given an answer, or one question's criterion."""
 
     example: Example
     question: Question | None = None
@@ -160,7 +160,7 @@ class Rater:
         return await self._rating(rate)
 
     def _read(self, answer: Answer, provenance: Provenance) -> tuple[tuple[float, ...], Provenance]:
-        """What a reply says: the numbers that were likely where the first word is due, else the number said.
+        """Read a reply: the numbers that were likely where the first word is due, else the number said.
 
         Raises:
             ValueError: It is no number from 1 to K.

@@ -109,7 +109,7 @@ class Ask:
     key: bytes
     framing: Framing
     rest: str
-    """What follows the part that all questions on this example share."""
+    """Text that follows the part that all questions on this example share."""
     parameters: Parameters
     wants_a_word: bool = False
     """Whether the answer is one word, yes or no."""
@@ -159,7 +159,7 @@ class Asking(Protocol):
         ...
 
     def read(self, ask: Ask, answer: Answer) -> dict[str, Reading]:
-        """What the answer says, by question id; ids that are missing have to be asked alone.
+        """Read the answer, by question id; ids that are missing have to be asked alone.
 
         Raises:
             ValueError: It says nothing usable; the message is the problem.
@@ -402,7 +402,7 @@ class BatchedAsking:
         return Ask(position, example, asked, replicate, key, framing, rest, parameters)
 
     def read(self, ask: Ask, answer: Answer) -> dict[str, Reading]:
-        """Those answers that are there and usable."""
+        """Read the answers that are there and usable."""
         if ask.wants_a_quote:
             return self.alone(ask.questions[0].id).read(ask, answer)
         return read_objects(answer, [question.id for question in ask.questions], _reply_form(self))
@@ -443,7 +443,7 @@ TOKENS = 4
 
 @dataclass(frozen=True)
 class ExpectedScoreAsking(OneByOne):
-    """One call a question, answered with a number of a scale (LMUnit §3.3; Table 12); see :func:`.replies.read_score`."""
+    """One call a question, answered with a number of a scale (LMUnit §3.3; :func:`.replies.read_score`)."""
 
     prompt: Prompt
     questions: tuple[Question, ...]

@@ -84,7 +84,7 @@ class Proposal(BaseModel):
 
 
 class Correction(BaseModel):
-    """What becomes of a part that orders the opposite of the lesson."""
+    """The fate of a part that orders the opposite of the lesson."""
 
     model_config = ConfigDict(title="correction of the prompt")
 

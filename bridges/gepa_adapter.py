@@ -24,11 +24,11 @@ from ..models.resolve import Models
 from ..models.session import background_session
 from ..optimizer.events import Teller
 from ..optimizer.job import Job, SplitExamples, split_examples
+from ..optimizer.mode import mode_of
 from ..optimizer.modes import align, tune
-from ..optimizer.modes.bench import Bench
 from ..optimizer.modes.checker import CheckFunction
-from ..optimizer.modes.mode import mode_of
 from ..optimizer.options import LoopOptions
+from ..optimizer.run_context import RunContext
 from ..optimizer.signals import Signal
 from ..optimizer.subject import Draft, Observation, Subject
 from ..prompts.checklist import Checklist
@@ -231,9 +231,9 @@ def _open(job: Job, where: Where) -> Iterator[OpenAdapter]:
     ):
         run = RunDirectory(folder)  # nothing is kept in it: the loop that would is GEPA's
         everything = SplitExamples(job.examples, (), ())
-        bench = Bench(job, everything, models, gateway, run, Teller(run.journal(), Silent()))
-        bench.resolve_names()
-        set_up = loop.run(mode.set_up(bench))
+        context = RunContext(job, everything, models, gateway, run, Teller(run.journal(), Silent()))
+        context.resolve_names()
+        set_up = loop.run(mode.set_up(context))
         metric = metric_for(set_up.yardstick)
         adapter = OpenAdapter(
             subject=set_up.subject,

@@ -23,7 +23,7 @@ from ..prompts.errors import AskanceError, InputError
 from ..prompts.formatting import money
 from ..setting_types import GatewaySettings
 from ..settings import parse_options
-from .options import config_option, load_dotenv, model_setting_option, settings
+from .command_options import config_option, load_dotenv, model_setting_option, settings
 from .output import echo_json, print_rows
 from .terminal import echo
 

@@ -1,4 +1,4 @@
-"""What calls cost and may cost: list prices, caps shared by all roles, the ledger of each role, limits a minute.
+"""Costs and caps of calls: list prices, caps shared by all roles, the ledger of each role, limits a minute.
 
 A price that nobody told us is not known, and never 0. What runs on this machine costs nothing. The prices here are
 those of OpenAI's own models; other providers' come with LiteLLM.

@@ -93,7 +93,7 @@ class EndpointModel:
 
     @property
     def most_alternatives(self) -> int | None:
-        """Alternatives to a token that it gives at most, by its own words; None where it takes all that are asked for."""
+        """Most alternatives to a token that it gives, by its own words; None where it gives all."""
         return self._learner.facts.most_alternatives
 
     def highest_cost(self, request: Request) -> float:

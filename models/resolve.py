@@ -73,8 +73,9 @@ class Models:
             MissingExtraError: What reaches this provider is not installed.
         """
         if isinstance(model, NamedModel):
-            model, settings = named_models({"models": self._named}, model)
+            name, settings = named_models({"models": self._named}, model)
             self._named = settings["models"]
+            return self.get(str(name))
         if not isinstance(model, str):
             if not callable(getattr(model, "answer", None)):
                 raise InputError(

@@ -1,4 +1,4 @@
-"""What people said of an output: labels, and the comments that give their reasons.
+"""People's labels of an output, and the comments that give their reasons.
 
 A label is kept as ``True`` or ``False``, which count as 1 and 0, so that it can still be told from a score on a scale.
 """
@@ -19,7 +19,7 @@ PAIRS = {"pass": "fail", "yes": "no", "good": "bad", "accept": "reject", "true":
 """Words that are understood in any case: the one that speaks for an output, and its opposite."""
 MEANINGS = dict.fromkeys(PAIRS, True) | dict.fromkeys(PAIRS.values(), False)
 SIDES = {"good": True, "bad": False}
-"""What ``--labels`` gives words for."""
+"""Sides that ``--labels`` gives words for."""
 FEW = 3
 """Contradictions that a warning names."""
 
@@ -197,7 +197,7 @@ def contradictions(rated: Sequence[tuple[str, Hashable, Ratings]]) -> list[tuple
 
 
 def contradictions_said(rated: Sequence[tuple[str, Hashable, Ratings]]) -> str | None:
-    """The same in a sentence; None where there are none."""
+    """Contradictions of labels in a sentence; None where there are none."""
     found = contradictions(rated)
     if not found:
         return None
@@ -322,7 +322,7 @@ def stray_comments_said(
 
 
 def long_comments_said(comments: Mapping[str, Sequence[Comment]]) -> str | None:
-    """What is said of comments, by example id, that are too long to be told whole; None where there are none."""
+    """Say which comments, by example id, are too long to be told whole; None where there are none."""
     found = [example for example, given in comments.items() if any(len(each.text) > LONG for each in given)]
     if not found:
         return None

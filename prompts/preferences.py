@@ -46,7 +46,7 @@ class Preference(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _labels_may_be_metadata(cls, row: Any) -> Any:
-        """``section``, ``dataset``, ``group`` and ``document`` are also found under ``metadata``, as where scores are given."""
+        """Find ``section``, ``dataset``, ``group`` and ``document`` under ``metadata``, too."""
         if not isinstance(row, dict):
             return row
         metadata = row.get("metadata")
@@ -144,7 +144,7 @@ def _conversation(value: Any, side: str, where: str) -> list[Message]:
 
 
 def _transcripts(chosen: str, rejected: str, where: str) -> tuple[str, str, str]:
-    """The same for texts of ``Human:`` and ``Assistant:`` that begin alike."""
+    """Input, chosen and rejected output of texts of ``Human:`` and ``Assistant:`` that begin alike."""
     letters = enumerate(zip(chosen, rejected, strict=False))
     alike = next((place for place, (one, other) in letters if one != other), min(len(chosen), len(rejected)))
     cut = chosen[:alike].rfind(_ASSISTANT)

@@ -43,7 +43,7 @@ def is_numbered_by_row(path: str | Path) -> bool:
 
 
 def file_and_sheet(path: str | Path) -> tuple[str, str]:
-    """The file of ``book.xlsx#Sheet``, and the sheet's name, which may be empty; a ``#`` in a file's own name stays there."""
+    """The file of ``book.xlsx#Sheet``, and the sheet's name, which may be empty."""
     found = re.fullmatch(r"(.*?\.xls[xm])#(.*)", str(path), re.IGNORECASE | re.DOTALL)
     return (found[1], found[2]) if found else (str(path), "")
 
@@ -219,7 +219,7 @@ def _check_unpacked(place: str, file: Any) -> None:
 
 
 class _ExcelError(str):
-    """What Excel shows where a formula failed."""
+    """The text that Excel shows where a formula failed."""
 
     __slots__ = ()
 
@@ -229,7 +229,7 @@ def _value(cell: Any) -> Any:
 
 
 def parquet_package() -> Any:
-    """What reads and writes Parquet.
+    """The package that reads and writes Parquet.
 
     Raises:
         MissingExtraError: ``pyarrow`` is not installed.
@@ -453,5 +453,5 @@ def _json_rows(path: Path, file: Any, quick: Callable[[str], Any] | None) -> Ite
 
 
 def _as_list(line: str) -> str:
-    """What to do where a line begins a JSON list."""
+    """Advice where a line begins a JSON list; else nothing."""
     return " A list of objects is read from a file whose name ends in .json." if line.lstrip().startswith("[") else ""

@@ -38,7 +38,7 @@ def write_whole(path: str | Path, text: str | Iterable[str]) -> None:
 
 
 def remove_partial(folder: Path) -> None:
-    """Remove what killed processes have left of files that they were writing, in a folder where no other process writes now."""
+    """Remove the parts of files that killed processes left in a folder where no other process writes now."""
     for left in folder.rglob(f"*.[0-9]*-[0-9]*{PARTIAL}"):
         if f".{os.getpid()}-" not in left.name:  # another thread of this process may be at it
             with suppress(OSError):
@@ -182,7 +182,7 @@ class _Texts(_Reader):
 
 
 def read_yaml(text: str, name: object, what: str) -> Any:
-    """What YAML holds.
+    """Read YAML.
 
     Raises:
         InputError: It is no YAML, nested too deeply, holds itself, or stands for more values than any file needs;

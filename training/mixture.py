@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from ..models.trained.network import Network
-    from ..optimizer.modes.earlier import Earlier
+    from ..optimizer.earlier import Earlier
     from ..prompts.checklist import Checklist
     from ..prompts.examples import Example
     from ..prompts.preferences import Preference

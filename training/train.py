@@ -17,7 +17,7 @@ from ..models.named import ModelLike, named_models
 from ..models.trained.bases import find_base
 from ..models.trained.network import open_network, scored_text, start_network
 from ..models.trained.scorer_file import GGUF_FILE, ONNX_FILE, SCORER_FILE, WEIGHTS_FILES, ScorerFile, read_scorer
-from ..optimizer.modes.earlier import Earlier, earlier_run
+from ..optimizer.earlier import Earlier, earlier_run
 from ..optimizer.weights.judged_pairs import load_pairs
 from ..prompts.checklist import load_checklist
 from ..prompts.errors import AskanceError, InputError

@@ -92,7 +92,7 @@ class GatewayLM(dspy.LM):  # type: ignore[misc]
 
 
 class GatewayEngine:
-    """What DSPy calls an engine: one request in its canonical form, one response."""
+    """An engine, in DSPy's terms: one request in its canonical form, one response."""
 
     supports_response_schema = True
     supported_params = frozenset({"max_tokens", "temperature", "seed", "response_format"})
@@ -169,7 +169,7 @@ class GatewayEngine:
 
 
 class AsyncGatewayEngine:
-    """The same engine for programs that are awaited."""
+    """A :class:`GatewayEngine` for programs that are awaited."""
 
     supports_response_schema = GatewayEngine.supports_response_schema
     supported_params = GatewayEngine.supported_params

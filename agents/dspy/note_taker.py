@@ -1,5 +1,7 @@
-"""The agents as DSPy signatures with typed fields, said in the words of the agents' own templates; and the note-taker as
-a DSPy program: compiled with any DSPy optimiser, then put back where ours takes notes."""
+"""The agents as DSPy signatures, in the words of their own templates, and the note-taker as a DSPy program.
+
+The program is compiled with any DSPy optimiser, then put back where ours takes notes.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ Opening = Literal[
     "Asked about a fault, answer yes if the output",
     "Asked about a fault, answer no even if the output",
 ]
-"""How a rule begins: for a judge that said yes where no is right, and the reverse; then the same of questions on which yes is a fault."""
+"""How a rule begins: for a judge that said yes where no is right, and the reverse; then where yes is a fault."""
 
 _FIELD_LINE = re.compile(r'^"([\w{}]+)": (.*)$', re.MULTILINE)
 
@@ -178,7 +180,7 @@ def signature(
 
 
 def described(name: str, **values: str) -> dict[str, str]:
-    """What a template says of each field of the reply: its lines that begin with the field's name in quotes.
+    """A template's text on each field of the reply: its lines that begin with the field's name in quotes.
 
     Placeholders without a value are written as the fields that DSPy shows: ``{rule_opening}`` becomes ``opening``.
     """
@@ -383,7 +385,7 @@ def _read(maker: RuleMaker, note: Any) -> str:
 
 
 def _asked_again(predictor: Any) -> Any:
-    """The same predictor with a further field, in which it is told why its last rule was refused."""
+    """The predictor with a further field, in which it is told why its last rule was refused."""
     told = dspy.InputField(desc="what was wrong with your last note, which could not be used; write a better one")
     again = dspy.Predict(predictor.signature.append("refused", told, str), **predictor.config)
     again.demos = [{**demo, "refused": "nothing"} for demo in predictor.demos]

@@ -49,8 +49,7 @@ from ...training.train import DEFAULT_BASE
 from ..command_line import says_errors, write_result
 from ..datasets import load_rated
 from ..datasets.rated import DIMENSIONS
-from .common import PUBLISHED
-from .lmunit_scorers import ALL, ARMS, by_document, train_scorer, training_of
+from .common import ALL, ARMS, PUBLISHED, by_document, train_scorer, training_of
 from .lmunit_simulated import ERRORS, simulated
 
 TAUGHT, RATED_ALONE, BOTH = "the judge's verdicts", "people's scores", "both"

@@ -76,7 +76,7 @@ class BatchModel(DirectModel):
         """The batches of answers that are given and may not be in the store yet, by key."""
         self._gathered: list[AwaitedRequest] = []
         self._forms: set[frozenset[str]] = set()
-        """Of what is gathered."""
+        """Forms of the requests that are gathered."""
         self._came = 0
         self._gathering = False
         self._turn = asyncio.Lock()

@@ -95,7 +95,7 @@ PLAIN = AnswerWords()
 
 
 class Memo(dict[str, Value], Generic[Value]):
-    """Meanings of tokens, each worked out when it is first met. A dictionary, because every alternative is looked up."""
+    """Meanings of tokens, each worked out once. A dictionary, because every alternative is looked up."""
 
     def __init__(self, work: Callable[[str], Value]) -> None:
         super().__init__()
