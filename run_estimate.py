@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 
-from .agents.batch_notes import MOST_LESSONS, MOST_RULES
 from .agents.buying import Estimate
+from .agents.comment_questions import MOST_QUESTIONS, MOST_REMARKS
+from .agents.note_takers import MOST_LESSONS, MOST_RULES
 from .agents.question_writer import MOST_CALLS
-from .agents.questions.comment_questions import MOST_QUESTIONS, MOST_REMARKS
 from .memory.verdict_store import Place, VerdictStore
 from .models.event_loops import run_sync
 from .models.session import session
@@ -25,8 +25,8 @@ from .optimizer.questions.proposers import BESIDE_EACH, DESCRIBED, KINDS_FOR_ONE
 from .optimizer.questions.racing import FEWEST_REJECTED, SCREENED, STEPS, left_after, places
 from .optimizer.steps.lessons import BATCH, CONTROLS, EVIDENCE
 from .optimizer.steps.word_questions import most_calls
-from .prompts.comments import one_line
 from .prompts.examples import Example, human_dimensions
+from .prompts.human_feedback import one_line
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from typing import Annotated, Any, NamedTuple, TypeVar, get_args
 from pydantic import BaseModel, BeforeValidator, ValidationError
 
 from .prompts.errors import InputError, did_you_mean, like_named
-from .prompts.rows import plain_message, read_text
-from .prompts.yaml_files import read_yaml
+from .prompts.rows import plain_message
+from .prompts.text_files import read_text, read_yaml
 
 Settings = TypeVar("Settings", bound=BaseModel)
 MODEL, FILE = "model", "file"

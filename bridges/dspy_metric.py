@@ -28,10 +28,9 @@ from ..models.named import ModelLike
 from ..models.resolve import Models
 from ..models.session import background_session
 from ..prompts.checklist import Checklist, load_checklist
-from ..prompts.default import prompt_showing
 from ..prompts.errors import AskanceError, InputError, did_you_mean
 from ..prompts.examples import Example
-from ..prompts.prompt import Prompt, load_prompt
+from ..prompts.prompt import Prompt, load_prompt, prompt_showing
 from ..prompts.verdicts import Verdict
 from ..settings import parse_options
 

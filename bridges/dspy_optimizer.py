@@ -22,7 +22,7 @@ from typing import Any
 
 from ..agents.dspy.lm import Stopped, cause_of, dspy
 from ..models.base import Answer, ModelError, Request
-from ..models.named import ModelLike, ModelRecords
+from ..models.named import ModelLike, named_models
 from ..optimizer.modes.checker import Check
 from ..optimizer.splits import SMALLEST_PART
 from ..prompts.checklist import Checklist
@@ -83,8 +83,7 @@ class AskanceTune(dspy.teleprompt.Teleprompter):  # type: ignore[misc]
         for name, instead in NOT_OURS.items():
             if name in options:
                 raise InputError(f"'{name}' says nothing to a DSPy program: {instead}.")
-        records = ModelRecords(options)
-        judge, options = records.name(judge), records.options
+        judge, options = named_models(options, judge)
         self._fields = {name: options.pop(name, None) for name in FIELDS}
         asks = checklist is not None or bool(options.get("own_questions"))
         if not asks and metric is None:

@@ -24,8 +24,8 @@ import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from ..models.refusals import Facts, quota_used_up, wait_asked_for
 from ..models.replies.json_object import object_in
-from ..models.replies.stated import stated_p_yes
 from ..models.replies.thoughts import after_thinking, thinks_apart
 from ..models.replies.yes_no import (
     ROOM,
@@ -36,10 +36,9 @@ from ..models.replies.yes_no import (
     read_yes_no,
     says_nothing_to_quote,
     stands_in,
+    stated_p_yes,
     wants_room,
 )
-from ..models.wire.facts import Facts
-from ..models.wire.waits import quota_used_up, wait_asked_for
 
 JUDGE: dict[str, Any] = {}
 

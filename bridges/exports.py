@@ -16,16 +16,18 @@ from pprint import pformat
 from types import ModuleType
 from typing import Any, Literal, get_args
 
-from ..agents.asking import ENGLISH, BatchedAsking, EachAsking, batched_schema, opening, quote_format
 from ..agents.judging import MOST_TOGETHER
+from ..agents.replies import ENGLISH
+from ..agents.requests import BatchedAsking, EachAsking, batched_schema, opening, quote_format
 from ..evaluation.judge_file import check_calibration, load_judge
 from ..evaluation.kept_judge import KeptJudge, judge_settings
+from ..models import refusals
 from ..models.direct import default_base_url
 from ..models.embedded.registry import EMBEDDED
-from ..models.replies import json_object, stated, thoughts, yes_no
+from ..models.replies import json_object, thoughts, yes_no
+from ..models.request_form import direct_forms
+from ..models.thinking_room import ROOM
 from ..models.trained.scorer_file import is_scorer
-from ..models.wire import facts, waits
-from ..models.wire.thinking import ROOM, direct_forms
 from ..prompts import messages
 from ..prompts.checklist import Question, Sees
 from ..prompts.errors import InputError, did_you_mean
@@ -73,7 +75,7 @@ def export_judge(judge: str | Path | KeptJudge, to: str) -> ExportedJudge:
     if kept.threshold is None and to in THRESHOLDS:
         notices.append(f"This judge has no threshold from which an output passes; give it one: {THRESHOLDS[to]}.")
     source = inspect.getsource(exported_judge)
-    for module in (yes_no, json_object, thoughts, facts, waits, stated):
+    for module in (yes_no, json_object, thoughts, refusals):
         source = _inlined(source, module)
     before, main = source.split("\n\nif __name__")
     written = f"JUDGE: dict[str, Any] = {pformat(_parts(kept), width=110, sort_dicts=False)}"

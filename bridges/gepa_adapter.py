@@ -19,7 +19,7 @@ from ..evaluation.options import JudgeOptions, Where
 from ..evaluation.progress import Silent
 from ..memory.run_directory import RunDirectory
 from ..models.gateway import Gateway
-from ..models.named import ModelLike, ModelRecords
+from ..models.named import ModelLike, named_models
 from ..models.resolve import Models
 from ..models.session import background_session
 from ..optimizer.events import Teller
@@ -183,9 +183,8 @@ def generator_adapter(
         AskanceError: What ended a search that GEPA itself let run on (``raise_on_exception=False``).
     """
     where = _where(options)
-    records = ModelRecords(_ours(options))
-    writes, judges = records.name(generator), records.name(judge)
-    job = tune.prepare(data, checklist, writes, judges, prompt, judge_prompt, checker, records.options)
+    writes, judges, given = named_models(_ours(options), generator, judge)
+    job = tune.prepare(data, checklist, writes, judges, prompt, judge_prompt, checker, given)
     with _open(job, where) as adapter:
         yield adapter
 
@@ -205,9 +204,8 @@ def evaluator_adapter(
     errors see :func:`generator_adapter`.
     """
     where = _where(options)
-    records = ModelRecords(_ours(options))
-    asked = records.name(model)
-    job = align.prepare(data, checklist, asked, prompt, records.options)
+    asked, given = named_models(_ours(options), model)
+    job = align.prepare(data, checklist, asked, prompt, given)
     with _open(job, where) as adapter:
         yield adapter
 

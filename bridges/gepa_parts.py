@@ -24,7 +24,7 @@ from ..prompts.checklist import Question, marked
 from ..prompts.errors import InputError
 from ..prompts.examples import Example
 from ..prompts.prompt import Prompt
-from ..prompts.shown import Shows
+from ..prompts.shown_examples import Shows
 from ..prompts.text import fill, literal
 from ..prompts.verdicts import Verdict
 

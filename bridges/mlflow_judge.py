@@ -14,7 +14,7 @@ from ..optimizer.run_result import RunResult
 from ..prompts.checklist import load_checklist
 from ..prompts.errors import InputError, as_typed, import_optional
 from ..prompts.examples import Example
-from ..prompts.labels import MEANINGS, SIDES, Labels
+from ..prompts.human_feedback import MEANINGS, SIDES, Labels
 from ..prompts.messages import text_of
 from ..prompts.prompt import load_prompt
 from ..settings import parse_options
@@ -84,7 +84,7 @@ class ValueForm:
         Args:
             given: Labels or numbers, not both; those on each side that are commonest are used.
             kind: The judge's ``feedback_value_type``.
-            labels: Further words, as of :func:`~askance.prompts.labels.parse_labels`.
+            labels: Further words, as of :func:`~askance.prompts.human_feedback.parse_labels`.
             scale: Lowest and highest number; those given where it is None.
             before: The form of the values that were learned from earlier: a label that nobody gave this time is said as
                 then, and a scale is no shorter.

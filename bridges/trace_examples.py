@@ -13,10 +13,9 @@ from typing import Any
 
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.field_map import TEXTS, FieldMap, check_field_map, columns_of, put
-from ..prompts.labels import MEANINGS
+from ..prompts.human_feedback import MEANINGS
 from ..prompts.messages import text_of
-from ..prompts.rows import read_rows
-from ..prompts.tables import is_numbered_by_row, suffix_of, text_encoding
+from ..prompts.tables import is_numbered_by_row, read_rows, suffix_of, text_encoding
 from .trace_conventions import openai_parts, openinference_parts
 from .trace_platforms import langfuse_parts, langsmith_parts, mlflow_parts
 from .traced_spans import (

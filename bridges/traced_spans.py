@@ -13,7 +13,7 @@ from math import isfinite
 from typing import Any, Literal, TypeVar
 
 from ..prompts.errors import InputError, did_you_mean
-from ..prompts.labels import MEANINGS
+from ..prompts.human_feedback import MEANINGS
 from ..prompts.messages import text_of
 
 By = Literal["people", "model", "unknown"]

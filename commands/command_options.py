@@ -25,7 +25,8 @@ from ..optimizer.options import AlignOptions, MigrateOptions, TuneOptions, Weigh
 from ..prompts.checklist import READY
 from ..prompts.errors import InputError, did_you_mean, like_named
 from ..prompts.field_map import parse_field_map
-from ..prompts.rows import is_on_hub, read_text
+from ..prompts.rows import is_on_hub
+from ..prompts.text_files import read_text
 from ..settings import (
     ALSO,
     FILE,

@@ -17,8 +17,8 @@ from ..evaluation.progress import showing
 from ..experiments.datasets import RATED, load_rated
 from ..models.budget import spending
 from ..prompts.errors import CoverageError, InputError
-from ..prompts.rows import write_whole
-from ..prompts.words import coverage_text
+from ..prompts.formatting import coverage_text
+from ..prompts.text_files import write_whole
 from .command_options import GroupedCommand, buying_options, load_dotenv, names_of, need, settings, settings_options
 from .output import check_output, dump_json, echo_json, print_rows, require_share, show, tell_errors
 from .terminal import echo

@@ -27,8 +27,8 @@ from ..models.embedded.registry import EMBEDDED, MODELS, RegisteredModel
 from ..models.event_loops import run_sync
 from ..models.files import cache_directory, known_identity
 from ..models.named import NamedModel, read_named
+from ..models.networks import certificate_problem, proxy_for, tls_context
 from ..models.resolve import Models
-from ..models.wire.networks import certificate_problem, proxy_for, tls_context
 from ..prompts.errors import AskanceError, InputError, did_you_mean
 from ..settings import MODEL, load_config
 from .command_options import load_dotenv, names_of, naming

@@ -13,7 +13,7 @@ from ..bridges.exports import TOOLS, ExportedJudge, export_judge
 from ..bridges.trace_examples import FORMATS, import_traces
 from ..prompts.errors import InputError
 from ..prompts.field_map import parse_field_map
-from ..prompts.rows import write_whole
+from ..prompts.text_files import write_whole
 from .command_options import common_options
 from .output import check_apart, check_output, echo_json
 from .terminal import echo

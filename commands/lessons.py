@@ -23,7 +23,7 @@ from ..memory.memory_directory import contents_of_run, load_memory
 from ..memory.run_directory import RunDirectory
 from ..optimizer.run_result import quoted
 from ..prompts.errors import InputError, as_typed
-from ..prompts.words import count
+from ..prompts.formatting import count
 from .output import echo_json
 from .terminal import echo
 

@@ -21,7 +21,7 @@ from ..optimizer.options import AlignOptions, LoopOptions, MigrateOptions, TuneO
 from ..optimizer.remembering import memory_for
 from ..optimizer.runner import cannot_change
 from ..prompts.errors import AskanceError, BudgetExceededError, UnapprovedError, as_typed
-from ..prompts.rows import read_rows
+from ..prompts.tables import read_rows
 from ..run_estimate import estimate_run
 from ..settings import flag
 from .command_options import (

@@ -10,7 +10,7 @@ import click
 
 from ..evaluation.options import ScoreOptions
 from ..prompts.errors import InputError
-from ..prompts.labels import parse_labels
+from ..prompts.human_feedback import parse_labels
 from ..report.any_result import kind_of, write_report_of
 from ..report.verdicts_page import Beside
 from ..settings import flag

@@ -18,9 +18,9 @@ from ..memory.run_directory import RunDirectory
 from ..memory.why import SAYS, QuestionStory, find_question, learned_ids, why, why_question
 from ..optimizer.run_result import FOUND, RunResult, names_text
 from ..prompts.errors import InputError
-from ..prompts.rows import read_text
+from ..prompts.formatting import Figure, count
 from ..prompts.text import excerpt, shorten
-from ..prompts.words import Figure, count
+from ..prompts.text_files import read_text
 from .command_options import common_options
 from .output import check_apart, check_output, echo_json, folded, show
 from .terminal import echo

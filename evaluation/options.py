@@ -13,7 +13,7 @@ from ..agents.judging import Judging
 from ..memory.verdict_store import Place, SharedStore, VerdictStore, open_store, place_of, store_path
 from ..models.session import ModelOptions
 from ..prompts.checklist import AnswerPair
-from ..prompts.labels import LabelWords
+from ..prompts.human_feedback import LabelWords
 from ..settings import FILE, FileName, Heading, Idle, ModelName, beside, where
 
 

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..prompts.checklist import Question
-from ..prompts.comments import Comment
 from ..prompts.errors import InputError
 from ..prompts.examples import Example
+from ..prompts.human_feedback import Comment
 from .labels_file import AllSaid, Entry, LabelsFile, Why, texts_of
 from .next_output import WORDS, Queue
 

@@ -21,9 +21,10 @@ from ..evaluation.kept_judge import KeptJudge
 from ..prompts.checklist import Checklist, Question
 from ..prompts.errors import AskanceError, InputError, as_typed
 from ..prompts.examples import Example, human_dimensions, load_examples
-from ..prompts.labels import are_labels
-from ..prompts.rows import explain, is_on_hub, write_whole
+from ..prompts.human_feedback import are_labels
+from ..prompts.rows import explain, is_on_hub
 from ..prompts.tables import file_and_sheet
+from ..prompts.text_files import write_whole
 from ..setting_types import LabelSettings
 from ..settings import parse_options
 from .desk import Desk, RaterCount

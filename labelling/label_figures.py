@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..optimizer.options import AlignOptions
 from ..prompts.examples import documents
-from ..prompts.words import count, percent
+from ..prompts.formatting import count, percent
 from ..stats.correlation import spearman
 from ..stats.pass_fail import rate
 from ..stats.resampling import Resampling, Statistic

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from ..prompts.labels import LabelWords
+from ..prompts.human_feedback import LabelWords
 from ..settings import Heading
 
 Order = Literal["auto", "informative", "disagreement", "uncertain", "untested", "spread", "random", "file"]

@@ -22,9 +22,10 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from ..prompts.errors import AskanceError, InputError
 from ..prompts.examples import Example
-from ..prompts.rows import read_rows, validate_row
+from ..prompts.formatting import count
+from ..prompts.rows import validate_row
+from ..prompts.tables import read_rows
 from ..prompts.text import sendable
-from ..prompts.words import count
 
 logger = logging.getLogger(__name__)
 

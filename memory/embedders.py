@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from ..prompts.errors import InputError, MissingExtraError, did_you_mean, import_optional
 from ..prompts.examples import Example
-from ..prompts.shown import FixedExamples, RememberedCase, ShownExamples, Shows, Texts, allowed, cut
+from ..prompts.shown_examples import FixedExamples, RememberedCase, ShownExamples, Shows, Texts, allowed, cut
 
 DEFAULT_EMBEDDER = "minilm"
 """Needs no torch, and was the best of what was measured."""

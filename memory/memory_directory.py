@@ -16,7 +16,9 @@ from filelock import FileLock, Timeout
 
 from ..prompts.errors import AskanceError, InputError, like_named
 from ..prompts.lessons import Edit, Lesson
-from ..prompts.rows import read_rows, validate_row, write_whole
+from ..prompts.rows import validate_row
+from ..prompts.tables import read_rows
+from ..prompts.text_files import write_whole
 from .memory_contents import (
     ENTRIES,
     FORMAT,

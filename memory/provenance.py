@@ -50,7 +50,9 @@ from ..prompts.errors import InputError
 from ..prompts.examples import Example
 from ..prompts.lessons import Edit
 from ..prompts.prompt import EditRefusedError, Prompt
-from ..prompts.rows import read_rows, validate_row, write_whole
+from ..prompts.rows import validate_row
+from ..prompts.tables import read_rows
+from ..prompts.text_files import write_whole
 from ..stats.differences import difference_dict
 from .journal import read_events
 from .records import CriterionRecord

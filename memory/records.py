@@ -9,7 +9,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, PlainSerializer
 
 from ..prompts.checklist import GoodAnswer, Question, Sees, marked
 from ..prompts.lessons import Edit, Lesson
-from ..prompts.shown import ShownExamples
+from ..prompts.shown_examples import ShownExamples
 from ..prompts.verdicts import Provenance
 from ..stats.correlation import statistic_dict
 from ..stats.differences import Difference, difference_dict

@@ -11,8 +11,8 @@ from typing import Literal, NamedTuple
 from pydantic import Field, field_validator
 
 from ..models.budget import spending_of
-from ..prompts.shown import ShownExamples
-from ..prompts.words import count, missing_share
+from ..prompts.formatting import count, missing_share
+from ..prompts.shown_examples import ShownExamples
 from ..stats.differences import Difference
 from .records import (
     BiasRecord,

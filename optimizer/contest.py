@@ -19,10 +19,10 @@ from ..memory.lesson_memory import LessonMemory
 from ..memory.records import TriedRecord
 from ..memory.run_directory import RunDirectory
 from ..prompts.examples import Example
+from ..prompts.formatting import coverage_text
 from ..prompts.lessons import Edit
 from ..prompts.prompt import EditRefusedError, Prompt, check_length
 from ..prompts.verdicts import Verdict
-from ..prompts.words import coverage_text
 from .acceptance import Acceptance, Decision
 from .events import Teller, VersionDecided
 from .subject import Crossed, Draft, Subject, Version

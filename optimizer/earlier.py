@@ -21,11 +21,12 @@ from ..memory.records import CriterionRecord
 from ..memory.result_file import RunRecord
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
 from ..models.budget import CAPS
-from ..prompts.comments import one_line
 from ..prompts.errors import InputError, as_typed
 from ..prompts.examples import Example, document_of
+from ..prompts.human_feedback import one_line
 from ..prompts.lessons import Lesson
-from ..prompts.rows import read_object, read_text, validate_row
+from ..prompts.rows import validate_row
+from ..prompts.text_files import read_object, read_text
 from .splits import PARTS, Part
 
 EARLIER_FILE = "earlier.json"

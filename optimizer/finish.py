@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-from ..agents.asking import question_block
+from ..agents.requests import question_block
 from ..evaluation.judge_file import JUDGES, judge_of_run
 from ..evaluation.pass_fail import figures_of, fitted_dict, pass_labels, threshold_for
 from ..evaluation.scoring import ExampleScore

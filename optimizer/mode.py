@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, NamedTuple, Protocol, cast
 
+from ..agents.agent import ParseError
 from ..agents.buying import Estimate
 from ..evaluation.scoring import Coverage, coverage
 from ..memory.embedders import DEFAULT_EMBEDDER, Embedder, embedder
@@ -21,7 +22,6 @@ from ..memory.run_directory import RunDirectory
 from ..models.base import CallError, Model
 from ..models.gateway import Gateway
 from ..models.resolve import Models
-from ..models.structured import ParseError
 from ..prompts.errors import InputError
 from ..prompts.lessons import Lesson
 from ..prompts.verdicts import Verdict

@@ -26,8 +26,8 @@ from ..memory.records import CriterionRecord
 from ..memory.run_directory import RunDirectory
 from ..prompts.checklist import Checklist
 from ..prompts.errors import InputError, as_typed
+from ..prompts.formatting import count
 from ..prompts.lessons import Lesson
-from ..prompts.words import count
 from .events import Teller
 from .job import Job
 from .subject import CHECKS, Version

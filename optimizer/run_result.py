@@ -11,20 +11,15 @@ from typing import Any, NamedTuple
 from ..evaluation.pass_fail import NAMES, confusion_text, form_of
 from ..evaluation.view import Shown, View
 from ..memory.decision import decide
-from ..memory.records import (
-    CriterionRecord,
-    LessonRecord,
-    MeasureRecord,
-    ParityRecord,
-)
+from ..memory.records import CriterionRecord, LessonRecord, MeasureRecord, ParityRecord
 from ..memory.result_file import CROSSED, RunRecord
 from ..memory.run_directory import JUDGE_FILE
 from ..prompts.checklist import ALONE, QUOTED
-from ..prompts.comments import one_line
 from ..prompts.errors import CoverageError, as_typed
+from ..prompts.formatting import Figure, count, coverage_text, money, number_text, percent
+from ..prompts.human_feedback import one_line
 from ..prompts.lessons import Edit
 from ..prompts.text import shorten
-from ..prompts.words import Figure, count, coverage_text, money, number_text, percent
 from ..stats.differences import Difference
 
 FOUND = {"memory": "the lesson memory", "contrast": "what rejected outputs do and accepted ones do not"}

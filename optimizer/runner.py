@@ -15,7 +15,7 @@ from ..models.budget import CAPS
 from ..models.event_loops import run_sync
 from ..models.session import session
 from ..prompts.errors import BudgetExceededError, InputError, MissingExtraError, as_typed
-from ..prompts.words import count
+from ..prompts.formatting import count
 from ..settings import by_own_names, flag, idle_settings, parse_options, refuse_old_names
 from .earlier import read_earlier
 from .events import Callback, ExamplesSplit, RunBegan, Teller

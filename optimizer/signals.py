@@ -18,11 +18,11 @@ from ..agents.evaluator import Evaluator
 from ..evaluation.scoring import ExampleScore, Targets, mean_score, score_examples
 from ..models.base import ModelError
 from ..prompts.checklist import Checklist, Question
-from ..prompts.comments import comments_on, told
 from ..prompts.examples import Example
+from ..prompts.formatting import count
+from ..prompts.human_feedback import comments_on, told
 from ..prompts.lessons import Disagreement
 from ..prompts.verdicts import Verdict
-from ..prompts.words import count
 from ..stats.correlation import spearman
 from .subject import Draft, Observation, Pair, by_pair
 

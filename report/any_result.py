@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..prompts.errors import InputError, like_named, not_text, shown_from
-from ..prompts.rows import read_rows, write_whole
-from ..prompts.tables import PARQUET_SUFFIXES, suffix_of
+from ..prompts.tables import PARQUET_SUFFIXES, read_rows, suffix_of
+from ..prompts.text_files import write_whole
 from .comparison_page import render_comparison
 from .judged_page import JudgedFile, render_judging
 from .run_page import write_report

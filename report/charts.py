@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from ..prompts.words import number
+from ..prompts.formatting import number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -11,18 +11,9 @@ from ..evaluation.compare.comparison import best_judge, comparison_view, conclud
 from ..evaluation.compare.costs import is_costed
 from ..evaluation.scoring import complete_mean
 from ..memory.decision import FEW
-from ..prompts.words import Figure, count, number, p_value, percent
+from ..prompts.formatting import Figure, count, number, p_value, percent
 from .charts import Scale, drawing, histogram, tallest_bar
-from .page import (
-    FirstScreen,
-    Section,
-    Tile,
-    cost_tile,
-    examples_section,
-    failures,
-    render_result_page,
-    view_sections,
-)
+from .page import FirstScreen, Section, Tile, cost_tile, examples_section, failures, render_result_page, view_sections
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

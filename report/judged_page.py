@@ -13,7 +13,7 @@ from ..evaluation.pass_fail import NAMES, form_of, pass_fail_lines
 from ..evaluation.scoring import whole_name, whole_of
 from ..evaluation.view import agreement_headline
 from ..memory.decision import FULL, Choice
-from ..prompts.words import Figure, count, number, percent
+from ..prompts.formatting import Figure, count, number, percent
 from .charts import heat_map, histogram, tallest_bar
 from .page import (
     UNANSWERED,

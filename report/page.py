@@ -24,7 +24,7 @@ from ..evaluation.pass_fail import confusion_text
 from ..evaluation.view import columns
 from ..memory.decision import Choice
 from ..models.direct import shown_address
-from ..prompts.words import NONE, Figure, count, interval, money, number, p_value, percent, signed
+from ..prompts.formatting import NONE, Figure, count, interval, money, number, p_value, percent, signed
 from .charts import Scale
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from ..memory.journal import read_events
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
 from ..prompts.checklist import load_checklist
-from ..prompts.comments import one_line, read_comments
 from ..prompts.errors import InputError
-from ..prompts.rows import read_rows
+from ..prompts.human_feedback import one_line, read_comments
+from ..prompts.tables import read_rows
 from ..prompts.verdicts import read_verdicts
 from .page import clipped, json_data, packed, packed_places, probability_byte, thousandth
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from ..prompts.words import Figure, interval, number, signed
+from ..prompts.formatting import Figure, interval, number, signed
 from ..stats.phi import phi_matrix, relatedness
 from .charts import Point, Scale, histogram, tallest_bar
 from .page import Section

@@ -16,8 +16,8 @@ from ..memory.result_file import CROSSED
 from ..optimizer.mode import mode_of
 from ..optimizer.run_result import run_view
 from ..prompts.errors import shown_from
-from ..prompts.rows import write_whole
-from ..prompts.words import count, missing_share
+from ..prompts.formatting import count, missing_share
+from ..prompts.text_files import write_whole
 from ..settings import MODEL, flag, settings_naming
 from .charts import Scale, course_chart, heat_map
 from .page import UNANSWERED, Section, duration, file_name, public_text, render_page

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..memory.decision import Choice
-from ..prompts.words import Figure, count, money, number, percent
+from ..prompts.formatting import Figure, count, money, number, percent
 from ..training.scorer_folder import TrainResult, rationales_said
 from .charts import Point, Scale, line_chart
 from .page import FirstScreen, Section, Tile, render_result_page, settings_section, view_sections

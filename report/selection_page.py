@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..memory.decision import Choice
 from ..optimizer.selection.selected import selection_view
-from ..prompts.words import Figure, count, number, percent
+from ..prompts.formatting import Figure, count, number, percent
 from .charts import Point, Scale, line_chart
 from .page import FirstScreen, Section, Tile, cost_tile, render_result_page, settings_section, view_sections
 

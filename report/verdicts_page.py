@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from ..evaluation.scoring import ExampleScore, Targets
     from ..prompts.field_map import FieldMap
-    from ..prompts.labels import Labels
+    from ..prompts.human_feedback import Labels
 
 TEXT_BUDGET = 3_000_000
 """Characters of texts and explanations in a page; the examples that need looking at most get theirs first."""

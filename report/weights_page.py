@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ..memory.decision import Choice
 from ..optimizer.weights.weights_result import held_out, weights_view
 from ..prompts.errors import as_typed
-from ..prompts.words import Figure, count
+from ..prompts.formatting import Figure, count
 from .page import FirstScreen, Section, Tile, render_result_page, settings_section, view_sections
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from askance.agents.asking import BatchedAsking, EachAsking
+from askance.agents.requests import BatchedAsking, EachAsking
 from askance.models.base import Answer, Parameters, Request, make_request
 from askance.prompts.examples import Example
 from askance.testing import SimulatedJudge, SimulatedWorld

@@ -14,16 +14,16 @@ from functools import cache
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from ..agents.asking import question_block
 from ..agents.buying import all_together
 from ..agents.evaluator import Evaluator
 from ..agents.judging import Judging
+from ..agents.requests import question_block
 from ..models.base import Parameters, make_request
 from ..models.event_loops import run_sync
 from ..models.session import session
 from ..prompts.checklist import Checklist
-from ..prompts.default import default_prompt
 from ..prompts.errors import AskanceError, InputError
+from ..prompts.prompt import default_prompt
 from ..prompts.templates import render, template
 from ..prompts.text import tag_for
 from .mixture import Probe, TrainingItem

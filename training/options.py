@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from ..evaluation.options import GatewayOptions
 from ..prompts.errors import InputError, import_optional
-from ..prompts.labels import LabelWords
+from ..prompts.human_feedback import LabelWords
 from ..settings import Heading, Idle, where
 
 if TYPE_CHECKING:

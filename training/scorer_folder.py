@@ -20,8 +20,8 @@ from ..models.files import sha256_of_file
 from ..models.trained.scorer_file import ONNX_FILE, WEIGHTS_FILES, ScorerFile, read_scorer
 from ..prompts.errors import AskanceError, InputError, import_optional
 from ..prompts.examples import human_dimensions
-from ..prompts.rows import whole_file
-from ..prompts.words import Figure, count, number
+from ..prompts.formatting import Figure, count, number
+from ..prompts.text_files import whole_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ..evaluation.view import Rows
+    from ..models.trained.encoders import SharedEncoder
     from ..models.trained.network import Network
-    from ..models.trained.shared_encoder import SharedEncoder
     from ..prompts.checklist import Checklist
     from ..prompts.examples import Example
     from ..prompts.prompt import Prompt

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from ..evaluation.progress import watching
 from ..memory.run_directory import JUDGE_FILE
-from ..models.named import ModelLike, ModelRecords
+from ..models.named import ModelLike, named_models
 from ..models.trained.bases import find_base
 from ..models.trained.network import open_network, start_network
 from ..models.trained.scorer_file import GGUF_FILE, ONNX_FILE, SCORER_FILE, read_scorer
 from ..optimizer.earlier import Earlier, earlier_run
 from ..optimizer.weights.judged_pairs import load_pairs
 from ..prompts.checklist import load_checklist
-from ..prompts.default import default_prompt
 from ..prompts.errors import InputError
 from ..prompts.examples import human_dimensions, load_examples
-from ..prompts.prompt import load_prompt
-from ..prompts.rows import column, read_object, write_whole
+from ..prompts.prompt import default_prompt, load_prompt
+from ..prompts.rows import column
+from ..prompts.text_files import read_object, write_whole
 from ..prompts.verdicts import VerdictColumns, read_verdicts
 from ..setting_types import TrainSettings
 from ..settings import parse_options
@@ -66,8 +66,8 @@ if TYPE_CHECKING:
     from ..models.base import Model
     from ..models.trained.bases import Base
     from ..models.trained.causal import CausalNetwork
+    from ..models.trained.encoders import SharedEncoder
     from ..models.trained.network import Network
-    from ..models.trained.shared_encoder import SharedEncoder
     from ..prompts.checklist import Checklist
     from ..prompts.examples import Example
     from ..prompts.preferences import Preference
@@ -121,9 +121,7 @@ def train(
         AskanceError: The disk is full, or a model that is asked is down.
         MissingExtraError: torch or transformers is not installed.
     """
-    records = ModelRecords(options)
-    by, sees = records.name(writer), records.name(judge_model)
-    given = records.options
+    by, sees, given = named_models(options, writer, judge_model)
     with watching(watcher, progress) as shown:
         job = prepare(data, checklist, output, base, prompt, verdicts, preferences, judge, by, sees, given, shown)
         return job.run(shown)

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from time import monotonic, process_time
 from typing import TYPE_CHECKING, Any
 
-from ..models.trained.torch_tools import torch_library
+from ..models.trained.bases import torch_library
 from ..prompts.errors import AskanceError, InputError
 from .losses import chunks
 

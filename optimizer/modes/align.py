@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ...agents.buying import Estimate
+from ...agents.comment_questions import BesideReader, CommentReader, Generaliser, KindReader, noun_of
 from ...agents.evaluator import Evaluator
 from ...agents.question_writer import QuestionWriter
-from ...agents.questions.comment_questions import BesideReader, CommentReader, Generaliser, KindReader, noun_of
 from ...evaluation.calibration_fit import FITS
 from ...evaluation.evaluate import load_inputs
 from ...evaluation.pass_fail import pass_labels
@@ -22,9 +22,9 @@ from ...models.base import Model
 from ...models.gateway import Gateway
 from ...models.resolve import Models
 from ...prompts.checklist import Checklist
-from ...prompts.comments import stray_comments_said
 from ...prompts.errors import InputError
 from ...prompts.examples import Example, human_dimensions
+from ...prompts.human_feedback import stray_comments_said
 from ...prompts.prompt import Prompt
 from ...settings import parse_options
 from ..acceptance import Yardstick

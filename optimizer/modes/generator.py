@@ -17,13 +17,13 @@ from ...evaluation.scoring import ExampleScore, mean_score, score_examples
 from ...memory.records import InstructionRecord, PassRatesRecord
 from ...models.base import Model
 from ...prompts.checklist import Checklist, Question
-from ...prompts.comments import Comment, comments_on, told
 from ...prompts.errors import InputError
 from ...prompts.examples import Example, documents
+from ...prompts.formatting import count
+from ...prompts.human_feedback import Comment, comments_on, told
 from ...prompts.lessons import Disagreement, Lesson
 from ...prompts.prompt import Prompt
 from ...prompts.verdicts import Verdict
-from ...prompts.words import count
 from ...stats.differences import mean_difference
 from ...stats.resampling import Resampling
 from ..acceptance import Yardstick

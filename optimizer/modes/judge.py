@@ -11,10 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ...agents.batch_notes import BatchNoteTaker
 from ...agents.evaluator import Evaluator
 from ...agents.judging import Judging
-from ...agents.note_taker import NoteTaker
+from ...agents.note_takers import BatchNoteTaker, NoteTaker
 from ...agents.notes import NoteTaking, TakesNotes
 from ...evaluation.calibration import Calibration
 from ...evaluation.calibration_fit import fit_platt, fit_thresholds

@@ -13,7 +13,7 @@ from typing import Any
 
 from ...agents.buying import Estimate
 from ...agents.evaluator import Evaluator
-from ...agents.questions.rephraser import Rephraser
+from ...agents.question_writer import Rephraser
 from ...evaluation.evaluate import load_inputs
 from ...evaluation.scoring import Targets, human_targets, score_examples, source_targets
 from ...evaluation.verdict_table import SaidGood, parity

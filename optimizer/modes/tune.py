@@ -11,18 +11,16 @@ from typing import Any
 from ...agents.buying import Estimate
 from ...agents.evaluator import Evaluator
 from ...agents.example_questions import ExampleQuestions, estimate_unwritten
-from ...agents.generator import Generator
-from ...agents.generator_notes import GeneratorNoteTaker, RequirementWriter
+from ...agents.generator import Generator, GeneratorNoteTaker, RequirementWriter
 from ...evaluation.weights_file import weighted_by
 from ...models.base import Model
 from ...models.gateway import Gateway
 from ...models.resolve import Models
 from ...prompts.checklist import Checklist, load_checklist
-from ...prompts.comments import stray_comments_said
-from ...prompts.default import default_prompt
 from ...prompts.errors import InputError
 from ...prompts.examples import Example, load_examples
-from ...prompts.prompt import Prompt, load_generator_prompt, load_prompt
+from ...prompts.human_feedback import stray_comments_said
+from ...prompts.prompt import Prompt, default_prompt, load_generator_prompt, load_prompt
 from ...settings import parse_options, refuse_idle
 from ..acceptance import MeanYardstick, PassRateGuard, acceptance_of
 from ..job import Job, SplitExamples

@@ -17,8 +17,8 @@ from ...evaluation.kept_judge import QuestionOrigin
 from ...evaluation.scoring import Targets, mean_score
 from ...memory.records import BothWaysRecord, CriterionRecord
 from ...prompts.checklist import Sees
-from ...prompts.comments import one_line
 from ...prompts.examples import Example
+from ...prompts.human_feedback import one_line
 from ...prompts.verdicts import Verdict
 from ..events import QuestionJudged, Teller
 from ..subject import Draft, Observation, Subject

@@ -25,10 +25,10 @@ from ...memory.records import NOT_ACCEPTED, BothWaysRecord, CriterionRecord, Rev
 from ...memory.result_file import FinishReason
 from ...models.budget import CAPS
 from ...prompts.checklist import Checklist, Sees
-from ...prompts.comments import one_line
 from ...prompts.examples import Example, document_of
+from ...prompts.formatting import count
+from ...prompts.human_feedback import one_line
 from ...prompts.verdicts import Verdict
-from ...prompts.words import count
 from ...stats.differences import Difference
 from ..acceptance import Yardstick
 from ..contest import Contest, Race

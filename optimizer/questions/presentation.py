@@ -19,11 +19,11 @@ import numpy as np
 from ...evaluation.calibration import sigmoid
 from ...memory.records import BothWaysRecord, CriterionRecord
 from ...models.base import Model, ModelError
+from ...models.budget import FREE
 from ...models.gateway import Gateway
-from ...models.prices import FREE
 from ...prompts.checklist import Sees
 from ...prompts.examples import Example
-from ...prompts.words import count, signed
+from ...prompts.formatting import count, signed
 from ...stats.resampling import Vector
 from ..events import Teller
 from ..options import AlignOptions

@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...agents.buying import all_together
-from ...agents.questions.comment_questions import BesideReader, CommentReader, Generaliser, KindReader
+from ...agents.comment_questions import BesideReader, CommentReader, Generaliser, KindReader
 from ...evaluation.scoring import Targets
 from ...memory.embedders import ROUNDING, Embedder, greedy_unique
 from ...memory.records import CriterionRecord
 from ...prompts.checklist import Checklist
-from ...prompts.comments import WHOLE, Comment, one_line
 from ...prompts.examples import Example
+from ...prompts.human_feedback import WHOLE, Comment, one_line
 from ..events import Teller, answer_or_none
 from ..subject import Draft
 from .candidates import id_for, unite

@@ -24,11 +24,10 @@ from ...evaluation.verdict_table import given_verdicts
 from ...memory.embedders import DEFAULT_EMBEDDER, ROUNDING, Embedder, embedder
 from ...models.base import CallError, Model
 from ...prompts.checklist import Checklist, Question, load_checklist
-from ...prompts.default import default_prompt
 from ...prompts.errors import AskanceError, InputError, MissingExtraError, did_you_mean
 from ...prompts.examples import Example, human_dimensions, load_examples, without_answers
-from ...prompts.labels import are_labels
-from ...prompts.prompt import Prompt, load_prompt
+from ...prompts.human_feedback import are_labels
+from ...prompts.prompt import Prompt, default_prompt, load_prompt
 from ...prompts.verdicts import Verdict, VerdictColumns
 from .information import Floats
 

@@ -11,13 +11,12 @@ from collections.abc import Awaitable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from ...agents.deduplicator import ContradictionFinder
-from ...agents.generator_notes import RequirementWriter
+from ...agents.generator import RequirementWriter, as_it_stands, instruction_of
+from ...agents.lesson_checks import ContradictionFinder
 from ...agents.updater import Proposal, Rewriter, Updater, last_instruction, make_edit, split_parts
 from ...memory.lesson_memory import LessonMemory
 from ...models.base import CallError, Model
 from ...prompts.checklist import Checklist, Question
-from ...prompts.instructions import as_it_stands, instruction_of
 from ...prompts.lessons import Disagreement, Edit, Lesson
 from ...prompts.prompt import Prompt
 from ...prompts.text import literal

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from ...agents.batch_notes import BatchNoteTaker
-from ...agents.deduplicator import ContradictionFinder, Deduplicator
-from ...agents.lesson_class import LessonClassifier
+from ...agents.lesson_checks import ContradictionFinder, Deduplicator, LessonClassifier
+from ...agents.note_takers import BatchNoteTaker
 from ...agents.notes import TakesNotes
 from ...memory.lesson_memory import LessonMemory
 from ...models.base import Model, ModelError
 from ...models.budget import CAPS
+from ...prompts.formatting import count
 from ...prompts.lessons import Disagreement, Edit, Lesson
-from ...prompts.words import count
 from ..contest import Contest, WritesQuestions, change_of
 from ..events import DisagreementsFound, LessonRecalled, LessonTried, ReasonsGiven
 from ..mode import LoopRound, RunContext, Step, Turn

@@ -15,9 +15,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
-from ...agents.batch_notes import BatchNoteTaker
-from ...agents.deduplicator import ContradictionFinder, Deduplicator, Relation
-from ...agents.lesson_class import LessonClassifier
+from ...agents.lesson_checks import ContradictionFinder, Deduplicator, LessonClassifier, Relation
+from ...agents.note_takers import BatchNoteTaker
 from ...agents.notes import Case, TakesNotes
 from ...evaluation.scoring import mean_score
 from ...memory.lesson_memory import LessonMemory

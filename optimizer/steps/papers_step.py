@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...agents.batch_notes import MOST_LESSONS, FreeNoteTaker
-from ...agents.deduplicator import Deduplicator
+from ...agents.lesson_checks import Deduplicator
+from ...agents.note_takers import MOST_LESSONS, FreeNoteTaker
 from ...agents.notes import Case
 from ...models.base import CallError, Model
 from ...prompts.lessons import Disagreement, Edit, Lesson

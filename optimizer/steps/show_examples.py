@@ -19,9 +19,9 @@ from ...evaluation.scoring import ExampleScore, Targets, mean_score
 from ...memory.embedders import Embedder, NearestExamples, embedded
 from ...memory.records import ShowingRecord
 from ...prompts.checklist import Question
-from ...prompts.comments import WHOLE, told
 from ...prompts.examples import Example, answered_questions, named_document
-from ...prompts.shown import MOST_REASON, FixedExamples, RememberedCase, ShownExamples, Shows, cut
+from ...prompts.human_feedback import WHOLE, told
+from ...prompts.shown_examples import MOST_REASON, FixedExamples, RememberedCase, ShownExamples, Shows, cut
 from ..acceptance import Yardstick
 from ..events import Teller
 from ..mode import LoopRound, Turn

@@ -24,7 +24,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from ...agents.questions.rephraser import KINDS, MOST_WORDINGS, Rephraser
+from ...agents.question_writer import KINDS, MOST_WORDINGS, Rephraser
 from ...memory.records import QuestionWordings, Wording, WordingTried
 from ...models.base import ModelError
 from ...prompts.checklist import Checklist, Question

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from askance.agents.deduplicator import ContradictionFinder
+from askance.agents.lesson_checks import ContradictionFinder
 from askance.agents.updater import Rewriter, Updater
 from askance.evaluation.progress import Silent
 from askance.memory.embedders import embedder

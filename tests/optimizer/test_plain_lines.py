@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from askance.agents.generator_notes import RequirementWriter
+from askance.agents.generator import RequirementWriter
 from askance.evaluation.progress import Silent
 from askance.memory.embedders import embedder
 from askance.memory.journal import Journal, read_events

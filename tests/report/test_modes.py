@@ -16,7 +16,7 @@ from askance.evaluation.scoring import yes_rates
 from askance.memory.decision import decide
 from askance.memory.result_file import RunRecord
 from askance.prompts.errors import InputError
-from askance.prompts.words import percent
+from askance.prompts.formatting import percent
 from askance.report.charts import course_chart, heat_map, histogram
 from askance.report.run_candidates import candidates, marked_prompt
 from askance.report.run_data import Scored, changes, example_data, read_run

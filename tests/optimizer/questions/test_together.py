@@ -12,7 +12,7 @@ import pytest
 import askance
 from askance.memory.records import CriterionRecord
 from askance.models.base import Answer, ModelError, Request
-from askance.models.prices import FREE
+from askance.models.budget import FREE
 from askance.optimizer.modes import align
 from askance.optimizer.questions.presentation import GROUP, Groups, mode_by, same_answers
 from askance.run_estimate import estimate_run
