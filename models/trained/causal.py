@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ...prompts.errors import InputError, import_optional
 from ..replies.yes_no import spelling
 from .bases import by_length, device, find_base, load, quiet, torch_library
-from .network import Rationale, after_rationale, asked_why
+from .scored_text import Rationale, after_rationale, asked_why
 from .scorer_file import WEIGHTS_FILES
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from ..base import Message
     from .bases import Base
-    from .network import ScoredText
+    from .scored_text import ScoredText
     from .scorer_file import ScorerFile
 
 AT_ONCE = 4

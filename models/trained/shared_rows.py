@@ -20,12 +20,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from .network import ScoredText
+    from .scored_text import ScoredText
     from .scorer_file import ScorerFile
 
     Encode = Callable[..., list[tuple[list[int], list[int]]]]
     """Given texts, or all first and all second texts of pairs: the tokens of each with their types (0, and 1 of the
     second)."""
+
 
 QUESTIONS = 16
 """Questions that are read beside one output at most; further ones are read beside it once more."""
