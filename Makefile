@@ -21,7 +21,7 @@ POSTGRES := .venv-postgres
 POSTGRES_TESTS := tests/memory/test_claims.py tests/memory/test_postgres_store.py
 RAY := .venv-ray
 RAY_EXTRAS := memory,ray,weights
-RAY_TESTS := tests/commands/test_ray_engine.py tests/models/test_node_worker.py
+RAY_TESTS := tests/commands/test_ray_engine.py tests/models/test_ray_pool.py
 BRIDGE_EXTRAS := datasets,dspy,gepa,inspect,memory,mlflow,notebook,providers
 # Tools that a judge is exported to, and that askance itself needs nothing of.
 EXPORT_TOOLS := deepeval

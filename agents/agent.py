@@ -1,16 +1,116 @@
-"""What every agent is: a model behind the gateway, asked in the name of a role for a record or for plain text."""
+"""A model behind the gateway, asked in the name of a role for a record or for plain text.
+
+A reply that does not follow the record's JSON schema is asked for again, once, with the validation error.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar, TypeVar
 
-from ..models.base import Answer, Message, Model, Parameters, make_request
+from pydantic import BaseModel, ValidationError
+
+from ..models.base import Answer, CallError, Message, Model, Parameters, make_request
 from ..models.gateway import Gateway
-from ..models.structured import Reply, ask_for
+from ..models.replies.json_object import object_in
+from ..prompts.rows import explain
+
+Reply = TypeVar("Reply", bound=BaseModel)
+
+
+class ParseError(CallError, ValueError):
+    """A reply does not follow its schema, twice."""
+
+    def __init__(self, message: str, keys: Sequence[bytes] = ()) -> None:
+        super().__init__(message)
+        self.keys = keys
+        """Keys of the requests whose replies cannot be used."""
+
+
+def strict_schema(record: type[BaseModel]) -> dict[str, Any]:
+    """JSON schema of a record as structured-output endpoints want it: every field required, no others allowed."""
+
+    def tighten(node: Any) -> Any:
+        if isinstance(node, list):
+            return [tighten(each) for each in node]
+        if not isinstance(node, dict):
+            return node
+        node = {key: value for key, value in node.items() if key not in ("title", "description", "default")}
+        for key, value in node.items():
+            named = key in ("properties", "$defs") and isinstance(value, dict)
+            node[key] = {name: tighten(each) for name, each in value.items()} if named else tighten(value)
+        if node.get("type") == "object" and "properties" in node:
+            node["required"] = list(node["properties"])
+            node["additionalProperties"] = False
+        return node
+
+    schema: dict[str, Any] = tighten(record.model_json_schema())
+    return schema
+
+
+async def ask_for(
+    gateway: Gateway,
+    role: str,
+    model: Model,
+    messages: Sequence[Message],
+    record: type[Reply],
+    *,
+    max_tokens: int,
+    temperature: float = 0.0,
+    seed: int | None = None,
+    replicate: int = 0,
+    check: Callable[[Reply], object] | None = None,
+    forget: bool = False,
+) -> Reply:
+    """Ask for a record.
+
+    Its JSON schema is sent along, the reply is validated against it, and its title says in errors what was wanted.
+    ``check`` may raise ``ValueError`` with what is wrong beyond the schema. With ``forget`` no replies are kept that
+    cannot be used, so that they are asked for anew the next time.
+
+    Raises:
+        ParseError: The reply to the re-ask was no better.
+        ModelError: No reply.
+    """
+    parameters = Parameters(max_tokens, temperature, seed, schema=strict_schema(record))
+    conversation, keys = list(messages), []
+    for last in (False, True):
+        request = make_request(model.identity, conversation, parameters, replicate)
+        keys.append(request.key)
+        answer = await gateway.ask(role, model, request)
+        try:
+            return _read(answer, record, check)
+        except ValueError as error:
+            if last:
+                await gateway.forget(keys if forget else ())
+                wanted = record.model_config.get("title") or record.__name__
+                raise ParseError(f"{model.name} gave no usable {wanted}, twice: {error}", keys) from None
+            conversation += [("assistant", answer.text or "(nothing)"), ("user", _complaint(error, record))]
+    raise AssertionError("the second round returns or raises")
+
+
+def _read(answer: Answer, record: type[Reply], check: Callable[[Reply], object] | None) -> Reply:
+    if answer.finish == "length":
+        raise ValueError("the answer was cut off because it was too long; be much shorter")
+    try:
+        reply = record.model_validate(object_in(answer.text, record.model_fields))
+    except ValidationError as error:
+        raise ValueError(explain(error)) from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"not valid JSON ({error.msg})") from None
+    if check:
+        check(reply)
+    return reply
+
+
+def _complaint(error: ValueError, record: type[BaseModel]) -> str:
+    fields = ", ".join(f'"{name}"' for name in record.model_fields)
+    return f"That cannot be used: {error}\nAnswer again with one JSON object with the fields {fields} and nothing else."
+
 
 SAMPLE_TEMPERATURE = 0.8
-"""Of every further answer to the same request; the first is given at temperature 0."""
+"""Temperature of every further answer to the same request; the first is given at 0."""
 
 
 class Agent:
@@ -37,7 +137,7 @@ class Agent:
         check: Callable[[Reply], object] | None = None,
         number: int = 0,
     ) -> Reply:
-        """One record; ``check`` and what is raised are those of :func:`~askance.models.structured.ask_for`.
+        """One record; ``check`` and what is raised are those of :func:`~askance.agents.agent.ask_for`.
 
         ``number`` above 0 asks for another answer to the same request, with a seed of its own.
         """

@@ -10,29 +10,17 @@ from typing import ClassVar
 
 from ..models.base import Answer, Model, ModelError, make_request
 from ..models.gateway import Gateway
-from ..models.replies.stated import FIRST, tell_apart
+from ..models.replies.yes_no import FIRST, tell_apart
 from ..prompts.checklist import Checklist, Question
 from ..prompts.examples import Example
 from ..prompts.prompt import Prompt
 from ..prompts.rows import column
 from ..prompts.templates import template
 from ..prompts.verdicts import Provenance, Told, Verdict, VerdictColumns, fields_of
-from .asking import (
-    NO_LOGPROBS,
-    NOTHING_QUOTED,
-    TURN,
-    Answers,
-    Ask,
-    Asking,
-    BatchedAsking,
-    EachAsking,
-    in_blocks,
-    quote_in,
-    words_read,
-)
-from .buying import Estimate, VerdictBuyer, all_together, estimate_asks, work_together
-from .expected_score import ExpectedScoreAsking
+from .buying import NO_LOGPROBS, TURN, Estimate, VerdictBuyer, all_together, estimate_asks, in_blocks, work_together
 from .judging import DEFAULT, Judging
+from .replies import NOTHING_QUOTED, Answers, quote_in
+from .requests import Ask, Asking, BatchedAsking, EachAsking, ExpectedScoreAsking, words_read
 
 REASON_TOKENS = 80
 """Most tokens of the reason that is asked for after an answer."""
@@ -102,7 +90,7 @@ class Evaluator:
         return explained
 
     def estimate(self, examples: Sequence[Example]) -> Estimate:
-        """What :meth:`judge` would buy now, if every answer can be read and is kept.
+        """Estimate what :meth:`judge` would buy now, if every answer can be read and is kept.
 
         Where p_yes is ``auto`` and no answer has settled it yet, log-probabilities are assumed.
         """
@@ -123,8 +111,8 @@ class Evaluator:
             self.gateway.give_room(self.model)
 
     async def settle(self, examples: Sequence[Example]) -> Provenance:
-        """Where p_yes comes from; settled by the first answers of this model, with whether it thinks, and never
-        changed after."""
+        """Where p_yes comes from; settled by the first answers of this model, with whether it thinks, and never changed
+        after."""
         asked = self.judging.p_yes
         expected = self.judging.score_scale is not None
         if asked != "auto" and not expected:
@@ -152,8 +140,7 @@ class Evaluator:
         if any.
 
         The first ask in the usual form tells it. It is left out where the store knows that the model thinks, but not
-        where
-        the store holds the answer: a run that goes on then finds what it found at first.
+        where the store holds the answer: a run that goes on then finds what it found at first.
         """
         judging, identity, gateway = self.judging, self.model.identity, self.gateway
         together = judging.mode == "auto" and len(self.checklist.questions) > 1
@@ -175,8 +162,7 @@ class Evaluator:
 
     async def _of_first_answers(self, examples: Sequence[Example]) -> Provenance:
         """Where p_yes of a model that thinks comes from: log-probabilities, unless the first verdicts, in the order of
-        the data,
-        have none that tells anything.
+        the data, have none that tells anything.
 
         These answers have both, so all of them are of use whatever is found.
         """
@@ -226,14 +212,12 @@ class Evaluator:
 
     @property
     def _is_thinking(self) -> bool:
-        """Whether the model is asked as one that thinks."""
         return self.states and self.gateway.thinkers.get(self.model.identity, self.gateway.room.thinks(self.model))
 
     def _asking(self, provenance: Provenance) -> Asking:
         return self._asking_as(provenance, thinks=self._is_thinking)
 
     def _plain(self, provenance: Provenance) -> Asking:
-        """The way to ask a model that does not think."""
         return self._asking_as(provenance, thinks=False) if self.states else self._asking(provenance)
 
     def _asking_as(self, provenance: Provenance, *, thinks: bool) -> Asking:
@@ -333,7 +317,7 @@ class Evaluator:
         return " ".join(answer.text.split())
 
     async def _quotation(self, verdict: Verdict, question: Question, example: Example) -> str | None:
-        """The words that made the answer yes, written to their end, or that there are none; None where a yes has no such words."""
+        """Quote the words that made the answer yes, or say that there are none; None where a yes has no such words."""
         if not verdict.answer:
             return NOTHING_QUOTED
         how = (True, False, self.judging.temperature, self.judging.seed, self.answers)

@@ -1,16 +1,32 @@
-"""The generator: a model plus the prompt that makes it write outputs, y = G(x; P_G) (BinEval §3.4)."""
+"""The generator, y = G(x; P_G) (BinEval §3.4), and the agents that write instructions for it.
+
+Its note-taker reads an output that fails a check. Before a note is taken, a requirement may be stated as it is: "Does
+the reply name a price?" becomes "Do not name a price." Only English questions about the output as a whole are turned
+round by their first words (:func:`instruction_of`), because a wrong instruction is worse than a clumsy one; for the
+others :class:`RequirementWriter` asks a model.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from ..models.base import Answer, Model, ModelError, Parameters, Request, make_request
 from ..models.budget import reserved_tokens
 from ..models.gateway import Gateway
+from ..prompts.checklist import Question
 from ..prompts.examples import Example
-from ..prompts.prompt import Prompt, generator_messages
+from ..prompts.lessons import foreign_order
+from ..prompts.prompt import Prompt, generator_messages, render_example
+from ..prompts.templates import FencedText, render, template
+from ..prompts.text import copied_names, copied_quote, copied_words, shorten, topic_words
+from .agent import Agent
 from .buying import Estimate, all_together
+from .notes import Assignment, Case, NoteAgent, Sample, doubted_beside, given_reason, show_output
+from .rules import LONGEST_RULE, STRICTER, content_stems, echoed, is_truism
 
 
 @dataclass(frozen=True)
@@ -32,7 +48,7 @@ class Generator:
     model: Model
     prompt: Prompt
     max_tokens: int = 1024
-    """Of one output."""
+    """Most tokens of one output."""
     temperature: float = 0.0
     seed: int | None = None
     role: str = "generator"
@@ -53,7 +69,7 @@ class Generator:
         return await all_together(examples, self._write, self.gateway.concurrency(self.model), on_done)
 
     def estimate(self, examples: Sequence[Example]) -> Estimate:
-        """What :meth:`generate` would buy now; there are no verdicts."""
+        """Estimate what :meth:`generate` would buy now; there are no verdicts."""
         requests = [self._request(example) for example in examples]
         keys = [request.key for request in requests]
         store = self.gateway.store
@@ -66,8 +82,8 @@ class Generator:
         )
 
     def foreseen(self, examples: Sequence[Example]) -> list[Example]:
-        """The examples with the outputs that are in the store already, which :meth:`generate` would give; where one is still to
-        be written, with a text in its place that no answer in the store is about."""
+        """The examples with the outputs that are in the store already, which :meth:`generate` would give; where one is
+        still to be written, with a text in its place that no answer in the store is about."""
         keys = [self._request(example).key for example in examples]
         store = self.gateway.store
         found = store.get_many(keys) if store is not None else {}
@@ -109,3 +125,293 @@ def _is_text(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+REQUEST_RUN = 8
+"""So many words in a row, the same as in a request or its check, count as copied. More than elsewhere, because requests
+share their formal wording ("repeat the request word for word without change")."""
+_ORDERS = ("generator_notes", "generator_notes_case", "given_reason")
+_FORM_WORDS = (
+    "answer answers response responses reply output outputs request requests instruction instructions prompt task word "
+    "words sentence sentences paragraph paragraphs line lines letter letters character characters section sections "
+    "title heading headings bullet bullets point points list lists item items number numbers keyword keywords phrase "
+    "phrases format text style tone language case uppercase lowercase capital capitals comma commas punctuation mark "
+    "marks quotation quotes bracket brackets parentheses markdown table json code block placeholder placeholders "
+    "begin begins start starts end ends first last every each exactly least most repeat copy include avoid mention use "
+    "used contain write written given asked without between before after same different order step steps part parts "
+    "postscript signature stanza stanzas verse rhyme dialogue story poem essay email letter summary table question "
+    "questions example examples user asks when then that this with from only more less than must should"
+)
+_ORDER_TO_SELF = re.compile(r"^(?:instruction\s*:\s*|you\s+(?:must|should|need\s+to)\s+|please\s+)", re.IGNORECASE)
+_NOT_FIRST = re.compile(r"^not\s+(?!only\b)", re.IGNORECASE)
+"""Beginning that is left of "You must not name a price"."""
+_PAST = re.compile(r"^(?:the|this|that|your)\s+(?:output|answer|response|writer|reply)\b", re.IGNORECASE)
+
+
+class GeneratorNote(BaseModel):
+    """A note on an output: what it lacks, and what its writer should be told."""
+
+    model_config = ConfigDict(title="note")
+
+    quote: str = Field(max_length=300)
+    missed: str = Field(max_length=300)
+    instruction: str = Field(min_length=10, max_length=LONGEST_RULE)
+
+
+class GeneratorNoteTaker(NoteAgent):
+    """A model that reads a failed output in context and writes an instruction for all outputs.
+
+    Its lessons have the direction "stricter". The kind of a note is empty, so that samples agree by their words alone.
+    Of the settings ``samples``, ``contrast`` and ``critique`` are heeded.
+    """
+
+    async def _assignment(self, case: Case) -> Assignment:
+        def read(note: GeneratorNote) -> Sample:
+            return Sample(self._instruction(note.instruction, case), note.quote, note.missed, "")
+
+        def mend(better: str) -> str:
+            if not 10 <= len(better) <= LONGEST_RULE:
+                raise ValueError("it is no sentence")
+            return self._instruction(better, case)
+
+        told = render(
+            "generator_notes_case",
+            task=self._task,
+            example=render_example(case.example),
+            check=case.question.criterion,
+            why=given_reason(case, "reference") or FencedText("no reason was given"),
+            contrast=self._shown_beside(case, "generator_notes_contrast"),
+        )
+        return Assignment(
+            "generator_notes",
+            told,
+            GeneratorNote,
+            read,
+            STRICTER,
+            doubts=lambda sample: self._doubts(case, sample),
+            mend=mend,
+        )
+
+    def _doubts(self, case: Case, sample: Sample) -> str:
+        return render(
+            "generator_critique_case",
+            task=self._task,
+            rule=sample.text,
+            check=case.question.criterion,
+            output=show_output(case.example),
+            missed=sample.fact,
+            **doubted_beside(
+                case,
+                "It was written for another request and is right.",
+                "true if following the instruction would spoil the second output; else false.",
+            ),
+        )
+
+    def _instruction(self, text: str, case: Case) -> str:
+        """One sentence, or several, that fit other requests.
+
+        Raises:
+            ValueError: They do not; the message is told to the model.
+        """
+        text = _NOT_FIRST.sub("do not ", _ORDER_TO_SELF.sub("", " ".join(text.split()).strip(" \"'")))
+        text = f"{text[:1].upper()}{text[1:]}"
+        if not re.search(r"\w", text):
+            raise ValueError('"instruction" says nothing; say what to do')
+        if _PAST.match(text):
+            raise ValueError('"instruction" must say what to do, beginning with a verb or "When the request asks for"')
+        if order := foreign_order(text, f"{self._task} {case.question.text}"):
+            raise ValueError(f'"instruction" cannot be used: {order}')
+        if echo := echoed(text, _ORDERS):
+            raise ValueError(f'"instruction" repeats what you were told ("{echo}"); say what the writer should do')
+        if problem := self._leak(text, case):
+            raise ValueError(f'"instruction" is about this request alone ("{problem}"); make it fit other requests')
+        if self._settings.critique and is_truism(text, self._task):
+            raise ValueError('"instruction" only says that the output must be right; say what to do')
+        return text if text.endswith((".", "!", "?")) else f"{text}."
+
+    def _leak(self, text: str, case: Case) -> str | None:
+        outputs = [each.output or "" for each in case.examples]
+        requests = [part for each in case.examples for part in (each.input, each.context or "")]
+        requests += [case.question.text, case.question.violation or ""]
+        return (
+            copied_words(text, outputs)
+            or copied_words(text, requests, run=REQUEST_RUN)
+            or copied_quote(text, [*outputs, *requests])
+            or copied_names(text, [*outputs, *requests], self._task)
+            or next(iter(topic_words(text, " ".join([*outputs, *requests]), f"{self._task} {_FORM_WORDS}")), None)
+        )
+
+
+MOST_REASONS = 3
+"""Reasons of a checker that are told; further ones differ in numbers, as a rule."""
+_NEGATION = re.compile(
+    r"\b(?:not|no|never|without|avoid\w*|free of|leave out|nothing|none|neither|nor|refrain|omit)\b|n't\b",
+    re.IGNORECASE,
+)
+
+
+class StatedRequirement(BaseModel):
+    """A requirement as an instruction."""
+
+    model_config = ConfigDict(title="instruction")
+
+    line: str = Field(min_length=8, max_length=LONGEST_RULE)
+
+
+class RequirementWriter(Agent):
+    """A model that turns a requirement into one plain line, where its words cannot be turned round by a rule."""
+
+    role = "note_taker"
+
+    async def write(self, requirement: Question, check: str | None, reasons: Sequence[str]) -> str:
+        """One sentence, in the requirement's own words.
+
+        For a check, ``requirement`` is the question that was made of its name, and ``reasons`` are what the checker
+        said of outputs that failed.
+
+        Raises:
+            ParseError: The model's second line was no instruction either, said something else than the requirement, or
+                the opposite of it.
+            ModelError: No reply.
+        """
+        kind = "a check to be passed" if check else "yes is a fault" if requirement.is_fault else "yes is good"
+        told = [shorten(" ".join(each.split()), 160) for each in reasons[:MOST_REASONS]] if check else []
+        case = render(
+            "state_requirement_case",
+            kind=kind,
+            requirement=check or requirement.text,
+            faults=render("state_requirement_faults", reasons="; ".join(told)) if told else "",
+        )
+        named = requirement.text if check is None else check.replace("_", " ").replace("-", " ")
+        source = " ".join([named, *told])
+
+        def says_it(reply: StatedRequirement) -> None:
+            line = reply.line.strip()
+            if "?" in line or not line[:1].isupper() or len(line.splitlines()) > 1:
+                raise ValueError('"line" must be an instruction in one sentence that begins with a capital letter')
+            if order := foreign_order(line, named):
+                raise ValueError(f'"line" cannot be used: {order}')
+            if not content_stems(line) & content_stems(source):
+                raise ValueError('"line" must use the words of the requirement')
+            negated, wanted = bool(_NEGATION.search(line)), bool(_NEGATION.search(named)) != requirement.is_fault
+            if negated and not wanted:
+                raise ValueError('"line" forbids what is required; say what to do')
+            if wanted and not negated and check is None:
+                raise ValueError('"line" must say what not to do')
+
+        reply = await self._ask(template("state_requirement"), case, StatedRequirement, max_tokens=80, check=says_it)
+        line = " ".join(reply.line.split())
+        return line if line.endswith((".", "!")) else f"{line}."
+
+
+_WRITTEN = "output|reply|response|answer|summary|translation|generation"
+"""Names of what the writer writes, and of nothing that it is given."""
+_OUTPUTS = (
+    f"{_WRITTEN}|text|e-?mail|letter|message|post|tweet|description|article|review|"
+    "note|report|paragraph|headline|story|poem|essay|recipe|announcement|explanation|notice|caption|abstract"
+)
+_PARTS = (
+    "title|subject|tone|length|body|opening|closing|style|ending|format|beginning|start|line|section|header|part|"
+    "key|id|author|writer|sender|recipient|template|signature|thread|history|draft"
+)
+_NO_THING = r"(?!(?:address|code|count|date|file|link|list|name|number|time)s?\b)"
+"""Nor one that could be a verb behind "does": "is the email address right?"."""
+_SUBJECT = rf"(?:the|this|your)\s+(?:[a-z-]+\s+)?(?:{_OUTPUTS})"
+"""The output, with one word before it at most ("the support reply")."""
+_BOUND = rf"(?!(?:{_OUTPUTS}|{_PARTS})s?\b)"
+"""No second noun follows: "the email subject"."""
+_ATTACHED = r"(?!(?:of|to|for|from|that|which|who|whose|and|or|as|given|generated|produced|written\s+by|made\s+by)\b)"
+"""Nor something that still belongs to the subject: "the reply to a complaint"."""
+_VERB = r"(?!(?:with|in|on|at|by|about|under|after|before|between|into)\b)(?!\w+ing\b|(?!need|feed|exceed|heed|proceed|embed)\w+ed\b)"
+_CONDITION = re.compile(r"(?P<when>(?:if|when|where|for|in case)\b[^,?]+,)\s*(?P<rest>.+)", re.IGNORECASE)
+_DOES = re.compile(
+    rf"(?:does|do|did)\s+(?P<who>{_SUBJECT}|it)\s+{_BOUND}{_ATTACHED}{_VERB}(?P<what>\S.*)", re.IGNORECASE
+)
+_IS = re.compile(rf"(?:is|are|was)\s+(?P<who>{_SUBJECT})\s+{_BOUND}{_NO_THING}{_ATTACHED}(?P<what>\S.*)", re.IGNORECASE)
+_HAS = re.compile(rf"has\s+(?P<who>{_SUBJECT})\s+{_BOUND}{_NO_THING}{_ATTACHED}(?P<what>\S.*)", re.IGNORECASE)
+_THERE = re.compile(r"(?:is|are)\s+there\s+(?P<what>\S.*)", re.IGNORECASE)
+_STATING = (
+    "have contain consist sound read feel seem look appear fit run exceed belong need lack miss match come reflect remain "
+    "stay last make show agree comply know think fall cost"
+)
+_STATES = frozenset(_STATING.split())
+"""Verbs that say how the output is, not what its writer does; "make" is both ("make sense"). A verb alone ("Greet.") is
+not taken for an order either."""
+_DROPPED = re.compile(r"^(?:ever|actually|really|in fact|anywhere)\s+", re.IGNORECASE)
+_FORGETS = re.compile(r"^(?:fail|forget|neglect|omit)\s+to\s+", re.IGNORECASE)
+_NOT = re.compile(r"^not\s+", re.IGNORECASE)
+_NOT_ONLY = re.compile(r"^not\s+only\b.*\bbut\b", re.IGNORECASE)
+"""Such a "not" denies nothing: without it the opposite is not said."""
+_IS_WRITTEN = re.compile(rf"it|.*\b(?:{_WRITTEN})", re.IGNORECASE)
+_NEGATED = re.compile(r"\b(?:no|not|never|none|nothing|nobody|neither|without)\b|n't\b", re.IGNORECASE)
+_REFERS_BACK = re.compile(r"\b(?:it|its|itself)\b", re.IGNORECASE)
+
+
+def instruction_of(question: str, *, is_fault: bool) -> str | None:
+    """The instruction that a yes/no question about an output comes to, in the question's own words; one sentence.
+
+    None where the question is not of a form that can be turned round by its first words.
+    """
+    text = " ".join(question.split())
+    if not text.endswith("?") or text.count("?") > 1 or re.search(r"[.!:;]\s", text):
+        return None
+    text = text[:-1].rstrip()
+    if lead := _CONDITION.fullmatch(text):
+        then = _turned(lead["rest"], is_fault)
+        return then and f"{_capital(lead['when'])} {then[0].lower()}{then[1:]}."
+    turned = _turned(text, is_fault)
+    return turned and f"{turned}."
+
+
+def _turned(text: str, is_fault: bool) -> str | None:
+    if found := _DOES.fullmatch(text):
+        return _what_it_does(found["who"], found["what"], is_fault)
+    if found := _IS.fullmatch(text):
+        return _must(found["who"], "be", found["what"], is_fault)
+    if found := _HAS.fullmatch(text):
+        return _must(found["who"], "have", found["what"], is_fault)
+    if (found := _THERE.fullmatch(text)) and not (is_fault and _NEGATED.search(found["what"])):
+        return f"There must {'not be' if is_fault else 'be'} {found['what']}"
+    return None
+
+
+def _what_it_does(who: str, what: str, is_fault: bool) -> str | None:
+    what = _DROPPED.sub("", what)
+    if _NOT_ONLY.match(what):
+        return None
+    if is_fault and _FORGETS.match(what):
+        what, is_fault = _FORGETS.sub("", what), False
+    elif _NOT.match(what):
+        what, is_fault = _NOT.sub("", what), not is_fault
+    if is_fault and _NEGATED.search(what):
+        return None
+    verb = what.split()[0].lower()
+    if verb in _STATES or verb == what.lower() or _REFERS_BACK.search(what) or not _IS_WRITTEN.fullmatch(who):
+        subject = "the output" if who.lower() == "it" else who
+        return _capital(f"{subject} must {'not ' if is_fault else ''}{what}")
+    return f"Do not {what}" if is_fault else _capital(what)
+
+
+def _must(who: str, verb: str, what: str, is_fault: bool) -> str | None:
+    if _NOT_ONLY.match(what):
+        return None
+    if _NOT.match(what):
+        what, is_fault = _NOT.sub("", what), not is_fault
+    if is_fault and _NEGATED.search(what):
+        return None
+    return _capital(f"{who} must {'not ' if is_fault else ''}{verb} {what}")
+
+
+def _capital(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def as_it_stands(requirement: Question, check: str | None = None) -> str:
+    """The form that is always right: the requirement quoted, and what the answer to it has to be.
+
+    ``check`` is the name of the check, where a checker and no question requires it.
+    """
+    if check is not None:
+        return f"What you write must pass this check: {' '.join(check.split())}."
+    answer = "no" if requirement.is_fault else "yes"
+    return f'For what you write, the answer to this must be {answer}: "{" ".join(requirement.text.split())}"'

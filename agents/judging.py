@@ -75,8 +75,7 @@ class Judging:
         """Where p_yes comes from where log-probabilities tell nothing, or are not there.
 
         The number that a model states costs no further call, and lost least in simulated worlds
-        (docs/results/asking.md). Samples
-        are drawn where somebody asks for them, and so pays for them.
+        (docs/results/asking.md). Samples are drawn where somebody asks for them, and so pays for them.
         """
         return "sampled" if self.samples > 1 else "stated" if thinks else "hard"
 
@@ -84,8 +83,7 @@ class Judging:
         """Contents of a reply for a provenance of P(yes).
 
         A model that thinks, whose P(yes) may come from either, is asked for log-probabilities and for a number: which
-        of the two
-        is read is found out from the first replies, and none of these has to be bought again.
+        of the two is read is found out from the first replies, and none of these has to be bought again.
         """
         both = thinks and self.p_yes == "auto" and provenance in ("logprob", "stated")
         stated = provenance == "stated"

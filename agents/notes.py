@@ -1,7 +1,7 @@
 """Notes: what one is taken of, who takes it and how, and what it comes to.
 
-A note-taker is told of a case and asked for a rule. Beyond one call, several samples of a note can be taken, of which the
-one is kept that most of them agree with, and a critique can look at the rule before it becomes a lesson.
+A note-taker is told of a case and asked for a rule. Beyond one call, several samples of a note can be taken, of which
+the one is kept that most of them agree with, and a critique can look at the rule before it becomes a lesson.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, Field
 
 from ..models.base import CallError, Model
 from ..models.gateway import Gateway
@@ -21,8 +21,7 @@ from ..prompts.examples import Example
 from ..prompts.lessons import Disagreement, Lesson
 from ..prompts.templates import FencedText, render, template
 from ..prompts.text import shorten
-from .agent import Agent
-from .critique import Critic
+from .agent import Agent, ParseError
 from .rules import Direction, direction_of, likeness
 
 
@@ -31,11 +30,11 @@ class Case:
     """A disagreement with all that a note-taker may be told of it."""
 
     disagreement: Disagreement
-    """What the target and its reference said."""
+    """The answers of the target and its reference."""
     example: Example
-    """What they said it of."""
+    """The example that they judged."""
     question: Question
-    """What they were asked; for a generator it may be the description of a check."""
+    """The question that they were asked; for a generator it may be the description of a check."""
     reasons: Mapping[str, str] = field(default_factory=dict)
     """Explanations under ``target`` and ``reference``, where they were bought."""
     contrast: Example | None = None
@@ -86,7 +85,7 @@ class TakesNotes(Protocol):
 
 @dataclass(frozen=True)
 class NoteTaking:
-    """What is done for a note beyond one call; each can be switched alone, so that each can be measured."""
+    """Work done for a note beyond one call; each part can be switched alone, so that it can be measured."""
 
     kinds: bool = True
     """The note names one of the kinds of faults that were first listed for the question: one call a question."""
@@ -125,7 +124,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Assignment:
-    """What a model is asked about a case, and what is made of its replies."""
+    """A request about a case, and how its replies are read."""
 
     system: str
     """Name of the template."""
@@ -135,9 +134,9 @@ class Assignment:
     read: Callable[[Any], Sample]
     """Raises ``ValueError`` with what is wrong with a note, which is told to the model once."""
     direction: Direction
-    """Of the lesson."""
+    """Direction of the lesson."""
     doubts: Callable[[Sample], str]
-    """What the critique is asked about a sample."""
+    """Makes the critique's request about a sample."""
     mend: Callable[[str], str]
     """Makes a rule of the critique's better wording; raises ``ValueError`` where the guards refuse it."""
 
@@ -158,7 +157,7 @@ class NoteAgent(Agent, TakesNotes):
 
     @abstractmethod
     async def _assignment(self, case: Case) -> Assignment:
-        """What is asked about a case; may itself ask for what has to be known before."""
+        """The assignment for a case; it may itself ask for what has to be known before."""
 
     async def take_note(self, case: Case, lesson_id: str) -> Lesson:
         """Draw one lesson."""
@@ -187,7 +186,7 @@ class NoteAgent(Agent, TakesNotes):
 
 
 def doubted_beside(case: Case, verdict: str, hits: str) -> dict[str, str]:
-    """What a critique's case says of the other example: what is right there, and when the rule would wrongly hit it."""
+    """Values of a critique's case about the other example: what is right there, and when the rule would wrongly hit it."""
     if case.contrast is None:
         return {"contrast": "", "hits_other": "false, as there is no second output."}
     beside = render("critique_contrast", verdict=verdict, output=show_output(case.contrast))
@@ -195,7 +194,7 @@ def doubted_beside(case: Case, verdict: str, hits: str) -> dict[str, str]:
 
 
 def both_answers(case: Case) -> dict[str, str]:
-    """What the templates say of the two sides: what each answered, and its reason."""
+    """Values of the templates about the two sides: their answers and reasons."""
     return {
         "target_answer": "yes" if case.disagreement.target else "no",
         "target_reason": given_reason(case, "target", " "),
@@ -260,3 +259,62 @@ def agree(one: Sample, other: Sample) -> bool:
     """Whether two samples name the same kind or say the same."""
     kinds = [" ".join(sample.kind.lower().split()).strip(" .\"'") for sample in (one, other)]
     return kinds[0] == kinds[1] != "" or likeness(one.text, other.text) >= ALIKE
+
+
+class RefusedRuleError(ParseError):
+    """The critique found a rule wanting, and no better one came of it."""
+
+
+class Critique(BaseModel):
+    """Findings about a rule."""
+
+    model_config = ConfigDict(title="check of a rule")
+
+    settles: bool
+    """It is true of the case that it was made for."""
+    hits_other: bool
+    """It would wrongly hit the case shown beside it."""
+    says_more: bool
+    """It says more than the question does."""
+    reason: str = Field(max_length=300)
+    better: str = Field(max_length=300)
+
+
+class Critic(Agent):
+    """A model that checks one rule in one short call: it sees outputs, never documents."""
+
+    role = "note_taker"
+
+    async def review(self, rule: str, case: str, mend: Callable[[str], str], *, has_other: bool) -> str:
+        """Check a rule; returns it, or the better one that the critique proposes.
+
+        ``case`` is the question about it, as text: the case it was made for and, where it ``has_other``, the one that
+        it must leave alone. ``mend`` makes a rule of the critique's better wording, or raises ``ValueError``.
+
+        Raises:
+            RefusedRuleError: It is not good, and neither is what the critique would say instead.
+            ParseError: The critique itself cannot be used.
+            ModelError: No reply.
+        """
+        found = await self._ask(template("critique"), case, Critique, max_tokens=250)
+        problem = _problem(found, has_other=has_other)
+        if problem is None:
+            return rule
+        why = f"{problem} ({' '.join(found.reason.split())})"
+        try:
+            better = mend(found.better)
+        except ValueError as error:
+            raise RefusedRuleError(f"{why}, and its revision cannot be used: {error}") from None
+        if better == rule:
+            raise RefusedRuleError(f"{why}: {rule}")
+        return better
+
+
+def _problem(found: Critique, *, has_other: bool) -> str | None:
+    if not found.settles:
+        return "the rule is not true of its own case"
+    if has_other and found.hits_other:
+        return "the rule also hits a case that is right"
+    if not found.says_more:
+        return "the rule says no more than the question"
+    return None

@@ -1,8 +1,8 @@
 """Pairwise judging: for each test the judge sees both outputs and says which of the two does better.
 
 It is the evaluator with another way to ask. An example is one order of a pair, and a verdict's ``answer`` is whether
-the output shown first does better, its ``p_yes`` how likely that is (P(1) / (P(1) + P(2)) from log-probabilities,
-where the endpoint gives them).
+the output shown first does better, its ``p_yes`` how likely that is (P(1) / (P(1) + P(2)) from log-probabilities, where
+the endpoint gives them).
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ..models.base import Answer, Parameters
-from ..models.probabilities import digit, expected_score, first_word, score_masses
-from ..models.replies.yes_no import LEAST_MASS
 from ..prompts.checklist import Question, Sees
 from ..prompts.errors import InputError
 from ..prompts.examples import Example
@@ -21,9 +19,9 @@ from ..prompts.prompt import Framing, Prompt
 from ..prompts.templates import template
 from ..prompts.text import fence, fill
 from ..prompts.verdicts import Provenance
-from .asking import TOP_LOGPROBS, Ask, OneByOne, Reading, shown
 from .evaluator import Evaluator
-from .expected_score import TOKENS
+from .replies import Reading, read_better
+from .requests import TOKENS, TOP_LOGPROBS, Ask, OneByOne
 
 AS_IT_IS, SWAPPED = "ab", "ba"
 """The orders of a pair: output a first, or output b first."""
@@ -36,7 +34,7 @@ def pair_id(pair: str, order: str) -> str:
 
 
 def ordered_examples(pair: Preference, *, swap: bool) -> list[Example]:
-    """What the judge is shown of a pair: output a first and, with ``swap``, output b first as well."""
+    """The examples that a judge is shown of a pair: output a first and, with ``swap``, output b first as well."""
     shown_as = [(AS_IT_IS, pair.output_a, pair.output_b)]
     shown_as += [(SWAPPED, pair.output_b, pair.output_a)] if swap else []
     return [
@@ -70,20 +68,8 @@ class PairAsking(OneByOne):
         return Parameters(TOKENS, self.temperature, self.seed, TOP_LOGPROBS if self.logprobs else 0)
 
     def read(self, ask: Ask, answer: Answer) -> dict[str, Reading]:
-        """Whether the output shown first does better.
-
-        Raises:
-            ValueError: Neither number is likely where one is due, or the reply begins with neither.
-        """
-        return {ask.questions[0].id: self._likelihood(answer) if self.logprobs else _said(answer)}
-
-    def _likelihood(self, answer: Answer) -> Reading:
-        word = first_word(answer.logprobs or ())
-        masses = score_masses(word[1] if word else (), 1, 2)
-        if sum(masses) < LEAST_MASS:
-            raise ValueError(f"{shown(answer.text)} is neither 1 nor 2")
-        p_first = 1.0 - expected_score(masses)
-        return Reading(p_first >= 0.5, p_first)
+        """Whether the output shown first does better."""
+        return {ask.questions[0].id: read_better(answer, logprobs=self.logprobs)}
 
     def _frame(self, example: Example, sees: Sees) -> Framing:
         """The texts first, then the prompt, then the question: all that the questions share comes first."""
@@ -91,14 +77,6 @@ class PairAsking(OneByOne):
         texts += [("Output 1", example.output or ""), ("Output 2", example.metadata[_SECOND])]
         parts = [f"{name}:\n{fence(text)}\n\n" for name, text in texts]
         return Framing(None, "".join([*parts, fill(self.prompt.text, {}).rstrip("\n"), "\n\n"]), "")
-
-
-def _said(answer: Answer) -> Reading:
-    words = answer.text.split(maxsplit=1)
-    number = digit(words[0]) if words else None
-    if number not in (1, 2):
-        raise ValueError(f"{shown(answer.text)} is neither 1 nor 2")
-    return Reading(number == 1, None)
 
 
 class PairEvaluator(Evaluator):

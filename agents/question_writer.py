@@ -1,7 +1,9 @@
-"""Who writes yes/no questions: from a task (BinEval §3.1), or on seeing a few unlabelled examples (EIG §3.2, App. A.5).
+"""Agents that write yes/no questions from a task, from examples, or anew for another judge.
 
-The writer goes from the task to its requirements, and from each of these to atomic questions; the proposer is shown
-examples without their scores, and the questions that are there already.
+:class:`QuestionWriter` goes from the task to its requirements, and from each of these to atomic questions (BinEval
+§3.1). :class:`QuestionProposer` is shown a few examples without their scores, and the questions that are there already
+(EIG §3.2, App. A.5). :class:`Rephraser` words a question anew for a judge that does not understand it: small models
+hear the topic of a question and not its negation, so no wording may negate. The data say which answer is good.
 """
 
 from __future__ import annotations
@@ -14,16 +16,15 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from ..memory.embedders import Embedder, greedy_unique
-from ..models.base import CallError, EmptyAnswerError, Model
+from ..models.base import CallError, EmptyAnswerError, Message, Model
 from ..models.gateway import Gateway
-from ..models.structured import ParseError
 from ..prompts.checklist import Checklist, Question
 from ..prompts.errors import AskanceError
 from ..prompts.examples import Example
-from ..prompts.orders import foreign_order
+from ..prompts.lessons import foreign_order
 from ..prompts.templates import FencedText, joined, render, template
 from ..prompts.text import fence
-from .agent import Agent
+from .agent import Agent, ParseError
 
 SAME_QUESTION = 0.95
 """Cosine similarity from which two questions count as the same."""
@@ -110,12 +111,12 @@ class QuestionWriter(Agent):
             dimensions: Allowed dimensions; where there are none, the model proposes a word for each question.
             most_requirements: How many requirements step 1 may list.
             on_progress: Told what is being done.
-            on_lost: Told which requirement has no questions as the replies about it cannot be used, and why; without it that is
-                an error.
+            on_lost: Told which requirement has no questions as the replies about it cannot be used, and why; without it
+                that is an error.
 
         Raises:
-            ParseError: The model's replies cannot be used, those about all requirements where ``on_lost`` is there; a question
-                that it cannot take apart is kept whole.
+            ParseError: The model's replies cannot be used, those about all requirements where ``on_lost`` is there; a
+                question that it cannot take apart is kept whole.
             ModelError: No reply.
         """
         tell = on_progress or (lambda _: None)
@@ -165,7 +166,7 @@ class QuestionWriter(Agent):
         return _proposed(reply, dimensions)
 
     async def _parts(self, draft: ProposedQuestion, tell: Callable[[str], None]) -> list[ProposedQuestion]:
-        """Have a question that looks compound taken apart; others are kept without a call, and so is one that cannot be."""
+        """Have a question that looks compound taken apart; others, and those that cannot be, are kept."""
         if not _COMPOUND.search(draft.text):
             return [draft]
         case = render("split_question_case", question=draft.text, violation=draft.violation)
@@ -266,3 +267,69 @@ def _cut(text: str) -> str:
         return text
     half = _LONGEST // 2
     return f"{text[:half]}\n[… {len(text) - 2 * half:,} characters left out …]\n{text[-half:]}"
+
+
+MOST_WORDINGS = 4
+"""Wordings of one kind at most; a question has two kinds."""
+KINDS = ("rephrase_thing", "rephrase_opposite")
+"""Templates: one asks for what the question is about, the other for what one would see where the answer is no."""
+_MOST_TOKENS = 120
+_LONGEST = 160
+_SHORTEST = 10
+_ASKED = "Question: "
+_NUMBERED = re.compile(r"^\s*(?:[-*\u2022]|\(?\d{1,2}[.):])\s*")
+_OPENING = re.compile(r"(?:do|does|did|is|are|was|were|has|have|can|could|would|will)\b", re.IGNORECASE)
+_NEGATED = re.compile(
+    r"\b(?:not|no|never|none|nothing|avoid\w*|without|refrain\w*|abstain\w*|free\s+(?:of|from)|cannot|"
+    r"(?:stay|keep|steer)s?\s+(?:away|clear))\b|n['\u2019]t\b",
+    re.IGNORECASE,
+)
+
+
+class Rephraser(Agent):
+    """A model that asks the same in other words, and for the opposite; each in a call of some 300 tokens."""
+
+    role = "writer"
+
+    async def write(self, question: Question) -> list[str]:
+        """Other wordings, in the order written; empty where no line of the replies can be used.
+
+        A line is used where it is one short yes/no question that negates nothing and repeats no other in its words.
+        Nothing is said of which answer is good: that is for the data.
+
+        Raises:
+            ModelError: No reply.
+            BudgetExceededError: A cap was reached.
+        """
+        found: dict[str, str] = {wording(question.text): ""}
+        for kind in KINDS:
+            answer = await self._say(_messages(kind, question.text), max_tokens=_MOST_TOKENS)
+            lines = answer.text.splitlines()
+            usable = questions_in(lines[:-1] if answer.finish == "length" else lines)
+            new = {wording(each): each for each in usable if wording(each) not in found}
+            found |= dict(list(new.items())[:MOST_WORDINGS])
+        return [text for text in found.values() if text]
+
+
+def questions_in(lines: list[str]) -> list[str]:
+    """The lines that are short yes/no questions without a negation, without bullets and numbers."""
+    cleaned = [" ".join(_NUMBERED.sub("", line).strip(" \t\"'").removeprefix(_ASKED).split()) for line in lines]
+    return [
+        text
+        for text in cleaned
+        if _SHORTEST <= len(text) <= _LONGEST
+        and text.endswith("?")
+        and text.count("?") == 1
+        and _OPENING.match(text)
+        and not _NEGATED.search(text)
+    ]
+
+
+def _messages(kind: str, text: str) -> list[Message]:
+    """The orders, the template's examples as turns of a conversation, and the question."""
+    orders, *examples = template(kind).split(f"\n\n{_ASKED}")
+    messages: list[Message] = [("system", orders)]
+    for example in examples:
+        asked, written = example.split("\n", 1)
+        messages += [("user", _ASKED + asked), ("assistant", written)]
+    return [*messages, ("user", _ASKED + " ".join(text.split()))]

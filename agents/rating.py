@@ -12,22 +12,22 @@ from dataclasses import dataclass
 from ..models.base import Answer, Model, ModelError, Parameters, Request, make_request
 from ..models.budget import reserved_tokens
 from ..models.gateway import Gateway
-from ..models.probabilities import digit, first_word, score_masses
+from ..models.replies.numbers import number_masses, number_said
 from ..models.replies.yes_no import LEAST_MASS
 from ..prompts.checklist import Question
 from ..prompts.examples import Example
 from ..prompts.prompt import Prompt, frame
 from ..prompts.templates import render
 from ..prompts.verdicts import Provenance, Status
-from .asking import NO_LOGPROBS, TOP_LOGPROBS, opening, question_block, shown
-from .buying import all_together
-from .expected_score import TOKENS
+from .buying import NO_LOGPROBS, all_together
 from .judging import Judging
+from .replies import in_quotes
+from .requests import TOKENS, TOP_LOGPROBS, opening, question_block
 
 
 @dataclass(frozen=True, slots=True)
 class ToRate:
-    """What is to be rated: an output as a whole, given an answer, or one question's criterion."""
+    """A thing to be rated: an output as a whole, given an answer, or one question's criterion."""
 
     example: Example
     question: Question | None = None
@@ -109,7 +109,6 @@ class Rater:
         return self.gateway.provenance.get(self.model.identity, "logprob") if asked == "auto" else asked
 
     def _requests(self, rate: ToRate, provenance: Provenance) -> Iterator[Request]:
-        """The calls for one rating: one, or one for each sample."""
         judging = self.judging
         framing = frame(self.prompt, rate.example, "all" if rate.question is None else rate.question.shown)
         messages = opening(framing, framing.before + self._block(rate) + framing.after)
@@ -151,7 +150,6 @@ class Rater:
         return Rating(*name, mean, source)
 
     async def _without_logprobs(self, rate: ToRate, request: Request) -> Rating:
-        """Ask again in the way that fits an endpoint that gives no log-probabilities."""
         without = self.judging.without_logprobs(thinks=False)
         if self.judging.p_yes != "auto" or self.gateway.settle(self.model, without) != without:
             await self.gateway.forget([request.key])
@@ -162,19 +160,16 @@ class Rater:
         return await self._rating(rate)
 
     def _read(self, answer: Answer, provenance: Provenance) -> tuple[tuple[float, ...], Provenance]:
-        """What a reply says: the numbers that were likely where the first word is due, else the number said.
+        """Read a reply: the numbers that were likely where the first word is due, else the number said.
 
         Raises:
             ValueError: It is no number from 1 to K.
         """
-        word = first_word(answer.logprobs or ())
-        if word is not None:
-            masses = score_masses(word[1], 1, self.levels)
-            if sum(masses) >= LEAST_MASS:
-                return tuple(mass / sum(masses) for mass in masses), "logprob"
-        said = answer.text.split()
-        level = digit(said[0]) if said else None
+        masses = number_masses(answer.logprobs or (), 1, self.levels)
+        if sum(masses) >= LEAST_MASS:
+            return tuple(mass / sum(masses) for mass in masses), "logprob"
+        level = number_said(answer.text)
         if level is None or not 1 <= level <= self.levels:
-            raise ValueError(f"{shown(answer.text)} is no number from 1 to {self.levels}")
+            raise ValueError(f"{in_quotes(answer.text)} is no number from 1 to {self.levels}")
         one = tuple(float(level == each) for each in range(1, self.levels + 1))
         return one, "sampled" if provenance == "sampled" else "hard"

@@ -16,13 +16,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ..models.base import Model
 from ..models.gateway import Gateway
-from ..models.structured import ParseError
-from ..prompts.lessons import Edit, Lesson
-from ..prompts.orders import foreign_order
+from ..prompts.lessons import Edit, Lesson, foreign_order
 from ..prompts.prompt import PLACEHOLDERS, Prompt, check_length
 from ..prompts.templates import render, template
 from ..prompts.text import copied_words, literal_but, placeholders_of
-from .agent import Agent
+from .agent import Agent, ParseError
 from .rules import content_stems
 
 _RATES = re.compile(r"\b(?:rate|rates|rating|score|scores|grade|scale)\b", re.IGNORECASE)
@@ -31,17 +29,13 @@ _JSON = re.compile(r"\bJSON\b", re.IGNORECASE)
 
 
 def check_edit(prompt: Prompt, edit: Edit, max_chars: int | None, examples: Sequence[str]) -> None:
-    """Check an edit against the prompt that it is made for.
-
-    Args:
-        prompt: What is edited.
-        edit: The edit.
-        max_chars: Longest prompt; None where there is no limit.
-        examples: Texts of development examples, from which nothing may be copied.
+    """Check an edit against the prompt that it is made for; nothing may be copied from ``examples``, texts of
+    development.
 
     Raises:
         ValueError: It cannot be applied, makes the prompt too long, changes or moves the answer format, a scale or a
-            placeholder, orders another format beside it, says what no lesson may, or copies an example. The message is told to the model.
+            placeholder, orders another format beside it, says what no lesson may, or copies an example. The message is
+            told to the model.
     """
     changed = check_length(prompt.apply(edit), max_chars)
     if changed.placeholders != prompt.placeholders:
@@ -90,7 +84,7 @@ class Proposal(BaseModel):
 
 
 class Correction(BaseModel):
-    """What becomes of a part that orders the opposite of the lesson."""
+    """The fate of a part that orders the opposite of the lesson."""
 
     model_config = ConfigDict(title="correction of the prompt")
 
@@ -113,8 +107,8 @@ class EditAgent(Agent):
         seed: int | None = None,
         free: bool = False,
     ) -> None:
-        """``max_prompt_chars``: longer prompts are refused before a verdict is bought; ``free``: as in the papers, nobody
-        looks how much of the old words is kept, nor how much of a lesson's is said."""
+        """``max_prompt_chars``: longer prompts are refused before a verdict is bought; ``free``: as in the papers,
+        nobody looks how much of the old words is kept, nor how much of a lesson's is said."""
         super().__init__(gateway, model, seed=seed)
         self._max_prompt_chars = max_prompt_chars
         self._least_kept = 0.0 if free else LEAST_KEPT
@@ -137,8 +131,8 @@ class Updater(EditAgent):
             prompt: The prompt to be edited.
             lesson: What it must say.
             examples: Texts of development examples, from which nothing may be copied.
-            opposed: Places, from 0, of the parts (:func:`split_parts`) that order the opposite of the lesson. One of them is
-                then corrected or taken out, and none of its words need be kept.
+            opposed: Places, from 0, of the parts (:func:`split_parts`) that order the opposite of the lesson. One of
+                them is then corrected or taken out, and none of its words need be kept.
 
         Raises:
             ParseError: The model's second proposal was refused too; the message says why.
@@ -293,8 +287,8 @@ class Rewriter(EditAgent):
             prompt: The prompt to be rewritten.
             lessons: What it must say.
             examples: Texts of development examples, from which nothing may be copied.
-            opposed: Places, from 0, of the parts (:func:`split_parts`) that order the opposite of a lesson: they need not
-                be kept.
+            opposed: Places, from 0, of the parts (:func:`split_parts`) that order the opposite of a lesson: they need
+                not be kept.
 
         Raises:
             ParseError: The model's second rewrite was refused too; the message says why.

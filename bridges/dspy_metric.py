@@ -28,10 +28,9 @@ from ..models.named import ModelLike
 from ..models.resolve import Models
 from ..models.session import background_session
 from ..prompts.checklist import Checklist, load_checklist
-from ..prompts.default import prompt_showing
 from ..prompts.errors import AskanceError, InputError, did_you_mean
 from ..prompts.examples import Example
-from ..prompts.prompt import Prompt, load_prompt
+from ..prompts.prompt import Prompt, load_prompt, prompt_showing
 from ..prompts.verdicts import Verdict
 from ..settings import parse_options
 
@@ -104,7 +103,7 @@ class ChecklistMetric:
 
 
 class ShownFields(TypedDict, total=False):
-    """What the judge is shown of a DSPy example and its prediction: our field to theirs."""
+    """The fields of a DSPy example and its prediction that the judge is shown: our field to theirs."""
 
     output: str | None
     """The prediction's field that is judged; may be left out where it has one."""
@@ -169,7 +168,7 @@ def checklist_metric(
 
 
 def input_texts(example: Any, fields: Mapping[str, str | None]) -> dict[str, str]:
-    """What a judge is shown of a DSPy example: all its input fields as the input, or those that are named.
+    """The texts of a DSPy example for a judge: all its input fields as the input, or the named ones.
 
     Raises:
         InputError: The example has no field of a name.
@@ -186,7 +185,7 @@ def input_texts(example: Any, fields: Mapping[str, str | None]) -> dict[str, str
 
 
 def output_text(pred: Any, field: str | None) -> str:
-    """What a judge is shown of a prediction: the field that is named, or its only one.
+    """The text of a prediction for a judge: the named field, or its only one.
 
     Raises:
         InputError: There is no such field, or nobody can tell which is meant.
@@ -217,7 +216,7 @@ class OpenGateway:
 
     @property
     def budget(self) -> Budget:
-        """What each role took so far."""
+        """The calls, tokens and money of each role so far."""
         return self.gateway.budget
 
     def model(self, model: ModelLike) -> Model:

@@ -8,12 +8,11 @@ from typing import Any, Literal
 
 from ..evaluation.judge_file import judge_of_parts
 from ..evaluation.kept_judge import KeptJudge
-from ..models.named import ModelLike, ModelRecords
+from ..models.named import ModelLike, named_models
 from ..prompts.checklist import Checklist, load_checklist
-from ..prompts.default import prompt_showing
 from ..prompts.errors import CoverageError, InputError, import_optional
 from ..prompts.examples import Example
-from ..prompts.prompt import Prompt, load_prompt
+from ..prompts.prompt import Prompt, load_prompt, prompt_showing
 from ..settings import parse_options
 from .background_judge import BackgroundJudge, BackgroundOptions, Judged
 
@@ -43,8 +42,9 @@ def checklist_scorer(
         judge: A run's directory or a ``judge.yaml``, in place of all three; ``model`` may name another model.
         reference: Whether the judge is shown the sample's target as a reference.
         context: Field of the sample's metadata that the judge is shown as context.
-        on_missing: What becomes of a sample without an output, or with a missing verdict: an error, which ``fail_on_error`` and
-            ``retry_on_error`` of Inspect decide about, or an unscored sample, which no metric counts. Never a score.
+        on_missing: What becomes of a sample without an output, or with a missing verdict: an error, which
+            ``fail_on_error`` and ``retry_on_error`` of Inspect decide about, or an unscored sample, which no metric
+            counts. Never a score.
         options: Settings of :class:`~askance.evaluation.options.JudgeOptions`, e.g. ``api_base`` or ``call_budget``,
         and
             of :class:`~askance.evaluation.options.Where` (``store``, ``no_cache``).
@@ -52,9 +52,9 @@ def checklist_scorer(
     Raises:
         InputError: The checklist, the prompt or a setting cannot be used.
     """
-    records = ModelRecords(options)
-    used = judge_of_parts(judge, checklist, records.name(model), prompt)
-    settings = parse_options(BackgroundOptions, used.with_options(records.options))
+    asked, given = named_models(options, model)
+    used = judge_of_parts(judge, checklist, asked, prompt)
+    settings = parse_options(BackgroundOptions, used.with_options(given))
     if on_missing not in ("error", "unscored"):
         raise InputError(f"on_missing is '{on_missing}'; it can be error or unscored.")
     questions = load_checklist(used.checklist)
@@ -93,7 +93,7 @@ def checklist_scorer(
 
 
 def _example(state: Any, target: Any, reference: bool, context: str | None) -> Example:
-    """What the judge is shown of a sample."""
+    """The texts of a sample that the judge is shown."""
     fields: dict[str, Any] = {"id": str(state.sample_id), "input": state.input_text, "output": state.output.completion}
     if reference:
         fields["reference"] = target.text

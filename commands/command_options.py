@@ -19,13 +19,14 @@ from ..evaluation.options import (
     Where,
     WriterOptions,
 )
-from ..labelling.options import LabelOptions
+from ..labelling.label_options import LabelOptions
 from ..models.named import with_settings
 from ..optimizer.options import AlignOptions, MigrateOptions, TuneOptions, WeighOptions
 from ..prompts.checklist import READY
 from ..prompts.errors import InputError, did_you_mean, like_named
 from ..prompts.field_map import parse_field_map
-from ..prompts.rows import is_on_hub, read_text
+from ..prompts.rows import is_on_hub
+from ..prompts.text_files import read_text
 from ..settings import (
     ALSO,
     FILE,

@@ -13,7 +13,7 @@ from ..bridges.exports import TOOLS, ExportedJudge, export_judge
 from ..bridges.trace_examples import FORMATS, import_traces
 from ..prompts.errors import InputError
 from ..prompts.field_map import parse_field_map
-from ..prompts.rows import write_whole
+from ..prompts.text_files import write_whole
 from .command_options import common_options
 from .output import check_apart, check_output, echo_json
 from .terminal import echo
@@ -92,7 +92,8 @@ def _use(made: ExportedJudge, file: Path) -> str:
     if told == use or file.stem.isidentifier():
         return told
     as_module = re.sub(r"\W", "_", file.stem)
-    return f"{told} Python cannot import it under this name: call it {as_module if as_module.isidentifier() else usual}.py for that."
+    name = as_module if as_module.isidentifier() else usual
+    return f"{told} Python cannot import it under this name: call it {name}.py for that."
 
 
 def _check_suffix(output: str | None, made: ExportedJudge) -> None:

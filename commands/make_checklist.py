@@ -14,8 +14,8 @@ from ..evaluation.write_questions import write_questions
 from ..optimizer.selection.select import prepare, select
 from ..prompts.checklist import dump_checklist
 from ..prompts.errors import InputError
-from ..prompts.rows import write_whole
-from ..prompts.words import coverage_text
+from ..prompts.formatting import coverage_text
+from ..prompts.text_files import write_whole
 from .command_options import (
     GroupedCommand,
     buying_options,

@@ -17,10 +17,10 @@ from ..models.embedded.download import pull, pulled
 from ..models.embedded.registry import MODELS, HubFile, RegisteredModel, resolve
 from ..models.event_loops import run_sync
 from ..models.gateway import Gateway
-from ..models.named import ModelRecords, NamedModel
+from ..models.named import NamedModel, named_models
 from ..models.session import session
 from ..prompts.errors import AskanceError, InputError
-from ..prompts.words import money
+from ..prompts.formatting import money
 from ..setting_types import GatewaySettings
 from ..settings import parse_options
 from .command_options import config_option, load_dotenv, model_setting_option, settings
@@ -73,7 +73,8 @@ class _Tenths:
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable list.")
 @click.pass_context
 def command(context: click.Context, as_json: bool) -> None:
-    """List the embedded models (use them as local/NAME, onnx/NAME or openvino/NAME), or fetch one with `askance models pull NAME`."""
+    """List the embedded models (use them as local/NAME, onnx/NAME or openvino/NAME), or fetch one with `askance models
+    pull NAME`."""
     if context.invoked_subcommand:
         return
     rows = [_row(model) for model in MODELS]
@@ -228,9 +229,8 @@ def check_model(
         InputError: The name or a setting is wrong, or the model does not take how it is told to think.
         ModelError: It cannot be reached, refuses the key or does not answer.
     """
-    records = ModelRecords(options)
-    asked = records.name(name)
-    settings = parse_options(GatewayOptions, records.options)
+    asked, given = named_models(options, name)
+    settings = parse_options(GatewayOptions, given)
 
     async def ask() -> ModelCheck:
         async with session(settings, None, say) as (models, gateway):

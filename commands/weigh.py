@@ -14,7 +14,7 @@ from ..optimizer.options import UNUSED, WeighOptions
 from ..optimizer.weights.learner_choice import learners, refuse_gone
 from ..optimizer.weights.weigh import prepare
 from ..prompts.errors import InputError, as_typed
-from ..prompts.rows import write_whole
+from ..prompts.text_files import write_whole
 from .command_options import GroupedCommand, buying_options, load_dotenv, settings, settings_options
 from .output import check_coverage, check_output, dump_json, echo_estimate, echo_json, show
 from .terminal import echo

@@ -13,7 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ..prompts.checklist import Polar
 from ..prompts.errors import InputError, did_you_mean
-from ..prompts.rows import read_object, validate_row
+from ..prompts.rows import validate_row
+from ..prompts.text_files import read_object
 
 if TYPE_CHECKING:
     from ..prompts.checklist import Checklist

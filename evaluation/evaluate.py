@@ -12,13 +12,12 @@ from ..agents.evaluator import Evaluator
 from ..agents.example_questions import DIMENSION, OWN, ExampleQuestions, estimate_unwritten, judge_by_own
 from ..models.event_loops import run_sync
 from ..models.gateway import StoredAnswers
-from ..models.named import ModelLike, ModelRecords
+from ..models.named import ModelLike, named_models
 from ..models.session import session
 from ..prompts.checklist import Checklist, load_checklist
-from ..prompts.default import default_prompt
 from ..prompts.errors import InputError
 from ..prompts.examples import Example, ExampleTable, documents, human_dimensions, load_examples
-from ..prompts.prompt import Prompt, load_prompt
+from ..prompts.prompt import Prompt, default_prompt, load_prompt
 from ..prompts.rows import column
 from ..prompts.verdicts import Provenance, Verdict, VerdictColumns, fields_of
 from ..setting_types import EvaluateSettings
@@ -40,8 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from ..agents.buying import Estimate
-    from ..models.answer_store import AnswerStore
-    from ..models.base import Model
+    from ..models.base import AnswerStore, Model
     from ..models.gateway import Gateway
     from ..models.resolve import Models
     from .adaptive import AdaptiveEvaluation
@@ -80,9 +78,8 @@ def evaluate(
         BudgetExceededError: A cap was reached; the answers so far are kept.
         AskanceError: The endpoint is down or refuses every call.
     """
-    records = ModelRecords(options)
-    asked = records.name(model)
-    return prepare(data, checklist, asked, prompt, records.options, evaluator).run(watcher, progress)
+    asked, given = named_models(options, model)
+    return prepare(data, checklist, asked, prompt, given, evaluator).run(watcher, progress)
 
 
 def prepare(

@@ -14,8 +14,8 @@ import numpy as np
 
 from ..prompts.checklist import FAULT
 from ..prompts.errors import InputError, did_you_mean
+from ..prompts.formatting import Figure, count, coverage_text, number_text
 from ..prompts.rows import column
-from ..prompts.words import Figure, count, coverage_text, number_text
 from ..stats.correlation import correlate, correlations_dict, statistic_dict
 from ..stats.resampling import Resampling, mean_with_interval
 from .pass_fail import FIGURES, NAMES, form_of, judge_passes, pass_fail_lines

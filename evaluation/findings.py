@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..prompts.checklist import FAULT
-from ..prompts.words import Figure, count
+from ..prompts.formatting import Figure, count
 from ..stats.correlation import statistic_dict
 from ..stats.phi import Pair, PhiMatrix, Relatedness
 from ..stats.resampling import Statistic

@@ -19,9 +19,9 @@ from ..models.named import NamedModel, read_named
 from ..prompts.checklist import AnswerPair, Checklist, asking, load_checklist, parse_checklist
 from ..prompts.errors import InputError, did_you_mean, like_named
 from ..prompts.prompt import Prompt
-from ..prompts.rows import read_text, validate_row
-from ..prompts.shown import ShownExamples
-from ..prompts.yaml_files import read_texts, read_yaml
+from ..prompts.rows import validate_row
+from ..prompts.shown_examples import ShownExamples
+from ..prompts.text_files import read_text, read_texts, read_yaml
 from ..stats.resampling import Statistic
 from .calibration import Calibration
 from .kept_judge import (
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from ..memory.records import MeasureRecord
     from ..memory.result_file import RunRecord
     from ..models.base import Model
-    from ..prompts.shown import Shows
+    from ..prompts.shown_examples import Shows
 
 logger = logging.getLogger(__name__)
 

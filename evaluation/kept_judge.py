@@ -23,13 +23,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from ..agents.evaluator import Evaluator
 from ..memory.records import MeasureRecord, Origin
 from ..memory.run_directory import JUDGE_FILE
-from ..models.named import ModelLike, ModelRecords, NamedModel
+from ..models.named import ModelLike, NamedModel, named_models
 from ..prompts.checklist import Checklist, GoodAnswer, Sees, dump_checklist, dump_texts
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.prompt import Prompt
-from ..prompts.rows import write_whole
+from ..prompts.text_files import read_texts, write_whole
 from ..prompts.verdicts import Provenance
-from ..prompts.yaml_files import read_texts
 from ..setting_types import EvaluateSettings
 from ..settings import idle_settings, parse_options
 from .calibration import Calibration
@@ -41,7 +40,7 @@ from .pass_fail import PassThreshold
 if TYPE_CHECKING:
     from ..models.base import Model
     from ..prompts.examples import Example
-    from ..prompts.shown import ShownExamples
+    from ..prompts.shown_examples import ShownExamples
     from .progress import Watcher
 
 logger = logging.getLogger(__name__)
@@ -197,9 +196,8 @@ class KeptJudge:
         Arguments and errors are the same. ``model`` takes the place of the judge's own, and ``options`` win over its
         settings.
         """
-        records = ModelRecords(options)
-        asked = records.name(model)
-        return self.prepare(data, asked, records.options, evaluator).run(watcher, progress)
+        asked, given = named_models(options, model)
+        return self.prepare(data, asked, given, evaluator).run(watcher, progress)
 
     def prepare(
         self,

@@ -13,7 +13,7 @@ from ..agents.judging import Judging
 from ..memory.verdict_store import Place, SharedStore, VerdictStore, open_store, place_of, store_path
 from ..models.session import ModelOptions
 from ..prompts.checklist import AnswerPair
-from ..prompts.labels import LabelWords
+from ..prompts.human_feedback import LabelWords
 from ..settings import FILE, FileName, Heading, Idle, ModelName, beside, where
 
 
@@ -404,15 +404,6 @@ class SelectOptions(JudgeOptions, Where):
     )
     max_candidates: Annotated[int, Heading.PROPOSED] = Field(40, ge=2, description="Candidates proposed at most.")
     max_rounds: Annotated[int, Heading.PROPOSED] = Field(12, ge=1, description="Rounds of proposing at most.")
-    quiet_rounds: Annotated[int, Heading.PROPOSED] = Field(
-        2, ge=1, description="Rounds in a row with at most one new question that end proposing."
-    )
-    shown: Annotated[int, Heading.PROPOSED] = Field(
-        3, ge=1, description="Examples that the proposing model is shown in one round."
-    )
-    per_round: Annotated[int, Heading.PROPOSED] = Field(
-        8, ge=1, le=20, description="Questions proposed in one round at most."
-    )
     same_question: Annotated[float, Heading.PROPOSED] = Field(
         0.9, gt=0, le=1, description="Cosine similarity from which a proposed question counts as there already."
     )
@@ -454,7 +445,7 @@ class SelectOptions(JudgeOptions, Where):
 
     idle: ClassVar[tuple[Idle, ...]] = (
         Idle(
-            ("writer", "max_candidates", "max_rounds", "quiet_rounds", "shown", "per_round", "same_question"),
+            ("writer", "max_candidates", "max_rounds", "same_question"),
             beside("candidates"),
             "no question is proposed where candidates are given",
         ),

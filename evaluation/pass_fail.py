@@ -14,8 +14,8 @@ import numpy as np
 
 from ..prompts.errors import AskanceError, CoverageError
 from ..prompts.examples import documents
-from ..prompts.labels import are_labels
-from ..prompts.words import Figure
+from ..prompts.formatting import Figure
+from ..prompts.human_feedback import are_labels
 from ..stats.correlation import statistic_dict
 from ..stats.pass_fail import (
     CorrectedPassRate,

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.examples import answered_questions, documents, human_dimensions, mean_rating
-from ..prompts.labels import are_labels
+from ..prompts.formatting import coverage_text
+from ..prompts.human_feedback import are_labels
 from ..prompts.rows import column
 from ..prompts.verdicts import Status, VerdictColumns
-from ..prompts.words import coverage_text
 from ..stats.correlation import correlate, correlations_dict
 from ..stats.resampling import Resampling
 

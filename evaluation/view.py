@@ -8,13 +8,13 @@ from html import escape
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..prompts.errors import InputError, MissingExtraError, did_you_mean
-from ..prompts.words import Figure, interval, number
+from ..prompts.formatting import Figure, interval, number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     Rows: TypeAlias = Sequence[Mapping[str, Any]]
-    """Rows of a table; a cell is a text, a count, a number, a :class:`~askance.prompts.words.Figure` or nothing."""
+    """Rows of a table; a cell is a text, a count, a number, a :class:`~askance.prompts.formatting.Figure` or nothing."""
 
 MOST_ROWS = 20
 """Rows of one table in a notebook; a data frame has them all."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from ..prompts.checklist import Checklist
 from ..prompts.errors import InputError, did_you_mean
-from ..prompts.rows import read_object
+from ..prompts.text_files import read_object
 
 if TYPE_CHECKING:
     from ..prompts.examples import Example

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from ..models.budget import CAPS
-from ..prompts.words import count, interval, missing_share, number, signed
+from ..prompts.formatting import count, interval, missing_share, number, signed
 
 if TYPE_CHECKING:
     from .records import CriterionRecord

@@ -11,9 +11,7 @@ from threading import RLock
 from time import monotonic, sleep
 from typing import Any, Protocol, TypeVar
 
-from ..models.answer_store import StoreAwayError
-from ..models.base import Answer
-from ..models.wire.thinking import ThinkingFacts
+from ..models.base import Answer, StoreAwayError, ThinkingFacts
 from ..prompts.errors import AskanceError, InputError, import_optional
 from .answer_rows import COLUMNS, UNKNOWN, KeptAnswers, Row, is_empty, left_of, row_of, storable
 from .claims import LEASE, Claimant

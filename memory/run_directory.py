@@ -15,12 +15,12 @@ from filelock import FileLock, Timeout
 from ..prompts.checklist import Checklist, dump_checklist, load_checklist
 from ..prompts.errors import AskanceError, InputError, as_typed, not_text
 from ..prompts.examples import Example, load_examples
+from ..prompts.formatting import count
 from ..prompts.lessons import Lesson
 from ..prompts.prompt import Prompt
-from ..prompts.rows import read_text, remove_partial, validate_row, write_whole
+from ..prompts.rows import validate_row
+from ..prompts.text_files import read_text, read_yaml, remove_partial, write_whole
 from ..prompts.verdicts import Verdict, dump_verdicts
-from ..prompts.words import count
-from ..prompts.yaml_files import read_yaml
 from ..settings import GONE, RENAMED, by_new_names
 from .journal import Journal
 from .result_file import RunRecord
@@ -290,7 +290,7 @@ class RunDirectory:
         return (self.path / "result.json").is_file()
 
     def write(self, name: str, text: str) -> None:
-        """Write a file of the run, as :func:`~askance.prompts.rows.write_whole` does.
+        """Write a file of the run, as :func:`~askance.prompts.text_files.write_whole` does.
 
         Raises:
             AskanceError: It could not be written; what was there before is still there.

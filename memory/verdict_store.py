@@ -10,10 +10,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol, Self
 
-from ..models.answer_store import AnswerStore
-from ..models.base import Answer
+from ..models.base import Answer, AnswerStore, ThinkingFacts
 from ..models.files import cache_directory
-from ..models.wire.thinking import ThinkingFacts
 from ..prompts.errors import AskanceError, InputError
 from . import claims
 from .answer_rows import COLUMNS, KeptAnswers, Row, is_empty, left_of, row_of

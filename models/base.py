@@ -1,4 +1,4 @@
-"""What is sent to a model and what comes back."""
+"""Requests to a model, its answers, and the store in which answers are kept."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class Model(Protocol):
     """The model's name as the user wrote it: ``provider/model``."""
 
     identity: str
-    """What the answers depend on besides the request: endpoint and model, or the hash of the weights.
+    """Everything that the answers depend on besides the request: endpoint and model, or the hash of the weights.
 
     Where they depend on more than can be said here, e.g. a script, the model has a true ``answers_stay_in_the_run``: a
     run's answers are then not shared with other commands.
@@ -190,3 +190,64 @@ class EmptyAnswerError(ModelError):
 
 class LeftOutError(ModelError):
     """A batch came back without a usable answer to this request; whether the endpoint is down it does not say."""
+
+
+class StoreAwayError(AskanceError):
+    """A store does not answer now, e.g. because its server is restarted; what was to be done can be done again."""
+
+
+class AnswerStore(Protocol):
+    """Where answers are kept: a SQLite file (:class:`askance.memory.verdict_store.VerdictStore`) or a PostgreSQL
+    database (:class:`askance.memory.postgres_store.PostgresStore`). Each method may raise :class:`StoreAwayError`."""
+
+    def get_many(self, keys: Sequence[bytes]) -> Mapping[bytes, Answer]:
+        """Look up answers; a key that has none is left out."""
+        ...
+
+    def put(self, key: bytes, answer: Answer) -> None:
+        """Keep an answer, and let go of the claim on it; it is safe when this returns."""
+        ...
+
+    def forget(self, keys: Sequence[bytes]) -> None:
+        """Drop answers that turned out to be of no use."""
+        ...
+
+    def learned(self, identity: str) -> ThinkingFacts | None:
+        """Facts of the model with this identity; None where nothing was learned."""
+        ...
+
+    def learn(self, identity: str, facts: ThinkingFacts) -> None:
+        """Keep what was learned of a model: the most room, and answers and tokens beside those that are known."""
+        ...
+
+    def claim(self, key: bytes) -> bool:
+        """Whether an answer may be bought now; where not, another process that shares the store is buying it."""
+        ...
+
+    def renew(self, keys: Sequence[bytes]) -> None:
+        """Keep claims alive: a claim that is not renewed lapses after its lease."""
+        ...
+
+    def let_go(self, keys: Sequence[bytes]) -> None:
+        """Give up claims on answers that are not to be bought, or that are there now."""
+        ...
+
+
+class ThinkingFacts(NamedTuple):
+    """Facts of a model's thinking, which a store keeps beside the answers."""
+
+    room: int
+    """Tokens that its calls get for thinking; 0 where it has answered without."""
+    answers: int = 0
+    """Answers that it has given with it."""
+    tokens: int = 0
+    """Tokens that it has thought for them."""
+
+    @property
+    def average(self) -> int:
+        """Tokens of thinking an answer; all of the room where it has given none."""
+        return round(self.tokens / self.answers) if self.answers else self.room
+
+    def and_these(self, others: ThinkingFacts) -> ThinkingFacts:
+        """The union of two sets of facts."""
+        return ThinkingFacts(max(self.room, others.room), self.answers + others.answers, self.tokens + others.tokens)

@@ -1,15 +1,23 @@
-"""Caps on calls, tokens and money, shared by all roles, the ledger of what each role took, and both in words."""
+"""Costs and caps of calls: list prices, caps shared by all roles, the ledger of each role, limits a minute.
+
+A price that nobody told us is not known, and never 0. What runs on this machine costs nothing. The prices here are
+those of OpenAI's own models; other providers' come with LiteLLM.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import re
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import Any
+from urllib.parse import urlsplit
 
 from ..prompts.errors import BudgetExceededError
+from ..prompts.formatting import count, money
 from ..prompts.text import letters
-from ..prompts.words import count, money
 from .base import Answer, Model, Request
 
 
@@ -211,3 +219,123 @@ class Budget:
             ledger.unpriced_calls += 1
         else:
             ledger.cost_usd += answer.cost_usd
+
+
+MINUTE = 60.0
+
+
+class PerMinute:
+    """Keeps calls and tokens of one model to what may be asked in any minute, over all roles that use it."""
+
+    def __init__(self, requests: int | None = None, tokens: int | None = None) -> None:
+        """``requests`` and ``tokens`` per minute; None is no limit."""
+        self.requests = requests
+        self.tokens = tokens
+        self._begun: deque[list[float]] = deque()
+        """Times and tokens of the calls of the last minute."""
+        self._queue = asyncio.Lock()
+
+    async def turn(self, tokens: int) -> Callable[[int], None]:
+        """Wait until a call that may take so many tokens can be made. Returns a function to be told what it did take.
+
+        A call for more tokens than the limit is made in a minute of its own.
+        """
+        async with self._queue:  # in the order of asking
+            while (seconds := self._seconds_to_wait(tokens)) > 0:  # noqa: ASYNC110 - time alone makes room
+                await asyncio.sleep(seconds)
+            call = [monotonic(), float(tokens)]
+            self._begun.append(call)
+
+        def took(tokens: int) -> None:
+            call[1] = float(tokens)
+
+        return took
+
+    def _seconds_to_wait(self, tokens: int) -> float:
+        now = monotonic()
+        while self._begun and self._begun[0][0] <= now - MINUTE:
+            self._begun.popleft()
+        calls, taken = len(self._begun), sum(each for _, each in self._begun)
+        for begun, spent in self._begun:
+            full = self.requests is not None and calls >= self.requests
+            if not full and (self.tokens is None or taken + tokens <= self.tokens):
+                return 0.0
+            calls, taken, until = calls - 1, taken - spent, begun + MINUTE
+            full = self.requests is not None and calls >= self.requests
+            if not full and (self.tokens is None or taken + tokens <= self.tokens or not calls):
+                return max(until - now, 0.001)
+        return 0.0
+
+
+def per_minute(model: Any) -> PerMinute | None:
+    """The limits of a model; None where it has none."""
+    requests, tokens = (getattr(model, name, None) for name in ("requests_per_minute", "tokens_per_minute"))
+    return PerMinute(requests, tokens) if requests or tokens else None
+
+
+AS_OF = "2026-11-23"
+"""Day of the table, which agrees with that of LiteLLM 1.104.5; prices before any discount for cached prompts."""
+_PER_MILLION = {
+    "gpt-3.5-turbo": (0.5, 1.5),
+    "gpt-4": (30, 60),
+    "gpt-4-turbo": (10, 30),
+    "gpt-4.1": (2, 8),
+    "gpt-4.1-mini": (0.4, 1.6),
+    "gpt-4.1-nano": (0.1, 0.4),
+    "gpt-4o": (2.5, 10),
+    "gpt-4o-2024-05-13": (5, 15),
+    "gpt-4o-mini": (0.15, 0.6),
+    "gpt-5": (1.25, 10),
+    "gpt-5-mini": (0.25, 2),
+    "gpt-5-nano": (0.05, 0.4),
+    "gpt-5.1": (1.25, 10),
+    "gpt-5.2": (1.75, 14),
+    "gpt-5.4": (2.5, 15),
+    "gpt-5.4-mini": (0.75, 4.5),
+    "gpt-5.4-nano": (0.2, 1.25),
+    "gpt-5.5": (5, 30),
+    "o1": (15, 60),
+    "o3": (2, 8),
+    "o3-mini": (1.1, 4.4),
+    "o4-mini": (1.1, 4.4),
+}
+"""US dollars for a million prompt tokens and a million tokens of answers."""
+BATCH_SHARE = 0.5
+"""Share of these prices that OpenAI charges in a batch."""
+_SNAPSHOT = re.compile(r"-20\d\d-\d\d-\d\d$")
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """US dollars for one prompt token and for one token of an answer."""
+
+    prompt: float
+    answer: float
+
+    def of(self, prompt_tokens: int, answer_tokens: int) -> float:
+        """US dollars for so many tokens."""
+        return prompt_tokens * self.prompt + answer_tokens * self.answer
+
+    def highest(self, request: Request) -> float:
+        """US dollars that an answer to a request may cost."""
+        answer = request.most_tokens
+        return self.of(reserved_tokens(request) - answer, answer)
+
+    def times(self, share: float) -> Price:
+        """A share of it, e.g. that of a batch."""
+        return Price(self.prompt * share, self.answer * share)
+
+
+FREE = Price(0.0, 0.0)
+
+
+def list_price(model: str, base_url: str) -> Price | None:
+    """The price of a model, by its name at the endpoint; None where it is not known, as of any endpoint but OpenAI's
+    own.
+
+    A dated snapshot costs what the model costs, but for the first of gpt-4o.
+    """
+    if urlsplit(base_url).hostname != "api.openai.com":
+        return None
+    found = _PER_MILLION.get(model) or _PER_MILLION.get(_SNAPSHOT.sub("", model))
+    return None if found is None else Price(found[0] / 1e6, found[1] / 1e6)

@@ -33,8 +33,8 @@ ABANDONED = 86_400.0
 def cache_directory() -> Path:
     """Return the user's cache directory for askance; it is not created here.
 
-    ``ASKANCE_CACHE`` wins, then ``XDG_CACHE_HOME``/askance (only if absolute, as the XDG base directory
-    specification asks), then ``~/.cache/askance``.
+    ``ASKANCE_CACHE`` wins, then ``XDG_CACHE_HOME``/askance (only if absolute, as the XDG base directory specification
+    asks), then ``~/.cache/askance``.
 
     Raises:
         InputError: The user has no home directory.
@@ -127,10 +127,7 @@ def require_room(place: Path, needed: float) -> None:
 def made_whole(folder: Path, make: Callable[[Path], None], *, needed: float = 0) -> None:
     """Have ``make`` put files into a folder that is there whole or not at all, whatever happens meanwhile.
 
-    Args:
-        folder: What is made.
-        make: Is given the folder to write into.
-        needed: Bytes that it takes, where that is known.
+    ``needed`` is the number of bytes that it takes, where that is known.
 
     Raises:
         AskanceError: There is no room, or the folder cannot be written.

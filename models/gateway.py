@@ -14,13 +14,11 @@ from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
 from ..prompts.errors import AskanceError
-from ..prompts.words import sentence
-from .answer_store import AnswerStore, StoreAwayError
-from .base import Answer, EmptyAnswerError, LeftOutError, Model, ModelError, Request
-from .budget import Budget, reserved_tokens
+from ..prompts.formatting import sentence
+from .base import Answer, AnswerStore, EmptyAnswerError, LeftOutError, Model, ModelError, Request, StoreAwayError
+from .budget import Budget, PerMinute, per_minute, reserved_tokens
+from .refusals import LONGEST_WAIT
 from .thinking_room import ThinkingRoom, may_be_thought
-from .wire.limits import PerMinute, per_minute
-from .wire.waits import LONGEST_WAIT
 
 if TYPE_CHECKING:
     from ..prompts.verdicts import Provenance
@@ -94,8 +92,8 @@ class _Line:
 class Gateway:
     """Asks models for all roles: store first, then budget, slot, call, retry.
 
-    One semaphore per model identity; a slot is never held while waiting to retry. The same request asked twice at
-    once is bought once.
+    One semaphore per model identity; a slot is never held while waiting to retry. The same request asked twice at once
+    is bought once.
     """
 
     def __init__(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..prompts.errors import InputError, MissingExtraError, did_you_mean
 from .base import Model
+from .budget import list_price
 from .direct import DirectModel, check_address, default_base_url
 from .embedded.download import pulled
 from .embedded.local_model import EmbeddedModel
@@ -19,10 +20,9 @@ from .embedded.registry import EMBEDDED, RegisteredModel, resolve
 from .embedded.servers import EmbeddedServerPool
 from .files import file_identity
 from .litellm_model import LiteLLMModel
-from .named import ModelLike, ModelRecords, NamedModel, identity_of
-from .prices import list_price
+from .named import ModelLike, NamedModel, identity_of, named_models
+from .request_form import ThinkingFields, direct_forms, litellm_forms
 from .trained.scorer_file import is_scorer
-from .wire.thinking import ThinkingFields, direct_forms, litellm_forms
 
 if TYPE_CHECKING:
     from .batches.batch_model import BatchModel
@@ -48,8 +48,7 @@ class Models:
         reach: Callable[[Model], Model] | None = None,
     ) -> None:
         """``api_base`` is the endpoint of ``openai/`` names; ``timeout`` is in seconds, for one call; ``named`` are
-        models by a name
-        of the user's own.
+        models by a name of the user's own.
 
         ``need_prices`` refuses models whose price is not known, as a cap on money could not be kept for them.
         ``batches`` makes ``openai/`` models that are asked in batches, and refuses all others. ``reach`` makes of each
@@ -74,8 +73,9 @@ class Models:
             MissingExtraError: What reaches this provider is not installed.
         """
         if isinstance(model, NamedModel):
-            records = ModelRecords({"models": self._named})
-            model, self._named = records.name(model), records.options["models"]
+            name, settings = named_models({"models": self._named}, model)
+            self._named = settings["models"]
+            return self.get(str(name))
         if not isinstance(model, str):
             if not callable(getattr(model, "answer", None)):
                 raise InputError(

@@ -1,4 +1,4 @@
-"""What every command needs while it runs: its settings, models and the gateway.
+"""Settings, models and gateway that every command needs while it runs.
 
 A command opens a :func:`session`; where callers are not async (DSPy, GEPA), a :func:`background_session` keeps models
 and gateway on a loop in a thread of its own, so that many threads share one gateway.
@@ -15,10 +15,10 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from ..prompts.errors import InputError
-from ..prompts.words import count
+from ..prompts.formatting import count
 from ..settings import KEPT, Heading, Idle, idle_settings, where
-from .answer_store import AnswerStore
-from .batches.records import BatchJournal
+from .base import AnswerStore
+from .batches.open_batches import BatchJournal
 from .budget import Budget
 from .direct import check_address
 from .event_loops import BackgroundLoop
@@ -136,7 +136,7 @@ async def session(
         batches = partial(BatchModel, retry=retry, say=say, on_wait=waits)
     pool = None
     if options.engine == "ray":
-        from .cluster.ray_pool import RayPool
+        from .ray_pool import RayPool
 
         pool = RayPool(options.api_base, options.timeout, options.workers, say, options.models)
     models = Models(

@@ -1,4 +1,5 @@
-"""The room to think: one answer of a model that may think before it answers, with as much room as it turns out to need.
+"""The room to think, and what marks thinking in a reply: one answer of a model that may think before it answers, with
+as much room as it turns out to need.
 
 A model that thinks its tokens away is asked the same with more room. What is learned of it is kept in the store, so
 that the next command asks with that room at once.
@@ -7,16 +8,17 @@ that the next command asks with that room at once.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from math import isfinite
+from typing import Any
 
 from ..prompts.errors import AskanceError, BudgetExceededError
-from ..prompts.words import count
-from .answer_store import AnswerStore
-from .base import A_WORD, Answer, EmptyAnswerError, Model, ModelError, Request
+from ..prompts.formatting import count
+from .base import A_WORD, Answer, AnswerStore, EmptyAnswerError, Model, ModelError, Request, ThinkingFacts
 from .budget import Budget, highest_cost, reserved_tokens
-from .wire.thinking import ROOM, ThinkingFacts, needs_room
+from .request_form import Thinking
 
 SETTLED = 10
 """Number of answers after which a corrected average of a model's thinking is said once more."""
@@ -34,12 +36,8 @@ class ThinkingRoom:
     ) -> None:
         """Nothing is known of any model yet.
 
-        Args:
-            budget: Pays for the calls that are lost to thinking.
-            store: Keeps what was learned of a model.
-            notify: Passes a sentence on to the user, and returns whether somebody listens.
-            has_answered: Whether a role has had an answer of a model, in this process or an earlier one. Where it has,
-                one answer that is thought away does not end the command.
+        ``notify`` passes a sentence on to the user and returns whether somebody listens. ``has_answered`` says whether
+        a role has had an answer of a model: one answer that is thought away then does not end the command.
         """
         self.budget = budget
         self._store = store
@@ -101,13 +99,7 @@ class ThinkingRoom:
         """Ask with room for a reply that was cut off, or return the reply where the model does not think.
 
         One such reply of each model is asked for again. Only where the model then thinks, so are the others.
-
-        Args:
-            role: Who asks.
-            model: The model that gave the reply.
-            request: The request that it replied to.
-            answer: The reply that was cut off.
-            is_booked: Whether the reply is paid for already.
+        ``is_booked`` says whether the reply is paid for already.
         """
         async with self._trials.setdefault(model.identity, asyncio.Lock()):
             if not self.thinks(model):
@@ -259,3 +251,69 @@ def _nothing_said(model: Model, answer: Answer, temperature: float) -> EmptyAnsw
         again = temperature > 0 or not getattr(model, "repeats_itself", False)
         return EmptyAnswerError(f"{model.name}: the reply is empty.", retry=again)
     return EmptyAnswerError(f"{model.name}: {text}")
+
+
+ROOM = (2_000, 8_000, 32_000)
+"""Tokens of thinking that a call gets beside those of its answer: the first number, and the next where that was too
+few."""
+TAKES = {"low": 1_024, "medium": 2_048, "high": 4_096}
+"""Tokens that an effort may take with Anthropic and Gemini, by LiteLLM's table; a call needs more room than that."""
+SLOWEST = 20
+"""Tokens a second that a server writes at least: by it a call gets time for its room, beside the usual time for an
+answer."""
+MOST_TOKENS = 10**9
+"""More than any call takes; a number from there on is none of tokens."""
+
+
+def tokens_of(said: Any) -> int:
+    """How many tokens an endpoint says it took; 0 where that is no number of them."""
+    try:
+        tokens = int(float(said or 0))
+    except (ValueError, TypeError, OverflowError):
+        return 0
+    return tokens if 0 <= tokens < MOST_TOKENS else 0
+
+
+def tokens_thought(usage: Any, raw: str, answer: str, *, apart: bool) -> int:
+    """Tokens that a model thought, part of those of its reply: as its endpoint counts them, else estimated.
+
+    ``raw`` is the text of the reply, ``answer`` the text without the thinking, and ``apart`` whether it thought beside
+    the text. At least 1 where the reply shows that the model thought.
+    """
+
+    def part(of: Any, name: str) -> Any:
+        return of.get(name) if isinstance(of, Mapping) else getattr(of, name, None)
+
+    said = part(part(usage, "completion_tokens_details"), "reasoning_tokens")
+    counted = tokens_of(said) if isinstance(said, (int, float)) and isfinite(said) else 0
+    if counted or not (apart or len(raw.strip()) > len(answer.strip())):
+        return counted
+    written, said_at_last = tokens_of(part(usage, "completion_tokens")), answer.strip()
+    if not said_at_last:
+        return max(1, written)
+    share = 1 / 4 if apart else written / len(raw.strip())  # tokens a character
+    return max(1, written - max(1, round(share * len(said_at_last))))
+
+
+def seconds_for(room: int, timeout: float) -> float:
+    """Seconds that a call may take: its ``timeout``, and the time in which a slow server fills its room."""
+    return timeout + room / SLOWEST
+
+
+def needs_room(answer: Answer, cap: int) -> bool:
+    """Whether a reply was cut off by what was thought: before the answer, or in it though it is shorter than its
+    cap."""
+    if answer.finish != "length":
+        return False
+    thought, is_blank = answer.reasoning_tokens, bool(answer.text) and cap == 1
+    # a blank for the one token that was asked for is the beginning of an answer
+    return (answer.is_empty and not is_blank) or (thought > 0 and answer.completion_tokens - thought < cap)
+
+
+def first_room(thinking: Thinking, steps: Sequence[int], *, given: bool) -> int:
+    """Room of the first call: none where nobody said that the model thinks, else the first step with more than it may
+    take."""
+    if thinking in ("auto", "off") and not given:
+        return 0
+    takes = thinking if isinstance(thinking, int) else TAKES.get(thinking, 0)
+    return next((step for step in steps if step > takes), steps[-1])

@@ -26,8 +26,8 @@ from ..memory.records import CriterionRecord
 from ..memory.run_directory import RunDirectory
 from ..prompts.checklist import Checklist
 from ..prompts.errors import InputError, as_typed
+from ..prompts.formatting import count
 from ..prompts.lessons import Lesson
-from ..prompts.words import count
 from .events import Teller
 from .job import Job
 from .subject import CHECKS, Version
@@ -37,7 +37,7 @@ TRIED_FOR_ONE = 2
 
 
 def memory_for(job: Job, run: RunDirectory, *, make: bool = True) -> MemoryContents | None:
-    """What the memory of a job held when its run began: the run's own copy where there is one.
+    """Read what the memory of a job held when its run began: the run's own copy where there is one.
 
     Without ``make`` no memory is made where there is none.
 

@@ -15,8 +15,8 @@ import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_serializer, model_validator
 
 from .errors import InputError, did_you_mean, like_named
-from .rows import read_text, validate_row
-from .yaml_files import read_texts
+from .rows import validate_row
+from .text_files import read_text, read_texts
 
 if TYPE_CHECKING:
     from pydantic import SerializerFunctionWrapHandler
@@ -33,8 +33,8 @@ QUOTED = "answered with a quote"
 """How one is marked that asks for the words of the output that make the answer yes."""
 GoodAnswer = Literal["yes", "no"]
 Sees = Literal["all", "output", "quote"]
-"""What a judge is shown when it is asked a question: everything that its prompt shows, or of the example the output alone; or
-the output alone, to quote what makes the answer yes."""
+"""What a judge is shown when it is asked a question: everything that its prompt shows, or of the example the output
+alone; or the output alone, to quote what makes the answer yes."""
 _WORDS = {"true": "yes", "false": "no"}
 
 
@@ -123,7 +123,7 @@ class Polar(BaseModel):
     @overload
     def is_good(self, answer: bool | None) -> bool | None: ...
     def is_good(self, answer: bool | None) -> bool | None:
-        """Whether an answer (True for yes) speaks for the output; None stays None. Its own inverse, as :meth:`p_good`."""
+        """Whether an answer (True for yes) speaks for the output; None stays None. It is its own inverse."""
         return answer if answer is None else answer != self.is_fault
 
 
@@ -131,7 +131,8 @@ YES_IS_GOOD = Polar()
 
 
 class Question(Polar):
-    """An atomic yes/no question; "yes" means that the criterion is met (BinEval §3.1), or, beyond it, that a fault is there.
+    """An atomic yes/no question; "yes" means that the criterion is met (BinEval §3.1), or, beyond it, that a fault is
+    there.
 
     Verdicts stay what the model said; what they are worth, :meth:`p_good` and :meth:`is_good` say.
     """
@@ -150,8 +151,9 @@ class Question(Polar):
     sees: Sees = Field(default="all", exclude_if=lambda sees: sees == "all")
     """``output`` for a question that is about the output alone: a small model mixes up what it was made from with it.
 
-    ``quote`` for one that is answered with words of the output, or with none: P(yes) is 1 - P(none). The judge then looks for what is
-    asked, where a small one says of a whole text what it is like. The evaluator's prompt is not shown.
+    ``quote`` for one that is answered with words of the output, or with none: P(yes) is 1 - P(none). The judge then
+    looks for what is asked, where a small one says of a whole text what it is like. The evaluator's prompt is not
+    shown.
     """
 
     @property
@@ -170,7 +172,7 @@ class Question(Polar):
 
     @property
     def criterion(self) -> str:
-        """What an output is held to, in words: the text and, where yes is no praise, that it is none."""
+        """The criterion for an output, in words: the text and, where yes is no praise, that it is none."""
         return marked(self.text, self.good)
 
 
@@ -321,7 +323,7 @@ def parse_checklist(text: str, name: str) -> Checklist:
 
 
 def _parse_json(text: str, name: str) -> Any:
-    """What a JSON file holds; YAML reads most of JSON, but no tabs."""
+    """Read a JSON file; YAML reads most of JSON, but no tabs."""
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         """An object; a key that stands in it twice is an error, as in YAML, because the first value would be lost."""

@@ -1,4 +1,4 @@
-"""What a judge looks at: examples with the scores that people gave them."""
+"""Examples that a judge looks at, with the scores that people gave them."""
 
 from __future__ import annotations
 
@@ -29,10 +29,20 @@ from pydantic import (
 )
 
 from .checklist import Checklist
-from .comments import WHOLE, Comment, dump_comments, long_comments_said, read_comments
 from .errors import InputError, did_you_mean
 from .field_map import FIELDS, TEXTS, FieldMap, check_field_map, columns_of, missing, renamed
-from .labels import Labels, contradictions_said, labelled, rating_of, refuse_mixed_labels
+from .human_feedback import (
+    WHOLE,
+    Comment,
+    Labels,
+    contradictions_said,
+    dump_comments,
+    labelled,
+    long_comments_said,
+    rating_of,
+    read_comments,
+    refuse_mixed_labels,
+)
 from .rows import column, source_rows, validate_row
 from .tables import plain
 from .text import sendable
@@ -63,9 +73,9 @@ class Example(BaseModel):
     id: str = Field(min_length=1)
     """Unique within a file."""
     input: str
-    """What the generator was given: a document, a dialogue, an instruction."""
+    """The generator's input: a document, a dialogue, an instruction."""
     output: str | None = None
-    """What is judged; None where a generator is still to make it."""
+    """The text that is judged; None where a generator is still to make it."""
     context: str | None = None
     reference: str | None = None
     system: str | None = None
@@ -75,7 +85,7 @@ class Example(BaseModel):
     """Dimension, or question id, to ratings, one a rater: numbers on the scale of the data, or labels as ``True`` and
     ``False``, which count as 1 and 0."""
     comment: tuple[Comment, ...] = ()
-    """What people wrote about the output."""
+    """People's remarks on the output."""
 
     @property
     def has_more_than_output(self) -> bool:
@@ -141,23 +151,19 @@ class Example(BaseModel):
         return mean_rating(self.human, dimension)
 
     def human_answer(self, question: str) -> float | None:
-        """People's mean answer to a question, 1 for yes and 0 for no; None where nobody gave one.
-
-        Args:
-            question: The id of a question; that it is no dimension's name :func:`answered_questions` knows.
-        """
+        """People's mean answer to a question, by its id, 1 for yes and 0 for no; None where nobody gave one."""
         return self.human_score(question)
 
 
 def mean_rating(human: Mapping[str, Ratings], dimension: str) -> float | None:
-    """Of an example's ratings, as :meth:`Example.human_score`; never beyond them, whatever the rounding."""
+    """Mean of an example's ratings on one dimension; never beyond them, whatever the rounding."""
     ratings = human.get(dimension)
     return min(max(sum(ratings) / len(ratings), min(ratings)), max(ratings)) if ratings else None
 
 
 _FIELDS = tuple(Example.model_fields)
 _TEXTS, _OTHERS = _FIELDS[1:5], _FIELDS[5:-1]
-"""What is long and rarely wanted, and what is short; the id and the comments are held apart."""
+"""Fields that are long and rarely wanted, and fields that are short; the id and the comments are held apart."""
 _texts, _others = itemgetter(*_TEXTS), itemgetter(*_OTHERS)
 _PLACES = {field: place for place, field in enumerate(_OTHERS)}
 _HEAD = Struct("<BQI")
@@ -187,7 +193,7 @@ class SpilledBytes:
         return start
 
     def read(self, start: int, length: int) -> bytes:
-        """What was taken there, from any thread."""
+        """The bytes at a place, from any thread."""
         if start >= self._written:
             return bytes(self._held[start - self._written : start - self._written + length])
         assert self._file is not None
@@ -223,7 +229,8 @@ def _spilled(content: bytes) -> SpilledBytes:
 
 
 class ExampleTable(Sequence[Example]):
-    """Examples as bytes: some 100 each in memory, and the texts of many in a file, where an :class:`Example` takes 700 to 1,400.
+    """Examples as bytes: some 100 each in memory, and the texts of many in a file, where an :class:`Example` takes 700
+    to 1,400.
 
     It is read as a list of examples would be; each is made when it is asked for. What is asked of all of them is a
     ``column``.
@@ -259,7 +266,7 @@ class ExampleTable(Sequence[Example]):
             self._data += _HEAD.pack(self._given.index(given), self._texts.append(texts), len(texts)) + others
 
     def only(self, places: Iterable[int]) -> ExampleTable:
-        """Those at these places, in this order."""
+        """A table of the examples at these places, in this order."""
         part = copy(self)
         part._ids, part._starts = [], array("q")
         for place in places:
@@ -332,14 +339,14 @@ def load_examples(
     Args:
         source: A path (JSONL, CSV, a JSON list, Excel, Parquet), ``hf:OWNER/NAME[/CONFIG]:SPLIT`` for the Hugging Face
             hub, a pandas or polars data frame, or rows (a ``datasets.Dataset`` iterates as such).
-        fields: Renames columns: our name to the column's name, e.g. ``{"output": "summary"}``.
-            ``human.D`` maps a plain column to the human dimension ``D``, ``comment.D`` one to the comments on it; these
-            may be several, one a rater: ``{"human.overall": ["anna", "ben"]}`` or ``"anna,ben"``.
+        fields: Renames columns: our name to the column's name, e.g. ``{"output": "summary"}``. ``human.D`` maps a plain
+            column to the human dimension ``D``, ``comment.D`` one to the comments on it; these may be several, one a
+            rater: ``{"human.overall": ["anna", "ben"]}`` or ``"anna,ben"``.
         limit: Keep only the first ``limit`` examples.
         need_output: Whether every example must have an output to judge.
         labels: Further words that people's labels are in, e.g. ``{"good": ["fine"], "bad": ["poor"]}``.
-        remarks: Whether to log a warning of what was found out about the file, of rows that are left out, of labels that
-            contradict each other and of very long comments.
+        remarks: Whether to log a warning of what was found out about the file, of rows that are left out, of labels
+            that contradict each other and of very long comments.
 
     Raises:
         InputError: Names the file, line and field of the first problem.
@@ -426,7 +433,6 @@ def _remark(name: str, examples: Sequence[Example], empty: Sequence[str]) -> Non
 
 
 def _example(source: Mapping[str, Any], fields: FieldMap, labels: Labels, where: str) -> Example:
-    """The example of a row."""
     row = renamed(source, fields, labels)
     for field in ("id", "input"):
         if field not in row:
@@ -476,7 +482,7 @@ def named_document(metadata: Mapping[str, Any]) -> str | None:
 
 
 def document_of(example: Example) -> str:
-    """What is never divided between parts: its document, or itself."""
+    """The unit that is never divided between parts: an example's document, or itself."""
     return named_document(example.metadata) or example.id
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .errors import InputError, did_you_mean
-from .labels import Labels, is_number, with_words
+from .human_feedback import Labels, is_number, with_words
 
 TEXTS = ("id", "input", "output", "context", "reference", "system")
 FIELDS = (*TEXTS, "metadata", "human", "comment")
@@ -23,7 +23,8 @@ FieldMap = Mapping[str, Columns]
 
 
 def parse_field_map(pairs: Iterable[str]) -> dict[str, str | tuple[str, ...]]:
-    """Turn ``["output=summary", ...]`` into a field map; several columns for one field of human scores or comments add up.
+    """Turn ``["output=summary", ...]`` into a field map; several columns for one field of human scores or comments add
+    up.
 
     Raises:
         InputError: A pair is not of the form ``ours=column``, or a field that has one column only is named twice.
@@ -44,7 +45,7 @@ def parse_field_map(pairs: Iterable[str]) -> dict[str, str | tuple[str, ...]]:
 
 
 def check_field_map(fields: FieldMap) -> None:
-    """Raise InputError where a field map names a field that is not ours, or several columns for one that has only one."""
+    """Raise InputError where a map names a field that is not ours, or several columns for one that has one."""
     for ours, given in fields.items():
         name, dot, part = ours.partition(".")
         if name not in FIELDS:
@@ -74,14 +75,9 @@ def _listed(given: Columns) -> tuple[str, ...]:
 
 
 def renamed(row: Mapping[str, Any], fields: FieldMap, labels: Labels) -> dict[str, Any]:
-    """A row with its columns renamed; null is the same as a field that is not there.
+    """A row with its columns renamed by a checked map; null is the same as a field that is not there.
 
     A column that is called ``human.NAME``, ``comment.NAME`` or ``metadata.NAME`` needs no entry in the map.
-
-    Args:
-        row: As it is in the table.
-        fields: The map, checked.
-        labels: Further words that people's labels are in.
     """
     dotted = {name: name for name in row if name not in fields and _is_ours_with_a_dot(name)}
     sources = {ours: columns_of(ours, given, row) for ours, given in {**dotted, **fields}.items()}

@@ -1,7 +1,14 @@
-"""Disagreements, the lessons drawn from them, and the edits that carry lessons into a prompt."""
+"""Disagreements, the lessons drawn from them, the edits that carry them into a prompt, and a guard against injection.
+
+Judged texts and comments are written by others, and a note-taker may be talked into repeating what they order. A lesson
+says what to look for or what to write; one that decides in advance, or speaks to somebody else, is refused
+(:func:`foreign_order`). Its words are English ones: in other languages the fences, the acceptance test and the reader
+of the accepted sentences are what is left.
+"""
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -15,9 +22,9 @@ class Disagreement(BaseModel):
     example: str
     question: str
     target: bool
-    """What the judge that is being improved answered."""
+    """Answer of the judge that is being improved."""
     reference: bool
-    """What it should have answered, according to the source (or to people)."""
+    """Right answer, according to the source (or to people)."""
     gap: float
     """How far apart their P(yes) are beyond each one's mean on this question, in [-2, 2]; positive in the direction of
     the disagreement. At most 0 where one judge being more lenient than the other explains it all."""
@@ -79,3 +86,78 @@ class Edit(BaseModel):
     old: str = Field(min_length=1)
     new: str
     lessons: tuple[str, ...] = ()
+
+
+_OUTPUTS = r"(?:outputs?|repl(?:y|ies)|responses?|answers?|texts?|submissions?|summar(?:y|ies)|candidates?)"
+_ROLES = (
+    r"(?:judges?|evaluators?|graders?|reviewers?|note-?\s?takers?|updaters?|deduplicators?|assistants?|AIs?|models?)"
+)
+_GUIDANCE = (
+    r"(?:instructions?|guidance|guidelines?|rules?|prompts?|orders?|directions?|directives?|criteria|checklists?|lessons?|"
+    r"polic(?:y|ies)|constraints?|notes?|questions?)"
+)
+_EARLIER = r"(?:previous|previously|earlier|prior|above|preceding|former|existing|original|other|all|any|every|these|those|your|my)"
+_APPROVAL = (
+    r"\balways\s+(?:answer|say|give|return|rate|respond|reply|output)\b[^.]{0,20}?\b(?:yes|no|pass|approved?)\b(?!\s+or\b)",
+    r"\b(?:answer|say|reply|respond|return)\s+(?:with\s+)?[\"']?(?:yes|no)[\"']?,?\s+(?:to\s+(?:all|every|any|each)|always|"
+    r"regardless|no\s+matter|whatever|in\s+(?:all|any|every)\s+cases?|for\s+(?:all|any|every|each))\b",
+    rf"\b(?:approve|accept|pass)\s+(?:all|any|every|everything|anything|(?:the|this|these|such)\s+{_OUTPUTS})\b",
+    r"\bapprove\s+(?:it|them|this|these)\b",
+    r"\b(?:consider|count|regard|mark|treat|deem|rate|score|grade|label)\s+(?:it|them|this|everything|anything|"
+    rf"(?:the|this|these|such|all|every|any)\s+{_OUTPUTS})\s+(?:as\s+)?(?:\w+\s+)?"
+    r"(?:approved|correct|good|passed|passing|acceptable|perfect|safe|compliant|valid)\b",
+    r"\b(?:pre-?approved|already\s+(?:been\s+)?approved|(?:approved|authori[sz]ed|cleared|certified|exempt(?:ed)?|whitelisted)\s+"
+    r"(?:by|in\s+advance|beforehand|already|for\s+(?:release|publication|production)))\b",
+    r"\b(?:highest|top|full|maximum|perfect|best\s+possible)\s+(?:scores?|ratings?|marks?|grades?)\b",
+)
+_TO_ROLES = (
+    r"\b(?:you\s+are\s+now|from\s+now\s+on\s+you)\b",
+    r"(?:^|[.;:,]\s*|\band\s+|\bthen\s+)(?:act\s+as|pretend\s+(?:to\s+be|that\s+you))\b",
+    r"\bas\s+(?:the|an?|your)\s+(?:admin(?:istrator)?|developer|supervisor|moderator|operator|system)\b",
+    r"\b(?:system|developer)\s+(?:prompts?|messages?|instructions?)\b",
+    r"(?:^|[\n.;?!]\s*)(?:system|assistant|user|developer|human)\s*:",
+    rf"\b(?:tell|instruct|order|inform|remind|notify|note\s+to|message\s+(?:to|for))\s+(?:the|all|any|every|other)\s+"
+    rf"(?:other\s+)?{_ROLES}\b",
+    rf"\b(?:all|every|any)\s+other\s+{_ROLES}\b",
+)
+_EARLIER_GUIDANCE = (
+    r"(?<!not )(?<!never )(?<!n't )\b(?:ignore|disregard|forget|override|overrule|bypass|supersede|discard|set\s+aside|"
+    rf"stop\s+following|replace)\s+(?:\w+\s+){{0,3}}?{_EARLIER}\s+(?:\w+\s+){{0,3}}?{_GUIDANCE}\b",
+    rf"\bdo(?:\s+not|n't)\s+(?:follow|obey|apply|use)\s+(?:\w+\s+){{0,2}}?{_EARLIER}\s+(?:\w+\s+){{0,3}}?{_GUIDANCE}\b",
+    rf"(?<!not )(?<!never )\b(?:ignore|disregard|forget|override)\s+(?:the\s+)?(?:\w+\s+)?{_GUIDANCE}\s+(?:above|before|so\s+far|given)\b",
+    rf"\b{_EARLIER}\s+(?:\w+\s+)?{_GUIDANCE}\b[^.]{{0,30}}\b(?:void|invalid|obsolete|outdated|superseded|replaced|cancel\w+|"
+    r"lifted|suspended|no\s+longer|do(?:es)?\s+not\s+apply|don't\s+apply|doesn't\s+apply)\b",
+    r"\btakes?\s+precedence\s+over\b|\bhas\s+priority\s+over\b",
+)
+_MARKUP = (
+    r"(?<!<)</?[a-zA-Z!][^<>\n]*>",
+    r"<!--|-->|<\||```|\[/?(?:INST|SYS)\b|\[\[\s*##|!?\[[^\]\n]*\]\([^)\n]+\)|https?://",
+    r"^\s{0,3}#{1,6}\s",
+)
+_KINDS = tuple(
+    (what, tuple(re.compile(pattern, re.IGNORECASE | re.MULTILINE) for pattern in patterns), spared)
+    for what, patterns, spared in (
+        ("it gives orders about approval", _APPROVAL, True),
+        ("it speaks to another role", _TO_ROLES, True),
+        ("it is against earlier guidance", _EARLIER_GUIDANCE, False),
+        ("it holds markup or a link", _MARKUP, False),
+    )
+)
+
+
+def foreign_order(text: str, ours: str = "") -> str | None:
+    """Why a lesson or an edit may not enter a prompt, with its words; None where it may.
+
+    Args:
+        text: What would enter a prompt.
+        ours: The user's own task, question or prompt. What stands there in the same words may be said, and approval and
+            roles may be spoken of where they are there at all.
+    """
+    known = ours.lower()
+    for what, patterns, spared in _KINDS:
+        for pattern in patterns:
+            for found in pattern.finditer(text):
+                longest = max(re.findall(r"\w+", found[0].lower()), key=len, default="")
+                if not (found[0].lower() in known or (spared and longest in known)):
+                    return f'{what} ("{" ".join(found[0].split())}"); say only what to look for or what to write'
+    return None

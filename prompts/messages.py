@@ -1,7 +1,7 @@
 """Chat messages, and other values in which applications keep a text, as the text that a judge reads.
 
-Understood are messages of OpenAI's two interfaces, Anthropic's content blocks, LangChain's messages (also serialised) and
-ShareGPT's ``from`` and ``value``.
+Understood are messages of OpenAI's two interfaces, Anthropic's content blocks, LangChain's messages (also serialised)
+and ShareGPT's ``from`` and ``value``.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _message(role: str, fields: Mapping[str, Any]) -> Message | None:
 
 
 def _content(content: Any) -> str:
-    """A message's content: a text, or parts; one that is no text stands as its kind in brackets, and thinking is left out."""
+    """A message's content as text. A part that is no text stands as its kind in brackets; thinking is left out."""
     if content is None:
         return ""
     if isinstance(content, str):
@@ -91,8 +91,8 @@ def conversation(messages: Sequence[Message]) -> str:
 def text_of(value: Any) -> str | None:
     """The text in a value that an application was given or gave; None where there is none.
 
-    A text is itself, messages are a conversation, an object with ``messages``, ``choices`` or a single text is that, and
-    any other object or list is its JSON.
+    A text is itself, messages are a conversation, an object with ``messages``, ``choices`` or a single text is that,
+    and any other object or list is its JSON.
     """
     if value is None or value == "" or value == {} or value == []:
         return None
@@ -109,7 +109,7 @@ def text_of(value: Any) -> str | None:
 
 
 def _inner(value: Mapping[str, Any]) -> Any:
-    """What an object is wrapped around; None where it is not."""
+    """The value that an object is wrapped around; None where there is none."""
     if messages_of(value.get("messages")):
         return value["messages"]
     choices = value.get("choices")

@@ -1,4 +1,5 @@
-"""A prompt as text: its hash, its placeholders, its protected parts, what an edit may do to it, and how an example is put in.
+"""A prompt as text: its hash, its placeholders, its protected parts, what an edit may do to it, and how an example is
+put in.
 
 A judge's prompt shows the output; a generator's, P_G (BinEval §3.4), may not.
 """
@@ -6,7 +7,7 @@ A judge's prompt shows the output; a generator's, P_G (BinEval §3.4), may not.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
@@ -17,10 +18,11 @@ from .checklist import Sees
 from .errors import InputError, did_you_mean, like_named
 from .examples import Example
 from .lessons import Edit
-from .rows import read_text
-from .shown import Shows, shown_text
+from .rows import column
+from .shown_examples import Shows, shown_text
 from .templates import FencedText, render, template
 from .text import BRACES, fence, fill, letters, placeholders_of, texts_end_at
+from .text_files import read_text
 
 PLACEHOLDERS = ("input", "context", "output", "reference", "question")
 GENERATOR_PLACEHOLDERS = ("input", "context")
@@ -97,17 +99,18 @@ class Prompt:
 
     @cached_property
     def of_output_alone(self) -> Prompt:
-        """The prompt that shows nothing of an example but the output: without the paragraphs that show what it was made from.
+        """The prompt that shows nothing of an example but the output: without the paragraphs that show what it was made
+        from.
 
-        Of a paragraph that shows the output or the question too, the lines that show something else are left out; where they stand
-        in one line, the prompt stays as it is. A heading (``News:``, ``# News``, ``**News**``) goes with what it stands above, and so
-        do the tags around it.
+        Of a paragraph that shows the output or the question too, the lines that show something else are left out; where
+        they stand in one line, the prompt stays as it is. A heading (``News:``, ``# News``, ``**News**``) goes with
+        what it stands above, and so do the tags around it.
         """
         left = _without_other_texts(self.text)
         return self if left == self.text else replace(self, text=left)
 
     def can_show_less_of(self, examples: Iterable[Example]) -> bool:
-        """Whether a judge with this prompt is shown more of the examples than their outputs, and can be shown these alone."""
+        """Whether a judge is shown more of the examples than their outputs, and can be shown these alone."""
         shows_more = not self.placeholders or self.of_output_alone is not self
         return shows_more and any(each.has_more_than_output for each in examples)
 
@@ -124,8 +127,8 @@ class Prompt:
         """Return this prompt if a judge can use it.
 
         Raises:
-            InputError: It is empty, has an unknown placeholder or an unclosed protected part, or has placeholders
-                but does not show the output.
+            InputError: It is empty, has an unknown placeholder or an unclosed protected part, or has placeholders but
+                does not show the output.
         """
         self.check_text(PLACEHOLDERS, name)
         if self.placeholders and "output" not in self.placeholders:
@@ -218,19 +221,19 @@ def read_prompt(source: str | Path | Prompt) -> tuple[Prompt, str]:
 
 @dataclass(frozen=True, slots=True)
 class Framing:
-    """What goes around the question: the same for all questions on one example."""
+    """Text around the question: the same for all questions on one example."""
 
     system: str | None
     before: str
     after: str
     ends: tuple[int, ...] = ()
-    """Where ``before`` stops being the same for other examples: where its fixed text ends, and each text of the example."""
+    """Places where ``before`` may part from other examples: its fixed text's end, and each text's."""
     turns: tuple[tuple[str, str], ...] = ()
     """Questions and answers that come before this one, as cases of how to answer."""
 
     @property
     def prefix(self) -> str:
-        """What every question on the example begins with."""
+        """The beginning that every question on the example shares."""
         return "\n".join(self._parts)
 
     @property
@@ -246,8 +249,8 @@ class Framing:
 def frame(prompt: Prompt, example: Example, sees: Sees = "all") -> Framing:
     """Lay out one example for judging: everything before the question comes first, so that it is cached.
 
-    Where a question ``sees`` the output alone, nothing else of the example is there; where it is answered with a quote, nothing of
-    the prompt is either, which says to answer yes or no.
+    Where a question ``sees`` the output alone, nothing else of the example is there; where it is answered with a quote,
+    nothing of the prompt is either, which says to answer yes or no.
 
     A prompt without placeholders is the system message and the fenced example follows in the user message; otherwise
     the prompt is the user message with the fenced texts put in. Judged examples that are shown stand at the end of the
@@ -290,7 +293,7 @@ QUOTED_CASES = (
 
 
 def quoting(output: str) -> Framing:
-    """What goes around a question that is answered with words of the output: cases of how, and the output."""
+    """Text around a question that is answered with words of the output: examples of answers, and the output."""
     turns = tuple((f"{_quoted(text)}Question: {question}", answer) for text, question, answer in QUOTED_CASES)
     before = _quoted(output)
     return Framing(render("quote", format=template("answer_quote")), before, "", (0, len(before)), turns)
@@ -353,7 +356,7 @@ _END_TAG = re.compile(r"^[ \t]*</([\w-]+)>[ \t]*(?:\r?\n|\Z)", re.MULTILINE)
 
 
 def _without_other_texts(text: str) -> str:
-    """A prompt without what shows input, context and reference; the text itself where that cannot be taken out of it."""
+    """A prompt without what shows input, context and reference; unchanged where that cannot be taken out."""
     kept: list[str] = []
     for paragraph in re.split(r"(?<=\n\n)(?=[^\n])", text):
         shown = set(placeholders_of(paragraph))
@@ -402,3 +405,23 @@ def _says_how_to_answer(sentence: str) -> bool:
         return False
     yes, no, json = (word.search(sentence, order.end()) for word in _ANSWER_WORDS)
     return bool((yes and no) or json)
+
+
+SHOWN = ("context", "input", "reference")
+"""In this order, before the output."""
+
+
+def default_prompt(examples: Sequence[Example]) -> Prompt:
+    """A neutral prompt that shows what the examples have, then says how to judge, then asks.
+
+    The example comes before the guidance. All prompt versions then share the example as their prefix, which a prompt
+    cache keeps, and a small model reads the guidance just before the question.
+    """
+    return prompt_showing([name for name in SHOWN if any(column(examples, name))])
+
+
+def prompt_showing(fields: Collection[str]) -> Prompt:
+    """The neutral prompt for examples that have these fields, and an output."""
+    shown = [name for name in SHOWN if name in fields]
+    parts = [f"{name.capitalize()}:\n{{{name}}}" for name in (*shown, "output")]
+    return Prompt("\n\n".join([*parts, template("evaluator"), "{question}"]) + "\n")

@@ -1,45 +1,23 @@
-"""Tables of records, read row by row with errors that name the file, line and field; and files written whole.
+"""Rows of any source, and records made of them, with errors that name the file, line and field.
 
-Tables are files (JSONL, or as :mod:`~askance.prompts.tables` reads them), data frames, or data sets on the Hugging Face
-hub, through the package ``datasets``.
+A source is a file (:mod:`~askance.prompts.tables`), a data frame, a data set on the Hugging Face hub, through the
+package ``datasets``, or any iterable of mappings.
 """
 
 from __future__ import annotations
 
-import filecmp
-import json
-import os
 import re
-import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from .errors import AskanceError, InputError, did_you_mean, import_optional, like_named, not_text
-from .tables import (
-    CSV_SUFFIXES,
-    EXCEL_SUFFIXES,
-    PARQUET_SUFFIXES,
-    csv_rows,
-    excel_rows,
-    file_and_sheet,
-    frame_rows,
-    is_numbered_by_row,
-    json_list,
-    parquet_rows,
-    plain,
-    suffix_of,
-    text_encoding,
-)
+from .errors import AskanceError, InputError, did_you_mean, import_optional
+from .tables import frame_rows, is_numbered_by_row, plain, read_rows
 
 Record = TypeVar("Record", bound=BaseModel)
 
-DEVICES = Path("/dev")
-PARTIAL = ".part"
-"""Ends the name of a file that is being written; a process's number comes before it."""
 MOST_TOLD = 6
 """Problems of a record that are told; a file of another kind has dozens."""
 PREFIX = "hf:"
@@ -50,108 +28,6 @@ def column(records: Iterable[Any], field: str) -> Iterator[Any]:
     """A field of each record, in order; from a table that has a ``column`` of it without making the records."""
     whole: Callable[[str], Iterator[Any]] | None = getattr(records, "column", None)
     return (getattr(each, field) for each in records) if whole is None else whole(field)
-
-
-def write_whole(path: str | Path, text: str | Iterable[str]) -> None:
-    """Write a text, whole or in parts, as :func:`whole_file` does; parts are never held together.
-
-    Raises:
-        AskanceError: It could not be written; what was there before is still there.
-    """
-    with whole_file(path) as out:
-        for part in [text] if isinstance(text, str) else text:
-            out.write(part.encode("utf-8", "backslashreplace"))  # half a surrogate pair, in JSON, becomes its escape
-
-
-def remove_partial(folder: Path) -> None:
-    """Remove what killed processes have left of files that they were writing, in a folder where no other process writes now."""
-    for left in folder.rglob(f"*.[0-9]*-[0-9]*{PARTIAL}"):
-        if f".{os.getpid()}-" not in left.name:  # another thread of this process may be at it
-            with suppress(OSError):
-                left.unlink()
-
-
-@contextmanager
-def whole_file(path: str | Path) -> Iterator[BinaryIO]:
-    """Write a file whole or not at all, byte for byte; one that holds the same already is left alone.
-
-    Of several processes that write it at once, the file is that of the last one. A link stays, and what it points to is
-    written; a device or a pipe, such as ``/dev/stdout``, is written to and never replaced.
-
-    Raises:
-        AskanceError: It could not be written; what was there before is still there.
-    """
-    file = Path(path)
-    try:
-        is_stream = file.parent == DEVICES or (file.exists() and not (file.is_file() or file.is_dir()))
-        file = file.resolve(strict=False) if file.is_symlink() and not is_stream else file
-    except (OSError, RuntimeError) as error:  # a link to itself is a RuntimeError
-        raise AskanceError(f"{file}: cannot be written ({getattr(error, 'strerror', error)}).") from None
-    if is_stream:
-        try:
-            with file.open("wb") as out:
-                yield out
-        except OSError as error:
-            raise AskanceError(f"{file}: cannot be written ({error.strerror}).") from None
-        return
-    partial = file.with_name(f"{file.name}.{os.getpid()}-{threading.get_ident()}{PARTIAL}")  # others may write it, too
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with partial.open("wb") as out:
-            yield out
-            out.flush()
-            os.fsync(out.fileno())
-        if file.is_file() and filecmp.cmp(partial, file, shallow=False):
-            partial.unlink()
-        else:
-            partial.replace(file)
-    except BaseException as error:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
-        if not isinstance(error, OSError):
-            raise
-        raise AskanceError(
-            f"{file}: cannot be written ({error.strerror}). What was there before is kept; mend this and run the "
-            "command again."
-        ) from None
-
-
-def read_text(path: str | Path) -> str:
-    """The text of a file in UTF-8, with or without a byte order mark.
-
-    Raises:
-        FileNotFoundError: It is missing; the caller knows what was wanted.
-        InputError: It cannot be read, or holds a byte that cannot be; names the line.
-    """
-    try:
-        return Path(path).read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        raise not_text(path) from None
-    except FileNotFoundError:
-        raise
-    except (OSError, ValueError) as error:  # a NUL in the path is a ValueError
-        raise InputError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error}).") from None
-
-
-def read_object(path: str | Path, what: str) -> dict[str, Any]:
-    """Read a file that holds one JSON object.
-
-    Args:
-        path: The file.
-        what: What it is, e.g. ``calibration``.
-
-    Raises:
-        InputError: It is missing, cannot be read, or holds something else.
-    """
-    try:
-        data = json.loads(read_text(path))
-    except FileNotFoundError:
-        raise InputError(f"{path}: there is no such {what}.{like_named(path)}") from None
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: not valid JSON ({error}).") from None
-    if not isinstance(data, dict):
-        raise InputError(f"{path}: not a {what} of askance: an object is needed.")
-    return data
 
 
 def source_rows(
@@ -190,98 +66,6 @@ def source_rows(
 def _plain(row: Any) -> Any:
     """A mapping with its values as JSON has them, as of a data frame; anything else as it is."""
     return {name: plain(value) for name, value in row.items()} if isinstance(row, Mapping) else row
-
-
-def read_rows(
-    path: Path,
-    as_text: Collection[str] = (),
-    *,
-    say: Callable[[str], None] | None = None,
-    quick: Callable[[str], Any] | None = None,
-) -> Iterator[tuple[int, Any]]:
-    """Yield ``(line or row number, object)`` from a file: JSONL, or by its suffix CSV, a JSON list, Excel or Parquet.
-
-    Blank lines are skipped. Cells that hold JSON objects or arrays are parsed, others stay what they are; empty ones are
-    None.
-
-    Args:
-        path: The file; ``book.xlsx#Sheet`` is one sheet of a workbook.
-        as_text: Columns that hold texts: in them, JSON stays text and numbers become text.
-        say: Told in a sentence what was found out about the file.
-        quick: Makes something better than an object of a line of JSONL; where it gives None, the line is read as ever.
-
-    Raises:
-        InputError: The file is missing, not UTF-8 (UTF-16 needs its byte order mark), not of its format, or a line is not
-            a JSON object.
-        MissingExtraError: Excel and Parquet need packages of the extra ``files``.
-    """
-    suffix = suffix_of(path)
-    file = Path(file_and_sheet(path)[0])
-    try:
-        if suffix in EXCEL_SUFFIXES:
-            yield from excel_rows(path, as_text, say)
-        elif suffix in PARQUET_SUFFIXES:
-            yield from parquet_rows(path, as_text)
-        else:
-            yield from _text_rows(path, as_text, say, quick)
-    except FileNotFoundError:
-        raise InputError(f"{file}: there is no such file.{like_named(file)}") from None
-    except IsADirectoryError:
-        raise InputError(f"{file}: this is a directory, a file with a table is needed (JSONL, CSV, ...).") from None
-    except UnicodeDecodeError:
-        hint = " In Excel: save as 'CSV UTF-8', or as .xlsx." if suffix in CSV_SUFFIXES else ""
-        raise not_text(file, text_encoding(file), hint) from None
-    except OSError as error:
-        raise InputError(f"{file}: cannot be read ({error.strerror}).") from None
-
-
-def _text_rows(
-    path: Path,
-    as_text: Collection[str],
-    say: Callable[[str], None] | None,
-    quick: Callable[[str], Any] | None,
-) -> Iterator[tuple[int, Any]]:
-    suffix = suffix_of(path)
-    if suffix == ".xls":
-        raise InputError(f"{path}: this is Excel's old format; save it as .xlsx or as CSV UTF-8.")
-    with path.open(encoding=text_encoding(path), newline="") as file:
-        if suffix in CSV_SUFFIXES:
-            yield from csv_rows(path, file, as_text, say)
-        elif suffix == ".json" and (text := file.read()).lstrip().startswith("["):
-            yield from json_list(path, text)
-        else:
-            file.seek(0)
-            yield from _json_rows(path, file, quick)
-
-
-def _json_rows(path: Path, file: Any, quick: Callable[[str], Any] | None) -> Iterator[tuple[int, Any]]:
-    for number, line in enumerate(file, 1):
-        if not line.strip():
-            continue
-        if quick is not None and (made := quick(line)) is not None:
-            yield number, made
-            continue
-        try:
-            row = json.loads(line.rstrip())
-        except json.JSONDecodeError as error:
-            raise InputError(
-                f"{path}, line {number}: not valid JSON ({error.msg.removesuffix(' at')} at column {error.colno}). "
-                f"Each line must be one JSON object.{_as_list(line)}"
-            ) from None
-        except (ValueError, RecursionError):
-            raise InputError(
-                f"{path}, line {number}: a number in it is too long, or it is nested too deeply."
-            ) from None
-        if not isinstance(row, dict):
-            raise InputError(
-                f"{path}, line {number}: a JSON object is needed, not {type(row).__name__}.{_as_list(line)}"
-            )
-        yield number, row
-
-
-def _as_list(line: str) -> str:
-    """What to do where a line begins a JSON list."""
-    return " A list of objects is read from a file whose name ends in .json." if line.lstrip().startswith("[") else ""
 
 
 def is_on_hub(source: object) -> bool:
@@ -334,7 +118,7 @@ def validate_row(record: type[Record], row: dict[str, Any], where: str) -> Recor
 
 
 def explain(error: ValidationError, record: type[BaseModel] | None = None) -> str:
-    """Put a pydantic error into one sentence per field; of a ``record``, the nearest name is told for an unknown one."""
+    """Put a pydantic error into one sentence per field; an unknown one is told the nearest name of ``record``."""
     parts = []
     problems = error.errors(include_url=False)
     for problem in problems:
@@ -358,7 +142,7 @@ def explain(error: ValidationError, record: type[BaseModel] | None = None) -> st
 
 
 def plain_message(problem: Any) -> str:
-    """What pydantic says of a value; of a field's, in the words of YAML and JSON."""
+    """Pydantic's message on a value; on a field's, in the words of YAML and JSON."""
     message = str(problem["msg"]).removeprefix("Value error, ")
     if not problem["loc"]:
         return message

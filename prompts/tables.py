@@ -1,6 +1,6 @@
-"""Tables as they are exported: CSV with any separator, Excel, Parquet, JSON lists and data frames, all as rows.
+"""Tables as rows: JSONL, CSV with any separator, JSON lists, Excel, Parquet and data frames.
 
-A cell that is empty (in a data frame also NaN, NaT and NA) is None.
+A cell that is empty (in a data frame also NaN, NaT and NA) is None. :func:`read_rows`, at the end, reads any file.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 from zipfile import BadZipFile, ZipFile
 
-from .errors import InputError, import_optional
+from .errors import InputError, import_optional, like_named, not_text
 
 Row = dict[str, Any]
 Say = Callable[[str], None] | None
@@ -43,7 +43,7 @@ def is_numbered_by_row(path: str | Path) -> bool:
 
 
 def file_and_sheet(path: str | Path) -> tuple[str, str]:
-    """The file of ``book.xlsx#Sheet``, and the sheet's name, which may be empty; a ``#`` in a file's own name stays there."""
+    """The file of ``book.xlsx#Sheet``, and the sheet's name, which may be empty."""
     found = re.fullmatch(r"(.*?\.xls[xm])#(.*)", str(path), re.IGNORECASE | re.DOTALL)
     return (found[1], found[2]) if found else (str(path), "")
 
@@ -219,7 +219,7 @@ def _check_unpacked(place: str, file: Any) -> None:
 
 
 class _ExcelError(str):
-    """What Excel shows where a formula failed."""
+    """The text that Excel shows where a formula failed."""
 
     __slots__ = ()
 
@@ -229,7 +229,7 @@ def _value(cell: Any) -> Any:
 
 
 def parquet_package() -> Any:
-    """What reads and writes Parquet.
+    """The package that reads and writes Parquet.
 
     Raises:
         MissingExtraError: ``pyarrow`` is not installed.
@@ -269,12 +269,7 @@ ROWS = 2**16
 
 
 def write_parquet(file: BinaryIO, columns: Mapping[str, Iterator[Any]], types: Mapping[str, str]) -> None:
-    """Write columns of one length as Parquet, a part at a time.
-
-    Args:
-        file: Open for writing.
-        columns: The values of each, by name.
-        types: Arrow's name of the type of a column; texts where there is none.
+    """Write columns of one length as Parquet, a part at a time; ``types`` are Arrow's names, texts where there is none.
 
     Raises:
         MissingExtraError: ``pyarrow`` is not installed.
@@ -365,3 +360,98 @@ def as_written(value: Any) -> Any:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value) if isinstance(value, (int, float)) else plain(value)
+
+
+# --- any file -------------------------------------------------------------------------------------------------------
+
+
+def read_rows(
+    path: Path,
+    as_text: Collection[str] = (),
+    *,
+    say: Callable[[str], None] | None = None,
+    quick: Callable[[str], Any] | None = None,
+) -> Iterator[tuple[int, Any]]:
+    """Yield ``(line or row number, object)`` from a file: JSONL, or by its suffix CSV, a JSON list, Excel or Parquet.
+
+    Blank lines are skipped. Cells that hold JSON objects or arrays are parsed, others stay what they are; empty ones
+    are None.
+
+    Args:
+        path: The file; ``book.xlsx#Sheet`` is one sheet of a workbook.
+        as_text: Columns that hold texts: in them, JSON stays text and numbers become text.
+        say: Told in a sentence what was found out about the file.
+        quick: Makes something better than an object of a line of JSONL; where it gives None, the line is read as ever.
+
+    Raises:
+        InputError: The file is missing, not UTF-8 (UTF-16 needs its byte order mark), not of its format, or a line is
+            not a JSON object.
+        MissingExtraError: Excel and Parquet need packages of the extra ``files``.
+    """
+    suffix = suffix_of(path)
+    file = Path(file_and_sheet(path)[0])
+    try:
+        if suffix in EXCEL_SUFFIXES:
+            yield from excel_rows(path, as_text, say)
+        elif suffix in PARQUET_SUFFIXES:
+            yield from parquet_rows(path, as_text)
+        else:
+            yield from _text_rows(path, as_text, say, quick)
+    except FileNotFoundError:
+        raise InputError(f"{file}: there is no such file.{like_named(file)}") from None
+    except IsADirectoryError:
+        raise InputError(f"{file}: this is a directory, a file with a table is needed (JSONL, CSV, ...).") from None
+    except UnicodeDecodeError:
+        hint = " In Excel: save as 'CSV UTF-8', or as .xlsx." if suffix in CSV_SUFFIXES else ""
+        raise not_text(file, text_encoding(file), hint) from None
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read ({error.strerror}).") from None
+
+
+def _text_rows(
+    path: Path,
+    as_text: Collection[str],
+    say: Callable[[str], None] | None,
+    quick: Callable[[str], Any] | None,
+) -> Iterator[tuple[int, Any]]:
+    suffix = suffix_of(path)
+    if suffix == ".xls":
+        raise InputError(f"{path}: this is Excel's old format; save it as .xlsx or as CSV UTF-8.")
+    with path.open(encoding=text_encoding(path), newline="") as file:
+        if suffix in CSV_SUFFIXES:
+            yield from csv_rows(path, file, as_text, say)
+        elif suffix == ".json" and (text := file.read()).lstrip().startswith("["):
+            yield from json_list(path, text)
+        else:
+            file.seek(0)
+            yield from _json_rows(path, file, quick)
+
+
+def _json_rows(path: Path, file: Any, quick: Callable[[str], Any] | None) -> Iterator[tuple[int, Any]]:
+    for number, line in enumerate(file, 1):
+        if not line.strip():
+            continue
+        if quick is not None and (made := quick(line)) is not None:
+            yield number, made
+            continue
+        try:
+            row = json.loads(line.rstrip())
+        except json.JSONDecodeError as error:
+            raise InputError(
+                f"{path}, line {number}: not valid JSON ({error.msg.removesuffix(' at')} at column {error.colno}). "
+                f"Each line must be one JSON object.{_as_list(line)}"
+            ) from None
+        except (ValueError, RecursionError):
+            raise InputError(
+                f"{path}, line {number}: a number in it is too long, or it is nested too deeply."
+            ) from None
+        if not isinstance(row, dict):
+            raise InputError(
+                f"{path}, line {number}: a JSON object is needed, not {type(row).__name__}.{_as_list(line)}"
+            )
+        yield number, row
+
+
+def _as_list(line: str) -> str:
+    """Advice where a line begins a JSON list; else nothing."""
+    return " A list of objects is read from a file whose name ends in .json." if line.lstrip().startswith("[") else ""

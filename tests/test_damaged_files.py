@@ -35,7 +35,7 @@ from askance.prompts.checklist import load_checklist
 from askance.prompts.errors import AskanceError, InputError
 from askance.prompts.examples import load_examples
 from askance.prompts.prompt import load_prompt
-from askance.prompts.yaml_files import read_yaml
+from askance.prompts.text_files import read_yaml
 from askance.report.any_result import write_report_of
 from askance.settings import load_config, parse_options
 

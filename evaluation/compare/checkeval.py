@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ...agents.agent import ask_for
 from ...agents.buying import Estimate
-from ...models.structured import ask_for
 from ...prompts.checklist import Checklist, Question
 from ...prompts.errors import BudgetExceededError
 from ...prompts.templates import render

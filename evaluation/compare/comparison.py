@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from ...prompts.errors import InputError
-from ...prompts.words import Figure, count, interval, number, number_text, signed
+from ...prompts.formatting import Figure, count, interval, number, number_text, signed
 from ...stats.correlation import METHODS, correlations_dict, statistic_dict
 from ...stats.differences import difference_dict
 from ..view import Shown, View, agreement_headline, correlation_figures

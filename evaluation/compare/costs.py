@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from ...prompts.words import Figure, count
+from ...prompts.formatting import Figure, count
 
 if TYPE_CHECKING:
     from ...models.budget import Budget

@@ -15,8 +15,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ...agents.agent import ask_for
 from ...agents.buying import NOTHING, Estimate
-from ...models.structured import ask_for
 from ...prompts.errors import BudgetExceededError, InputError, did_you_mean
 from ...prompts.examples import Example
 from ...prompts.templates import render

@@ -19,10 +19,9 @@ from ...models.base import Answer, Model, Request
 from ...models.budget import Budget
 from ...models.gateway import Gateway
 from ...prompts.checklist import Checklist, Question
-from ...prompts.default import default_prompt
 from ...prompts.errors import InputError
 from ...prompts.examples import Example
-from ...prompts.prompt import Prompt, load_prompt
+from ...prompts.prompt import Prompt, default_prompt, load_prompt
 
 if TYPE_CHECKING:
     from ...agents.buying import Estimate

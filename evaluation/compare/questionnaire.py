@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ...agents.asking import Ask, OneByOne, Reading, shown
 from ...agents.buying import Estimate
 from ...agents.evaluator import Evaluator
+from ...agents.replies import Reading, in_quotes
+from ...agents.requests import Ask, OneByOne
 from ...models.base import Answer, ModelError, Parameters
 from ...prompts.checklist import Checklist, Question
 from ...prompts.errors import InputError, did_you_mean
@@ -220,7 +221,7 @@ def said_number(answer: Answer, low: int, high: int, *, at_end: bool) -> int:
     else:
         match = _ALONE.fullmatch(answer.text)
     if match is None or _GOES_ON.match(answer.text, match.end()):
-        raise ValueError(f"{shown(answer.text[-60:] if at_end else answer.text)} has no score where it is due")
+        raise ValueError(f"{in_quotes(answer.text[-60:] if at_end else answer.text)} has no score where it is due")
     number = int(match[1])
     if not low <= number <= high or (match[2] is not None and int(match[2]) != high):
         raise ValueError(f"{match[0].strip()} is no whole number from {low} to {high}")

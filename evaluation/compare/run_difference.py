@@ -14,9 +14,10 @@ from ...memory.run_directory import RunDirectory
 from ...prompts.checklist import marked
 from ...prompts.errors import InputError
 from ...prompts.examples import documents
-from ...prompts.rows import read_rows, validate_row
+from ...prompts.formatting import Figure, number
+from ...prompts.rows import validate_row
+from ...prompts.tables import read_rows
 from ...prompts.text import prompt_diff
-from ...prompts.words import Figure, number
 from ...stats.correlation import spearman
 from ...stats.differences import Difference, difference_dict, mean_difference, paired_difference
 from ...stats.resampling import Resampling

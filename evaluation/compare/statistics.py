@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ...agents.agent import ParseError, ask_for
 from ...agents.buying import Estimate, all_together
 from ...models.base import ModelError
-from ...models.structured import ParseError, ask_for
 from ...prompts.examples import documents
 from ...prompts.templates import render
 from ...stats.agreement import cohen_kappa, kappa_self, leave_one_out, observed_agreement, to_points

@@ -12,7 +12,9 @@ from ...prompts.errors import AskanceError, InputError
 from ...prompts.examples import Example
 from ...prompts.field_map import FIELDS
 from ...prompts.preferences import Preference
-from ...prompts.rows import hub_rows, read_rows, read_text, validate_row
+from ...prompts.rows import hub_rows, validate_row
+from ...prompts.tables import read_rows
+from ...prompts.text_files import read_text
 
 Source = str | Path | Iterable[Mapping[str, Any]] | None
 """A local file, any iterable of mappings, or None for the data set's home."""

@@ -27,8 +27,8 @@ from ...optimizer.weights.score_tables import PreferenceScores
 from ...prompts.checklist import Checklist, load_checklist
 from ...prompts.errors import InputError
 from ...prompts.examples import Example
+from ...prompts.formatting import number_text
 from ...prompts.preferences import Preference
-from ...prompts.words import number_text
 from ..command_line import says_errors, write_result
 from ..datasets import PAIRS, RATED, load_rated
 from ..datasets.rated import DIMENSIONS

@@ -14,25 +14,24 @@ from typing import Any, Literal
 
 import yaml
 
-from ...agents.asking import shown
 from ...agents.evaluator import Evaluator
 from ...agents.example_questions import ExampleQuestions
-from ...agents.expected_score import ExpectedScoreAsking
 from ...agents.judging import Judging
+from ...agents.replies import in_quotes
+from ...agents.requests import ExpectedScoreAsking
 from ...evaluation.options import GatewayOptions
 from ...evaluation.scoring import complete_mean, score_examples
-from ...models.answer_store import AnswerStore
-from ...models.base import Answer, Model
+from ...models.base import Answer, AnswerStore, Model
 from ...models.budget import Budget
 from ...models.event_loops import run_sync
 from ...models.gateway import Gateway
 from ...models.replies.yes_no import LEAST_MASS
 from ...models.session import session
 from ...prompts.checklist import Checklist, Question
-from ...prompts.default import default_prompt
 from ...prompts.errors import InputError
 from ...prompts.examples import Example, documents
 from ...prompts.preferences import Preference
+from ...prompts.prompt import default_prompt
 from ...prompts.verdicts import Verdict
 from ...settings import parse_options
 from ...stats.correlation import correlate, statistic_dict
@@ -246,7 +245,7 @@ class SaidScoreAsking(ExpectedScoreAsking):
     def _expected(self, masses: Sequence[float], answer: Answer) -> float:
         low, high = self.scale
         if sum(masses) < LEAST_MASS:
-            raise ValueError(f"{shown(answer.text)} is no number from {low} to {high}")
+            raise ValueError(f"{in_quotes(answer.text)} is no number from {low} to {high}")
         return list(masses).index(max(masses)) / (high - low)
 
 

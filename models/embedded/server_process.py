@@ -1,9 +1,9 @@
 """The child process that serves one GGUF file with llama.cpp on the loopback interface.
 
 Run as ``python -m askance.models.embedded.server_process SETTINGS`` by `askance.models.embedded.servers`. The first and
-only line on standard output is JSON: ``{"url": …}`` once the model is loaded, or ``{"error": …}``.
-Everything the native library prints goes to standard error, which the parent points at a log file. The
-child ends when its standard input ends, which happens however the parent ends.
+only line on standard output is JSON: ``{"url": …}`` once the model is loaded, or ``{"error": …}``. Everything the
+native library prints goes to standard error, which the parent points at a log file. The child ends when its standard
+input ends, which happens however the parent ends.
 """
 
 from __future__ import annotations
@@ -86,9 +86,8 @@ def _take_over_standard_output() -> Callable[[dict[str, str]], None]:
 def _die_with_parent(wanted: bool) -> None:
     """On Linux, have the kernel kill this process when the parent ends.
 
-    Loading holds the interpreter for seconds, in which the end of standard input goes unnoticed. Afterwards
-    this is switched off again: the signal follows the *thread* that started us, and that may end before the
-    parent does.
+    Loading holds the interpreter for seconds, in which the end of standard input goes unnoticed. Afterwards this is
+    switched off again: the signal follows the *thread* that started us, and that may end before the parent does.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL if wanted else 0, 0, 0, 0)

@@ -22,17 +22,136 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...prompts.errors import AskanceError, import_optional
-from .onnx_graph import WEIGHTS, Graph, eight_bits, for_constant
-from .single_precision import PROMPTS, Attention, Gated, SamplePrompts, Shape
+from ...prompts.errors import import_optional
+from .gguf_decoder import PROMPTS, GgufFile, SamplePrompts, Shape, write_tokenizer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
     from threading import Event
 
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float32]
+
+WEIGHTS = "weights.data"
+"""The file beside the graphs that holds their weights."""
+LARGEST = 127
+"""Largest weight, and sum of two neighbours of one sign, before rounding: 255 times 128 are 16 bits."""
+CONSTANT = 0.25
+"""Share of a row's norm that a constant channel has: so large that rounding it to the row's step is little, and so small that rounding its weights is."""
+
+
+class Graph:
+    """An ONNX graph that is being made, with its large numbers in a file beside it."""
+
+    def __init__(self, weights: Any) -> None:
+        self._onnx = import_optional("onnx", "onnx", "onnx")
+        self._weights = weights
+        self._nodes: list[Any] = []
+        self._constants: list[Any] = []
+        self._inputs: list[Any] = []
+        self._outputs: list[Any] = []
+        self.zero = self.constant(np.uint8(128))
+        self.one = self.constant(np.float32(1))
+        self.step = self.constant(np.float32(1 / 127))
+        self.least = self.constant(np.float32(1e-12))
+        self.across = self.constant(np.array([1], np.int64))
+        self.last = self.constant(np.array([-1], np.int64))
+
+    def constant(self, value: Any) -> str:
+        """A small array that is part of the graph."""
+        name = f"c{len(self._constants)}"
+        self._constants.append(self._onnx.numpy_helper.from_array(np.asarray(value), name))
+        return name
+
+    def weight(self, value: NDArray[np.int8]) -> str:
+        """An array that is put into the file beside the graph."""
+        self._weights.write(bytes(-self._weights.tell() % 4096))
+        made = self._onnx.TensorProto(
+            name=f"c{len(self._constants)}",
+            dims=value.shape,
+            data_type=self._onnx.TensorProto.INT8,
+            data_location=self._onnx.TensorProto.EXTERNAL,
+        )
+        where = {"location": WEIGHTS, "offset": self._weights.tell(), "length": value.nbytes}
+        for key, said in where.items():
+            made.external_data.add(key=key, value=str(said))
+        self._weights.write(np.ascontiguousarray(value).tobytes())
+        self._constants.append(made)
+        return str(made.name)
+
+    def given(self, name: str, kind: str, shape: Sequence[int | str]) -> str:
+        """An input."""
+        self._inputs.append(self._info(name, kind, shape))
+        return name
+
+    def result(self, name: str, kind: str, shape: Sequence[int | str]) -> None:
+        """Make a value an output."""
+        self._outputs.append(self._info(name, kind, shape))
+
+    def op(self, kind: str, *inputs: str, to: Sequence[str] | None = None, domain: str = "", **settings: Any) -> str:
+        """Add an operator; its (first) output's name."""
+        outputs = list(to or [f"v{len(self._nodes)}"])
+        self._nodes.append(self._onnx.helper.make_node(kind, list(inputs), outputs, domain=domain, **settings))
+        return outputs[0]
+
+    def save(self, path: Path) -> None:
+        """Write the graph."""
+        helper = self._onnx.helper
+        graph = helper.make_graph(self._nodes, path.stem, self._inputs, self._outputs, self._constants)
+        versions = [helper.make_opsetid("", 18), helper.make_opsetid("com.microsoft", 1)]
+        path.write_bytes(helper.make_model(graph, opset_imports=versions, ir_version=9).SerializeToString())
+
+    def quantised(self, x: str) -> tuple[str, str]:
+        """Rows in 8 bits, shape as before, and what one step is of each row, shape (rows,)."""
+        low = self.op("Neg", self.op("ReduceMin", x, self.across, keepdims=0))
+        most = self.op("Max", self.op("ReduceMax", x, self.across, keepdims=0), low, self.least)
+        step = self.op("Mul", most, self.step)
+        zeros = self.op("Expand", self.zero, self.op("Shape", step))
+        return self.op("QuantizeLinear", x, step, zeros, axis=0), step
+
+    def norm(self, x: str, width: int, epsilon: float) -> str:
+        """Root mean square of each row, shape (rows,)."""
+        squares = self.op("ReduceSumSquare", x, self.across, keepdims=0)
+        mean = self.op("Mul", squares, self.constant(np.float32(1 / width)))
+        return self.op("Sqrt", self.op("Add", mean, self.constant(np.float32(epsilon))))
+
+    def with_constant(self, x: str, norm: str) -> str:
+        """Rows with two channels more, each a quarter of the row's norm: what is added to a product of rows of norm 1
+        is a weight of theirs."""
+        channel = self.op("Unsqueeze", self.op("Mul", norm, self.constant(np.float32(CONSTANT))), self.across)
+        return self.op("Concat", x, channel, channel, axis=1)
+
+    def product(self, rows: str, weights: NDArray[np.int8], steps: Floats) -> str:
+        """Quantised rows times weights (outputs, inputs) of so large a step for each output, in steps of the row."""
+        inputs = (rows, self.weight(weights.T), self.one, self.constant(steps), self.zero)
+        return self.op("MatMulIntegerToFloat", *inputs, domain="com.microsoft")
+
+    def in_units(self, product: str, *steps: str) -> str:
+        """A product of rows whose step is the product of ``steps``."""
+        first, *others = steps
+        for each in others:
+            first = self.op("Mul", first, each)
+        return self.op("Mul", product, self.op("Unsqueeze", first, self.across))
+
+    def _info(self, name: str, kind: str, shape: Sequence[int | str]) -> Any:
+        return self._onnx.helper.make_tensor_value_info(name, getattr(self._onnx.TensorProto, kind), shape)
+
+
+def eight_bits(weights: Floats) -> tuple[NDArray[np.int8], Floats]:
+    """Weights (outputs, inputs) in steps of each output, and these steps."""
+    alone, together = (np.abs(each).max(axis=1) for each in (weights, weights[:, ::2] + weights[:, 1::2]))
+    steps = np.maximum(np.maximum(alone, together), np.float32(1e-12)) / np.float32(LARGEST)
+    return np.rint(weights / steps[:, None]).astype(np.int8), steps
+
+
+def for_constant(lost: Floats, steps: Floats) -> NDArray[np.int8]:
+    """Weights of the two constant channels that add ``lost`` (outputs,), in steps of each output; shape (outputs,
+    2)."""
+    both = np.clip(np.rint(lost / CONSTANT / steps), -LARGEST, LARGEST).astype(np.int8)
+    return np.stack([both // 2, both - both // 2], axis=1)
+
 
 FORM = 2
 """Counts up when what is made of a file answers differently; a part of the answers' identity."""
@@ -50,98 +169,6 @@ GATED = 128
 """Numbers behind the gate that are turned together, at most."""
 ROWS = 8192
 """Rows of the vocabulary's matrices that are made together."""
-_QWEN = (
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-)
-
-
-class CannotReadError(Exception):
-    """A GGUF file is of a kind that is not read; the message says of which."""
-
-
-class GgufFile:
-    """Weights and tokenizer of a decoder in a GGUF file."""
-
-    def __init__(self, path: Path, stop: Event | None = None) -> None:
-        self._stop = stop
-        gguf = import_optional("gguf", "onnx", "gguf")
-        self._dequantize = import_optional("gguf.quants", "onnx", "gguf").dequantize
-        reader = gguf.GGUFReader(path)
-        self.fields = reader.fields
-        self._tensors = {each.name: each for each in reader.tensors}
-
-    def value(self, name: str, otherwise: Any = None) -> Any:
-        """A field's value."""
-        return self.fields[name].contents() if name in self.fields else otherwise
-
-    def has(self, name: str) -> bool:
-        """Whether there is a tensor of this name."""
-        return name in self._tensors
-
-    def tensor(self, name: str, rows: slice = slice(None)) -> Floats:
-        """A tensor, or some of its rows, in single precision; shape (outputs, inputs).
-
-        Raises:
-            AskanceError: Nobody waits any more for what is made of it.
-        """
-        if self._stop is not None and self._stop.is_set():
-            raise AskanceError("The model was not made ready, as the command was ended meanwhile.")
-        found = self._tensors[name]
-        floats: Floats = self._dequantize(np.asarray(found.data)[rows], found.tensor_type).astype(np.float32)
-        return floats
-
-    def rows(self, name: str) -> int:
-        """Rows of a tensor."""
-        return len(self._tensors[name].data)
-
-    def shape(self, longest: int) -> Shape:
-        """The shape of the decoder, for prompts of ``longest`` tokens at most.
-
-        Raises:
-            CannotReadError: It is of a kind that is not read here.
-        """
-        kind = self.value("general.architecture")
-        if kind not in ("qwen2", "llama"):
-            raise CannotReadError(f"a model of the kind {kind}")
-        if (words := self.value("tokenizer.ggml.pre")) not in ("qwen2", "smollm"):
-            raise CannotReadError(f"a vocabulary of the kind {words}")
-        if self.has("rope_freqs.weight") or self.value(f"{kind}.rope.scaling.type", "none") != "none":
-            raise CannotReadError("places that are scaled")
-        template = self.value("tokenizer.chat_template")
-        if not template:
-            raise CannotReadError("no chat template")
-        heads, width = self.value(f"{kind}.attention.head_count"), self.value(f"{kind}.embedding_length")
-        tokens = self.value("tokenizer.ggml.tokens")
-        bos, eos = (tokens[self.value(f"tokenizer.ggml.{each}_token_id", 0)] for each in ("bos", "eos"))
-        return Shape(
-            layers=self.value(f"{kind}.block_count"),
-            heads=heads,
-            kv_heads=self.value(f"{kind}.attention.head_count_kv", heads),
-            head=self.value(f"{kind}.attention.key_length", width // heads),
-            width=width,
-            epsilon=float(self.value(f"{kind}.attention.layer_norm_rms_epsilon")),
-            rope_base=float(self.value(f"{kind}.rope.freq_base", 10000.0)),
-            interleaved=kind == "llama",
-            template=template,
-            bos=bos,
-            eos=eos,
-            longest=longest,
-            first=-1,
-        )
-
-    def attention(self, layer: int) -> Attention:
-        """Weights of a layer's attention."""
-        block = f"blk.{layer}.attn_"
-        norm, q, k, v, out = (self.tensor(f"{block}{each}.weight") for each in ("norm", "q", "k", "v", "output"))
-        bias_q, bias_k, bias_v = (
-            self.tensor(name) if self.has(name := f"{block}{each}.bias") else np.zeros(len(of), np.float32)
-            for each, of in zip("qkv", (q, k, v), strict=True)
-        )
-        return Attention(norm, q, k, v, bias_q, bias_k, bias_v, out)
-
-    def gated(self, layer: int) -> Gated:
-        """Weights of a layer's gated part."""
-        return Gated(*(self.tensor(f"blk.{layer}.ffn_{each}.weight") for each in ("norm", "gate", "up", "down")))
 
 
 def convert(path: Path, folder: Path, longest: int, stop: Event | None = None) -> None:
@@ -153,7 +180,7 @@ def convert(path: Path, folder: Path, longest: int, stop: Event | None = None) -
     """
     file = GgufFile(path, stop)
     shape = file.shape(longest)
-    tokenizer = _write_tokenizer(file, folder / TOKENIZER)
+    tokenizer = write_tokenizer(file, folder / TOKENIZER)
     prompts = [tokenizer.encode(shape.text([("user", each)]), add_special_tokens=False).ids for each in PROMPTS]
     shape = replace(shape, first=prompts[0][0])
     turn = _rotation(shape.width)
@@ -183,30 +210,6 @@ def _write_embeddings(file: GgufFile, shape: Shape, turn: Callable[[Floats], Flo
         np.lib.format.write_array_header_1_0(written, about)
         for rows in _slices(count):
             written.write(turn(file.tensor("token_embd.weight", rows)).astype("<f2").tobytes())
-
-
-def _write_tokenizer(file: GgufFile, path: Path) -> Any:
-    tokenizers = import_optional("tokenizers", "onnx", "tokenizers")
-    tokens, merges = (file.value(f"tokenizer.ggml.{each}") for each in ("tokens", "merges"))
-    numbers = {text: number for number, text in enumerate(tokens)}
-    try:
-        words = tokenizers.models.BPE(vocab=numbers, merges=[tuple(each.split(" ")) for each in merges])
-    except Exception as error:  # the package has no kind of its own
-        raise CannotReadError(f"a damaged vocabulary: {error}") from error
-    made = tokenizers.Tokenizer(words)
-    before = tokenizers.pre_tokenizers
-    if file.value("tokenizer.ggml.pre") == "qwen2":
-        first = before.Split(tokenizers.Regex(_QWEN), "isolated")
-    else:
-        first = before.Digits(individual_digits=True)
-    bytes_ = before.ByteLevel(add_prefix_space=False, use_regex=file.value("tokenizer.ggml.pre") != "qwen2")
-    made.pre_tokenizer = before.Sequence([first, bytes_])
-    made.decoder = tokenizers.decoders.ByteLevel()
-    kinds = file.value("tokenizer.ggml.token_type")
-    special = [text for text, kind in zip(tokens, kinds, strict=True) if kind in (3, 4)]  # of control, and the user's
-    made.add_special_tokens([tokenizers.AddedToken(each, normalized=False) for each in special])
-    made.save(str(path))
-    return made
 
 
 def _slices(rows: int) -> list[slice]:

@@ -16,9 +16,9 @@ from ...prompts.errors import AskanceError, InputError, MissingExtraError, impor
 from ..embedded.servers import available_threads
 from ..files import cache_directory, made_whole
 from .consistency import CONSISTENCY, PROCESSOR, consistent_reader
-from .onnx_decoder import ABOUT, DECODER, EMBEDDINGS, FIRST, FORM, HEAD, TOKENIZER, CannotReadError, convert
+from .gguf_decoder import CannotReadError, Shape
+from .onnx_decoder import ABOUT, DECODER, EMBEDDINGS, FIRST, FORM, HEAD, TOKENIZER, convert
 from .reading_model import BLOCK, CONTEXT, Block, KeptBlocks, Reader, normalised, parted
-from .single_precision import Shape
 
 if TYPE_CHECKING:
     from threading import Event
@@ -105,8 +105,6 @@ def made_ready(name: str, path: Path, sha256: str, stop: Event | None = None) ->
 
 
 class _OnnxReader:
-    """A network with the blocks that it has read."""
-
     def __init__(self, runtime: Any, tokenizers: Any, folder: Path, threads: int) -> None:
         settings = runtime.SessionOptions()
         settings.intra_op_num_threads = threads

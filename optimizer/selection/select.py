@@ -9,18 +9,17 @@ from typing import Any, Unpack
 
 from ...agents.buying import NOTHING, Estimate
 from ...agents.evaluator import Evaluator
-from ...agents.expected_score import TOKENS
 from ...agents.question_writer import QuestionProposer
 from ...agents.rating import Rater, Rating, ToRate
+from ...agents.requests import TOKENS
 from ...evaluation.options import SelectOptions
 from ...evaluation.progress import Watcher, watching
 from ...memory.embedders import DEFAULT_EMBEDDER, embedder
-from ...models.answer_store import AnswerStore
-from ...models.base import Model
+from ...models.base import AnswerStore, Model
 from ...models.budget import Budget, estimate_tokens
 from ...models.event_loops import run_sync
 from ...models.gateway import Gateway
-from ...models.named import ModelLike, ModelRecords
+from ...models.named import ModelLike, named_models
 from ...models.session import session
 from ...prompts.checklist import Checklist, Question
 from ...prompts.errors import InputError
@@ -29,7 +28,16 @@ from ...prompts.prompt import Prompt
 from ...prompts.verdicts import Verdict
 from ...setting_types import SelectSettings
 from ...settings import parse_options, refuse_idle
-from .inputs import Bought, Inputs, Pool, load_given, load_select_inputs, propose_pool
+from .inputs import (
+    EXAMPLES_PER_ROUND,
+    QUESTIONS_PER_ROUND,
+    Bought,
+    Inputs,
+    Pool,
+    load_given,
+    load_select_inputs,
+    propose_pool,
+)
 from .selected import Selection, build_selection
 
 _USUAL_QUESTION = "x" * 160
@@ -72,17 +80,15 @@ def select(
         BudgetExceededError: A cap was reached; what was bought is kept, and the same call goes on from there.
         AskanceError: The endpoint is down or refuses every call, or nothing usable was proposed.
     """
-    records = ModelRecords(options)
-    model, writer = records.name(model), records.name(writer)
-    given = records.options
+    asked, by, given = named_models(options, model, writer)
     if verdicts is not None:
         settings = parse_options(SelectOptions, given)
-        refuse_idle(settings, candidates=candidates, verdicts=verdicts, writer=writer)
-        inputs, bought, judge = load_given(data, candidates, verdicts, model, prompt, task, settings)
+        refuse_idle(settings, candidates=candidates, verdicts=verdicts, writer=by)
+        inputs, bought, judge = load_given(data, candidates, verdicts, asked, prompt, task, settings)
         return build_selection(inputs, bought, settings, {"judge": judge}, Budget())
-    if model is None:
+    if asked is None:
         raise InputError("Selecting needs a model to ask, or verdicts on the candidates that are there already.")
-    return prepare(data, model, candidates, prompt, task, dimensions, given, writer).run(watcher, progress)
+    return prepare(data, asked, candidates, prompt, task, dimensions, given, by).run(watcher, progress)
 
 
 def prepare(
@@ -157,7 +163,7 @@ async def _propose(
     inputs: Inputs, proposer: Model, gateway: Gateway, settings: SelectOptions, watcher: Watcher
 ) -> Pool:
     agent = QuestionProposer(
-        gateway, proposer, task=inputs.task, dimensions=inputs.dimensions, most=settings.per_round, seed=settings.seed
+        gateway, proposer, task=inputs.task, dimensions=inputs.dimensions, most=QUESTIONS_PER_ROUND, seed=settings.seed
     )
     pool = await propose_pool(
         agent, inputs.examples, embedder(settings.embedder or DEFAULT_EMBEDDER), settings, watcher.phase
@@ -223,9 +229,9 @@ def _estimate(inputs: Inputs, judge: Model, writer: Model, gateway: Gateway, set
         longest = max(
             estimate_tokens(f"{each.context or ''}{each.input}{each.output or ''}") for each in inputs.examples
         )
-        asked = settings.shown * min(longest, 5000) + settings.max_candidates * 40 + 500
+        asked = EXAMPLES_PER_ROUND * min(longest, 5000) + settings.max_candidates * 40 + 500
         calls = settings.max_rounds
-        written = calls * 120 * settings.per_round
+        written = calls * 120 * QUESTIONS_PER_ROUND
         found += Estimate.priced(0, calls, 0, calls * asked, written, writer, gateway)
     examples, questions = inputs.examples, candidates.questions
     rater = _rater(inputs, judge, gateway, settings, settings.rating_levels)

@@ -14,7 +14,7 @@ from ...evaluation.view import Shown, View, correlation_figures
 from ...models.budget import Budget
 from ...prompts.checklist import Checklist, GoodAnswer, Sees, marked
 from ...prompts.errors import CoverageError
-from ...prompts.words import Figure
+from ...prompts.formatting import Figure
 from ...stats.correlation import Correlations, correlations_dict
 from ...stats.differences import Difference, difference_dict
 from .analysis import (

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...prompts.errors import InputError, did_you_mean
-from ...prompts.labels import Labels, rating_of, refuse_mixed_labels, with_words
+from ...prompts.human_feedback import Labels, rating_of, refuse_mixed_labels, with_words
 from ...prompts.preferences import document_in, has_chosen
 from ...prompts.rows import source_rows
 from .evidence import Floats, PairDifferences, codes_of

@@ -18,7 +18,7 @@ from ...evaluation.view import Shown, View
 from ...evaluation.weights_file import ScoreKind
 from ...models.base import Model
 from ...models.budget import CAPS
-from ...models.named import ModelLike, ModelRecords
+from ...models.named import ModelLike, named_models
 from ...prompts.checklist import Checklist
 from ...prompts.errors import BudgetExceededError, CoverageError, InputError
 from ...prompts.prompt import Prompt
@@ -116,9 +116,8 @@ def weigh(
         InputError: Bad data or settings, or settings that do not go together.
         AskanceError: Judging or learning failed; the message says why.
     """
-    records = ModelRecords(options)
-    asked = records.name(model)
-    return prepare(data, ratings, checklist, asked, prompt, records.options).run(watcher, progress)
+    asked, given = named_models(options, model)
+    return prepare(data, ratings, checklist, asked, prompt, given).run(watcher, progress)
 
 
 def prepare(

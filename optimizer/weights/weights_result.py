@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ...evaluation.view import View
-from ...prompts.words import Figure
+from ...prompts.formatting import Figure
 from .evidence import Floats
 from .score_tables import Level
 

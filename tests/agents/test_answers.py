@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from askance.agents.asking import ENGLISH, BatchedAsking, EachAsking, Reading, each_format
 from askance.agents.evaluator import Evaluator
 from askance.agents.judging import Judging
+from askance.agents.replies import ENGLISH, Reading
+from askance.agents.requests import BatchedAsking, EachAsking, each_format
 from askance.memory.verdict_store import VerdictStore
 from askance.models.base import Answer, Request
 from askance.models.gateway import Gateway

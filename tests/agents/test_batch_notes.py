@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from askance.agents.batch_notes import BatchNoteTaker
+from askance.agents.agent import ParseError
+from askance.agents.note_takers import BatchNoteTaker
 from askance.agents.notes import ONE_CALL, Case, NoteTaking
 from askance.agents.rules import LENIENT, STRICTER
 from askance.models.gateway import Gateway
-from askance.models.structured import ParseError
 from askance.prompts.checklist import Question
 from askance.prompts.examples import Example
 from askance.prompts.lessons import Disagreement, Lesson

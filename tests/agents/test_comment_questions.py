@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from askance.agents.questions.comment_questions import (
+from askance.agents.comment_questions import (
     SHOTS,
     BesideReader,
     CommentReader,

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 from typing import Literal
 
-from askance.agents.deduplicator import ContradictionFinder
+from askance.agents.lesson_checks import ContradictionFinder
 from askance.models.gateway import Gateway
 from askance.prompts.lessons import Lesson
 from askance.testing import ScriptedModel

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from askance.agents.deduplicator import Deduplicator, Relation
+from askance.agents.agent import ParseError
+from askance.agents.lesson_checks import Deduplicator, Relation
 from askance.models.gateway import Gateway
-from askance.models.structured import ParseError
 from askance.prompts.lessons import Lesson
 from askance.testing import ScriptedModel
 from tests.said import says

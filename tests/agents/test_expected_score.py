@@ -7,8 +7,8 @@ from math import log
 import pytest
 
 from askance.agents.evaluator import Evaluator
-from askance.agents.expected_score import ExpectedScoreAsking
 from askance.agents.judging import Judging
+from askance.agents.requests import ExpectedScoreAsking
 from askance.memory.verdict_store import VerdictStore
 from askance.models.base import Answer, ModelError, Request
 from askance.models.gateway import Gateway, RetryPolicy

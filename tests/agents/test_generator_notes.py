@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 
-from askance.agents.critique import RefusedRuleError
-from askance.agents.generator_notes import GeneratorNoteTaker, RequirementWriter
-from askance.agents.notes import ONE_CALL, Case, NoteTaking
+from askance.agents.agent import ParseError
+from askance.agents.generator import GeneratorNoteTaker, RequirementWriter
+from askance.agents.notes import ONE_CALL, Case, NoteTaking, RefusedRuleError
 from askance.models.base import Request
 from askance.models.gateway import Gateway
-from askance.models.structured import ParseError
 from askance.prompts.checklist import Question
 from askance.prompts.examples import Example
 from askance.prompts.lessons import Disagreement, Lesson

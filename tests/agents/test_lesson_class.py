@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from askance.agents.lesson_class import LessonClassifier, class_by_rule
+from askance.agents.agent import ParseError
+from askance.agents.lesson_checks import LessonClassifier, class_by_rule
 from askance.models.gateway import Gateway
-from askance.models.structured import ParseError
 from askance.prompts.lessons import Lesson
 from askance.testing import ScriptedModel
 

@@ -5,12 +5,11 @@ import json
 import pytest
 from pydantic import BaseModel
 
-from askance.agents.agent import SAMPLE_TEMPERATURE, Agent
+from askance.agents.agent import SAMPLE_TEMPERATURE, Agent, ParseError
 from askance.agents.notes import Sample, agree, most_agreed, take_samples
 from askance.agents.rules import STRICTER
 from askance.models.base import ModelError
 from askance.models.gateway import Gateway, RetryPolicy
-from askance.models.structured import ParseError
 from askance.testing import Reply, ScriptedModel
 
 NO_IF = "Answer no if"

@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 
-from askance.agents.critique import RefusedRuleError
-from askance.agents.note_taker import NoteTaker
-from askance.agents.notes import Case, NoteTaking
+from askance.agents.agent import ParseError
+from askance.agents.note_takers import NoteTaker
+from askance.agents.notes import Case, NoteTaking, RefusedRuleError
 from askance.agents.rules import LENIENT, STRICTER
 from askance.models.base import Request
 from askance.models.gateway import Gateway
-from askance.models.structured import ParseError
 from askance.prompts.checklist import Question
 from askance.prompts.examples import Example
 from askance.prompts.lessons import Disagreement, Lesson

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
+from askance.agents.agent import ParseError
 from askance.agents.question_writer import ProposedQuestion, QuestionProposer
 from askance.models.gateway import Gateway
-from askance.models.structured import ParseError
 from askance.prompts.examples import Example
 from askance.testing import ScriptedModel
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from askance.agents.agent import ParseError
 from askance.agents.question_writer import QuestionWriter
 from askance.models.base import Request
 from askance.models.gateway import Gateway
-from askance.models.structured import ParseError
 from askance.prompts.checklist import Checklist, dump_checklist, parse_checklist
 from askance.prompts.errors import AskanceError
 from askance.testing import ScriptedModel

@@ -8,14 +8,14 @@ from typing import Literal
 
 import pytest
 
-from askance.agents.asking import NOTHING_QUOTED, Ask, BatchedAsking, EachAsking, quote_format
 from askance.agents.evaluator import Evaluator
-from askance.agents.expected_score import ExpectedScoreAsking
 from askance.agents.judging import Judging
+from askance.agents.replies import NOTHING_QUOTED
+from askance.agents.requests import Ask, BatchedAsking, EachAsking, ExpectedScoreAsking, quote_format
 from askance.memory.verdict_store import VerdictStore
 from askance.models.base import Answer, Request, make_request
 from askance.models.gateway import Gateway
-from askance.models.probabilities import worth_keeping
+from askance.models.replies.numbers import worth_keeping
 from askance.models.replies.yes_no import ROOM, p_quoted
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.examples import Example

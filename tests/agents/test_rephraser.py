@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from askance.agents.questions.rephraser import KINDS, MOST_WORDINGS, Rephraser, questions_in
+from askance.agents.question_writer import KINDS, MOST_WORDINGS, Rephraser, questions_in
 from askance.models.base import Answer, ModelError
 from askance.models.gateway import Gateway, RetryPolicy
 from askance.prompts.checklist import Question

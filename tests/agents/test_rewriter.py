@@ -9,9 +9,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from askance.agents.agent import ParseError
 from askance.agents.updater import Rewriter, whole_edit
 from askance.models.gateway import Gateway
-from askance.models.structured import ParseError
 from askance.prompts.lessons import Edit, Lesson
 from askance.prompts.prompt import Prompt
 from askance.testing import ScriptedModel

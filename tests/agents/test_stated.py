@@ -18,7 +18,7 @@ from askance.agents.judging import Judging
 from askance.memory.verdict_store import VerdictStore
 from askance.models.base import Answer, ModelError, Request
 from askance.models.gateway import Gateway
-from askance.models.replies.stated import stated_p_yes
+from askance.models.replies.yes_no import stated_p_yes
 from askance.prompts.checklist import Checklist, Question
 from askance.testing import Reply, ScriptedModel
 from tests.said import says

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from askance.agents.agent import ParseError
 from askance.agents.rules import LENIENT, STRICTER
 from askance.agents.updater import Proposal, Updater, make_edit, split_parts
 from askance.models.gateway import Gateway
-from askance.models.structured import ParseError
 from askance.prompts.lessons import Edit, Lesson
 from askance.prompts.prompt import EditRefusedError, Prompt
 from askance.testing import ScriptedModel

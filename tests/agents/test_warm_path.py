@@ -6,7 +6,7 @@ import asyncio
 from itertools import pairwise
 from pathlib import Path
 
-from askance.agents.asking import TURN
+from askance.agents.buying import TURN
 from askance.agents.evaluator import Evaluator
 from askance.agents.judging import Judging
 from askance.evaluation.evaluate import evaluate

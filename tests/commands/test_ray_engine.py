@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from askance import __version__
+from askance.models import ray_pool
 from askance.models.base import Parameters, make_request
-from askance.models.cluster import ray_pool
 from askance.models.session import ModelOptions, session
 from askance.prompts.checklist import dump_checklist
 from askance.prompts.errors import AskanceError

@@ -16,7 +16,7 @@ from askance.commands import terminal
 from askance.commands.make_run import _errors_in
 from askance.commands.output import print_rows
 from askance.evaluation.progress import Lines
-from askance.prompts.words import Figure
+from askance.prompts.formatting import Figure
 from askance.testing import StandInServer
 
 COMMANDS = Path(askance.__file__).parent / "commands"

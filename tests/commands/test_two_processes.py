@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from askance.prompts.errors import AskanceError
-from askance.prompts.rows import write_whole
+from askance.prompts.text_files import write_whole
 from askance.testing import StandInServer
 from tests.conftest import judge_at
 

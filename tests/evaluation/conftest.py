@@ -20,9 +20,8 @@ from askance.models.base import Answer, Request
 from askance.models.budget import Budget
 from askance.models.gateway import Gateway
 from askance.prompts.checklist import Checklist, Question
-from askance.prompts.default import default_prompt
 from askance.prompts.examples import Example
-from askance.prompts.prompt import Prompt
+from askance.prompts.prompt import Prompt, default_prompt
 from askance.prompts.verdicts import Verdict
 from askance.testing import Reply, ScriptedModel
 

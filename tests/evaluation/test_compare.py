@@ -25,7 +25,7 @@ from askance.models.budget import Budget
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import BudgetExceededError, InputError
 from askance.prompts.examples import Example
-from askance.report.comparison import render_comparison
+from askance.report.comparison_page import render_comparison
 from askance.stats.correlation import METHODS, kendall, spearman
 from askance.stats.differences import paired_difference
 from askance.stats.resampling import Resampling

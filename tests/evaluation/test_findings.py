@@ -10,7 +10,7 @@ from askance.evaluation.findings import NOTHING_FOUND, Diagnosis, Finding
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.examples import Example
 from askance.prompts.verdicts import Verdict
-from askance.report.judged_file import JudgedFile, render_judging
+from askance.report.judged_page import JudgedFile, render_judging
 from tests.said import says
 
 N = 100

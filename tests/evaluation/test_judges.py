@@ -15,9 +15,8 @@ from askance.memory.verdict_store import VerdictStore
 from askance.models.base import Answer, ModelError, Request
 from askance.models.budget import Budget
 from askance.models.gateway import Gateway
-from askance.prompts.default import default_prompt
 from askance.prompts.errors import BudgetExceededError, InputError
-from askance.prompts.prompt import Prompt
+from askance.prompts.prompt import Prompt, default_prompt
 from askance.testing import Reply
 
 from .conftest import (

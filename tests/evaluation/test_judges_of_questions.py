@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from askance.agents.agent import ParseError
 from askance.evaluation.compare.checkeval import CheckEval
 from askance.evaluation.compare.judges import JUDGES
 from askance.evaluation.compare.protocol import JudgeScore, criteria_for
 from askance.memory.verdict_store import VerdictStore
 from askance.models.base import Request
-from askance.models.structured import ParseError
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError
 from askance.testing import Reply

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from askance.agents.asking import EachAsking
+from askance.agents.requests import EachAsking
 from askance.evaluation.evaluate import load_inputs
 from askance.evaluation.options import ScoreOptions
 from askance.experiments.command_line import RESULTS, machine, write_result

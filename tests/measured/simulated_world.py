@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from askance.agents.asking import EachAsking
+from askance.agents.requests import EachAsking
 from askance.evaluation.calibration import Calibration, logit
 from askance.evaluation.judge_file import load_judge
 from askance.evaluation.progress import Silent

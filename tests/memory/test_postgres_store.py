@@ -19,10 +19,8 @@ from askance.memory import postgres_store
 from askance.memory.postgres_store import PostgresAddress, PostgresStore
 from askance.memory.verdict_store import VerdictStore, open_store
 from askance.models import gateway as gateways
-from askance.models.answer_store import StoreAwayError
-from askance.models.base import Answer, Parameters, Request, make_request
+from askance.models.base import Answer, Parameters, Request, StoreAwayError, ThinkingFacts, make_request
 from askance.models.gateway import Gateway
-from askance.models.wire.thinking import ThinkingFacts
 from askance.prompts.errors import AskanceError, InputError
 from askance.testing import ScriptedModel, StandInServer
 from tests.conftest import judge_at

@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from askance.memory.verdict_store import VerdictStore
-from askance.models.base import Answer, EmptyAnswerError, ModelError, Parameters, Request, make_request
+from askance.models.base import Answer, EmptyAnswerError, ModelError, Parameters, Request, ThinkingFacts, make_request
 from askance.models.budget import Budget
 from askance.models.gateway import HOPELESS, Gateway, RetryPolicy
-from askance.models.wire.thinking import ThinkingFacts
 from askance.prompts.errors import AskanceError, BudgetExceededError
 from askance.prompts.prompt import Framing
 from askance.testing import Reply, ScriptedModel

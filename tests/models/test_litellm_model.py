@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from askance.models import prices
+from askance.models import budget as prices
 from askance.models.base import Answer, ModelError, Parameters, make_request
 from askance.models.gateway import Gateway
 from askance.models.litellm_model import LiteLLMModel

@@ -15,8 +15,8 @@ from askance import NamedModel
 from askance.evaluation.judge_file import load_judge, parse_judge
 from askance.evaluation.kept_judge import KeptJudge
 from askance.evaluation.options import EvaluateOptions
+from askance.models.budget import Price
 from askance.models.named import read_named, with_settings
-from askance.models.prices import Price
 from askance.models.resolve import Models
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError

@@ -6,8 +6,7 @@ import pytest
 
 from askance.memory.verdict_store import VerdictStore
 from askance.models.base import Answer, Parameters, make_request
-from askance.models.budget import Budget, spending_of
-from askance.models.prices import FREE, list_price
+from askance.models.budget import FREE, Budget, list_price, spending_of
 from askance.models.resolve import Models
 from askance.prompts.errors import InputError
 from askance.testing import StandInServer

@@ -15,12 +15,11 @@ import pytest
 
 import askance
 from askance import NamedModel
-from askance.agents.deduplicator import Deduplicator
+from askance.agents.lesson_checks import Deduplicator
 from askance.memory.verdict_store import VerdictStore
-from askance.models.base import Answer, ModelError, Parameters, Request, make_request
+from askance.models.base import Answer, ModelError, Parameters, Request, ThinkingFacts, make_request
 from askance.models.direct import DirectModel
 from askance.models.gateway import Gateway, RetryPolicy
-from askance.models.wire.thinking import ThinkingFacts
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import BudgetExceededError
 from askance.prompts.lessons import Lesson

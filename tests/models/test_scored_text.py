@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from askance.models.trained import torch_tools
-from askance.models.trained.scored_text import scored_text
+from askance.models.trained import bases
+from askance.models.trained.network import scored_text
 from askance.prompts.checklist import Question
 from askance.prompts.errors import InputError
 from askance.prompts.examples import Example
 from askance.prompts.prompt import Prompt
-from askance.training.items import asked_with
+from askance.training.mixture import asked_with
 from tests.said import naming
 
 EXAMPLE = Example(id="e", input="asked so", output="the output", context="a page", reference="a model answer")
@@ -53,7 +53,7 @@ def test_a_base_that_is_damaged_is_said_whatever_kind_of_error_its_package_has(m
     def from_pretrained(_: Any) -> None:
         raise SafetensorError("Error while deserializing header: header too small")
 
-    monkeypatch.setattr(torch_tools, "import_optional", lambda *_: None)
-    monkeypatch.setattr(torch_tools, "quiet", nullcontext)
+    monkeypatch.setattr(bases, "import_optional", lambda *_: None)
+    monkeypatch.setattr(bases, "quiet", nullcontext)
     with pytest.raises(InputError, match=naming("base", "transformers", "encoder", "Error while deserializing")):
-        torch_tools.load(from_pretrained, "base", "an encoder")
+        bases.load(from_pretrained, "base", "an encoder")

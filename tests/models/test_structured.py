@@ -8,15 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
-from askance.agents.deduplicator import Relation
-from askance.agents.generator_notes import GeneratorNote
+from askance.agents.agent import ParseError, ask_for, strict_schema
+from askance.agents.generator import GeneratorNote
+from askance.agents.lesson_checks import Relation
 from askance.agents.question_writer import Requirements
 from askance.agents.rules import LenientNote, StricterNoteOnFault
 from askance.agents.updater import Rewritten
 from askance.models.base import Answer, ModelError
 from askance.models.gateway import Gateway
 from askance.models.replies.json_object import json_in, object_in
-from askance.models.structured import ParseError, ask_for, strict_schema
 from askance.prompts.errors import AskanceError
 from askance.testing import Reply, ScriptedModel
 from tests.said import says

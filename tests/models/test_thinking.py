@@ -11,13 +11,8 @@ from askance.models.base import Parameters, make_request
 from askance.models.direct import DirectModel
 from askance.models.gateway import Gateway
 from askance.models.replies.thoughts import after_thinking, thinks_apart
-from askance.models.wire.thinking import (
-    ThinkingFields,
-    direct_forms,
-    first_room,
-    litellm_forms,
-    tokens_thought,
-)
+from askance.models.request_form import ThinkingFields, direct_forms, litellm_forms
+from askance.models.thinking_room import first_room, tokens_thought
 from askance.prompts.errors import InputError
 from askance.testing import StandInServer, completion
 from tests.said import naming, says

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from askance.agents.deduplicator import Deduplicator
+from askance.agents.lesson_checks import Deduplicator
 from askance.evaluation.progress import Silent
 from askance.memory.embedders import embedder
 from askance.memory.journal import Journal

@@ -16,8 +16,8 @@ from askance.models.gateway import Gateway
 from askance.optimizer.signals import HumanSignal
 from askance.optimizer.subject import Draft, Observation
 from askance.prompts.checklist import Checklist, Question
-from askance.prompts.comments import read_comments
 from askance.prompts.examples import Example
+from askance.prompts.human_feedback import read_comments
 from askance.prompts.lessons import Disagreement
 from askance.prompts.prompt import Prompt
 from askance.prompts.verdicts import Verdict

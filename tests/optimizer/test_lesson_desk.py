@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from askance.agents.deduplicator import Contradiction
+from askance.agents.agent import ParseError
+from askance.agents.lesson_checks import Contradiction
 from askance.evaluation.progress import Silent
 from askance.memory.embedders import embedder
 from askance.memory.journal import Journal, read_events
 from askance.memory.lesson_memory import LessonMemory
 from askance.models.base import ModelError
-from askance.models.structured import ParseError
 from askance.optimizer.events import Teller
 from askance.optimizer.steps.lessons import LessonDesk
 from askance.prompts.lessons import Lesson

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from askance.agents.batch_notes import FreeNoteTaker
+from askance.agents.agent import ParseError
+from askance.agents.note_takers import FreeNoteTaker
 from askance.agents.notes import Case
 from askance.memory.journal import read_events
 from askance.memory.result_file import FINISH_SENTENCES
 from askance.models.base import Request
 from askance.models.gateway import Gateway
-from askance.models.structured import ParseError
 from askance.optimizer.options import AlignOptions, MigrateOptions, TuneOptions
 from askance.prompts.checklist import Question
 from askance.prompts.errors import InputError

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from askance.agents.generator_notes import RequirementWriter
+from askance.agents.generator import RequirementWriter
 from askance.evaluation.progress import Silent
 from askance.memory.embedders import embedder
 from askance.memory.journal import Journal, read_events
@@ -18,7 +18,7 @@ from askance.memory.why import why
 from askance.models.base import Request
 from askance.models.gateway import Gateway
 from askance.optimizer.events import Teller
-from askance.optimizer.steps.plain_lines import PlainLines
+from askance.optimizer.steps.edits import PlainLines
 from askance.optimizer.subject import Observation
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.examples import Example

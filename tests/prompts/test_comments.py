@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from askance.prompts.checklist import Checklist, Question
-from askance.prompts.comments import Comment, comments_on, read_comments, stray_comments_said, told
 from askance.prompts.errors import InputError
 from askance.prompts.examples import Example, load_examples
+from askance.prompts.human_feedback import Comment, comments_on, read_comments, stray_comments_said, told
 from tests.said import says
 
 GOOD = {"id": "a", "input": "A document.", "output": "A summary."}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from askance.agents.generator import as_it_stands, instruction_of
 from askance.prompts.checklist import Question
-from askance.prompts.instructions import as_it_stands, instruction_of
 from tests.said import says
 
 

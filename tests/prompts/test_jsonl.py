@@ -6,7 +6,8 @@ import pytest
 from pydantic import BaseModel, Field
 
 from askance.prompts.errors import InputError
-from askance.prompts.rows import read_rows, validate_row
+from askance.prompts.rows import validate_row
+from askance.prompts.tables import read_rows
 from tests.said import says
 
 

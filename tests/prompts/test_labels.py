@@ -19,7 +19,7 @@ from askance.prompts.examples import (
     load_examples,
     without_answers,
 )
-from askance.prompts.labels import are_labels, contradictions, parse_labels
+from askance.prompts.human_feedback import are_labels, contradictions, parse_labels
 from tests.said import says
 
 TEXTS = {"input": "A document.", "output": "A summary."}

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from askance.prompts.default import prompt_showing
 from askance.prompts.examples import Example
-from askance.prompts.prompt import Prompt, frame
+from askance.prompts.prompt import Prompt, frame, prompt_showing
 from askance.prompts.text import fence
 
 EXAMPLE = Example(id="a", input="asked so", output="the output", context="a page", reference="a model answer")

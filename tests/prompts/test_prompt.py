@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from askance.prompts.default import prompt_showing
 from askance.prompts.errors import InputError
 from askance.prompts.examples import Example
 from askance.prompts.lessons import Edit
-from askance.prompts.prompt import EditRefusedError, Prompt, frame, load_prompt
+from askance.prompts.prompt import EditRefusedError, Prompt, frame, load_prompt, prompt_showing
 from askance.prompts.text import fence, fill
 from tests.said import naming, says
 

@@ -16,7 +16,7 @@ from askance.prompts.errors import InputError
 from askance.prompts.examples import Example
 from askance.prompts.lessons import Edit
 from askance.prompts.prompt import Prompt, frame
-from askance.prompts.shown import MOST_OUTPUT, MOST_TEXT, FixedExamples, RememberedCase, ShownExamples, cut
+from askance.prompts.shown_examples import MOST_OUTPUT, MOST_TEXT, FixedExamples, RememberedCase, ShownExamples, cut
 from askance.prompts.text import fence
 from tests.said import naming
 

@@ -12,7 +12,7 @@ import pytest
 import askance
 from askance.prompts import templates
 from askance.prompts.examples import Example
-from askance.prompts.orders import foreign_order
+from askance.prompts.lessons import foreign_order
 from askance.prompts.prompt import placeholders_of, render_example
 from askance.prompts.templates import FENCED, OURS, PARTS, FencedText, joined, render, template
 from askance.prompts.text import fence
@@ -68,12 +68,12 @@ def test_only_who_fences_says_that_it_is_fenced() -> None:
             if count:
                 made[path.relative_to(ROOT).as_posix()] = count
     assert made == {
-        "agents/batch_notes.py": 1,
-        "agents/generator_notes.py": 1,
+        "agents/note_takers.py": 1,
+        "agents/generator.py": 1,
         "agents/notes.py": 1,
         "agents/question_writer.py": 1,
         "prompts/prompt.py": 1,
-        "prompts/shown.py": 1,
+        "prompts/shown_examples.py": 1,
         "prompts/templates/__init__.py": 3,
     }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from askance.prompts.words import (
+from askance.prompts.formatting import (
     Figure,
     coverage_text,
     interval,

@@ -25,7 +25,7 @@ from askance.prompts.errors import AskanceError, InputError
 from askance.prompts.verdicts import write_verdicts
 from askance.report.any_result import write_report_of
 from askance.report.page import MISSING, probability_byte
-from askance.report.verdicts import Beside
+from askance.report.verdicts_page import Beside
 from askance.testing import ScriptedModel
 
 from ..said import naming, says

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from askance.evaluation.evaluate import evaluate
 from askance.models.trained.scorer_file import read_scorer
 from askance.prompts.checklist import dump_checklist
-from askance.prompts.rows import write_whole
+from askance.prompts.text_files import write_whole
 from askance.training.train import train
 
 from .conftest import CHECKLIST, SMALL, made, random_bert, said

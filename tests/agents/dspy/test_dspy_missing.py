@@ -19,6 +19,6 @@ def test_without_dspy_the_error_names_the_extra(name: str, monkeypatch: pytest.M
 
 
 def test_the_note_taker_and_the_loop_load_no_dspy() -> None:
-    program = "import sys, askance.agents.note_taker, askance.evaluation.evaluate; print('dspy' in sys.modules)"
+    program = "import sys, askance.agents.note_takers, askance.evaluation.evaluate; print('dspy' in sys.modules)"
     out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert out.strip() == "False"

@@ -7,7 +7,8 @@ from typing import Any, get_args
 
 import pytest
 
-from askance.agents.deduplicator import Relation
+from askance.agents.agent import ParseError
+from askance.agents.lesson_checks import Relation
 from askance.agents.notes import Case
 from askance.agents.rules import DIRECTIONS, LENIENT, STRICTER
 from askance.agents.updater import Proposal
@@ -15,7 +16,6 @@ from askance.memory.verdict_store import VerdictStore
 from askance.models.base import Answer, ModelError, Request
 from askance.models.budget import Budget
 from askance.models.gateway import Gateway
-from askance.models.structured import ParseError
 from askance.prompts.checklist import Question
 from askance.prompts.errors import BudgetExceededError, InputError
 from askance.prompts.examples import Example
@@ -24,14 +24,17 @@ from askance.testing import ScriptedModel
 
 dspy = pytest.importorskip("dspy", reason="needs the extra: pip install 'askance[dspy]'")
 
-from askance.agents.dspy.note_taker import (  # noqa: E402
+from askance.agents.dspy.note_taker import (  # noqa: E402  # noqa: E402
+    SIGNATURES,
     CompiledNoteTaker,
     NoteTakerProgram,
+    Opening,
+    deduplicator_signature,
     load_note_taker,
     note_example,
+    updater_signature,
     usable_note,
 )
-from askance.agents.dspy.signatures import SIGNATURES, Opening, deduplicator_signature, updater_signature  # noqa: E402
 from askance.bridges.dspy_metric import open_gateway  # noqa: E402
 from tests.said import naming, says  # noqa: E402
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from askance import import_traces, load_examples
-from askance.prompts.comments import Comment
 from askance.prompts.errors import InputError
+from askance.prompts.human_feedback import Comment
 from tests.said import naming, says
 
 TRACE: dict[str, Any] = {

@@ -12,11 +12,10 @@ from typing import Any
 
 from askance.models.base import Answer, ModelError, Parameters, Request, make_request
 from askance.models.batches.batch_model import BatchModel, Pace
-from askance.models.budget import Budget
+from askance.models.budget import Budget, Price
 from askance.models.direct import DirectModel
 from askance.models.files import cache_directory
 from askance.models.gateway import Gateway, RetryPolicy
-from askance.models.prices import Price
 from askance.testing import ServerReply, StandInServer
 
 JUDGED = Parameters(5, 0.0, 7, 5)

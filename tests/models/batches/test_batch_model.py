@@ -10,8 +10,7 @@ import pytest
 from askance.models.base import Answer, Parameters, Request
 from askance.models.batches import batch_model
 from askance.models.batches.batch_model import BatchModel
-from askance.models.budget import Budget
-from askance.models.prices import Price
+from askance.models.budget import Budget, Price
 from askance.models.resolve import Models
 from askance.models.session import ModelOptions, session
 from askance.prompts.errors import BudgetExceededError, InputError

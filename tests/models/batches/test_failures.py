@@ -8,7 +8,7 @@ import pytest
 
 from askance.memory.verdict_store import VerdictStore
 from askance.models.batches import open_batches
-from askance.models.batches.records import BatchJournal, BatchRecord
+from askance.models.batches.open_batches import BatchJournal, BatchRecord
 from askance.prompts.errors import AskanceError
 from askance.testing import BatchServer, ServedBatch, ServerReply, StandInServer
 from tests.said import says

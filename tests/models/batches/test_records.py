@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from askance.memory.verdict_store import VerdictStore
-from askance.models.answer_store import StoreAwayError
-from askance.models.base import Answer, Request
-from askance.models.batches.records import BatchJournal, BatchRecord
+from askance.models.base import Answer, Request, StoreAwayError
+from askance.models.batches.open_batches import BatchJournal, BatchRecord
 from askance.prompts.errors import AskanceError, InputError
 from askance.testing import BatchServer
 from tests.said import says

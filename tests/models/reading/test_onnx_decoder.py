@@ -18,10 +18,10 @@ import pytest
 
 from askance.models.base import Parameters, make_request
 from askance.models.reading import onnx_decoder, onnx_reader
-from askance.models.reading.onnx_graph import eight_bits
+from askance.models.reading.gguf_decoder import PROMPTS, SamplePrompts
+from askance.models.reading.onnx_decoder import eight_bits
 from askance.models.reading.onnx_reader import load_onnx_reader, made_ready
 from askance.models.reading.reading_model import Reader
-from askance.models.reading.single_precision import PROMPTS, SamplePrompts
 from askance.models.resolve import Models
 from askance.prompts.errors import AskanceError, InputError
 from tests.said import naming

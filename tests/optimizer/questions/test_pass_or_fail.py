@@ -17,7 +17,7 @@ from askance.evaluation.pass_fail import FIGURES
 from askance.evaluation.scoring import human_targets
 from askance.memory.run_directory import RunDirectory
 from askance.prompts.errors import AskanceError, InputError
-from askance.prompts.words import interval
+from askance.prompts.formatting import interval
 from tests.said import naming, says
 
 from .conftest import Desk

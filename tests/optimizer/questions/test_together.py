@@ -12,9 +12,9 @@ import pytest
 import askance
 from askance.memory.records import CriterionRecord
 from askance.models.base import Answer, ModelError, Request
-from askance.models.prices import FREE
+from askance.models.budget import FREE
 from askance.optimizer.modes import align
-from askance.optimizer.questions.presentation import GROUP, AskedBothWays, Groups
+from askance.optimizer.questions.presentation import GROUP, Groups, mode_by, same_answers
 from askance.run_estimate import estimate_run
 from askance.testing import SimulatedJudge, SimulatedWorld
 from tests.measured.simulated_world import COMMENTED, UNSEEN
@@ -189,11 +189,11 @@ def test_one_whose_calls_cost_nothing_is_not_asked_together(tmp_path: Path) -> N
 
 def test_what_is_not_answered_together_is_another_answer_and_few_answers_show_nothing() -> None:
     alone = {"q1": {str(each): 1.0 for each in range(30)}, "q2": {str(each): -0.5 for each in range(30)}}
-    assert AskedBothWays.of(alone, alone) == AskedBothWays(60, 60)
-    assert AskedBothWays.of(alone, {"q1": alone["q1"]}) == AskedBothWays(30, 60)
+    assert same_answers(alone, alone) == 60
+    assert same_answers(alone, {"q1": alone["q1"]}) == 30
     for odds, same in ((0.5, 30), (0.1, 60)):  # P(yes) is .38 alone, and .62 or .52 together
-        assert AskedBothWays.of(alone, alone | {"q2": dict.fromkeys(alone["q2"], odds)}).same == same
-    assert [AskedBothWays(same, 60).mode for same in (57, 56)] == ["batched", "each"]
-    few = AskedBothWays(39, 39)
+        assert same_answers(alone, alone | {"q2": dict.fromkeys(alone["q2"], odds)}) == same
+    assert [mode_by(same, 60).mode for same in (57, 56)] == ["batched", "each"]
+    few = mode_by(39, 39)
     assert few.mode == "each"
     assert says(few.sentence, "one a call", "39 answers", "too little")

@@ -1,1 +1,0 @@
-"""Who writes questions: from what people said, and anew for another judge."""

@@ -1,0 +1,214 @@
+"""Replies of a judge: what each says about a question, or why it cannot be used.
+
+:mod:`.requests` asks; here is read, in the order of the kinds of reply: one word, an object in JSON, words of the
+output, a number. Whatever cannot be read is a ``ValueError``, whose text the judge is told when it is asked again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ..models.base import Answer
+from ..models.replies.json_object import object_in
+from ..models.replies.numbers import expected_number, number_said
+from ..models.replies.yes_no import (
+    BARE,
+    AnswerWords,
+    first_of_quote,
+    p_quoted,
+    p_yes_of_field,
+    read_tokens,
+    read_yes_no,
+    says_nothing_to_quote,
+    stands_in,
+    stated_p_yes,
+)
+
+Answers = tuple[str, str]
+"""The words for yes and no that a judge is told to answer with."""
+ENGLISH: Answers = ("yes", "no")
+NOTHING_QUOTED = "No words of the output make the answer yes."
+"""Explanation where there is nothing to quote."""
+_ABSTENTIONS = frozenset({"n/a", "na", "unknown", "unclear", "undetermined", "neither", "cannot", "unsure"})
+
+
+class Reading(NamedTuple):
+    """A reply's answer to one question. ``answer`` None means that the judge abstained."""
+
+    answer: bool | None
+    p_yes: float | None
+    explanation: str | None = None
+
+
+@dataclass(frozen=True)
+class ReplyForm:
+    """Form of the replies that were asked for."""
+
+    words: AnswerWords
+    """Words that are read as yes and no."""
+    answers: Answers
+    """Words for yes and no that were asked for."""
+    explained: bool
+    logprobs: bool
+    """Whether P(yes) is read from log-probabilities."""
+    by_number: bool
+    """Whether P(yes) is the number that was stated."""
+
+
+def read_word(answer: Answer, form: ReplyForm) -> Reading:
+    """Read a reply of one word."""
+    ended = answer.finish != "length"
+    if not form.logprobs:
+        said = read_yes_no(answer.text, form.words, ended=ended)
+        if said is None and not _abstains(answer.text):
+            raise ValueError(f"{in_quotes(answer.text)} is neither yes nor no")
+        return Reading(said, None)
+    read = read_tokens(answer.logprobs or (), form.words, ended=ended)
+    if read is None:
+        raise ValueError(f"{in_quotes(answer.text)} is neither yes nor no")
+    _, p_yes = read
+    if p_yes is None:
+        raise ValueError("the beginning of a yes was likely too, and whether it would have become one cannot be told")
+    return Reading(p_yes >= 0.5, p_yes, _below_the_word(answer.text, form.words))
+
+
+def _below_the_word(text: str, words: AnswerWords) -> str | None:
+    """The text below a first line that is yes or no: a reason that a judge gives unasked."""
+    if "\n" not in text:
+        return None
+    first, _, rest = text.strip().partition("\n")
+    return rest.strip() or None if BARE[first] in words.known else None
+
+
+def _abstains(text: str) -> bool:
+    return text.strip().lower().rstrip(".!") in _ABSTENTIONS
+
+
+def read_object(answer: Answer, form: ReplyForm) -> Reading:
+    """Read a reply about one question in JSON."""
+    return _read_fields(json_object(answer, ["answer"]), "answer", answer, form)
+
+
+def read_objects(answer: Answer, questions: Sequence[str], form: ReplyForm) -> dict[str, Reading]:
+    """Read a reply about several questions in JSON: those answers that are there and usable, by question id."""
+    fields = json_object(answer, questions)
+    readings = {}
+    for question in questions:
+        if question not in fields:
+            continue
+        value = fields[question]
+        try:
+            readings[question] = _read_fields(
+                value if isinstance(value, dict) else {"answer": value}, question, answer, form
+            )
+        except ValueError:
+            continue
+    if not readings:
+        raise ValueError("none of the questions' ids has a usable answer in it")
+    return readings
+
+
+def json_object(answer: Answer, wanted: Sequence[str]) -> dict[str, Any]:
+    """The JSON object that a reply is; of one that was cut off, what was whole by then.
+
+    Raises:
+        ValueError: It is none with any of the wanted fields; the message is the problem.
+    """
+    try:
+        fields = object_in(answer.text, wanted, cut=True)
+    except ValueError:
+        fields = None
+    is_object = isinstance(fields, dict)
+    if answer.finish == "length" and not (is_object and fields.keys() & set(wanted)):
+        raise ValueError("the answer was cut off before its end")
+    if not is_object:
+        raise ValueError(f"{in_quotes(answer.text)} is not {'valid JSON' if fields is None else 'a JSON object'}")
+    return dict(fields)
+
+
+def _read_fields(fields: Mapping[str, Any], field: str, answer: Answer, form: ReplyForm) -> Reading:
+    """Read the object that answers a question; ``field`` is its place in the whole reply."""
+    value, words = fields.get("answer"), form.words
+    said = value if isinstance(value, bool) else read_yes_no(value, words) if isinstance(value, str) else None
+    explanation = _explanation_in(fields)
+    if said is None:
+        if isinstance(value, str) and _abstains(value):
+            return Reading(None, None, explanation)
+        raise ValueError('"answer" is neither "{}" nor "{}"'.format(*form.answers))
+    if form.by_number:
+        return Reading(said, stated_p_yes(fields, said, form.answers), explanation)
+    if not form.logprobs:
+        return Reading(said, None, explanation)
+    p_yes = p_yes_of_field(answer.logprobs or (), field, said, words.beside(BARE[str(value)]))
+    if p_yes is None:
+        raise ValueError("its answer carries no log-probabilities of yes and no")
+    return Reading(p_yes >= 0.5, p_yes, explanation)
+
+
+def _explanation_in(fields: Mapping[str, Any]) -> str | None:
+    explanation = fields.get("explanation")
+    return explanation.strip() or None if isinstance(explanation, str) else None
+
+
+def read_quote(answer: Answer, output: str, form: ReplyForm) -> Reading:
+    """Read a reply that is words of the output, or no."""
+    explanation = quote_in(answer, output) if form.explained else None
+    if form.logprobs and not form.by_number:
+        p_yes = p_quoted(*first_of_quote(answer.logprobs or ()), output)
+        said = None if p_yes is None else p_yes >= 0.5
+    elif says_nothing_to_quote(answer.text):
+        said, p_yes = False, None
+    else:  # a quote may begin with "no"
+        said, p_yes = True if stands_in(answer.text, output) else read_yes_no(answer.text, form.words), None
+    if said is None:
+        raise ValueError(f"{in_quotes(answer.text)} is neither none nor words of the output")
+    return Reading(said, p_yes, explanation)
+
+
+def quote_in(answer: Answer, output: str) -> str | None:
+    """The words of the output that a reply quotes, or that there is nothing; None where its words are not the
+    output's."""
+    words = " ".join(answer.text.split()).strip("\"“”‘’«»' ")
+    if says_nothing_to_quote(words):
+        return NOTHING_QUOTED
+    if not words or not stands_in(words, output):
+        return None
+    return f"“{words}{'…' if answer.finish == 'length' else ''}”"
+
+
+def read_score(answer: Answer, scale: tuple[int, int], *, explained: bool) -> Reading:
+    """Read the expected number of a scale, mapped to [0, 1] (LMUnit §3.3, eq. 2).
+
+    It comes from how likely each number was where the judge said one, not from the number that it said: Σ k·P(k), P
+    scaled to sum 1. ``answer`` is whether it is at least the middle of the scale.
+    """
+    low, high = scale
+    explanation, field = None, None
+    if explained:
+        fields, field = json_object(answer, ["score"]), "score"
+        said = fields.get(field)
+        if isinstance(said, bool) or not isinstance(said, int) or not low <= said <= high:
+            raise ValueError(f'"score" is not a whole number from {low} to {high}')
+        explanation = _explanation_in(fields)
+    p_yes = expected_number(answer.logprobs or (), low, high, field)
+    if p_yes is None:
+        raise ValueError(f"{in_quotes(answer.text)} is no number from {low} to {high}")
+    return Reading(p_yes >= 0.5, p_yes, explanation)
+
+
+def read_better(answer: Answer, *, logprobs: bool) -> Reading:
+    """Read the number of the better of two outputs: ``answer`` is whether that is the first, ``p_yes`` how likely."""
+    if logprobs and (second := expected_number(answer.logprobs or (), 1, 2)) is not None:
+        return Reading(1.0 - second >= 0.5, 1.0 - second)
+    number = None if logprobs else number_said(answer.text)
+    if number not in (1, 2):
+        raise ValueError(f"{in_quotes(answer.text)} is neither 1 nor 2")
+    return Reading(number == 1, None)
+
+
+def in_quotes(text: str) -> str:
+    """A reply in quotation marks, on one line and not too long."""
+    text = " ".join(text.split())
+    return f"'{text[:60]}…'" if len(text) > 60 else f"'{text}'"

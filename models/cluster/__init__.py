@@ -1,1 +1,0 @@
-"""Models asked on the machines of a Ray cluster."""

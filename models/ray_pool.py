@@ -1,0 +1,393 @@
+"""Models asked by workers on the machines of a Ray cluster, while everything else stays in the command's own process.
+
+The gateway looks into the store, holds caps and concurrency, retries and keeps what comes back, so all of that holds
+over all workers as it does over one. A worker asks, and nothing else: killed, it takes with it what it had under way,
+which the gateway asks for again. Ray itself repeats nothing (``max_restarts`` and ``max_task_retries`` are 0), as what
+it repeats unseen would be paid for unseen.
+
+Requests on one example go to one worker, so that its model reads the example once; a new example goes where least is
+under way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import os
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .. import __version__
+from ..prompts.errors import AskanceError, InputError, import_optional
+from ..prompts.formatting import count
+from .base import Answer, Model, ModelError, Request
+from .budget import highest_cost
+from .named import NamedModel
+from .resolve import Models
+
+logger = logging.getLogger(__name__)
+
+Call = tuple[int, str, str, Request]
+"""A number, the model's name, the identity by which the command knows it, and what is asked."""
+Outcome = tuple[int, Answer | AskanceError]
+"""The number of the call, and what came of it."""
+
+
+class NodeWorker:
+    """The models of a command on this machine: the same names, this machine's keys, files and embedded servers.
+
+    Calls are taken in with :meth:`take` and their outcomes handed out with :meth:`outcomes`, many at once, as one
+    message to another machine costs more than what it holds. Failures are outcomes too, so that they arrive as they
+    are.
+    """
+
+    def __init__(self, api_base: str | None, timeout: float, named: Mapping[str, NamedModel] | None = None) -> None:
+        """The arguments are those of :class:`~askance.models.resolve.Models`."""
+        self._models = Models(api_base=api_base, timeout=timeout, named=named)
+        self._under_way: dict[int, asyncio.Task[None]] = {}
+        self._over: list[Outcome] = []
+        self._some_are_over = asyncio.Event()
+
+    async def open(self, version: str) -> AskanceError | None:
+        """Be ready, for a command of an askance of this ``version``."""
+        if version != __version__:
+            return InputError(f"askance {__version__} is installed there, and {version} here. Install the same on all.")
+        await self._models.__aenter__()
+        return None
+
+    async def take(self, calls: Sequence[Call]) -> None:
+        """Begin with these calls."""
+        for call in calls:
+            self._under_way[call[0]] = asyncio.create_task(self._ask(*call))
+
+    async def drop(self, number: int) -> None:
+        """Nobody waits for this call any more."""
+        if task := self._under_way.pop(number, None):
+            task.cancel()
+
+    async def outcomes(self) -> list[Outcome]:
+        """All outcomes that nobody has had, as soon as there is one."""
+        await self._some_are_over.wait()
+        self._some_are_over.clear()
+        over, self._over = self._over, []
+        return over
+
+    async def close(self) -> None:
+        """Close connections and embedded servers."""
+        for task in self._under_way.values():
+            task.cancel()
+        await self._models.__aexit__(None, None, None)
+
+    async def _ask(self, number: int, name: str, identity: str, request: Request) -> None:
+        outcome: Answer | AskanceError
+        try:
+            model = self._models.get(name)
+            if model.identity != identity:
+                raise InputError(f"{name} is another model there ({model.identity}) than here ({identity}).")
+            outcome = await model.answer(request)
+        except AskanceError as error:
+            outcome = error
+        except Exception as error:  # where it went wrong stands in Ray's log of this worker
+            logger.exception("a call failed")
+            outcome = AskanceError(f"{name}: {type(error).__name__}: {error}")
+        del self._under_way[number]
+        self._over.append((number, outcome))
+        self._some_are_over.set()
+
+
+IN_LINE = 256
+"""Calls that models on the workers themselves are given at once, over all of them, however many each answers at a time:
+so many that each always has one to go on with."""
+KNOWN_HERE = (
+    *("thinking_room", "first_room", "template_may_think"),
+    *("max_concurrency", "requests_per_minute", "tokens_per_minute"),
+)
+"""Attributes of a model on the cluster that the gateway here needs."""
+EXAMPLES = 10_000
+"""Number of examples that are remembered with the worker that had them."""
+REACHED_WITHIN = 10.0
+"""Seconds in which a cluster must take a connection."""
+OPENS_WITHIN = 180.0
+"""Seconds that a worker may take to start."""
+CLOSES_WITHIN = 10.0
+"""Seconds that it may take to end."""
+LOSSES = 3
+"""Workers lost for each there is, without any answer between, after which the run stops."""
+QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS_SKIP_REGEX": ".*"}
+"""Environment of Ray: it reports nothing to its makers. It prints no line of its own processes either, which would
+stand among the results on standard output."""
+LOGS = "/tmp/ray/session_latest/logs"
+"""Where Ray writes what its own processes say."""
+
+
+@dataclass(eq=False)
+class _Worker:
+    """One worker, as the command sees it."""
+
+    actor: Any
+    node: dict[str, Any]
+    is_first_there: bool
+    """On its machine; that one alone has a model of its own, as two would fight for the same processors."""
+    is_open: bool = False
+    refused: AskanceError | None = None
+    """Why it cannot be used."""
+    unsent: list[Call] = field(default_factory=list)
+    waiting: dict[int, asyncio.Future[Answer | AskanceError]] = field(default_factory=dict)
+    """Callers that wait for the outcomes of their calls, sent or not, by number."""
+    serving: asyncio.Task[None] | None = None
+
+    @property
+    def place(self) -> str:
+        return str(self.node.get("NodeManagerAddress") or self.node["NodeID"])
+
+    def send(self) -> None:
+        """Hand over what came together."""
+        if self.is_open and self.unsent:
+            calls, self.unsent = self.unsent, []
+            self.actor.take.remote(calls)
+
+    def end(self, outcome: AskanceError) -> None:
+        """End all waiting calls with this error."""
+        waiting, self.waiting, self.unsent = self.waiting, {}, []
+        for each in waiting.values():
+            if not each.done():
+                each.set_result(outcome)
+
+
+class RayPool:
+    """The workers of one command, started when the first answer is bought."""
+
+    def __init__(
+        self,
+        api_base: str | None,
+        timeout: float,
+        workers: int | None,
+        say: Callable[[str], None] | None,
+        named: Mapping[str, NamedModel] | None = None,
+    ) -> None:
+        """Nothing is started yet. ``api_base`` is reached from the workers, and the keys of ``named`` are variables of
+        each machine; ``workers`` None is one for each machine. ``say`` is told when workers are lost.
+
+        Raises:
+            MissingExtraError: Ray is not installed.
+        """
+        for name, value in QUIET.items():
+            os.environ.setdefault(name, value)
+        self._ray = import_optional("ray", "ray", "ray")
+        self._how = (api_base, timeout, dict(named or {}))
+        self._wanted = workers
+        self._say = say or (lambda _: None)
+        self._workers: list[_Worker] = []
+        self._with: dict[str, _Worker] = {}
+        """The worker that last had an example, by the beginning of the example's requests."""
+        self._numbers = itertools.count()
+        self._lost = 0
+        self._is_ours = False
+
+    def reach(self, model: Model) -> RayModel:
+        """Return the model as one that is asked on the workers."""
+        return RayModel(model, self)
+
+    async def ask(self, name: str, identity: str, request: Request, *, once_a_node: bool) -> Answer:
+        """Ask a worker once; ``once_a_node`` leaves it to the first one of each machine.
+
+        Raises:
+            ModelError: No usable answer; also where the worker ended meanwhile, and asking again may help.
+            AskanceError: There are no workers, one cannot be used, or they end again and again.
+        """
+        worker = self._choose(request.prefix, once_a_node)
+        if worker.refused is not None:
+            raise _from_there(worker, worker.refused)
+        loop, number = asyncio.get_running_loop(), next(self._numbers)
+        outcome: asyncio.Future[Answer | AskanceError] = loop.create_future()
+        worker.waiting[number] = outcome
+        if not worker.unsent:
+            loop.call_soon(worker.send)
+        worker.unsent.append((number, name, identity, request))
+        try:
+            answer = await outcome
+        except asyncio.CancelledError:
+            worker.waiting.pop(number, None)
+            left = [each for each in worker.unsent if each[0] != number]
+            if worker.is_open and len(left) == len(worker.unsent):
+                worker.actor.drop.remote(number)
+            worker.unsent = left
+            raise
+        if isinstance(answer, ModelError):
+            raise answer
+        if isinstance(answer, AskanceError):
+            raise _from_there(worker, answer)
+        return answer
+
+    async def close(self) -> None:
+        """End the workers, and Ray where it was started here."""
+        workers, self._workers = self._workers, []
+        serving = [each.serving for each in workers if each.serving is not None]
+        for task in serving:
+            task.cancel()
+        await asyncio.gather(*serving, return_exceptions=True)  # they ask Ray, which may be gone after this
+        closing = [asyncio.wrap_future(each.actor.close.remote().future()) for each in workers if each.is_open]
+        if closing:
+            await asyncio.wait(closing, timeout=CLOSES_WITHIN)
+        for each in workers:
+            self._ray.kill(each.actor)
+        if self._is_ours:
+            self._ray.shutdown()
+            self._is_ours = False
+
+    # --- who is asked -------------------------------------------------------------------------------------------------
+
+    def _choose(self, example: str, once_a_node: bool) -> _Worker:
+        if not self._workers:
+            self._start()
+        there = [each for each in self._workers if each.is_first_there or not once_a_node]
+        had = self._with.pop(example, None) if example else None
+        chosen = had if had in there else min(there, key=lambda each: (not each.is_open, len(each.waiting)))
+        assert chosen is not None
+        if example:
+            self._with[example] = chosen
+            if len(self._with) > EXAMPLES:
+                del self._with[next(iter(self._with))]
+        return chosen
+
+    # --- workers come and go ------------------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        self._connect()
+        nodes = self._nodes()
+        for number in range(self._wanted or len(nodes)):
+            self._workers.append(self._new(nodes[number % len(nodes)], number < len(nodes)))
+
+    def _connect(self) -> None:
+        if self._ray.is_initialized():
+            return
+        address = os.environ.get("RAY_ADDRESS", "")
+        what = f"The Ray cluster at {address} (RAY_ADDRESS) is not reached" if address else "Ray does not start"
+        host, _, port = address.rpartition(":")
+        try:
+            if port.isdigit() and "/" not in host:  # Ray would try for minutes
+                socket.create_connection((host, int(port)), REACHED_WITHIN).close()
+            self._ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+        except Exception as error:  # Ray raises all kinds, also Exception itself
+            said = f"{error}".strip().partition("\n")[0].rstrip(".")
+            hint = (
+                " If it asks for a token: RAY_AUTH_MODE=token."
+                if address
+                else f" Its own logs are in {LOGS}; `ray stop` forgets a cluster that is gone."
+            )
+            raise AskanceError(f"{what}: {said}.{hint}") from None
+        self._is_ours = True
+
+    def _nodes(self) -> list[dict[str, Any]]:
+        """The machines that there are, this one first."""
+        here = self._ray.get_runtime_context().get_node_id()
+        alive = [each for each in self._ray.nodes() if each["Alive"]]
+        if not alive:
+            raise AskanceError("The Ray cluster has no machine that is alive (`ray status`).")
+        return sorted(alive, key=lambda each: (each["NodeID"] != here, each["NodeID"]))
+
+    def _new(self, node: dict[str, Any], is_first_there: bool) -> _Worker:
+        strategies = import_optional("ray.util.scheduling_strategies", "ray", "ray")
+        actor = self._ray.remote(NodeWorker).options(
+            num_cpus=0,  # it waits; what computes is the model
+            max_concurrency=100,  # messages, not calls
+            max_restarts=0,
+            max_task_retries=0,
+            scheduling_strategy=strategies.NodeAffinitySchedulingStrategy(node["NodeID"], soft=False),
+        )
+        worker = _Worker(actor.remote(*self._how), node, is_first_there)
+        worker.serving = asyncio.get_running_loop().create_task(self._serve(worker))
+        return worker
+
+    async def _serve(self, worker: _Worker) -> None:
+        """Hand out a worker's outcomes until it ends; another one takes its place then."""
+        try:
+            worker.refused = await asyncio.wait_for(_reply(worker.actor.open.remote(__version__)), OPENS_WITHIN)
+            if worker.refused is None:
+                worker.is_open = True
+                worker.send()
+            while worker.refused is None:
+                for number, outcome in await _reply(worker.actor.outcomes.remote()):
+                    self._lost = 0
+                    waits = worker.waiting.pop(number, None)
+                    if waits is not None and not waits.done():
+                        waits.set_result(outcome)
+        except TimeoutError:
+            worker.refused = AskanceError(f"the worker did not start within {OPENS_WITHIN:.0f} s.")
+        except self._ray.exceptions.RayError as error:
+            worker.is_open = False
+            self._ray.kill(worker.actor)  # one that is only out of reach must not go on buying
+            try:
+                self._replace(worker, f"{error}".strip().partition("\n")[0])
+            except AskanceError as hopeless:
+                worker.refused = hopeless
+            else:
+                worker.end(ModelError(f"A worker on {worker.place} ended before it answered.", retry=True))
+        if worker.refused is not None:
+            worker.end(worker.refused)
+
+    def _replace(self, worker: _Worker, why: str) -> None:
+        """Put another one in the place of a worker that is gone; where its machine is gone too, the others go on.
+
+        Raises:
+            AskanceError: Too many are gone, or all machines.
+        """
+        self._lost += 1
+        if self._lost > LOSSES * len(self._workers):
+            raise AskanceError(
+                f"{count(self._lost, 'worker')} ended one after the other without an answer between, so the run stops "
+                f"here; what was bought is kept. Ray said: {why} Its own logs are in {LOGS}."
+            )
+        place = self._workers.index(worker)
+        nodes = {each["NodeID"]: each for each in self._nodes()}
+        others = [each for each in self._workers if each is not worker]
+        if worker.node["NodeID"] in nodes:
+            self._say(f"A worker on {worker.place} ended; another one takes its place.")
+            self._workers[place] = self._new(worker.node, worker.is_first_there)
+        elif any(each.is_first_there for each in others):
+            self._workers = others
+            self._say(f"The machine {worker.place} is gone; {count(len(others), 'worker')} left.")
+        else:
+            new = self._workers[place] = self._new(next(iter(nodes.values())), worker.is_first_there)
+            self._say(f"The machine {worker.place} is gone; its worker starts anew on {new.place}.")
+
+
+class RayModel:
+    """A model as :class:`~askance.models.resolve.Models` gives it, asked on the workers of a cluster."""
+
+    def __init__(self, model: Model, pool: RayPool) -> None:
+        """``model`` is asked nothing here; what it is, and what its answers may cost, is known from it."""
+        self.name, self.identity = model.name, model.identity
+        self.price = getattr(model, "price", None)
+        self.repeats_itself: bool = getattr(model, "repeats_itself", False)
+        self.gathers = IN_LINE if hasattr(model, "slots") else 0
+        for each in KNOWN_HERE:
+            if hasattr(model, each):
+                setattr(self, each, getattr(model, each))
+        self._model, self._pool = model, pool
+
+    async def answer(self, request: Request) -> Answer:
+        """Ask once.
+
+        Raises:
+            As of :meth:`RayPool.ask`.
+        """
+        return await self._pool.ask(self.name, self.identity, request, once_a_node=self.gathers > 0)
+
+    def highest_cost(self, request: Request) -> float:
+        """US dollars that an answer may cost; 0 where the price is not known."""
+        return highest_cost(self._model, request)
+
+
+async def _reply(message: Any) -> Any:
+    """Await an actor's reply. The waiting can be cancelled; the actor's method does not notice."""
+    return await asyncio.wrap_future(message.future())
+
+
+def _from_there(worker: _Worker, error: AskanceError) -> AskanceError:
+    """An error that ends the run, with the machine that it comes from."""
+    kind = InputError if error.exit_code == InputError.exit_code else AskanceError
+    return kind(f"On {worker.place}: {error}")

@@ -1,0 +1,292 @@
+"""A decoder in a GGUF file: weights, tokenizer and shape, and sample prompts that go through it in single precision."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from ...prompts.errors import AskanceError, import_optional
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from threading import Event
+
+    from jinja2 import Template
+    from numpy.typing import NDArray
+
+    from ..base import Message
+
+    Floats = NDArray[np.float32]
+
+_QWEN = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How large a decoder is, and what its words are framed by."""
+
+    layers: int
+    heads: int
+    kv_heads: int
+    head: int
+    """Numbers in one head's key."""
+    width: int
+    epsilon: float
+    rope_base: float
+    interleaved: bool
+    """Whether neighbours are turned together by their place, not halves."""
+    template: str
+    bos: str
+    eos: str
+    longest: int
+    first: int
+    """The token that every prompt begins with."""
+
+    def text(self, messages: Sequence[Message]) -> str:
+        """Messages in the model's form, up to where it answers."""
+        said = [{"role": role, "content": content} for role, content in messages]
+        return str(self._form.render(messages=said, add_generation_prompt=True, bos_token=self.bos, eos_token=self.eos))
+
+    @cached_property
+    def _form(self) -> Template:
+        return ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True).from_string(self.template)
+
+
+@dataclass(frozen=True)
+class Attention:
+    """The weights (outputs, inputs) and biases of a layer's attention."""
+
+    norm: Floats
+    q: Floats
+    k: Floats
+    v: Floats
+    bias_q: Floats
+    bias_k: Floats
+    bias_v: Floats
+    out: Floats
+
+
+@dataclass(frozen=True)
+class Gated:
+    """The weights (outputs, inputs) of a layer's gated part."""
+
+    norm: Floats
+    gate: Floats
+    up: Floats
+    down: Floats
+
+
+class CannotReadError(Exception):
+    """A GGUF file is of a kind that is not read; the message says of which."""
+
+
+class GgufFile:
+    """Weights and tokenizer of a decoder in a GGUF file."""
+
+    def __init__(self, path: Path, stop: Event | None = None) -> None:
+        self._stop = stop
+        gguf = import_optional("gguf", "onnx", "gguf")
+        self._dequantize = import_optional("gguf.quants", "onnx", "gguf").dequantize
+        reader = gguf.GGUFReader(path)
+        self.fields = reader.fields
+        self._tensors = {each.name: each for each in reader.tensors}
+
+    def value(self, name: str, otherwise: Any = None) -> Any:
+        """A field's value."""
+        return self.fields[name].contents() if name in self.fields else otherwise
+
+    def has(self, name: str) -> bool:
+        """Whether there is a tensor of this name."""
+        return name in self._tensors
+
+    def tensor(self, name: str, rows: slice = slice(None)) -> Floats:
+        """A tensor, or some of its rows, in single precision; shape (outputs, inputs).
+
+        Raises:
+            AskanceError: Nobody waits any more for what is made of it.
+        """
+        if self._stop is not None and self._stop.is_set():
+            raise AskanceError("The model was not made ready, as the command was ended meanwhile.")
+        found = self._tensors[name]
+        floats: Floats = self._dequantize(np.asarray(found.data)[rows], found.tensor_type).astype(np.float32)
+        return floats
+
+    def rows(self, name: str) -> int:
+        """Rows of a tensor."""
+        return len(self._tensors[name].data)
+
+    def shape(self, longest: int) -> Shape:
+        """The shape of the decoder, for prompts of ``longest`` tokens at most.
+
+        Raises:
+            CannotReadError: It is of a kind that is not read here.
+        """
+        kind = self.value("general.architecture")
+        if kind not in ("qwen2", "llama"):
+            raise CannotReadError(f"a model of the kind {kind}")
+        if (words := self.value("tokenizer.ggml.pre")) not in ("qwen2", "smollm"):
+            raise CannotReadError(f"a vocabulary of the kind {words}")
+        if self.has("rope_freqs.weight") or self.value(f"{kind}.rope.scaling.type", "none") != "none":
+            raise CannotReadError("places that are scaled")
+        template = self.value("tokenizer.chat_template")
+        if not template:
+            raise CannotReadError("no chat template")
+        heads, width = self.value(f"{kind}.attention.head_count"), self.value(f"{kind}.embedding_length")
+        tokens = self.value("tokenizer.ggml.tokens")
+        bos, eos = (tokens[self.value(f"tokenizer.ggml.{each}_token_id", 0)] for each in ("bos", "eos"))
+        return Shape(
+            layers=self.value(f"{kind}.block_count"),
+            heads=heads,
+            kv_heads=self.value(f"{kind}.attention.head_count_kv", heads),
+            head=self.value(f"{kind}.attention.key_length", width // heads),
+            width=width,
+            epsilon=float(self.value(f"{kind}.attention.layer_norm_rms_epsilon")),
+            rope_base=float(self.value(f"{kind}.rope.freq_base", 10000.0)),
+            interleaved=kind == "llama",
+            template=template,
+            bos=bos,
+            eos=eos,
+            longest=longest,
+            first=-1,
+        )
+
+    def attention(self, layer: int) -> Attention:
+        """Weights of a layer's attention."""
+        block = f"blk.{layer}.attn_"
+        norm, q, k, v, out = (self.tensor(f"{block}{each}.weight") for each in ("norm", "q", "k", "v", "output"))
+        bias_q, bias_k, bias_v = (
+            self.tensor(name) if self.has(name := f"{block}{each}.bias") else np.zeros(len(of), np.float32)
+            for each, of in zip("qkv", (q, k, v), strict=True)
+        )
+        return Attention(norm, q, k, v, bias_q, bias_k, bias_v, out)
+
+    def gated(self, layer: int) -> Gated:
+        """Weights of a layer's gated part."""
+        return Gated(*(self.tensor(f"blk.{layer}.ffn_{each}.weight") for each in ("norm", "gate", "up", "down")))
+
+
+def write_tokenizer(file: GgufFile, path: Path) -> Any:
+    """Write the file's tokenizer in the form of the package tokenizers, and return it."""
+    tokenizers = import_optional("tokenizers", "onnx", "tokenizers")
+    tokens, merges = (file.value(f"tokenizer.ggml.{each}") for each in ("tokens", "merges"))
+    numbers = {text: number for number, text in enumerate(tokens)}
+    try:
+        words = tokenizers.models.BPE(vocab=numbers, merges=[tuple(each.split(" ")) for each in merges])
+    except Exception as error:  # the package has no kind of its own
+        raise CannotReadError(f"a damaged vocabulary: {error}") from error
+    made = tokenizers.Tokenizer(words)
+    before = tokenizers.pre_tokenizers
+    if file.value("tokenizer.ggml.pre") == "qwen2":
+        first = before.Split(tokenizers.Regex(_QWEN), "isolated")
+    else:
+        first = before.Digits(individual_digits=True)
+    bytes_ = before.ByteLevel(add_prefix_space=False, use_regex=file.value("tokenizer.ggml.pre") != "qwen2")
+    made.pre_tokenizer = before.Sequence([first, bytes_])
+    made.decoder = tokenizers.decoders.ByteLevel()
+    kinds = file.value("tokenizer.ggml.token_type")
+    special = [text for text, kind in zip(tokens, kinds, strict=True) if kind in (3, 4)]  # of control, and the user's
+    made.add_special_tokens([tokenizers.AddedToken(each, normalized=False) for each in special])
+    made.save(str(path))
+    return made
+
+
+PROMPTS = (
+    "Read the text and answer the question with yes or no.\n\nText:\nThe new bus timetable starts on Monday. Route 12 "
+    "will run every ten minutes until seven in the evening, and the night line stops at the hospital again.\n\nDoes "
+    "the text name a day?",
+    "Question: Is the text polite?\n\n<text>\nThanks for your order! Your parcel left our warehouse this morning and "
+    "should be with you by Thursday. If nobody is in, the driver leaves it with a neighbour.\n</text>\n\nAnswer with "
+    "one word: yes or no.",
+    "Read the text and answer the question with yes or no.\n\nText:\nFixed a crash when the settings page was opened "
+    "without a network. The search box now remembers the last five queries. Removed the old export format.\n\nDoes "
+    "the text ask the reader to do something?",
+    "Question: Is there a number in the text?\n\n<text>\nI'm sorry, but I can't say how long the repair will take. "
+    "Please call again next week, maybe somebody knows more by then.\n</text>\n\nAnswer with one word: yes or no.",
+    "Read the text and answer the question with yes or no.\n\nText:\nBoil the potatoes in salted water for twenty "
+    "minutes, then mash them with butter and warm milk. Season to taste, and serve at once.\n\nIs the text free of "
+    "errors?",
+    "Question: Does the text say who wrote it?\n\n<text>\nIn 1869 a chemist from Tobolsk put the known elements in "
+    "order of their weight and left gaps for those that had not been found yet.\n</text>\n\nAnswer with one word: yes "
+    "or no.",
+)
+"""Short prompts like those of a judge, made up for this."""
+
+
+class SamplePrompts:
+    """Prompts of tokens, and what a decoder holds of them, shape (tokens of all, width)."""
+
+    def __init__(self, shape: Shape, prompts: Sequence[Sequence[int]], embedded: Callable[[int], Floats]) -> None:
+        """``embedded`` gives a token's row."""
+        self._shape = shape
+        self._ends = np.cumsum([len(each) for each in prompts])
+        self._starts = [0, *self._ends[:-1]]
+        self.held = np.concatenate([embedded(token) for each in prompts for token in each])
+        turns = np.arange(shape.longest)[:, None] * shape.rope_base ** -(np.arange(0, shape.head, 2) / shape.head)
+        self.angles = turns.astype(np.float32)
+        """Rotation of a pair of numbers at each place; shape (longest, head / 2)."""
+
+    def normed(self) -> Floats:
+        """The hidden state, scaled to a root mean square of 1."""
+        normed: Floats = self.held / np.sqrt(
+            (self.held**2).mean(axis=1, keepdims=True) + np.float32(self._shape.epsilon)
+        )
+        return normed
+
+    def attend(self, layer: Attention) -> tuple[Floats, Floats, Floats]:
+        """Go through a layer's attention; keys and values there, not yet turned by their places, and what each token
+        sees."""
+        rows = self.normed() * layer.norm
+        keys, values = np.add(rows @ layer.k.T, layer.bias_k), np.add(rows @ layer.v.T, layer.bias_v)
+        seen = self._seen(np.add(rows @ layer.q.T, layer.bias_q), keys, values)
+        self.held += seen @ layer.out.T
+        return keys, values, seen
+
+    def pass_gate(self, layer: Gated) -> Floats:
+        """Go through a layer's gated part; what is behind the gate."""
+        rows = self.normed() * layer.norm
+        gates = rows @ layer.gate.T
+        with np.errstate(over="ignore"):  # far below 0 SiLU is 0
+            passed: Floats = gates / (1 + np.exp(-gates)) * (rows @ layer.up.T)
+        self.held += passed @ layer.down.T
+        return passed
+
+    def mean(self, rows: Floats) -> Floats:
+        """The mean of the tokens' rows, shape (1, width); without the first of each prompt, which is like no other."""
+        others = np.delete(rows, self._starts, axis=0)
+        mean: Floats = others.mean(axis=0, keepdims=True)
+        return mean
+
+    def _seen(self, queries: Floats, keys: Floats, values: Floats) -> Floats:
+        """Attention of each token over those up to it; shape as that of the queries."""
+        shape = self._shape
+        seen = np.empty_like(queries)
+        for start, end in zip(self._starts, self._ends, strict=True):
+            length = end - start
+            q, k, v = (
+                each[start:end].reshape(length, shape.kv_heads, -1, shape.head) for each in (queries, keys, values)
+            )
+            q, k = self._turned(q), self._turned(k)
+            scores = np.einsum("ighd,jgod->ghij", q, k) / np.float32(np.sqrt(shape.head))
+            scores = np.where(np.tri(length, dtype=bool), scores, -np.inf)
+            share = np.exp(scores - scores.max(axis=-1, keepdims=True))
+            share /= share.sum(axis=-1, keepdims=True)
+            seen[start:end] = np.einsum("ghij,jgod->ighd", share, v).reshape(length, -1)
+        return seen
+
+    def _turned(self, rows: Floats) -> Floats:
+        """Rows (tokens, ..., head) by their places."""
+        pairs = (
+            rows.reshape(*rows.shape[:-1], -1, 2) if self._shape.interleaved else rows.reshape(*rows.shape[:-1], 2, -1)
+        )
+        one, other = (pairs[..., 0], pairs[..., 1]) if self._shape.interleaved else (pairs[..., 0, :], pairs[..., 1, :])
+        cos, sin = (each(self.angles[: len(rows), None, None]) for each in (np.cos, np.sin))
+        both = one * cos - other * sin, other * cos + one * sin
+        turned: Floats = np.stack(both, axis=-1 if self._shape.interleaved else -2).reshape(rows.shape)
+        return turned

@@ -1,0 +1,253 @@
+"""Words of an endpoint that refuses a call: what it does not take, how long to wait, whether a quota is used up.
+
+Exported judges hold this file as it is, so it imports the standard library alone.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from math import isfinite
+from typing import Any, NamedTuple
+
+OPTIONAL = {
+    "response_format": ("response_format",),
+    "top_logprobs": ("top_logprobs", "logprobs"),
+    "logprobs": ("logprobs", "top_logprobs"),
+    "max_tokens": ("max_tokens",),
+    "temperature": ("temperature",),
+    "seed": ("seed",),
+}
+"""Fields that an endpoint may refuse by name, each with the fields that make no sense without it."""
+SMALL_TEMPERATURE = 0.01
+"""Sent for 0 where an endpoint wants a temperature above 0: the likeliest word is all but certain to be said."""
+
+_STATUSES = frozenset({400, 403, 404, 405, 422, 500, 501})  # 403 is OpenAI's where a model gives no log-probabilities
+_BAD_REQUEST = frozenset({400, 403, 422, 501})
+_WORDS = re.compile(
+    r"support|unknown|unrecogni[sz]ed|unexpected|not (?:allowed|enabled|implemented)|permitted|extra|deprecated"
+    r"|(?:un|not )available"
+)
+_IN_ANY_WORDS = {
+    "response_format": re.compile(r"schema|grammar|response_?format|guided|structured.output"),
+    "logprobs": re.compile(r"log_?probs?\b|log.?probabilit"),
+    "temperature": re.compile(
+        r"temperature\W.*(?:\bonly\b|must be (?:set to |equal to )?1(?:\.0)?\b|default)", re.DOTALL
+    ),
+    "seed": re.compile(r"\bseed\b"),
+}
+"""Fields whose refusal is understood in any words that speak of them: an answer without them is better than none."""
+_ABOVE_ZERO = re.compile(
+    r"temperature\W.*(?:positive|(?:greater|larger|higher|more|bigger) than (?:0|zero)|above (?:0|zero)|> ?0|non-?zero"
+    r"|(?:cannot|can't|must not|may not|should not) be (?:0|zero)|\(0)",
+    re.DOTALL,
+)
+_BELOW = re.compile(
+    r"(?:less|smaller|lower|fewer) than (?:the )?(?:\w+ )?(\d+)(?! ?or)|(?:below|under|< ?)(\d+)|\[\d+, ?(\d+)\)"
+)
+_AT_MOST = re.compile(
+    r"(?:less than or equal to|at most|up to|no more than|between \d+ and|limit (?:of|is)|exceeds?(?: the)?(?: \w+)?"
+    r"(?: of)?|\[\d+,|max(?:imum)?(?: \w+){0,3}?|<=)\W{0,4}(\d+)"
+)
+_NUMBER = re.compile(r"(?<![\w.-])\d+(?![\w-]|\.\d)")
+_AT_LEAST = re.compile(r"(?:>=|at least|minimum(?: value)?(?: is| of)?|greater than or equal to)\W{0,4}(\d+)")
+
+
+class Facts(NamedTuple):
+    """Facts of an endpoint."""
+
+    without: frozenset[str] = frozenset()
+    """Fields that are left out; ``max_tokens`` is sent as ``max_completion_tokens`` instead."""
+    most_alternatives: int | None = None
+    """Alternatives to a token that it gives at most."""
+    fewest_tokens: int = 0
+    """Tokens of an answer for which it takes a request at least."""
+    least_temperature: float = 0.0
+
+    def fit(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields of a request as the endpoint takes them."""
+        sent = {name: value for name, value in fields.items() if name not in self.without}
+        if "max_tokens" in fields and "max_tokens" in self.without:
+            sent["max_completion_tokens"] = fields["max_tokens"]
+        for name in ("max_tokens", "max_completion_tokens"):
+            if name in sent:
+                sent[name] = max(sent[name], self.fewest_tokens)
+        if "temperature" in sent:
+            sent["temperature"] = max(sent["temperature"], self.least_temperature)
+        if self.most_alternatives is not None and "top_logprobs" in sent:
+            sent["top_logprobs"] = min(sent["top_logprobs"], self.most_alternatives)
+        return sent
+
+    def learn(self, status: int, said: str, sent: Mapping[str, Any]) -> Facts | None:
+        """The facts after a refusal; None where it has another cause than a field."""
+        text = said.lower()
+        if status in (400, 422):
+            if (most := _fewer_alternatives(text, sent)) is not None:
+                return self._replace(most_alternatives=most)
+            if (least := _more_tokens(text, sent)) is not None:
+                return self._replace(fewest_tokens=least)
+            if sent.get("temperature") == 0 and _ABOVE_ZERO.search(text):
+                return self._replace(least_temperature=SMALL_TEMPERATURE)
+        refused = _refused(status, text, sent)
+        if refused is not None:
+            return self._replace(without=self.without.union(OPTIONAL[refused]))
+        if status in (400, 422) and sent.get("temperature") == 0 and re.search(r"\btemperature\b", text):
+            return self._replace(least_temperature=SMALL_TEMPERATURE)
+        return None
+
+    def and_also(self, other: Facts) -> Facts:
+        """The union of two sets of facts, as calls under way at the same time each learn."""
+        most = [each for each in (self.most_alternatives, other.most_alternatives) if each is not None]
+        return Facts(
+            self.without | other.without,
+            min(most, default=None),
+            max(self.fewest_tokens, other.fewest_tokens),
+            max(self.least_temperature, other.least_temperature),
+        )
+
+
+def _refused(status: int, text: str, sent: Mapping[str, Any]) -> str | None:
+    """The field that an endpoint says it does not take; None where it says something else."""
+    if status not in _STATUSES:
+        return None
+    there = [field for field in OPTIONAL if field in sent]
+    named = [field for field in there if re.search(rf"\b{field}\b", text)] if _WORDS.search(text) else []
+    if (param := _param(text)) in named:
+        return param
+    if "max_completion_tokens" in text and "max_tokens" in there:
+        return "max_tokens"
+    if named:
+        return named[0]
+    in_any_words = there if status in _BAD_REQUEST else []
+    return next((field for field in in_any_words if field in _IN_ANY_WORDS and _IN_ANY_WORDS[field].search(text)), None)
+
+
+def _param(text: str) -> str | None:
+    """The field that OpenAI's form of an error names as its cause."""
+    try:
+        found = json.loads(text)["error"]["param"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return found if isinstance(found, str) else None
+
+
+def _fewer_alternatives(text: str, sent: Mapping[str, Any]) -> int | None:
+    """How many alternatives to a token an endpoint gives at most, where it says that these are too many."""
+    asked = sent.get("top_logprobs", 0)
+    if not asked or "logprob" not in text:
+        return None
+    below = [int(next(filter(None, found.groups()))) - 1 for found in _BELOW.finditer(text)]
+    limits = [*below, *(int(found[1]) for found in _AT_MOST.finditer(text))]
+    # in other words, the largest of its numbers that is less: if it is none, the next refusal leaves a smaller one
+    for numbers in (limits, [int(each) for each in _NUMBER.findall(text)]):
+        if fewer := [number for number in numbers if 0 < number < asked]:
+            return max(fewer)
+    return None
+
+
+def _more_tokens(text: str, sent: Mapping[str, Any]) -> int | None:
+    """For how many tokens an endpoint wants to be asked at least, where it says that these are too few."""
+    asked = sent.get("max_tokens", sent.get("max_completion_tokens"))
+    if asked is None or "budget" in text or not re.search(r"max_\w*tokens", text):
+        return None
+    found = _AT_LEAST.search(text)
+    return int(found[1]) if found and asked < int(found[1]) <= 1024 else None
+
+
+LONGEST_WAIT = 3600.0
+"""Seconds for which an endpoint that refuses calls because of its limits is waited for."""
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_DURATION = re.compile(
+    r"(\d+(?:\.\d+)?) ?(ms|milliseconds?|s|seconds?|secs?|m|minutes?|mins?|h|hours?|d|days?)(?![a-z])"
+)
+_TIME = r"(?:\d+(?:\.\d+)? ?(?:ms|milliseconds?|seconds?|secs?|s|minutes?|mins?|m|hours?|h|days?|d)(?![a-z]) ?)+"
+_IN_WORDS = re.compile(rf"(?:try again|retry|wait)(?: \w+)? (?:in|after|for) ({_TIME})|retrydelay\W{{1,4}}({_TIME})")
+_RESET_INSIDE = re.compile(r"x-ratelimit-reset\W{1,6}(\d+)")
+_QUOTA = re.compile(
+    r"insufficient_quota|billing_?\W?hard_?\W?limit|credit balance is too low|exceeded_current_quota|insufficient (?:balance|credits?)"
+    r"|(?:used all available|run out of|out of|doesn't have any|no) credits|monthly (?:spend(?:ing)?|usage) limit|requestsperday|tokensperday"
+    r"|free-models-per-day"
+)
+_OPENAI_QUOTA = re.compile(r"exceeded your current quota")
+"""Google says so of a limit per minute too, which is over soon."""
+
+
+def quota_used_up(status: int, said: str) -> str | None:
+    """A sentence where an endpoint says that a quota or the account's money is used up; None where it says something
+    else.
+
+    Waiting for minutes does not help then.
+    """
+    text = said.lower()
+    if status < 400 or not (
+        _QUOTA.search(text)
+        or (_OPENAI_QUOTA.search(text) and "resource_exhausted" not in text and status in (401, 429))
+    ):
+        return None
+    return (
+        "the quota or the money of this account is used up. Raise it at the provider, or wait until it is renewed, "
+        "and run the command again; what was bought is kept."
+    )
+
+
+def wait_asked_for(headers: Mapping[str, str], said: str = "") -> float | None:
+    """Seconds that an endpoint asks to wait, by the headers of its reply or else its words; None where it says none."""
+    there = {name.lower(): value for name, value in headers.items()}
+    now = _date(there.get("date"))
+    if (milliseconds := read_wait(there.get("retry-after-ms"))) is not None:
+        return milliseconds / 1000
+    if (asked := read_wait(there.get("retry-after"), now)) is not None:
+        return asked
+    text = said.lower()
+    if found := _IN_WORDS.search(text):
+        return read_wait(found[1] or found[2])
+    # OpenAI sends how long until each of its limits is whole again; the one that was met has nothing left
+    resets, met = [], []
+    for name, value in there.items():
+        if "ratelimit" in name and "reset" in name and (until := read_wait(value, now)) is not None:
+            resets.append(until)
+            if there.get(name.replace("reset", "remaining"), "").strip() in ("0", "0.0"):
+                met.append(until)
+    if resets:
+        return max(met) if met else min(resets)
+    return read_wait(inside[1], now) if (inside := _RESET_INSIDE.search(text)) else None
+
+
+def read_wait(value: str | None, now: float | None = None) -> float | None:
+    """Seconds in a text: a number of seconds, a time since 1970 in seconds or milliseconds, a duration such as
+    ``1m30s`` or ``6ms``, or a date. ``now`` is the endpoint's own clock, as the one here may be wrong. None where it is
+    none of them."""
+    text = (value or "").strip().lower()
+    now = time.time() if now is None else now
+    try:
+        seconds = float(text)
+        if not isfinite(seconds):
+            return None
+        if seconds > 1e8:  # three years are no wait
+            seconds = seconds / (1000 if seconds > 1e11 else 1) - now
+        return max(0.0, seconds)
+    except ValueError:
+        pass
+    parts = _DURATION.findall(text)
+    if parts and not _DURATION.sub("", text).strip():
+        return sum(
+            float(number) * _UNITS["ms" if unit.startswith(("ms", "mil")) else unit[0]] for number, unit in parts
+        )
+    until = _date(value)
+    return None if until is None else max(0.0, until - now)
+
+
+def _date(text: str | None) -> float | None:
+    """Seconds since 1970 of a date as of HTTP or ISO 8601; None where it is none."""
+    for read in (parsedate_to_datetime, datetime.fromisoformat):
+        try:
+            date = read(text.strip()) if text else None
+            if date is not None:
+                return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
+        except (ValueError, TypeError, OverflowError):
+            continue
+    return None

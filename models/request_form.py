@@ -1,0 +1,226 @@
+"""The form of a request that an endpoint takes, learned from its refusals, and how thinking is set in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import Field
+
+from ..prompts.errors import InputError
+from .base import Answer, ModelError, Request
+from .budget import Price
+from .refusals import Facts
+
+AGAIN = 2
+"""How often a request is repeated at once whose answer the endpoint itself could not use."""
+_OWN_JSON = re.compile(r"json_validate_failed|failed_generation")
+"""Groq's status 400 where the model wrote other JSON than was asked for."""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A reply that holds no answer."""
+
+    status: int
+    said: str
+    """The whole reply, in the endpoint's words."""
+    error: ModelError
+    """To be raised where nothing can be learned from it."""
+
+
+class Learner:
+    """Asks an endpoint in the form that it takes."""
+
+    def __init__(self, thinking: ThinkingFields | None = None) -> None:
+        """Nothing is known yet; ``thinking`` is how the model is told to think."""
+        self.facts = Facts()
+        self.thinking = thinking or ThinkingFields("", "auto", ())
+
+    async def ask(
+        self, fields: Mapping[str, Any], send: Callable[[dict[str, Any]], Awaitable[Answer | Refusal]]
+    ) -> Answer:
+        """An answer to a request with these fields. A refusal is learned from once the request is taken without its
+        cause.
+
+        Raises:
+            ModelError: No usable answer.
+            InputError: How the model is to think is refused.
+        """
+        facts, repeats = self.facts, 0
+        while True:
+            form = self.thinking.place
+            sent = {**facts.fit(fields), **self.thinking.fields}
+            if repeats == AGAIN:
+                # the model's own JSON may do, where the endpoint's check is in its way
+                sent.pop("response_format", None)
+            reply = await send(sent)
+            if isinstance(reply, Refusal) and is_out_of_room(reply.status, reply.said):
+                reply = Answer("", cost_usd=None, finish="length")
+            if isinstance(reply, Answer):
+                self.facts = self.facts.and_also(facts)
+                return reply
+            if _OWN_JSON.search(reply.said):
+                repeats += 1
+                if repeats > AGAIN:
+                    raise replace(reply.error, retry=True)
+                continue
+            learned = facts.learn(reply.status, reply.said, sent)
+            if learned is None and not self.thinking.is_refused(reply.status, reply.said, str(reply.error), form):
+                raise reply.error
+            facts = learned or facts
+
+
+class EndpointModel:
+    """A model at an endpoint: what it has learned of it, and what a call may cost."""
+
+    price: Price | None
+    """None where it is not known."""
+    _learner: Learner
+
+    @property
+    def notice(self) -> str | None:
+        """Sentence for the user where the endpoint does not take the setting ``thinking``; None where it does."""
+        return self._learner.thinking.notice
+
+    @property
+    def left_out(self) -> list[str]:
+        """Fields that its endpoint has refused, so that they are not sent."""
+        return sorted(self._learner.facts.without)
+
+    @property
+    def most_alternatives(self) -> int | None:
+        """Most alternatives to a token that it gives, by its own words; None where it gives all."""
+        return self._learner.facts.most_alternatives
+
+    def highest_cost(self, request: Request) -> float:
+        """US dollars that an answer may cost; 0 where the price is not known."""
+        return 0.0 if self.price is None else self.price.highest(request)
+
+
+Effort = Literal["minimal", "low", "medium", "high"]
+
+Thinking = Literal["auto", "off"] | Effort | Annotated[int, Field(ge=1, le=10**6, strict=True)]
+"""How much a model thinks: as its server has it (``auto``), not at all, an effort, or at most so many tokens."""
+
+_OUT_OF_ROOM = re.compile(
+    r"max_tokens or model output limit was reached|max_tokens\W{1,3}must be greater than\W{1,3}thinking", re.IGNORECASE
+)
+"""Status 400 of OpenAI and Anthropic where a call left no room for an answer: no refusal, but an answer that was cut
+off."""
+
+
+def is_out_of_room(status: int | None, said: str) -> bool:
+    """Whether an error says that the call left no room for an answer after the thinking."""
+    return status in (400, 422) and _OUT_OF_ROOM.search(said) is not None
+
+
+_ABOUT_THINKING = re.compile(r"reasoning|thinking|chat_template|effort|budget", re.IGNORECASE)
+
+_ABOUT_OTHERS = re.compile(r"\b(?:temperature|top_p|response_format|(?:top_)?logprobs|seed)\b", re.IGNORECASE)
+
+
+class ThinkingFields:
+    """The fields of a request by which thinking is set, for one model; learns which of them its endpoint takes.
+
+    There are several forms, as servers differ; where one is refused the next is sent. The last one of ``off`` sends
+    nothing.
+    """
+
+    def __init__(self, name: str, thinking: Thinking, forms: Sequence[Mapping[str, Any]]) -> None:
+        """``forms``: see :func:`direct_forms` and :func:`litellm_forms`; none for ``auto``."""
+        self._name = name
+        self._thinking = thinking
+        self._forms = [dict(form) for form in forms] or [{}]
+        self.place = 0
+        """Place of the form that is sent now."""
+
+    @property
+    def fields(self) -> Mapping[str, Any]:
+        """To be sent."""
+        return self._forms[self.place]
+
+    @property
+    def notice(self) -> str | None:
+        """Sentence for the user where thinking could not be switched off; None otherwise."""
+        if self._thinking != "off" or self.place == 0 or _switches_off(self.fields):
+            return None
+        effort = _inner(self.fields).get("reasoning_effort", _inner(self.fields).get("reasoning"))
+        how = "without such a setting" if effort is None else "to think as little as it can"
+        return f"{self._name}: its endpoint does not take that thinking is off, so it is asked {how}."
+
+    def is_refused(self, status: int, said: str, shown: str, place: int) -> bool:
+        """Whether an error refuses the form with this number; the next one is then sent. ``shown`` is what of it may be
+        shown.
+
+        Raises:
+            InputError: No form of what was asked for is taken.
+        """
+        sent = self._forms[place]
+        if status not in (400, 403, 404, 422) or not sent:
+            return False
+        if not _ABOUT_THINKING.search(said) or _ABOUT_OTHERS.search(said) or is_out_of_room(status, said):
+            return False
+        if place + 1 == len(self._forms):
+            raise InputError(
+                f"{self._name}: thinking {self._thinking} is refused by its endpoint ({' '.join(shown.split())}). "
+                "Give another effort, or leave the setting out."
+            )
+        self.place = max(self.place, place + 1)
+        return True
+
+
+def direct_forms(thinking: Thinking, base_url: str) -> list[dict[str, Any]]:
+    """The forms in which an OpenAI-compatible endpoint may take the setting, the likeliest first; none for ``auto``."""
+    if thinking == "auto":
+        return []
+    host = urlsplit(base_url).hostname or ""
+    if host == "openrouter.ai" or host.endswith(".openrouter.ai"):
+        return _openrouter(thinking)
+    hosted = host == "api.openai.com" or host.endswith((".openai.com", ".openai.azure.com"))
+    if thinking == "off":
+        efforts: list[dict[str, Any]] = [{"reasoning_effort": each} for each in ("none", "minimal", "low")]
+        template = {"chat_template_kwargs": {"enable_thinking": False}}
+        return [*([] if hosted else [{**template, **efforts[0]}, template]), *efforts, {}]
+    if isinstance(thinking, int):
+        budget = {"enable_thinking": True, "thinking_budget": thinking}
+        return [{"thinking_token_budget": thinking, "chat_template_kwargs": budget}, {"thinking_budget": thinking}]
+    effort: dict[str, Any] = {"reasoning_effort": thinking}
+    return [effort] if hosted else [{**effort, "chat_template_kwargs": {"enable_thinking": True, **effort}}, effort]
+
+
+def litellm_forms(thinking: Thinking, name: str) -> list[dict[str, Any]]:
+    """The arguments by which LiteLLM takes the setting; it maps them to what Anthropic, Gemini and others want."""
+    if thinking == "auto":
+        return []
+    if name.startswith("openrouter/"):
+        return [{"extra_body": form} if form else {} for form in _openrouter(thinking)]
+    if isinstance(thinking, int):
+        return [{"thinking": {"type": "enabled", "budget_tokens": thinking}}]
+    if thinking == "off":
+        efforts: list[dict[str, Any]] = [{"reasoning_effort": each} for each in ("none", "minimal", "low")]
+        return [*efforts, {}]
+    return [{"reasoning_effort": thinking}]
+
+
+def _openrouter(thinking: Thinking) -> list[dict[str, Any]]:
+    if thinking == "off":
+        return [{"reasoning": {"enabled": False}}, {"reasoning": {"effort": "minimal"}}, {}]
+    return [{"reasoning": {"max_tokens": thinking} if isinstance(thinking, int) else {"effort": thinking}}]
+
+
+def _inner(form: Mapping[str, Any]) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = form.get("extra_body", form)
+    return found
+
+
+def _switches_off(form: Mapping[str, Any]) -> bool:
+    fields = _inner(form)
+    return (
+        fields.get("reasoning_effort") == "none"
+        or "chat_template_kwargs" in fields
+        or fields.get("reasoning") == {"enabled": False}
+    )

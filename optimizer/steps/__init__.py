@@ -1,0 +1,1 @@
+"""Ways to improve the best version of a run, one file each."""

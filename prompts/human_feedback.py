@@ -1,0 +1,333 @@
+"""People's labels of an output, and the comments that give their reasons.
+
+A label is kept as ``True`` or ``False``, which count as 1 and 0, so that it can still be told from a score on a scale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
+
+from .checklist import Checklist
+from .errors import InputError, did_you_mean
+from .text import sendable, sentences, shorten
+
+PAIRS = {"pass": "fail", "yes": "no", "good": "bad", "accept": "reject", "true": "false"}
+"""Words that are understood in any case: the one that speaks for an output, and its opposite."""
+MEANINGS = dict.fromkeys(PAIRS, True) | dict.fromkeys(PAIRS.values(), False)
+SIDES = {"good": True, "bad": False}
+"""Sides that ``--labels`` gives words for."""
+FEW = 3
+"""Contradictions that a warning names."""
+
+Labels = Mapping[str, Sequence[str]]
+"""Further words by the side of ``SIDES`` that they are on."""
+Ratings = Mapping[str, Sequence[float]]
+"""Dimension to ratings, one a rater."""
+
+
+def parse_labels(given: Any) -> dict[str, tuple[str, ...]]:
+    """Further words for labels, from ``good=WORD,bad=WORD``, several such texts, or a mapping from side to word or
+    words.
+
+    Raises:
+        InputError: It is written otherwise, or a word is a number or on both sides.
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    for side, word in _pairs(given):
+        if side not in SIDES:
+            raise InputError(
+                f"labels: '{side}' is neither 'good' nor 'bad'.{did_you_mean(side, SIDES)} Write good=WORD,bad=WORD."
+            )
+        if not isinstance(word, str) or not word.strip():
+            raise InputError(f"labels, {side}: a word is needed, not {word!r} (in YAML put it in quotes).")
+        if is_number(word):
+            raise InputError(f"labels, {side}: a label is a word, and {word.strip()} is a number.")
+        found[side] = tuple(dict.fromkeys([*found.get(side, ()), _plain(word)]))
+    both = [word for word in found.get("good", ()) if word in found.get("bad", ())]
+    if both:
+        raise InputError(f"labels: '{both[0]}' cannot be both good and bad.")
+    return found
+
+
+LabelWords = Annotated[dict[str, tuple[str, ...]], BeforeValidator(parse_labels)]
+"""A setting that takes what :func:`parse_labels` takes."""
+
+
+def _pairs(given: Any) -> Iterable[tuple[str, Any]]:
+    if isinstance(given, Mapping):
+        for side, words in given.items():
+            yield from ((str(side), word) for word in (words if isinstance(words, (list, tuple)) else [words]))
+        return
+    texts = [given] if isinstance(given, str) else given
+    if not isinstance(texts, (list, tuple)) or not all(isinstance(text, str) for text in texts):
+        raise InputError(f"labels: write them as good=WORD,bad=WORD, not {given!r}.")
+    for pair in (pair for text in texts for pair in text.split(",")):
+        side, equals, word = pair.partition("=")
+        if not equals:
+            raise InputError(f"labels: '{pair.strip()}' is no pair; write good=WORD,bad=WORD.")
+        yield side.strip(), word
+
+
+def with_words(human: Any, labels: Labels) -> Any:
+    """A row's ``human`` with the words of ``labels`` as labels; anything else is left for the record to check."""
+    if not labels or not isinstance(human, Mapping):
+        return human
+    meanings = {_plain(word): SIDES[side] for side, words in labels.items() for word in words}
+
+    def read(value: Any) -> Any:
+        if isinstance(value, (list, tuple)):
+            return [read(each) for each in value]
+        return meanings.get(_plain(value), value) if isinstance(value, str) else value
+
+    return {name: read(value) for name, value in human.items()}
+
+
+def rating_of(value: Any, name: str) -> float:
+    """One rater's number, or label as ``True`` or ``False``, on the dimension or question ``name``.
+
+    Raises:
+        ValueError: It is neither.
+    """
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return _label(value, name)
+    if not isinstance(value, (int, float)):
+        raise ValueError(f"'{name}' must be a number, a label or a list of these")
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError(f"'{name}' is too large a number") from None
+
+
+def _label(word: str, name: str) -> bool:
+    meaning = MEANINGS.get(_plain(word))
+    if meaning is not None:
+        return meaning
+    if is_number(word):
+        raise ValueError(f"'{name}' must be a number or a label, not the text '{word}'")
+    if is_number(word.replace(",", ".", 1)):
+        raise ValueError(f"'{name}': '{word}' is no number; write it with a point, or several raters as a list: [4, 5]")
+    word = word.encode("utf-8", "backslashreplace").decode()  # half a surrogate pair cannot be said
+    known = ", ".join(f"{good}/{bad}" for good, bad in PAIRS.items())
+    raise ValueError(
+        f"'{name}': '{shorten(word, 40)}' is no label that is known ({known}); say what your words mean with "
+        "--labels good=WORD,bad=WORD"
+    )
+
+
+def _plain(word: str) -> str:
+    return word.strip().casefold()
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is a number in digits."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def are_labels(ratings: Iterable[float]) -> bool:
+    """Whether ratings are labels: at least one is, and what else there is is 0 or 1."""
+    ratings = list(ratings)
+    return any(isinstance(each, bool) for each in ratings) and all(each in (0, 1) for each in ratings)
+
+
+def refuse_mixed_labels(rated: Iterable[tuple[str, Ratings]], prefix: str = "human.") -> None:
+    """Refuse a dimension that has labels in one place and scores on a scale in another.
+
+    ``rated`` are the places of examples with their ratings; ``prefix`` is put in front of a dimension, to name its
+    field.
+
+    Raises:
+        InputError: Names both places.
+    """
+    labels: dict[str, str] = {}
+    numbers: dict[str, tuple[str, float]] = {}
+    for where, human in rated:
+        for name, ratings in human.items():
+            for rating in ratings:
+                if isinstance(rating, bool):
+                    labels.setdefault(name, where)
+                elif rating not in (0, 1):
+                    numbers.setdefault(name, (where, rating))
+            if name in labels and name in numbers:
+                place, number = numbers[name]
+                raise InputError(
+                    f"{place}: field '{prefix}{name}': {number:g} is a score on a scale, and {labels[name]} has a label "
+                    "(such as pass or fail) there. Give either all labels (0 and 1 may stand for them) or all scores, "
+                    "or call one of them otherwise."
+                )
+
+
+def labelled(rated: Iterable[Ratings]) -> set[str]:
+    """The dimensions all of whose ratings are labels, or 0 or 1."""
+    names: set[str] = set()
+    scored: set[str] = set()
+    for human in rated:
+        for name, ratings in human.items():
+            if name not in scored:
+                (names if all(rating in (0, 1) for rating in ratings) else scored).add(name)
+    return names - scored
+
+
+def contradictions(rated: Sequence[tuple[str, Hashable, Ratings]]) -> list[tuple[str, str, str]]:
+    """Labels that contradict each other: ``(dimension, id, id)`` for each output that is labelled both ways.
+
+    ``rated`` are an example's id, what was judged in it, and its ratings. Labels, or ratings that are all 0 or 1, are
+    compared; of several raters the majority counts.
+    """
+    labels = labelled(human for _, _, human in rated)
+    found = []
+    for name in dict.fromkeys(name for _, _, human in rated for name in human if name in labels):
+        told = [(example, judged, human[name]) for example, judged, human in rated if human.get(name)]
+        sides: dict[Hashable, dict[bool, str]] = {}
+        for example, judged, ratings in told:
+            mean = sum(ratings) / len(ratings)
+            if mean != 0.5:
+                sides.setdefault(judged, {}).setdefault(mean > 0.5, example)
+        found += [(name, ids[True], ids[False]) for ids in sides.values() if len(ids) > 1]
+    return found
+
+
+def contradictions_said(rated: Sequence[tuple[str, Hashable, Ratings]]) -> str | None:
+    """Contradictions of labels in a sentence; None where there are none."""
+    found = contradictions(rated)
+    if not found:
+        return None
+    few = ", ".join(f"'{good}' and '{bad}' on {name}" for name, good, bad in found[:FEW])
+    more = f" and {len(found) - FEW} more" if len(found) > FEW else ""
+    one = len(found) == 1
+    return (
+        f"{len(found)} {'output is' if one else 'outputs are'} labelled both ways by people ({few}{more}). Nothing is "
+        "left out, but no judge can agree with both labels."
+    )
+
+
+LONG = 4_000
+"""Characters from which a comment is called long."""
+MOST_TOLD = 600
+"""Characters of the comments on one question that a model is told."""
+WHOLE = "overall"
+"""The name of the whole output, where it is no dimension of the checklist."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """One remark."""
+
+    text: str
+    about: str | None = None
+    """The dimension or the id of the question that it is about; None where it is about the output as a whole."""
+
+
+def read_comments(value: Any, about: str | None = None) -> tuple[Comment, ...]:
+    """Comments from a text, an object from dimension or question id to text (or texts), or a list of these.
+
+    Empty ones are dropped, and the space around a text is.
+
+    Raises:
+        ValueError: It is none of these.
+    """
+    if value is None:
+        return ()
+    if isinstance(value, Comment):
+        return read_comments(value.text, value.about if about is None else about)
+    if isinstance(value, str):
+        return (Comment(sendable(value).strip(), about),) if value.strip() else ()
+    if isinstance(value, (list, tuple)):
+        return tuple(comment for each in value for comment in read_comments(each, about))
+    if isinstance(value, Mapping) and about is None:
+        return tuple(
+            comment for name, each in value.items() for comment in read_comments(each, str(name).strip() or None)
+        )
+    raise ValueError(
+        "a text, a list of texts, or an object from dimension or question id to text is needed, not "
+        f"{type(value).__name__}"
+    )
+
+
+def dump_comments(comments: Sequence[Comment]) -> Any:
+    """The simplest value from which :func:`read_comments` makes the same comments."""
+    if not comments:
+        return ()
+    if len(comments) == 1 and comments[0].about is None:
+        return comments[0].text
+    names = [each.about for each in comments]
+    if all(names) and len(set(names)) == len(names):
+        return {each.about: each.text for each in comments}
+    return [each.text if each.about is None else {each.about: each.text} for each in comments]
+
+
+def comments_on(comments: Sequence[Comment], question: str, checklist: Checklist) -> list[str]:
+    """The comments of an example that speak of one question: on itself first, then on its dimension, then on the whole.
+
+    A name that is a dimension of the checklist and a question's id too means the dimension.
+    """
+    if not comments:
+        return []
+    names = checklist.dimensions
+    dimension = checklist.question(question).dimension
+    own = [each.text for each in comments if each.about == question and question not in names]
+    of_dimension = [each.text for each in comments if each.about == dimension]
+    whole = [
+        each.text
+        for each in comments
+        if each.about is None or (each.about == WHOLE and WHOLE not in names and question != WHOLE)
+    ]
+    return [*own, *of_dimension, *whole]
+
+
+def one_line(comment: str) -> str:
+    """A comment as it is shown and compared with others: every run of white space is one space."""
+    return " ".join(comment.split())
+
+
+def told(comments: Iterable[str], most_chars: int = MOST_TOLD) -> str:
+    """Comments in one line for a model: cut after the last sentence, or else word, that fits, with "…"."""
+    lines = [one_line(comment) for comment in comments]
+    ended = [line if line.endswith((".", "!", "?", "…")) else f"{line}." for line in lines]
+    text = " ".join([*ended[:-1], *lines[-1:]])
+    if len(text) <= most_chars:
+        return text
+    kept = ""
+    for sentence in sentences(text[: most_chars - 2])[:-1]:
+        kept = f"{kept} {sentence}".strip()
+    return f"{kept} …" if len(kept) > most_chars // 2 else shorten(text, most_chars)
+
+
+def stray_comments_said(
+    comments: Mapping[str, Sequence[Comment]], checklist: Checklist, rated: Sequence[str] = ()
+) -> str | None:
+    """Say that comments, by example id, are about something that nobody asks about; None where there are none.
+
+    ``rated`` are names that are known beside the checklist's.
+    """
+    known = {*checklist.dimensions, *(each.id for each in checklist.questions), WHOLE, *rated}
+    stray = {each.about: example for example, given in comments.items() for each in given if each.about not in known}
+    stray.pop(None, None)
+    if not stray:
+        return None
+    few = ", ".join(f"'{name}' (as in example '{example}')" for name, example in list(stray.items())[:3])
+    return (
+        f"There are comments about {few}{' and others' if len(stray) > 3 else ''}: that is no dimension and no question "
+        "of the checklist, so they are not used."
+    )
+
+
+def long_comments_said(comments: Mapping[str, Sequence[Comment]]) -> str | None:
+    """Say which comments, by example id, are too long to be told whole; None where there are none."""
+    found = [example for example, given in comments.items() if any(len(each.text) > LONG for each in given)]
+    if not found:
+        return None
+    few = ", ".join(f"'{each}'" for each in found[:3]) + (f" and {len(found) - 3} more" if len(found) > 3 else "")
+    return (
+        f"the comments on {few} have more than {LONG:,} characters. They are kept whole, but a model is told their "
+        "beginning only."
+    )

@@ -1,0 +1,230 @@
+"""Files that hold one text, JSON object or YAML, and files written whole.
+
+YAML may come from others: an error names file and line whatever is in it, and reading takes bounded time and memory.
+"""
+
+from __future__ import annotations
+
+import filecmp
+import json
+import os
+import re
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import yaml
+
+from .errors import AskanceError, InputError, like_named, not_text, not_yaml
+
+DEVICES = Path("/dev")
+
+PARTIAL = ".part"
+"""Ends the name of a file that is being written; a process's number comes before it."""
+
+
+def write_whole(path: str | Path, text: str | Iterable[str]) -> None:
+    """Write a text, whole or in parts, as :func:`whole_file` does; parts are never held together.
+
+    Raises:
+        AskanceError: It could not be written; what was there before is still there.
+    """
+    with whole_file(path) as out:
+        for part in [text] if isinstance(text, str) else text:
+            out.write(part.encode("utf-8", "backslashreplace"))  # half a surrogate pair, in JSON, becomes its escape
+
+
+def remove_partial(folder: Path) -> None:
+    """Remove the parts of files that killed processes left in a folder where no other process writes now."""
+    for left in folder.rglob(f"*.[0-9]*-[0-9]*{PARTIAL}"):
+        if f".{os.getpid()}-" not in left.name:  # another thread of this process may be at it
+            with suppress(OSError):
+                left.unlink()
+
+
+@contextmanager
+def whole_file(path: str | Path) -> Iterator[BinaryIO]:
+    """Write a file whole or not at all, byte for byte; one that holds the same already is left alone.
+
+    Of several processes that write it at once, the file is that of the last one. A link stays, and what it points to is
+    written; a device or a pipe, such as ``/dev/stdout``, is written to and never replaced.
+
+    Raises:
+        AskanceError: It could not be written; what was there before is still there.
+    """
+    file = Path(path)
+    try:
+        is_stream = file.parent == DEVICES or (file.exists() and not (file.is_file() or file.is_dir()))
+        file = file.resolve(strict=False) if file.is_symlink() and not is_stream else file
+    except (OSError, RuntimeError) as error:  # a link to itself is a RuntimeError
+        raise AskanceError(f"{file}: cannot be written ({getattr(error, 'strerror', error)}).") from None
+    if is_stream:
+        try:
+            with file.open("wb") as out:
+                yield out
+        except OSError as error:
+            raise AskanceError(f"{file}: cannot be written ({error.strerror}).") from None
+        return
+    partial = file.with_name(f"{file.name}.{os.getpid()}-{threading.get_ident()}{PARTIAL}")  # others may write it, too
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with partial.open("wb") as out:
+            yield out
+            out.flush()
+            os.fsync(out.fileno())
+        if file.is_file() and filecmp.cmp(partial, file, shallow=False):
+            partial.unlink()
+        else:
+            partial.replace(file)
+    except BaseException as error:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+        if not isinstance(error, OSError):
+            raise
+        raise AskanceError(
+            f"{file}: cannot be written ({error.strerror}). What was there before is kept; mend this and run the "
+            "command again."
+        ) from None
+
+
+def read_text(path: str | Path) -> str:
+    """The text of a file in UTF-8, with or without a byte order mark.
+
+    Raises:
+        FileNotFoundError: It is missing; the caller knows what was wanted.
+        InputError: It cannot be read, or holds a byte that cannot be; names the line.
+    """
+    try:
+        return Path(path).read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise not_text(path) from None
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError) as error:  # a NUL in the path is a ValueError
+        raise InputError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error}).") from None
+
+
+def read_object(path: str | Path, what: str) -> dict[str, Any]:
+    """Read a file that holds one JSON object; ``what`` it is, e.g. ``calibration``, is said in errors.
+
+    Raises:
+        InputError: It is missing, cannot be read, or holds something else.
+    """
+    try:
+        data = json.loads(read_text(path))
+    except FileNotFoundError:
+        raise InputError(f"{path}: there is no such {what}.{like_named(path)}") from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: not valid JSON ({error}).") from None
+    if not isinstance(data, dict):
+        raise InputError(f"{path}: not a {what} of askance: an object is needed.")
+    return data
+
+
+# --- YAML -----------------------------------------------------------------------------------------------------------
+
+MOST_NODES = 1_000_000
+"""Values that a file may stand for, each counted as often as an alias repeats it."""
+
+_TRUTH = re.compile("^(?:true|True|TRUE|false|False|FALSE)$")
+
+
+class _Reader(yaml.SafeLoader):
+    """Says on which line a value cannot be, and which key stands twice; true and false alone are no texts.
+
+    YAML 1.1 takes yes, no, on and off for true and false too. Here they are words: of answers, or of a setting.
+    """
+
+    yaml_implicit_resolvers: dict[str, Any] = {  # noqa: RUF012 -- as in the base class
+        first: [(tag, _TRUTH if tag == "tag:yaml.org,2002:bool" else pattern) for tag, pattern in resolvers]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        """The value of a node."""
+        try:
+            return super().construct_object(node, deep)
+        except (ValueError, TypeError, AttributeError, OverflowError) as error:
+            said = str(error).partition(";")[0] if isinstance(error, ValueError) else "it is none of its kind"
+            raise yaml.constructor.ConstructorError(problem=f"a value: {said}", problem_mark=node.start_mark) from None
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """A mapping; a key that stands in it twice is an error, because the first value would be lost."""
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.value in seen:
+                raise yaml.constructor.ConstructorError(
+                    problem=f"'{key.value}' stands here twice", problem_mark=key.start_mark
+                )
+            seen.add(str(key.value))
+        return super().construct_mapping(node, deep)
+
+
+class _Texts(_Reader):
+    """Takes every scalar as text but null, so that an id of 010 or 1.10 and a violation of "no" stay as written."""
+
+    yaml_implicit_resolvers: dict[str, Any] = {  # noqa: RUF012 -- as in the base class
+        first: [(tag, pattern) for tag, pattern in resolvers if tag == "tag:yaml.org,2002:null"]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        """The value of a node, which no tag makes a date, bytes, a set or pairs."""
+        kind = str(node.tag).removeprefix("tag:yaml.org,2002:")
+        if kind in ("binary", "omap", "pairs", "set", "timestamp"):
+            raise yaml.constructor.ConstructorError(
+                problem=f"a value: '!!{kind}' makes no text, list or mapping", problem_mark=node.start_mark
+            )
+        return super().construct_object(node, deep)
+
+
+def read_yaml(text: str, name: object, what: str) -> Any:
+    """Read YAML.
+
+    Raises:
+        InputError: It is no YAML, nested too deeply, holds itself, or stands for more values than any file needs;
+            ``name`` is the file and ``what`` the kind of it.
+    """
+    return _read(text, name, what, _Reader)
+
+
+def read_texts(text: str, name: object, what: str) -> Any:
+    """Like :func:`read_yaml`, with every value but null as the text that it is."""
+    return _read(text, name, what, _Texts)
+
+
+def _read(text: str, name: object, what: str, kind: type[_Reader]) -> Any:
+    try:
+        reader = kind(text)
+        node = reader.get_single_node()
+        if node is None:
+            return None
+        if _size(node) > MOST_NODES:
+            raise InputError(f"{name}: its aliases repeat more than {MOST_NODES:,} values, too many for a {what}.")
+        return reader.construct_document(node)
+    except yaml.YAMLError as error:
+        raise not_yaml(name, error) from None
+    except RecursionError:
+        raise InputError(f"{name}: nested too deeply to be a {what}.") from None
+
+
+def _size(root: yaml.Node) -> int:
+    """How many values a node stands for, aliases written out."""
+    inside: set[int] = set()
+
+    @cache
+    def size(node: yaml.Node) -> int:
+        if not isinstance(node, yaml.CollectionNode):
+            return 1
+        if id(node) in inside:
+            raise yaml.constructor.ConstructorError(problem="it holds itself", problem_mark=node.start_mark)
+        inside.add(id(node))
+        parts = [part for each in node.value for part in (each if isinstance(each, tuple) else (each,))]
+        found = 1 + sum(map(size, parts))
+        inside.discard(id(node))
+        return found
+
+    return size(root)
