@@ -1,5 +1,5 @@
-"""Learn how test scores add up from pairs, ratings or both, with scores given or bought, and say whether that beats uniform
-weights on held-out data.
+"""Learn how test scores add up from pairs, ratings or both, with scores given or bought, and say whether that beats
+uniform weights on held-out data.
 """
 
 from __future__ import annotations
@@ -360,8 +360,8 @@ def check(
 ) -> Evidence:
     """Bring pairs and ratings together, and refuse data from which nothing can be learned, whatever their scores.
 
-    Raises InputError where there is no decided pair and no order among rated outputs, where there is only one group, where
-    no pair names a section or data set, or where ratings and pairs were scored by different tests.
+    Raises InputError where there is no decided pair and no order among rated outputs, where there is only one group,
+    where no pair names a section or data set, or where ratings and pairs were scored by different tests.
     """
     if ratings is None:
         assert pairs is not None
