@@ -6,6 +6,7 @@ import logging
 import marshal
 import tempfile
 from array import array
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from io import FileIO
@@ -29,10 +30,11 @@ from pydantic import (
 
 from .checklist import Checklist
 from .errors import InputError, did_you_mean
-from .field_map import FIELDS, TEXTS, FieldMap, check_field_map, columns_of, missing, renamed
+from .field_map import FIELDS, TEXTS, FieldMap, check_field_map, columns_of, id_of_texts, missing, renamed
 from .human_feedback import (
     WHOLE,
     Comment,
+    HumanValues,
     Labels,
     contradictions_said,
     dump_comments,
@@ -43,7 +45,7 @@ from .human_feedback import (
     refuse_mixed_labels,
 )
 from .rows import column, source_rows, validate_row
-from .tables import plain
+from .tables import at, plain
 from .text import sendable
 
 logger = logging.getLogger(__name__)
@@ -332,11 +334,13 @@ def load_examples(
     limit: int | None = None,
     need_output: bool = True,
     labels: Labels | None = None,
+    label_scale: Sequence[str] | None = None,
     remarks: bool = True,
 ) -> ExampleTable:
     """Load examples from a file, the Hugging Face hub, a data frame or any iterable of mappings.
 
-    A row whose output is empty is left out, with a warning that says how many are, unless no output is needed.
+    A row whose output is empty is left out, with a warning that says how many are, unless no output is needed. One
+    without an id is called after a hash of its texts.
 
     Args:
         source: A path (JSONL, CSV, a JSON list, Excel, Parquet), ``hf:OWNER/NAME[/CONFIG]:SPLIT`` for the Hugging Face
@@ -346,7 +350,9 @@ def load_examples(
             rater: ``{"human.overall": ["anna", "ben"]}`` or ``"anna,ben"``.
         limit: Keep only the first ``limit`` examples.
         need_output: Whether every example must have an output to judge.
-        labels: Further words that people's labels are in, e.g. ``{"good": ["fine"], "bad": ["poor"]}``.
+        labels: Further words that people's labels are in, e.g. ``{"good": ["fine"], "bad": ["poor"]}``; those under
+            ``none`` are no label.
+        label_scale: Words from worst to best, which count as 1, 2 and so on.
         remarks: Whether to log a warning of what was found out about the file, of rows that are left out, of labels
             that contradict each other and of very long comments.
 
@@ -354,11 +360,12 @@ def load_examples(
         InputError: Names the file, line and field of the first problem.
         MissingExtraError: A package that reads such a file is not installed.
     """
-    fields, labels = fields or {}, labels or {}
+    fields, human = fields or {}, HumanValues(labels, label_scale)
     check_field_map(fields)
     name = str(source) if isinstance(source, (str, Path)) else "the data"
     examples = ExampleTable()
     seen: dict[str, str] = {}
+    unnamed: Counter[str] = Counter()
     empty: list[str] = []
     filled: set[str] = set()
     has_examples = False
@@ -366,18 +373,23 @@ def load_examples(
     for where, row in source_rows(source, texts, say=logger.warning if remarks else None):
         if not isinstance(row, (Example, Mapping)):
             raise InputError(f"{where}: a mapping from field to value is needed, not {type(row).__name__}.")
-        example = row if isinstance(row, Example) else _example(row, fields, labels, where)
+        example = row if isinstance(row, Example) else _example(row, fields, human, where, unnamed)
         has_examples |= isinstance(row, Example)
         given = row.metadata if isinstance(row, Example) else row
         filled |= {str(name) for name, value in given.items() if value is not None}
+        mapped = (column for ours, each in fields.items() for column in columns_of(ours, each, given))
+        filled |= {column for column in mapped if column not in filled and at(given, column) is not None}
         if need_output and example.output is None:
             [wanted] = columns_of("output", fields.get("output", "output"), given)
-            if wanted not in given:
+            if wanted not in given and not _is_empty_path(given, wanted):
                 raise InputError(f"{where}: {missing('output', given, fields)}")
             empty.append(where)
             continue
         if example.id in seen:
-            raise InputError(f"{where}: the id '{example.id}' was used before, in {seen[example.id]}.")
+            raise InputError(
+                f"{where}: the id '{example.id}' was used before, in {seen[example.id]}. Where it is that of a document or "
+                f"conversation: --field metadata.document={fields.get('id', 'id')}"
+            )
         if example.comment and example.output is None:
             raise InputError(
                 f"{where}: field 'comment': there is no output that it could be about. Give the 'output', or leave out "
@@ -391,11 +403,46 @@ def load_examples(
         raise InputError(f"{name}: {'no row has an output' if empty else 'there are no examples in it'}.")
     if not has_examples:
         _check_all_were_there(name, fields, filled)
+    examples = _with_numbers_turned(examples, human)
     refuse_mixed_labels(zip(seen.values(), examples.column("human"), strict=True))
     examples.without_output = len(empty)
     if remarks:
+        _say_what_was_missing(name, unnamed, human)
         _remark(name, examples, empty)
     return examples
+
+
+def _is_empty_path(row: Mapping[str, Any], path: str) -> bool:
+    """Whether the last part of a path stands in a row, with nothing in it."""
+    head, dot, last = path.rpartition(".")
+    inner = at(row, head) if dot else row
+    return isinstance(inner, Mapping) and any(str(name).casefold() == last.casefold() for name in inner)
+
+
+def _with_numbers_turned(examples: ExampleTable, human: HumanValues) -> ExampleTable:
+    """The examples with 0 and 1 as the labels that they were said to be, on dimensions that have nothing else."""
+    if not human.of_numbers:
+        return examples
+    names = labelled(examples.column("human"))
+
+    def read(rating: float) -> Any:
+        return rating if isinstance(rating, bool) else human.of_numbers.get(int(rating), rating)
+
+    turned = (
+        {name: tuple(map(read, given)) if name in names else given for name, given in each.human.items()}
+        for each in examples
+    )
+    return ExampleTable(
+        each.model_copy(update={"human": ratings}) for each, ratings in zip(examples, turned, strict=True)
+    )
+
+
+def _say_what_was_missing(name: str, unnamed: Counter[str], human: HumanValues) -> None:
+    if count := unnamed.total():
+        logger.warning("%s: %d of the rows have no id; each is called after a hash of its texts.", name, count)
+    if count := human.missing.total():
+        words = ", ".join(f"{word} ({times})" for word, times in human.missing.most_common() if times)
+        logger.warning("%s: %d values count as not given: %s.", name, count, words)
 
 
 def _check_all_were_there(name: str, fields: FieldMap, filled: set[str]) -> None:
@@ -434,12 +481,19 @@ def _remark(name: str, examples: Sequence[Example], empty: Sequence[str]) -> Non
             logger.warning("%s: %s", name, said)
 
 
-def _example(source: Mapping[str, Any], fields: FieldMap, labels: Labels, where: str) -> Example:
+def _example(
+    source: Mapping[str, Any], fields: FieldMap, human: HumanValues, where: str, unnamed: Counter[str]
+) -> Example:
     """The example of a row."""
-    row = renamed(source, fields, labels)
-    for field in ("id", "input"):
-        if field not in row:
-            raise InputError(f"{where}: {missing(field, source, fields)}")
+    row = renamed(source, fields, human, where)
+    if "input" not in row:
+        raise InputError(f"{where}: {missing('input', source, fields)}")
+    if "id" not in row:
+        if "id" in fields and (wanted := str(fields["id"])) not in source and not _is_empty_path(source, wanted):
+            raise InputError(f"{where}: {missing('id', source, fields)}")
+        name = id_of_texts(row)
+        unnamed[name] += 1
+        row["id"] = name if unnamed[name] == 1 else f"{name}-{unnamed[name]}"
     return validate_row(Example, row, where)
 
 

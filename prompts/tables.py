@@ -358,6 +358,26 @@ def plain(value: Any) -> Any:
     return None if isinstance(value, float) and value != value else value
 
 
+def at(value: Any, path: str) -> Any:
+    """What a row has in a column, else in that column in another case, else at a path such as ``output.answer`` or
+    ``messages.0.content``; None where nothing is there.
+    """
+    if isinstance(value, Mapping):
+        if path in value:
+            return value[path]
+        alike = [name for name in value if str(name).casefold() == path.casefold()]
+        if len(alike) == 1:
+            return value[alike[0]]
+        parts = path.split(".")
+        heads = ((".".join(parts[:cut]), ".".join(parts[cut:])) for cut in range(len(parts) - 1, 0, -1))
+        return next((found for head, rest in heads if (found := at(at(value, head), rest)) is not None), None)
+    if isinstance(value, (list, tuple)):
+        head, _, rest = path.partition(".")
+        if head.lstrip("-").isdigit() and -len(value) <= int(head) < len(value):
+            return at(value[int(head)], rest) if rest else value[int(head)]
+    return None
+
+
 def as_written(value: Any) -> Any:
     """A number or truth value as the text that it shows; anything else as it is."""
     if isinstance(value, bool):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ...prompts.errors import InputError, did_you_mean
-from ...prompts.field_map import TEXTS, FieldMap, check_field_map, columns_of, put
+from ...prompts.field_map import TEXTS, FieldMap, at, check_field_map, columns_of, put
 from ...prompts.human_feedback import MEANINGS
 from ...prompts.messages import text_of
 from .spans import GivenScore, TracedSpan, counted, each_once, first_of, short
@@ -149,9 +149,7 @@ def _mapped(span: TracedSpan, fields: FieldMap) -> dict[str, Any]:
     whole = {"input": span.input, "output": span.output, "metadata": dict(span.metadata)}
     row: dict[str, Any] = {}
     for ours, given in {"input": "input", "output": "output", **fields}.items():
-        values = [
-            value for path in columns_of(ours, given, ()) if (value := _at(whole, path)) not in (None, "", [], {})
-        ]
+        values = [value for path in columns_of(ours, given, ()) if (value := at(whole, path)) not in (None, "", [], {})]
         if not values:
             continue
         if ours in TEXTS:
@@ -164,18 +162,6 @@ def _mapped(span: TracedSpan, fields: FieldMap) -> dict[str, Any]:
         else:
             put(row, ours, values, several=len(values) > 1)
     return row
-
-
-def _at(value: Any, path: str) -> Any:
-    """What stands at ``output.answer`` or ``input.0.content``; None where nothing does."""
-    for part in path.split("."):
-        if isinstance(value, Mapping):
-            value = value.get(part)
-        elif isinstance(value, list) and part.lstrip("-").isdigit() and -len(value) <= int(part) < len(value):
-            value = value[int(part)]
-        else:
-            return None
-    return value
 
 
 def _one(values: list[Any]) -> Any:

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...prompts.errors import InputError, did_you_mean
-from ...prompts.human_feedback import Labels, rating_of, refuse_mixed_labels, with_words
+from ...prompts.human_feedback import HumanValues, Labels, rating_of, refuse_mixed_labels
 from ...prompts.preferences import document_in, has_chosen
 from ...prompts.rows import source_rows
 from .evidence import Floats, PairDifferences, codes_of
@@ -463,7 +463,7 @@ def _ratings(row: dict[str, Any], dimension: str | None, where: str, labels: Lab
     field, name = _field(dimension), dimension or "rating"
     given = row if dimension is None else row.get("human")
     known = list(given) if isinstance(given, dict) else []
-    value = with_words({name: given.get(name)}, labels)[name] if isinstance(given, dict) else None
+    value = HumanValues(labels).read({name: given.get(name)}, where).get(name) if isinstance(given, dict) else None
     if value is None:
         raise InputError(f"{where}: the field '{field}' is missing.{did_you_mean(dimension or 'rating', known)}")
     several = value if isinstance(value, list) else [value]

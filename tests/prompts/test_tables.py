@@ -258,7 +258,7 @@ def test_a_column_that_is_not_there_is_still_an_error(tmp_path: Path) -> None:
     path = written(tmp_path, "a.csv", "id,input,Agent reply\na,x,y\n")
     said = "there is no column 'Agent repl' (field map: output=Agent repl). Did you mean 'Agent reply'?"
     assert said in refusal(path, fields={"output": "Agent repl"})
-    assert says(refusal(written(tmp_path, "b.csv", "id,input,output\n,x,y\n")), "b.csv", "line 2", "nothing", "id")
+    assert says(refusal(written(tmp_path, "b.csv", "id,input,output\na,,y\n")), "b.csv", "line 2", "nothing", "input")
 
 
 # --- several raters -----------------------------------------------------------------------------------------------
