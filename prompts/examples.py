@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import logging
 import marshal
-import tempfile
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from io import FileIO
 from operator import itemgetter
-from os import pread
 from pathlib import Path
 from struct import Struct
 from typing import Annotated, Any, overload
@@ -44,16 +41,16 @@ from .human_feedback import (
     read_comments,
     refuse_mixed_labels,
 )
+from .json_documents import at
 from .rows import column, source_rows, validate_row
-from .tables import at, plain
+from .spilled_bytes import IN_MEMORY, SpilledBytes
+from .tables import plain
 from .text import sendable
 
 logger = logging.getLogger(__name__)
 
 PLACES = 3
 """Rows that were left out, as a warning names them."""
-IN_MEMORY = 4 * 2**20
-"""Bytes of texts that are held before they go to a file: those of some three thousand examples."""
 _PLAIN = frozenset({str, int, bool, type(None)})
 
 
@@ -174,62 +171,6 @@ _PLACES = {field: place for place, field in enumerate(_OTHERS)}
 _HEAD = Struct("<BQI")
 """Before what is short: a number for the fields that were given, and where the texts are and how long."""
 _set = object.__setattr__
-
-
-class SpilledBytes:
-    """A run of bytes that only grows; most of a long one is in a temporary file that nobody else sees.
-
-    Where that file cannot be written, as on a full disk, all of it stays in memory.
-    """
-
-    def __init__(self, in_memory: int) -> None:
-        """There is nothing in it; ``in_memory``: bytes that are held before they are written."""
-        self._held = bytearray()
-        self._written = 0
-        self._file: FileIO | None = None
-        self._most = in_memory
-
-    def append(self, more: bytes) -> int:
-        """Take more; returns where it begins."""
-        start = self._written + len(self._held)
-        self._held += more
-        if len(self._held) >= self._most:
-            self._spill()
-        return start
-
-    def read(self, start: int, length: int) -> bytes:
-        """What was taken there, from any thread."""
-        if start >= self._written:
-            return bytes(self._held[start - self._written : start - self._written + length])
-        assert self._file is not None
-        return pread(self._file.fileno(), length, start)  # a place of its own: a forked process shares that of the file
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        places = range(0, self._written, IN_MEMORY)
-        parts = [self.read(start, min(IN_MEMORY, self._written - start)) for start in places]
-        return _spilled, (b"".join([*parts, self._held]),)
-
-    def _spill(self) -> None:
-        try:
-            if self._file is None:
-                self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 -- it goes with this object
-            self._file.seek(self._written)
-            left = memoryview(self._held)
-            while left:
-                left = left[self._file.write(left) :]
-        except OSError as error:
-            logger.debug("Texts stay in memory: %s", error)
-            self._most *= 2
-            return
-        self._written += len(self._held)
-        self._held = bytearray()
-
-
-def _spilled(content: bytes) -> SpilledBytes:
-    """A run of bytes as it was in another process."""
-    made = SpilledBytes(IN_MEMORY)
-    made.append(content)
-    return made
 
 
 class ExampleTable(Sequence[Example]):

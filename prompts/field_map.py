@@ -11,8 +11,9 @@ from uuid import UUID
 
 from .errors import InputError, did_you_mean
 from .human_feedback import HumanValues, is_missing, is_number
+from .json_documents import at
 from .messages import as_text
-from .tables import as_written, at, plain
+from .tables import as_written, plain
 
 TEXTS = ("id", "input", "output", "context", "reference", "system")
 FIELDS = (*TEXTS, "metadata", "human", "comment")

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from ...prompts.errors import InputError, did_you_mean
-from ...prompts.field_map import TEXTS, FieldMap, at, check_field_map, columns_of, put
+from ...prompts.field_map import TEXTS, FieldMap, check_field_map, columns_of, put
 from ...prompts.human_feedback import MEANINGS
+from ...prompts.json_documents import at
 from ...prompts.messages import text_of
 from .spans import GivenScore, TracedSpan, counted, each_once, first_of, short
 from .trace_files import FORMATS, read_parts, rows_of_file

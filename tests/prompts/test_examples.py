@@ -19,7 +19,6 @@ from askance.prompts.errors import InputError, did_you_mean
 from askance.prompts.examples import (
     Example,
     ExampleTable,
-    SpilledBytes,
     answered_questions,
     document_of,
     documents,
@@ -29,6 +28,7 @@ from askance.prompts.examples import (
     without_answers,
 )
 from askance.prompts.field_map import parse_field_map
+from askance.prompts.spilled_bytes import SpilledBytes
 from tests.said import naming, says
 
 GOOD = {"id": "a", "input": "A document.", "output": "A summary."}

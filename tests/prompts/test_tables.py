@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 
 from askance.prompts import errors
+from askance.prompts.csv_tables import CSV_SUFFIXES
 from askance.prompts.errors import InputError, MissingExtraError
 from askance.prompts.examples import load_examples
 from askance.prompts.field_map import parse_field_map
-from askance.prompts.tables import CSV_SUFFIXES, as_written, plain
+from askance.prompts.tables import as_written, plain
 from tests.said import naming, says
 
 GOOD = {"id": "a", "input": "x", "output": "y"}
