@@ -121,7 +121,7 @@ def human_scores(
     Args:
         examples: In this order.
         dimension: By default ``overall`` where it was rated, else the mean of all.
-        scale: Lowest and highest score; the observed ones of each dimension by default.
+        scale: Worst and best score; the observed ones of each dimension by default.
 
     Returns:
         What it is in words, and the scores, shape (examples,), NaN where one is missing.
@@ -138,14 +138,15 @@ def human_scores(
         )
     one = dimension or ("overall" if "overall" in rated else rated[0] if len(rated) == 1 else None)
     if one is not None:
-        return one, _column(examples, one)
+        are_words = are_labels(rating for example in examples for rating in example.human.get(one, ()))
+        return one, _column(examples, one) * (-1 if scale and scale[0] > scale[1] and not are_words else 1)
     parts = []
     for each in rated:
         column = _column(examples, each)
         low, high = scale or (float(np.nanmin(column)), float(np.nanmax(column)))
         if are_labels(rating for example in examples for rating in example.human.get(each, ())):
             low, high = 0.0, 1.0
-        parts.append((column - low) / (high - low if high > low else 1.0))
+        parts.append((column - low) / (high - low if high != low else 1.0))
     mean: Floats = np.mean(parts, axis=0) if parts else np.full(len(examples), np.nan)
     return f"mean of {', '.join(rated)}", mean
 

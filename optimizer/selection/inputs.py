@@ -152,7 +152,11 @@ def load_select_inputs(
     Raises:
         InputError: Names the file, line and field at fault.
     """
-    every = list(load_examples(data, fields=settings.field, limit=settings.limit, labels=settings.labels))
+    every = list(
+        load_examples(
+            data, fields=settings.field, limit=settings.limit, labels=settings.labels, label_scale=settings.label_scale
+        )
+    )
     pool = None if candidates is None else load_checklist(candidates)
     if pool is not None:
         every = [without_answers(each, pool) for each in every]  # what is told is the whole, not single questions
@@ -193,7 +197,9 @@ def load_given(
         raise InputError("--verdicts: name the checklist that they answer (--candidates).")
     if settings.answer_levels > 2 or settings.estimate == "per-example" or settings.rated_by == "judge":
         raise InputError("--verdicts: they are yes/no answers, and further ratings would have to be bought.")
-    every = load_examples(data, fields=settings.field, labels=settings.labels, remarks=False)
+    every = load_examples(
+        data, fields=settings.field, labels=settings.labels, label_scale=settings.label_scale, remarks=False
+    )
     questions = load_checklist(candidates)
     given = given_verdicts(verdicts, every, questions, model, prompt)
     judged = {verdict.example for verdict in given}

@@ -388,7 +388,12 @@ def rating_scores(
 
 
 def load_ratings(
-    path: Any, *, dimension: str | None = None, limit: int | None = None, labels: Labels | None = None
+    path: Any,
+    *,
+    dimension: str | None = None,
+    limit: int | None = None,
+    labels: Labels | None = None,
+    label_scale: Sequence[str] | None = None,
 ) -> RatingScores:
     """Read rated outputs with scores from a file (JSONL, CSV, Excel, ...), a data frame or rows.
 
@@ -398,12 +403,13 @@ def load_ratings(
             lines have one, else the only dimension that people rated, or ``overall`` among several.
         limit: Read only so many outputs.
         labels: Further words that people's labels are in.
+        label_scale: Words that they are in, from worst to best.
 
     Raises:
         InputError: Names the file, line and field of the first problem.
     """
     dimension = _dimension_of_file(path) if dimension is None else dimension
-    columns = ScoreColumns()
+    columns, human = ScoreColumns(), HumanValues(labels, label_scale)
     ids: list[str] = []
     rated: list[tuple[str, dict[str, list[float]]]] = []
     groups = []
@@ -412,11 +418,11 @@ def load_ratings(
         metadata = row.get("metadata")
         given = metadata if "scores" not in row and isinstance(metadata, dict) and "scores" in metadata else row
         columns.add(scores_of(given, "scores", where))
-        rated.append((where, {dimension or "rating": _ratings(row, dimension, where, labels or {})}))
+        rated.append((where, {dimension or "rating": _ratings(row, dimension, where, human)}))
         groups.append(group_of(row, identity, where))
     [scores] = columns.tables(f"{name_of(path)}: the scores are empty; 'scores' must hold a number for each test.")
     refuse_mixed_labels(rated, "" if dimension is None else "human.")
-    ratings = [float(np.mean(given)) for _, human in rated for given in human.values()]
+    ratings = [float(np.mean(given)) for _, given_by in rated for given in given_by.values()]
     return rating_scores(ids, columns.tests, scores, ratings, groups=groups)
 
 
@@ -458,12 +464,12 @@ def _field(dimension: str | None) -> str:
     return "rating" if dimension is None else f"human.{dimension}"
 
 
-def _ratings(row: dict[str, Any], dimension: str | None, where: str, labels: Labels) -> list[float]:
+def _ratings(row: dict[str, Any], dimension: str | None, where: str, human: HumanValues) -> list[float]:
     """The ratings of one output, one a rater."""
     field, name = _field(dimension), dimension or "rating"
     given = row if dimension is None else row.get("human")
     known = list(given) if isinstance(given, dict) else []
-    value = HumanValues(labels).read({name: given.get(name)}, where).get(name) if isinstance(given, dict) else None
+    value = human.read({name: given.get(name)}, where).get(name) if isinstance(given, dict) else None
     if value is None:
         raise InputError(f"{where}: the field '{field}' is missing.{did_you_mean(dimension or 'rating', known)}")
     several = value if isinstance(value, list) else [value]

@@ -128,7 +128,11 @@ def prepare(
     if checklist is None or model is None:
         pairs = None if data is None else load_preferences(data, limit=limit)
         rated = (
-            None if ratings is None else load_ratings(ratings, dimension=dimension, limit=limit, labels=settings.labels)
+            None
+            if ratings is None
+            else load_ratings(
+                ratings, dimension=dimension, limit=limit, labels=settings.labels, label_scale=settings.label_scale
+            )
         )
         return WeighingJob(pairs, rated, settings, "given")
     judge: dict[str, Any] = {"checklist": checklist, "model": model, "prompt": prompt, **settings.for_judging}
