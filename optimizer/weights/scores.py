@@ -28,9 +28,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...prompts.errors import InputError, did_you_mean
-from ...prompts.human_feedback import HumanValues, Labels, rating_of, refuse_mixed_labels
-from ...prompts.preferences import document_in, has_chosen
+from ...prompts.field_map import FieldMap, id_of_texts
+from ...prompts.human_feedback import HumanValues, Labels, is_missing, rating_of, refuse_mixed_labels
+from ...prompts.json_documents import at
+from ...prompts.preferences import document_in, has_chosen, with_our_names
 from ...prompts.rows import source_rows
+from ...prompts.tables import as_written
 from .evidence import Floats, PairDifferences, codes_of
 
 logger = logging.getLogger(__name__)
@@ -190,12 +193,16 @@ def check_tables(
             raise InputError(f"{where}: {table[row, test]} is outside [0, 1]; rescale the scores.")
 
 
-def load_preferences(path: Any, *, limit: int | None = None) -> PreferenceScores:
+def load_preferences(
+    path: Any, *, limit: int | None = None, fields: FieldMap | None = None, labels: Labels | None = None
+) -> PreferenceScores:
     """Read pairs with scores from a file (JSONL, CSV, Excel, ...), a data frame or rows.
 
     Args:
         path: The source; see the module's description for its fields.
         limit: Read only so many pairs.
+        fields: Renames columns.
+        labels: Further words for which output is preferred.
 
     Raises:
         InputError: Names the file, line and field of the first problem.
@@ -204,7 +211,8 @@ def load_preferences(path: Any, *, limit: int | None = None) -> PreferenceScores
     ids: list[str] = []
     preferred: list[str] = []
     groups, sections, datasets = [], [], []
-    for where, identity, row in identified_rows(path, limit, "pairs"):
+    for where, identity, given in identified_rows(path, limit, "pairs", fields):
+        row = with_our_names(given, fields or {}, labels or {})
         ids.append(identity)
         if row.get("preferred") not in list(_SIGN):  # a list, too, which has no hash
             raise InputError(f"{where}: {_wrong_preferred(row)}")
@@ -246,17 +254,26 @@ class ScoreColumns:
         return [np.column_stack([np.frombuffer(column) for column in side.values()]) for side in self.sides]
 
 
-def identified_rows(source: Any, limit: int | None, what: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def identified_rows(
+    source: Any, limit: int | None, what: str, fields: FieldMap | None = None
+) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Each row of a source, with where it stands and its id.
 
     Raises:
         InputError: There are no rows, or an id is missing, no text, or used twice.
     """
     places: dict[str, str] = {}
+    unnamed: Counter[str] = Counter()
     for where, row in islice(source_rows(source, ("id",), say=logger.warning), limit):
         if not isinstance(row, Mapping):
             raise InputError(f"{where}: a mapping from field to value is needed, not {type(row).__name__}.")
         found = {name: value for name, value in row.items() if value is not None}
+        named = at(found, str((fields or {}).get("id", "id")))
+        if is_missing(named):
+            name = id_of_texts(found, sorted(found), "row")
+            unnamed[name] += 1
+            named = name if unnamed[name] == 1 else f"{name}-{unnamed[name]}"
+        found["id"] = named
         identity = _identity(found, where)
         if identity in places:
             raise InputError(
@@ -266,6 +283,8 @@ def identified_rows(source: Any, limit: int | None, what: str) -> Iterator[tuple
         yield where, identity, found
     if not places:
         raise InputError(f"{name_of(source)}: there are no {what} in it.")
+    if unnamed:
+        logger.warning("%d %s have no 'id'; each is called after a hash of its row.", unnamed.total(), what)
 
 
 def name_of(source: Any) -> str:
@@ -276,9 +295,9 @@ def name_of(source: Any) -> str:
 def _identity(row: dict[str, Any], where: str) -> str:
     if "id" not in row:
         raise InputError(f"{where}: the field 'id' is missing.{did_you_mean('id', row)}")
-    if isinstance(row["id"], bool) or not isinstance(row["id"], (str, int)) or row["id"] == "":
+    if isinstance(row["id"], bool) or not isinstance(row["id"], (str, int, float)) or row["id"] == "":
         raise InputError(f"{where}, field 'id': a text that is not empty is needed, not {row['id']!r}.")
-    return str(row["id"])
+    return str(as_written(row["id"]))
 
 
 def _wrong_preferred(row: dict[str, Any]) -> str:
