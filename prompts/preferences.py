@@ -222,6 +222,17 @@ def _with_sides(given: dict[str, Any], where: str) -> Preference:
                 given[name] = as_text(plain(given[name]))
             except ValueError as error:
                 raise InputError(f"{where}: field '{name}': {error}.") from None
+    for name in ("input", "output_a", "output_b", "preferred"):
+        if given.get(name) is None:
+            there = ", ".join(map(str, given))
+            raise InputError(
+                f"{where}: the field '{name}' is missing (there are: {there}; --field {name}=COLUMN names the one that it is)."
+            )
+    if given["preferred"] not in ("a", "b", "tie"):
+        raise InputError(
+            f'{where}: field \'preferred\': {given["preferred"]!r:.60} is not "a", "b" or "tie"; say what your words '
+            "mean with --labels a=WORD,b=WORD,tie=WORD."
+        )
     if "id" not in given and all(isinstance(given.get(name), str) for name in ("input", "output_a", "output_b")):
         given["id"] = id_of_texts(given, ("input", "output_a", "output_b"), "pair")
     return validate_row(Preference, {name: value for name, value in given.items() if value is not None}, where)
