@@ -41,7 +41,7 @@ from .human_feedback import (
     read_comments,
     refuse_mixed_labels,
 )
-from .json_documents import at
+from .json_documents import at, looked_at
 from .rows import column, source_rows, validate_row
 from .spilled_bytes import IN_MEMORY, SpilledBytes
 from .tables import plain
@@ -311,7 +311,11 @@ def load_examples(
     filled: set[str] = set()
     has_examples = False
     texts = {name for field in TEXTS for name in columns_of(field, fields.get(field, field), ())}
-    for where, row in source_rows(source, texts, say=logger.warning if remarks else None):
+    rows = source_rows(source, texts, say=logger.warning if remarks else None)
+    human.texts_in_json, rows = looked_at(rows, [str(fields.get(each, each)) for each in ("input", "output")])
+    if human.texts_in_json and remarks:
+        logger.warning("%s: the texts are written as JSON within the file; they are read without its marks.", name)
+    for where, row in rows:
         if not isinstance(row, (Example, Mapping)):
             raise InputError(f"{where}: a mapping from field to value is needed, not {type(row).__name__}.")
         example = row if isinstance(row, Example) else _example(row, fields, human, where, unnamed)

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from .errors import InputError, did_you_mean
 from .human_feedback import HumanValues, is_missing, is_number
-from .json_documents import at
+from .json_documents import at, without_marks
 from .messages import as_text
 from .tables import as_written, plain
 
@@ -125,6 +125,8 @@ def renamed(row: Mapping[str, Any], fields: FieldMap, human: HumanValues, where:
 def _make_texts(row: dict[str, Any], human: HumanValues, where: str) -> None:
     """Texts of what stands where one is wanted, and of numbers that are ids."""
     for field in TEXTS[1:]:
+        if human.texts_in_json and isinstance(row.get(field), str):
+            row[field] = without_marks(row[field])
         if field in row and not isinstance(row[field], str):
             try:
                 row[field] = as_text(plain(row[field]), passages=field == "context")

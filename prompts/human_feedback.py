@@ -132,6 +132,8 @@ class HumanValues:
         """What 0 and 1 mean on a dimension of labels, where that was said."""
         self.missing: Counter[str] = Counter()
         """How often each word, or other sign of nothing, was met."""
+        self.texts_in_json = False
+        """Whether the source's texts went through JSON once too often."""
         self._tops: dict[str, tuple[float, str]] = {}
 
     def read(self, human: Any, where: str) -> Any:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ Row = dict[str, Any]
 _BEGIN = re.compile(r"[^\s,]")
 DEEP = 3
 """Objects around a list of rows."""
+LOOKED_AT = 20
+"""Rows that tell whether texts are JSON."""
 
 
 def at(value: Any, path: str) -> Any:
@@ -154,3 +157,40 @@ def _lists(value: Row, before: str = "", depth: int = DEEP) -> Iterator[tuple[st
             yield f"{before}{name}", each
         elif isinstance(each, dict) and depth > 1:
             yield from _lists(each, f"{before}{name}.", depth - 1)
+
+
+def without_marks(value: Any) -> Any:
+    """What a text holds as JSON, and once more where that is a text that holds an object; the text where it holds none."""
+    try:
+        inner = json.loads(value)
+        return json.loads(inner) if isinstance(inner, str) and inner[:1] in ("{", "[") else inner
+    except (ValueError, TypeError, RecursionError):
+        return value
+
+
+def looked_at(rows: Iterator[tuple[str, Any]], columns: Sequence[str]) -> tuple[bool, Iterator[tuple[str, Any]]]:
+    """Whether the texts of a source went through JSON once too often, and its rows from the first.
+
+    They did where in its first rows all that stands in the columns is JSON in a text, and a line break or mark is escaped.
+    """
+    first: list[tuple[str, Any]] = []
+    problem: Exception | None = None
+    try:
+        first += islice(rows, LOOKED_AT)
+    except Exception as error:  # it is raised where it was met
+        problem = error
+
+    def again() -> Iterator[tuple[str, Any]]:
+        yield from first
+        if problem is not None:
+            raise problem
+        yield from rows
+
+    values = [at(row, name) for _, row in first if isinstance(row, Mapping) for name in columns]
+    given = [each for each in values if each is not None]
+    marked = [each for each in given if isinstance(each, str) and each[:1] == '"' and "\\" in each]
+    twice = bool(marked) and all(
+        isinstance(each, str) and (each[:1] in ('"', "{", "[") or each == "null") and without_marks(each) is not each
+        for each in given
+    )
+    return twice, again()

@@ -256,3 +256,41 @@ def test_the_first_error_about_a_file_gives_the_line_that_reads_it(row: dict[str
     fields = dict(each.split("=") for each in line.replace("--field ", "").split())
     example = load_examples([row], fields=fields)[0]
     assert (example.input, example.output) == ("a", "b")
+
+
+# --- texts that went through JSON twice -----------------------------------------------------------------------------
+
+
+def test_texts_that_went_through_json_twice_are_read_without_its_marks(caplog: pytest.LogCaptureFixture) -> None:
+    texts = [("Where?", 'In "Bonn".\nYes'), ("Who?", "Me."), ("When?", '"Now", he said.')]
+    rows = [{"id": str(place), "input": json.dumps(a), "output": json.dumps(b)} for place, (a, b) in enumerate(texts)]
+    rows += [
+        {
+            "id": "3",
+            "input": json.dumps(json.dumps({"question": "Why?"})),
+            "output": json.dumps([{"role": "user", "content": "x"}]),
+        }
+    ]
+    rows += [{"id": "4", "input": '"Never?"', "output": "null"}]
+    assert [(each.input, each.output) for each in load_examples(rows)] == [*texts, ("Why?", "x")]
+    assert says(caplog.text, "JSON", "without its marks", "1 of 5 rows")
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [('"Hello"', '"Bonjour"')],
+        [('"Hello"', '"Bonjour\\n"'), ("Hello", '"Bonjour"')],
+        [('{"a": 1}', '{"b": "x\\n"}')],
+        [("Say it", '"x\\ny"')],
+    ],
+)
+def test_marks_that_may_be_meant_stay(rows: list[tuple[str, str]]) -> None:
+    found = load_examples([{"id": str(place), "input": a, "output": b} for place, (a, b) in enumerate(rows)])
+    assert [(each.input, each.output) for each in found] == rows
+
+
+def test_an_error_is_still_that_of_the_first_row_that_has_one(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"id": "1", "output": "b"}\nnothing\n')
+    assert says(refusal(path), "line 1", "input")
