@@ -14,7 +14,7 @@ from ..models.named import ModelLike, ModelRecords
 from ..prompts.checklist import load_checklist
 from ..prompts.errors import InputError
 from ..prompts.examples import ExampleTable, answered_questions, documents, human_dimensions, load_examples, mean_rating
-from ..prompts.human_feedback import labelled
+from ..prompts.human_feedback import are_labels
 from ..prompts.rows import column
 from ..setting_types import DiagnoseSettings
 from ..settings import parse_options, refuse_idle
@@ -146,13 +146,17 @@ def _with_people(
     """Scores against people's; ``turned`` are the questions that people answered yes where it speaks against an output."""
     unrated = TestedSpearman(Statistic(None, 0, None, None, "people did not rate its dimension"), None)
     found = [unrated] * len(rated)
-    groups, as_labels = documents(examples), labelled(column(examples, "human"))
+    groups = documents(examples)
     for dimension in {each for each in rated if each is not None}:
         places = [place for place, each in enumerate(rated) if each == dimension]
         human = [mean_rating(each, dimension) for each in column(examples, "human")]
         if dimension in turned:
             human = [None if each is None else 1 - each for each in human]
-        elif scale and scale[0] > scale[1] and dimension not in as_labels:
+        elif (
+            scale
+            and scale[0] > scale[1]
+            and not are_labels(rating for each in column(examples, "human") for rating in each.get(dimension, ()))
+        ):
             human = [None if each is None else -each for each in human]
         tested = spearman_intervals(scores[:, places], human, groups=groups)
         for place, each in zip(places, tested, strict=True):

@@ -383,7 +383,7 @@ class DiagnoseOptions(JudgeOptions, Where):
         Idle(("weights",), lambda _: True, "questions are looked at one by one, and no score is made of them"),
         Idle(
             ("human_scale",),
-            lambda given: given.human_scale is None or given.human_scale[0] < given.human_scale[1],
+            lambda given: not given["human_scale"] or given["human_scale"][0] <= given["human_scale"][1],
             "people's scores are compared by their ranks",
         ),
         Idle(
