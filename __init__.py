@@ -26,7 +26,7 @@ _HOMES = {
     "compare": ".evaluation.compare.compare",
     "evaluate": ".evaluation.evaluate",
     "export_judge": ".bridges.exports",
-    "import_traces": ".bridges.traces.import_traces",
+    "import_traces": ".bridges.trace_examples",
     "label": ".labelling.label",
     "load_checklist": ".prompts.checklist",
     "load_examples": ".prompts.examples",
@@ -50,7 +50,7 @@ __all__ = ["__version__", *sorted(_HOMES)]
 if TYPE_CHECKING:
     # "as" tells a strict type checker that these names are public
     from .bridges.exports import export_judge as export_judge
-    from .bridges.traces.import_traces import import_traces as import_traces
+    from .bridges.trace_examples import import_traces as import_traces
     from .commands.models import check_model as check_model
     from .evaluation.adaptive import evaluate_adaptively as evaluate_adaptively
     from .evaluation.compare.compare import compare as compare

@@ -42,12 +42,15 @@ SUMMARIES = {
     "doctor": "Check packages, models, keys, disk and cache.",
 }
 
-RUNS = ("migrate", "align", "tune", "resume")
-"""Those of ``commands/runs.py``; any other is the ``command`` of the file with its name."""
-
-FILES = {each: f"exchange.{each}" for each in ("diff", "export", "label")} | {"import": "exchange.import_traces"}
-FILES |= {each: f"learning.{each}" for each in ("train", "weigh")}
-"""Files of the commands that are not where their names say."""
+FILES = {
+    **dict.fromkeys(("migrate", "align", "tune", "resume"), "make_run"),
+    **dict.fromkeys(("evaluate", "diagnose"), "judge_data"),
+    **dict.fromkeys(("questions", "select"), "make_checklist"),
+    **dict.fromkeys(("show", "diff"), "show_run"),
+    **dict.fromkeys(("import", "export"), "exchange"),
+    **dict.fromkeys(("demo", "init"), "first_steps"),
+}
+"""Files with several commands, each called ``NAME_command``; any other is the ``command`` of the file with its name."""
 
 COLLECTED = 50_000
 """Objects after which garbage is looked for in a process of the command line's own: with Python's 700 that took a seventh of the time
@@ -65,8 +68,8 @@ class Commands(click.Group):
         """The command of this name."""
         if cmd_name not in SUMMARIES:
             return None
-        module, name = ("runs", cmd_name) if cmd_name in RUNS else (FILES.get(cmd_name, cmd_name), "command")
-        command = getattr(import_module(f".commands.{module}", __package__), name)
+        module = import_module(f".commands.{FILES.get(cmd_name, cmd_name)}", __package__)
+        command = getattr(module, f"{cmd_name}_command" if cmd_name in FILES else "command")
         assert isinstance(command, click.Command)
         if ctx.resilient_parsing:  # the shell completes
             from .commands.completion import complete_values
@@ -95,7 +98,7 @@ class Commands(click.Group):
             ctx.fail(f"There is no command '{args[0]}'.{did_you_mean(args[0], SUMMARIES)}")
         name, command, rest = super().resolve_command(ctx, args)
         if command is not None and not ctx.resilient_parsing:
-            from .commands.options import refuse_old_names
+            from .commands.command_options import refuse_old_names
 
             refuse_repeated(command, rest)
             refuse_old_names(command, rest)

@@ -8,7 +8,7 @@ from typing import Any, Unpack
 
 from .evaluation.progress import Watcher, watching
 from .memory.run_directory import RunDirectory
-from .models.named import ModelLike, ModelRecords
+from .models.named import ModelLike, named_models
 from .optimizer.events import Callback
 from .optimizer.job import Job
 from .optimizer.modes import align as alignment
@@ -59,9 +59,8 @@ def migrate(
         CoverageError: Fewer verdicts than ``min_coverage``; the result is written all the same.
         AskanceError: An endpoint is down, or the disk is full. The run can be resumed.
     """
-    records = ModelRecords(options)
-    old, new = records.name(source), records.name(target)
-    job = migration.prepare(data, checklist, old, new, prompt, source_prompt, records.options)
+    old, new, given = named_models(options, source, target)
+    job = migration.prepare(data, checklist, old, new, prompt, source_prompt, given)
     return _run_watched(job, run, watcher, progress, callbacks)
 
 
@@ -101,9 +100,8 @@ def align(
         CoverageError: Fewer verdicts than ``min_coverage``; the result is written all the same.
         AskanceError: An endpoint is down, or the disk is full. The run can be resumed.
     """
-    records = ModelRecords(options)
-    asked = records.name(model)
-    job = alignment.prepare(data, checklist, asked, prompt, records.options, from_run)
+    asked, given = named_models(options, model)
+    job = alignment.prepare(data, checklist, asked, prompt, given, from_run)
     return _run_watched(job, run, watcher, progress, callbacks)
 
 
@@ -143,9 +141,8 @@ def tune(
         CoverageError: Fewer verdicts than ``min_coverage``; the result is written all the same.
         AskanceError: An endpoint is down, or the disk is full. The run can be resumed.
     """
-    records = ModelRecords(options)
-    writes, judges = records.name(generator), records.name(judge)
-    job = tuning.prepare(data, checklist, writes, judges, prompt, judge_prompt, checker, records.options)
+    writes, judges, given = named_models(options, generator, judge)
+    job = tuning.prepare(data, checklist, writes, judges, prompt, judge_prompt, checker, given)
     return _run_watched(job, run, watcher, progress, callbacks)
 
 

@@ -183,7 +183,6 @@ class LoopSettings(JudgeSettings, WhereSettings, total=False):
     racing: bool
     prune: bool
     alpha: float
-    min_gain: float
     max_bias: float
     patience: int
     paper: bool

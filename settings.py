@@ -84,6 +84,10 @@ RENAMED = {
     "cache": "store",
 }
 """Old names of settings. Files of earlier runs and judges are read with them; elsewhere an error names the new one."""
+GONE: dict[str, tuple[object, str]] = {
+    "min_gain": (0.0, "a version must pass the paired test (alpha)"),
+}
+"""Settings that an earlier version had: the default, which files of earlier runs may hold, and what takes their place."""
 ALSO = {"criterion": "dimension", "rating_criterion": "rating_dimension"}
 """Other names of settings, which stay: a dimension is a criterion."""
 KEPT = "kept"
@@ -160,7 +164,7 @@ def parse_options(
         InputError: A setting is unknown or has a value that it cannot have; ``where`` is put in front.
     """
     if kept:
-        values = by_new_names(values)
+        values = by_new_names(values, where)
     else:
         refuse_old_names(values, where)
     values = by_own_names(values, where)
@@ -208,19 +212,32 @@ def _may_be(annotation: Any, *kinds: type) -> bool:
 
 
 def refuse_old_names(values: Iterable[str], where: object) -> None:
-    """Refuse settings that are given by an old name.
+    """Refuse settings that are given by an old name, or are gone.
 
     Raises:
-        InputError: Names the new one; ``where`` is put in front.
+        InputError: Names the new one, or what takes its place; ``where`` is put in front.
     """
     for old, new in RENAMED.items():
         if old in values:
             raise InputError(f"{where}: {old} is now {new}.")
+    for name, (_, instead) in GONE.items():
+        if name in values:
+            raise InputError(f"{where}: {name} is no setting any more: {instead}.")
 
 
-def by_new_names(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of a kept file, which may have old names, by their present ones."""
-    return {RENAMED.get(name, name): value for name, value in values.items()}
+def by_new_names(values: Mapping[str, Any], where: object) -> dict[str, Any]:
+    """Return the settings of a kept file by their present names, without those that are gone.
+
+    Raises:
+        InputError: One that is gone had another value than its default, so that this version works otherwise.
+    """
+    for name, (default, instead) in GONE.items():
+        if values.get(name, default) != default:
+            raise InputError(
+                f"{where}: {name} is {values[name]}, and is no setting any more ({instead}), so this version would come to "
+                "something else. Finish that run with the version that began it."
+            )
+    return {RENAMED.get(name, name): value for name, value in values.items() if name not in GONE}
 
 
 def flag(name: str) -> str:

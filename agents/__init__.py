@@ -1,1 +1,1 @@
-"""The roles that ask a model (evaluator, question writer, note-taker, deduplicator, updater, generator), and what they share."""
+"""The roles that ask a model: evaluator, question writer, note-taker, deduplicator, updater, generator."""

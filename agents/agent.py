@@ -65,19 +65,9 @@ async def ask_for(
 ) -> Reply:
     """Ask for a record.
 
-    Args:
-        gateway: Pays and keeps.
-        role: Whose ledger.
-        model: Who answers.
-        messages: The conversation so far.
-        record: Its JSON schema is sent along, and the reply is validated against it; its title says in errors what was
-            wanted.
-        max_tokens: Of the reply.
-        temperature: 0 by default.
-        seed: Sent along where given.
-        replicate: Which of several answers to the same request.
-        check: May raise ``ValueError`` with what is wrong beyond the schema.
-        forget: Keep no replies that cannot be used, so that they are asked for anew the next time.
+    Its JSON schema is sent along, the reply is validated against it, and its title says in errors what was wanted.
+    ``check`` may raise ``ValueError`` with what is wrong beyond the schema. With ``forget`` no replies are kept that
+    cannot be used, so that they are asked for anew the next time.
 
     Raises:
         ParseError: The reply to the re-ask was no better.
@@ -120,7 +110,7 @@ def _complaint(error: ValueError, record: type[BaseModel]) -> str:
 
 
 SAMPLE_TEMPERATURE = 0.8
-"""Of every further answer to the same request; the first is given at temperature 0."""
+"""Temperature of every further answer to the same request; the first is given at 0."""
 
 
 class Agent:

@@ -36,10 +36,10 @@ class VerdictBuyer:
     provenance: Provenance
     """Where p_yes comes from."""
     advice: str
-    """What to do where the endpoint gives no log-probabilities after all."""
+    """Advice where the endpoint gives no log-probabilities after all."""
 
     def stored(self, ask: Ask, answer: Answer) -> list[Told] | None:
-        """What a stored answer says, or None where it needs a re-ask."""
+        """Read a stored answer; None where it needs a re-ask."""
         try:
             readings = self.asking.read(ask, answer)
         except ValueError:
@@ -49,12 +49,10 @@ class VerdictBuyer:
         return [self._said(readings[question.id]) for question in ask.questions]
 
     async def bought(self, ask: Ask, answer: Answer | None) -> list[Told]:
-        """What is said to each question of an ask, with one re-ask if its answer cannot be read; missing questions are
-        asked alone.
+        """Buy the answers to the questions of an ask, whose stored ``answer`` is known, with one re-ask if it cannot be
+        read.
 
-        Args:
-            ask: The call.
-            answer: What the store has for it, if anything.
+        Questions that are missing in the reply are asked alone.
 
         Raises:
             BudgetExceededError: A cap was reached.
@@ -108,7 +106,6 @@ class VerdictBuyer:
         return said
 
     async def _alone(self, ask: Ask, question_id: str) -> list[Told]:
-        """What is said to one question that a batched answer left out."""
         assert isinstance(self.asking, BatchedAsking), "only an answer to several questions can leave one out"
         buyer = replace(self, asking=self.asking.alone(question_id))
         alone = next(buyer.asking.asks(self.model.identity, ask.example, ask.index, ask.replicate))
@@ -134,7 +131,6 @@ class VerdictBuyer:
         )
 
     def _readings(self, ask: Ask, answer: Answer) -> tuple[dict[str, Reading], str | None]:
-        """What an answer says, or the problem with it."""
         try:
             return self.asking.read(ask, answer), None
         except ValueError as error:
@@ -152,7 +148,7 @@ class VerdictBuyer:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What judging would take."""
+    """Calls, tokens and money that judging would take."""
 
     verdicts: int
     calls: int
@@ -160,7 +156,7 @@ class Estimate:
     stored: int
     """Answers that need no call: in the store already, or the same request as an earlier one."""
     tokens: int
-    """Prompt and completion tokens of those calls: as :func:`~askance.models.budget.estimate_tokens` counts a text, plus the longest answers."""
+    """Prompt and completion tokens of those calls: an estimate of each text, plus the longest answers."""
     cost_usd: float | None = None
     """US dollars for these tokens; None where a price is not known."""
     without_thinking: tuple[str, ...] = ()
@@ -204,7 +200,7 @@ NOTHING = Estimate(0, 0, 0, 0, 0.0)
 
 
 def estimate_asks(asks: Iterator[Ask], verdicts: int, model: Model, gateway: Gateway) -> Estimate:
-    """What asks for so many verdicts would buy now, if every answer can be read and is kept."""
+    """Estimate what asks for so many verdicts would buy now, if every answer can be read and is kept."""
     store = gateway.store
     stored = calls = sent = written = 0
     counted: set[bytes] = set()
@@ -269,7 +265,7 @@ async def all_together(
     workers: int,
     on_done: Callable[[int, int], None] | None = None,
 ) -> list[Result]:
-    """What comes of each of the items, in their order; done and ended as by :func:`work_together`.
+    """Return the result of each item, in their order; done and ended as by :func:`work_together`.
 
     ``on_done`` is told how many of how many are done.
     """
@@ -296,7 +292,7 @@ TURN = 100
 """Stored answers read before others on the event loop have their turn; some 2 ms."""
 
 NO_LOGPROBS = "Use --p-yes hard, or --p-yes sampled --samples 5, if the endpoint gives none."
-"""What to do about an endpoint without log-probabilities."""
+"""Advice about an endpoint without log-probabilities."""
 
 
 def in_blocks(asks: Iterable[Ask], size: int = LOOKUP_BLOCK) -> Iterator[list[Ask]]:

@@ -89,7 +89,7 @@ GENERAL_SHOTS = (
     ("mention the new car of the neighbour", "speak of what somebody owns|mention a neighbour"),
     ("tell the reader to fry the fish in butter", "tell the reader how to cook something|give advice on cooking"),
 )
-"""What a question of another field asks for, and what more general ones do."""
+"""Words by which a question of another field, or a more general one, is known."""
 LONGEST_OUTPUT = 1200
 """Characters of an output that are shown."""
 MOST_KINDS = 3
@@ -110,7 +110,7 @@ _TOKENS = 60
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s*")
 _NEGATED = re.compile(r"\b(ca|wo|sha)n['’]t\b|\bcannot\b|\bnot\s+|n['’]t\b")
 _POSITIVE = {"ca": "can", "wo": "will", "sha": "shall"}
-"""What is left of "can't", "won't" and "shan't" without their negation."""
+"""Verbs of "can't", "won't" and "shan't" without their negation."""
 _REFUSED = re.compile(r"\d|[\"“”«»]|\b(?:avoid|avoids|refrain|refrains|never|without)\b", re.IGNORECASE)
 _NAME = re.compile(r"\s[A-Z][a-z]+")
 _ASKS_NOTHING = re.compile(
@@ -119,7 +119,7 @@ _ASKS_NOTHING = re.compile(
     r"that|the|their|them|there|they|things?|this|to|us|we|with|you|your)\b)*\W*",
     re.IGNORECASE,
 )
-"""What an output does where it does nothing in particular: every one "says something"."""
+"""Verbs of an output that does nothing in particular: every one "says something"."""
 _SPEAKS_OF = re.compile(r"\b(?:the|this)\s+([a-z]{3,20})\b(?:\s+([a-z]{3,20})\b)?")
 _NO_NOUNS = frozenset(
     {"same", "first", "last", "user", "customer", "input", "context", "best", "whole", "given", "main"}
@@ -127,7 +127,7 @@ _NO_NOUNS = frozenset(
 
 
 def noun_of(checklist: Checklist) -> str:
-    """What an output is called in the checklist's own questions, e.g. "reply"; "text" where they have no word for it."""
+    """The checklist's own word for an output, e.g. "reply"; "text" where its questions have none."""
     found = [noun for each in checklist.questions if (noun := _SPEAKS_OF.search(each.text))]
     task = checklist.task.lower()
     nouns = [
@@ -155,7 +155,7 @@ class QuestionAgent(Agent):
 
     @abstractmethod
     def _shots(self) -> list[tuple[str, str]]:
-        """What is asked and how it is answered, with the verbs of the questions parted by ``|``."""
+        """Examples of a request and its answer, with the verbs of the questions parted by ``|``."""
 
     def _shown(self, answer: str) -> str:
         return "\n".join(f"{self._opening} {what}?" for what in answer.split("|")) if answer else "none"
@@ -164,7 +164,7 @@ class QuestionAgent(Agent):
         return self.read((await self._say([*self._orders, ("user", asked)], max_tokens=_TOKENS)).text)
 
     def read(self, reply: str) -> list[str]:
-        """The usable questions of a reply; one that asks for "not" a thing asks for the thing, as judges overlook it."""
+        """The usable questions of a reply. One that asks for "not" a thing asks for the thing: judges overlook "not"."""
         lines = [" ".join(_BULLET.sub("", line).split()) for line in reply.splitlines()]
         kept = [text for line in lines if (text := _NEGATED.sub(_positive, line)) and self._is_usable(text)]
         return list(dict.fromkeys(kept))[:MOST_QUESTIONS]

@@ -90,7 +90,7 @@ class Evaluator:
         return explained
 
     def estimate(self, examples: Sequence[Example]) -> Estimate:
-        """What :meth:`judge` would buy now, if every answer can be read and is kept.
+        """Estimate what :meth:`judge` would buy now, if every answer can be read and is kept.
 
         Where p_yes is ``auto`` and no answer has settled it yet, log-probabilities are assumed.
         """
@@ -212,14 +212,12 @@ class Evaluator:
 
     @property
     def _is_thinking(self) -> bool:
-        """Whether the model is asked as one that thinks."""
         return self.states and self.gateway.thinkers.get(self.model.identity, self.gateway.room.thinks(self.model))
 
     def _asking(self, provenance: Provenance) -> Asking:
         return self._asking_as(provenance, thinks=self._is_thinking)
 
     def _plain(self, provenance: Provenance) -> Asking:
-        """The way to ask a model that does not think."""
         return self._asking_as(provenance, thinks=False) if self.states else self._asking(provenance)
 
     def _asking_as(self, provenance: Provenance, *, thinks: bool) -> Asking:
@@ -319,7 +317,7 @@ class Evaluator:
         return " ".join(answer.text.split())
 
     async def _quotation(self, verdict: Verdict, question: Question, example: Example) -> str | None:
-        """The words that made the answer yes, written to their end, or that there are none; None where a yes has no such words."""
+        """Quote the words that made the answer yes, or say that there are none; None where a yes has no such words."""
         if not verdict.answer:
             return NOTHING_QUOTED
         how = (True, False, self.judging.temperature, self.judging.seed, self.answers)

@@ -128,13 +128,9 @@ async def judge_by_own(
     own: Mapping[str, Checklist],
     on_examples: Callable[[int, int], None] | None = None,
 ) -> VerdictColumns:
-    """Ask about every example the questions of its own; each verdict says what was ``asked``.
+    """Ask about every example the questions of its ``own`` checklist; each verdict says what was ``asked``.
 
-    Args:
-        evaluator: Whose checklist is not asked.
-        examples: To be judged, each with a checklist of its own; verdicts are in their order.
-        own: Checklists by example id.
-        on_examples: Told how many examples of how many are done.
+    ``on_examples`` is told how many examples of how many are done.
 
     Raises:
         BudgetExceededError: A cap was reached; the answers bought so far are in the store.
@@ -166,7 +162,7 @@ async def judge_by_own(
 
 
 def estimate_unwritten(examples: Sequence[Example], prompt: Prompt, judging: Judging) -> Estimate:
-    """What writing questions for examples and asking them takes, counted as :data:`MOST` each.
+    """Estimate what writing questions for examples and asking them takes, :data:`MOST` each.
 
     Where p_yes is ``auto``, log-probabilities are assumed, as :meth:`Evaluator.estimate` does.
     """

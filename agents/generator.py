@@ -48,7 +48,7 @@ class Generator:
     model: Model
     prompt: Prompt
     max_tokens: int = 1024
-    """Of one output."""
+    """Most tokens of one output."""
     temperature: float = 0.0
     seed: int | None = None
     role: str = "generator"
@@ -69,7 +69,7 @@ class Generator:
         return await all_together(examples, self._write, self.gateway.concurrency(self.model), on_done)
 
     def estimate(self, examples: Sequence[Example]) -> Estimate:
-        """What :meth:`generate` would buy now; there are no verdicts."""
+        """Estimate what :meth:`generate` would buy now; there are no verdicts."""
         requests = [self._request(example) for example in examples]
         keys = [request.key for request in requests]
         store = self.gateway.store
@@ -144,12 +144,12 @@ _FORM_WORDS = (
 )
 _ORDER_TO_SELF = re.compile(r"^(?:instruction\s*:\s*|you\s+(?:must|should|need\s+to)\s+|please\s+)", re.IGNORECASE)
 _NOT_FIRST = re.compile(r"^not\s+(?!only\b)", re.IGNORECASE)
-"""What is left of "You must not name a price"."""
+"""Beginning that is left of "You must not name a price"."""
 _PAST = re.compile(r"^(?:the|this|that|your)\s+(?:output|answer|response|writer|reply)\b", re.IGNORECASE)
 
 
 class GeneratorNote(BaseModel):
-    """What an output lacks, and what its writer should be told."""
+    """A note on an output: what it lacks, and what its writer should be told."""
 
     model_config = ConfigDict(title="note")
 
@@ -266,10 +266,8 @@ class RequirementWriter(Agent):
     async def write(self, requirement: Question, check: str | None, reasons: Sequence[str]) -> str:
         """One sentence, in the requirement's own words.
 
-        Args:
-            requirement: The question; for a check, the one that was made of its name.
-            check: The check's name; None for a question.
-            reasons: What a checker said of outputs that failed.
+        For a check, ``requirement`` is the question that was made of its name, and ``reasons`` are what the checker
+        said of outputs that failed.
 
         Raises:
             ParseError: The model's second line was no instruction either, said something else than the requirement, or
@@ -321,7 +319,7 @@ _NO_THING = r"(?!(?:address|code|count|date|file|link|list|name|number|time)s?\b
 _SUBJECT = rf"(?:the|this|your)\s+(?:[a-z-]+\s+)?(?:{_OUTPUTS})"
 """The output, with one word before it at most ("the support reply")."""
 _BOUND = rf"(?!(?:{_OUTPUTS}|{_PARTS})s?\b)"
-"""What follows is no second noun: "the email subject"."""
+"""No second noun follows: "the email subject"."""
 _ATTACHED = r"(?!(?:of|to|for|from|that|which|who|whose|and|or|as|given|generated|produced|written\s+by|made\s+by)\b)"
 """Nor something that still belongs to the subject: "the reply to a complaint"."""
 _VERB = r"(?!(?:with|in|on|at|by|about|under|after|before|between|into)\b)(?!\w+ing\b|(?!need|feed|exceed|heed|proceed|embed)\w+ed\b)"
@@ -350,14 +348,9 @@ _REFERS_BACK = re.compile(r"\b(?:it|its|itself)\b", re.IGNORECASE)
 
 
 def instruction_of(question: str, *, is_fault: bool) -> str | None:
-    """The instruction that a yes/no question about an output comes to, in the question's own words.
+    """The instruction that a yes/no question about an output comes to, in the question's own words; one sentence.
 
-    Args:
-        question: E.g. "Does the reply thank the customer?".
-        is_fault: Whether yes speaks against the output.
-
-    Returns:
-        One sentence; None where the question is not of a form that can be turned round by its first words.
+    None where the question is not of a form that can be turned round by its first words.
     """
     text = " ".join(question.split())
     if not text.endswith("?") or text.count("?") > 1 or re.search(r"[.!:;]\s", text):
@@ -416,9 +409,7 @@ def _capital(text: str) -> str:
 def as_it_stands(requirement: Question, check: str | None = None) -> str:
     """The form that is always right: the requirement quoted, and what the answer to it has to be.
 
-    Args:
-        requirement: A question about the output.
-        check: The name of the check, where a checker and no question requires it.
+    ``check`` is the name of the check, where a checker and no question requires it.
     """
     if check is not None:
         return f"What you write must pass this check: {' '.join(check.split())}."

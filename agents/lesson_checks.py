@@ -69,14 +69,14 @@ class Deduplicator(Agent):
 
 
 def _beginning(text: str) -> str:
-    """What a rule orders, e.g. "Answer no if"; of what is no judge's rule, the first three words."""
+    """The order of a rule, e.g. "Answer no if"; the first three words of a text that is no judge's rule."""
     orders = (order for each in DIRECTIONS if text.startswith(f"{(order := _order(each))} "))
     return next(orders, " ".join(text.split()[:3]))
 
 
 @dataclass(frozen=True)
 class Contradiction:
-    """What two lessons are to each other."""
+    """Whether two lessons contradict each other, and why."""
 
     contradicts: bool
     reason: str
@@ -151,7 +151,7 @@ LessonKind = Literal["promptable", "computational"]
 
 @dataclass(frozen=True)
 class LessonClass:
-    """What a lesson is, and why."""
+    """The kind of a lesson, and why."""
 
     kind: LessonKind
     reason: str
@@ -170,9 +170,9 @@ _FINE = (
     r"(?:word|character|letter|syllable|vowel|consonant|digit|token|noun|verb|adjective|adverb|pronoun|conjunction|"
     r"comma|capital|occurrence|repetition|stop ?word|keyword|number)s?"
 )
-"""What a model cannot count while it writes."""
+"""Units that a model cannot count while it writes."""
 _COARSE = r"(?:sentence|paragraph|line|bullet|item|section|stanza|point|time|example|question|row|column|step)s?"
-"""What it may be able to count where there are few of them."""
+"""Units that it may be able to count where there are few."""
 _SPELLED = (
     r"(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty|fifty|hundred|several|"
     r"this many|that many)"

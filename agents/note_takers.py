@@ -251,7 +251,6 @@ def _support(reply: BaseModel, maker: RuleMaker, count: int) -> dict[str, list[i
 
 
 def _record(direction: Direction) -> type[BaseModel]:
-    """The reply's schema."""
     ending = (str, Field(min_length=10, max_length=LONGEST_RULE))
     rule = create_model("Rule", __base__=_BatchRule, **{direction.field: ending})  # type: ignore[call-overload]
     rules: Any = (list[rule], Field(min_length=1, max_length=MOST_RULES))  # type: ignore[valid-type]

@@ -30,11 +30,11 @@ class Case:
     """A disagreement with all that a note-taker may be told of it."""
 
     disagreement: Disagreement
-    """What the target and its reference said."""
+    """The answers of the target and its reference."""
     example: Example
-    """What they said it of."""
+    """The example that they judged."""
     question: Question
-    """What they were asked; for a generator it may be the description of a check."""
+    """The question that they were asked; for a generator it may be the description of a check."""
     reasons: Mapping[str, str] = field(default_factory=dict)
     """Explanations under ``target`` and ``reference``, where they were bought."""
     contrast: Example | None = None
@@ -85,7 +85,7 @@ class TakesNotes(Protocol):
 
 @dataclass(frozen=True)
 class NoteTaking:
-    """What is done for a note beyond one call; each can be switched alone, so that each can be measured."""
+    """Work done for a note beyond one call; each part can be switched alone, so that it can be measured."""
 
     kinds: bool = True
     """The note names one of the kinds of faults that were first listed for the question: one call a question."""
@@ -124,7 +124,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Assignment:
-    """What a model is asked about a case, and what is made of its replies."""
+    """A request about a case, and how its replies are read."""
 
     system: str
     """Name of the template."""
@@ -134,9 +134,9 @@ class Assignment:
     read: Callable[[Any], Sample]
     """Raises ``ValueError`` with what is wrong with a note, which is told to the model once."""
     direction: Direction
-    """Of the lesson."""
+    """Direction of the lesson."""
     doubts: Callable[[Sample], str]
-    """What the critique is asked about a sample."""
+    """Makes the critique's request about a sample."""
     mend: Callable[[str], str]
     """Makes a rule of the critique's better wording; raises ``ValueError`` where the guards refuse it."""
 
@@ -157,7 +157,7 @@ class NoteAgent(Agent, TakesNotes):
 
     @abstractmethod
     async def _assignment(self, case: Case) -> Assignment:
-        """What is asked about a case; may itself ask for what has to be known before."""
+        """The assignment for a case; it may itself ask for what has to be known before."""
 
     async def take_note(self, case: Case, lesson_id: str) -> Lesson:
         """Draw one lesson."""
@@ -186,7 +186,7 @@ class NoteAgent(Agent, TakesNotes):
 
 
 def doubted_beside(case: Case, verdict: str, hits: str) -> dict[str, str]:
-    """What a critique's case says of the other example: what is right there, and when the rule would wrongly hit it."""
+    """Values of a critique's case about the other example: what is right there, and when the rule would wrongly hit it."""
     if case.contrast is None:
         return {"contrast": "", "hits_other": "false, as there is no second output."}
     beside = render("critique_contrast", verdict=verdict, output=show_output(case.contrast))
@@ -194,7 +194,7 @@ def doubted_beside(case: Case, verdict: str, hits: str) -> dict[str, str]:
 
 
 def both_answers(case: Case) -> dict[str, str]:
-    """What the templates say of the two sides: what each answered, and its reason."""
+    """Values of the templates about the two sides: their answers and reasons."""
     return {
         "target_answer": "yes" if case.disagreement.target else "no",
         "target_reason": given_reason(case, "target", " "),
@@ -266,7 +266,7 @@ class RefusedRuleError(ParseError):
 
 
 class Critique(BaseModel):
-    """What was found of a rule."""
+    """Findings about a rule."""
 
     model_config = ConfigDict(title="check of a rule")
 
@@ -288,11 +288,8 @@ class Critic(Agent):
     async def review(self, rule: str, case: str, mend: Callable[[str], str], *, has_other: bool) -> str:
         """Check a rule; returns it, or the better one that the critique proposes.
 
-        Args:
-            rule: The rule.
-            case: The question about it, as text: the case it was made for, and the one it must leave alone.
-            mend: Makes a rule of the critique's better wording; raises ``ValueError`` where the guards refuse it.
-            has_other: Whether the case shows something that the rule must leave alone.
+        ``case`` is the question about it, as text: the case it was made for and, where it ``has_other``, the one that
+        it must leave alone. ``mend`` makes a rule of the critique's better wording, or raises ``ValueError``.
 
         Raises:
             RefusedRuleError: It is not good, and neither is what the critique would say instead.

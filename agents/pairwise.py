@@ -34,7 +34,7 @@ def pair_id(pair: str, order: str) -> str:
 
 
 def ordered_examples(pair: Preference, *, swap: bool) -> list[Example]:
-    """What the judge is shown of a pair: output a first and, with ``swap``, output b first as well."""
+    """The examples that a judge is shown of a pair: output a first and, with ``swap``, output b first as well."""
     shown_as = [(AS_IT_IS, pair.output_a, pair.output_b)]
     shown_as += [(SWAPPED, pair.output_b, pair.output_a)] if swap else []
     return [

@@ -15,8 +15,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from ..memory.embedders import Embedder
-from ..memory.neighbours import greedy_unique
+from ..memory.embedders import Embedder, greedy_unique
 from ..models.base import CallError, EmptyAnswerError, Message, Model
 from ..models.gateway import Gateway
 from ..prompts.checklist import Checklist, Question
@@ -167,7 +166,7 @@ class QuestionWriter(Agent):
         return _proposed(reply, dimensions)
 
     async def _parts(self, draft: ProposedQuestion, tell: Callable[[str], None]) -> list[ProposedQuestion]:
-        """Have a question that looks compound taken apart; others are kept without a call, and so is one that cannot be."""
+        """Have a question that looks compound taken apart; others, and those that cannot be, are kept."""
         if not _COMPOUND.search(draft.text):
             return [draft]
         case = render("split_question_case", question=draft.text, violation=draft.violation)
@@ -271,7 +270,7 @@ def _cut(text: str) -> str:
 
 
 MOST_WORDINGS = 4
-"""Of one kind, and so twice as many for a question at most."""
+"""Wordings of one kind at most; a question has two kinds."""
 KINDS = ("rephrase_thing", "rephrase_opposite")
 """Templates: one asks for what the question is about, the other for what one would see where the answer is no."""
 _MOST_TOKENS = 120

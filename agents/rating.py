@@ -27,7 +27,7 @@ from .requests import TOKENS, TOP_LOGPROBS, opening, question_block
 
 @dataclass(frozen=True, slots=True)
 class ToRate:
-    """What is to be rated: an output as a whole, given an answer, or one question's criterion."""
+    """A thing to be rated: an output as a whole, given an answer, or one question's criterion."""
 
     example: Example
     question: Question | None = None
@@ -109,7 +109,6 @@ class Rater:
         return self.gateway.provenance.get(self.model.identity, "logprob") if asked == "auto" else asked
 
     def _requests(self, rate: ToRate, provenance: Provenance) -> Iterator[Request]:
-        """The calls for one rating: one, or one for each sample."""
         judging = self.judging
         framing = frame(self.prompt, rate.example, "all" if rate.question is None else rate.question.shown)
         messages = opening(framing, framing.before + self._block(rate) + framing.after)
@@ -151,7 +150,6 @@ class Rater:
         return Rating(*name, mean, source)
 
     async def _without_logprobs(self, rate: ToRate, request: Request) -> Rating:
-        """Ask again in the way that fits an endpoint that gives no log-probabilities."""
         without = self.judging.without_logprobs(thinks=False)
         if self.judging.p_yes != "auto" or self.gateway.settle(self.model, without) != without:
             await self.gateway.forget([request.key])
@@ -162,7 +160,7 @@ class Rater:
         return await self._rating(rate)
 
     def _read(self, answer: Answer, provenance: Provenance) -> tuple[tuple[float, ...], Provenance]:
-        """What a reply says: the numbers that were likely where the first word is due, else the number said.
+        """Read a reply: the numbers that were likely where the first word is due, else the number said.
 
         Raises:
             ValueError: It is no number from 1 to K.

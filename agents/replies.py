@@ -35,7 +35,7 @@ _ABSTENTIONS = frozenset({"n/a", "na", "unknown", "unclear", "undetermined", "ne
 
 
 class Reading(NamedTuple):
-    """What a reply says about one question. ``answer`` None means that the judge abstained."""
+    """A reply's answer to one question. ``answer`` None means that the judge abstained."""
 
     answer: bool | None
     p_yes: float | None

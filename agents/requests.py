@@ -109,7 +109,7 @@ class Ask:
     key: bytes
     framing: Framing
     rest: str
-    """What follows the part that all questions on this example share."""
+    """Text that follows the part that all questions on this example share."""
     parameters: Parameters
     wants_a_word: bool = False
     """Whether the answer is one word, yes or no."""
@@ -159,7 +159,7 @@ class Asking(Protocol):
         ...
 
     def read(self, ask: Ask, answer: Answer) -> dict[str, Reading]:
-        """What the answer says, by question id; ids that are missing have to be asked alone.
+        """Read the answer, by question id; ids that are missing have to be asked alone.
 
         Raises:
             ValueError: It says nothing usable; the message is the problem.
@@ -187,7 +187,6 @@ class OneByOne(ABC):
     def _parameters(self) -> Parameters: ...
 
     def _parameters_of(self, sees: Sees) -> Parameters:
-        """Those of questions that see so much."""
         return self._parameters
 
     @property
@@ -196,7 +195,6 @@ class OneByOne(ABC):
         return False
 
     def _block(self, question: Question) -> str:
-        """What is said of one question."""
         return f"{question_block(question)}\n{self.form}"
 
     @cached_property
@@ -205,7 +203,6 @@ class OneByOne(ABC):
 
     @cached_property
     def _by_view(self) -> dict[Sees, list[tuple[int, Question, str]]]:
-        """The questions by what they see, each with its place and its block."""
         found: dict[Sees, list[tuple[int, Question, str]]] = {}
         for place, (question, block) in enumerate(zip(self.questions, self._blocks, strict=True)):
             found.setdefault(self._view(question), []).append((place, question, block))
@@ -216,11 +213,9 @@ class OneByOne(ABC):
         return False
 
     def _view(self, question: Question) -> Sees:
-        """What a question sees where it is not asked for yes or no."""
         return question.shown
 
     def _frame(self, example: Example, sees: Sees) -> Framing:
-        """What the questions on an example stand in."""
         return frame(self.prompt, example, sees)
 
     def asks(self, identity: str, example: Example, position: int, replicate: int) -> Iterator[Ask]:
@@ -407,7 +402,7 @@ class BatchedAsking:
         return Ask(position, example, asked, replicate, key, framing, rest, parameters)
 
     def read(self, ask: Ask, answer: Answer) -> dict[str, Reading]:
-        """Those answers that are there and usable."""
+        """Read the answers that are there and usable."""
         if ask.wants_a_quote:
             return self.alone(ask.questions[0].id).read(ask, answer)
         return read_objects(answer, [question.id for question in ask.questions], _reply_form(self))
@@ -448,7 +443,7 @@ TOKENS = 4
 
 @dataclass(frozen=True)
 class ExpectedScoreAsking(OneByOne):
-    """One call a question, answered with a number of a scale (LMUnit §3.3; Table 12); see :func:`.replies.read_score`."""
+    """One call a question, answered with a number of a scale (LMUnit §3.3; :func:`.replies.read_score`)."""
 
     prompt: Prompt
     questions: tuple[Question, ...]

@@ -70,13 +70,10 @@ def rule_sentence(opening: str, rest: str) -> str:
 
 
 def too_special(rule: str, shown: Sequence[str], violation: str, judged: str) -> str | None:
-    """Why a rule is about the examples it was drawn from; None where it is general.
+    """Why a rule is about the examples it was drawn from, whose texts are ``shown``; None where it is general.
 
-    Args:
-        rule: The rule.
-        shown: All texts of the examples.
-        violation: The question's example of a violation, where it has one: a rule may not repeat it either.
-        judged: Words that any rule may use: the task, the question and the kinds of faults.
+    It may not repeat the question's example of a ``violation`` either. Words that are ``judged`` any rule may use: the
+    task, the question and the kinds of faults.
     """
     copied = (
         copied_words(rule, shown)
@@ -88,7 +85,7 @@ def too_special(rule: str, shown: Sequence[str], violation: str, judged: str) ->
 
 
 def echoed(text: str, orders: Iterable[str]) -> str | None:
-    """The words of our own orders, templates by name, that a model gave back in what it wrote; None where it did not."""
+    """Words of our own orders, templates by name, that a model gave back; None where it did not."""
     return copied_words(text, [template(name) for name in orders], run=ECHO_RUN)
 
 
@@ -155,10 +152,10 @@ class FaultKinds(BaseModel):
 
 
 class ListedKinds:
-    """Kinds of faults that a question may be about, or of differences that are no fault, listed once for each question."""
+    """Kinds of faults, or of differences that are no fault, that a question may be about, listed once each."""
 
     def __init__(self, listed: Callable[[Question, bool], Awaitable[list[str]]]) -> None:
-        """``listed`` is asked for a question's kinds, those of harmless differences where the second argument says so."""
+        """``listed`` gives a question's kinds; those of harmless differences where the second argument says so."""
         self._listed = listed
         self._known: dict[tuple[str, bool], list[str]] = {}
 
@@ -196,7 +193,7 @@ def listed_kind(kind: str, kinds: Iterable[str]) -> str | None:
 
 
 class NoteFields(BaseModel):
-    """What every note begins with, in this order."""
+    """Fields that every note begins with, in this order."""
 
     model_config = ConfigDict(title="note")
 
@@ -271,7 +268,7 @@ def direction_of(question: Polar, answer: bool) -> Direction:
 
 
 def polarity_words(question: Polar) -> dict[str, str]:
-    """What the templates that list kinds of faults say of a question: its answers, and a question like it on a recipe."""
+    """Values of the templates that list kinds of faults: a question's answers, and a question like it."""
     if question.is_fault:
         return {"good": "no", "bad": "yes", "like": "Would it go wrong, cooked as written?"}
     return {"good": "yes", "bad": "no", "like": "Can it be cooked as written?"}

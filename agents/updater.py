@@ -29,13 +29,8 @@ _JSON = re.compile(r"\bJSON\b", re.IGNORECASE)
 
 
 def check_edit(prompt: Prompt, edit: Edit, max_chars: int | None, examples: Sequence[str]) -> None:
-    """Check an edit against the prompt that it is made for.
-
-    Args:
-        prompt: What is edited.
-        edit: The edit.
-        max_chars: Longest prompt; None where there is no limit.
-        examples: Texts of development examples, from which nothing may be copied.
+    """Check an edit against the prompt that it is made for; nothing may be copied from ``examples``, texts of
+    development.
 
     Raises:
         ValueError: It cannot be applied, makes the prompt too long, changes or moves the answer format, a scale or a
@@ -89,7 +84,7 @@ class Proposal(BaseModel):
 
 
 class Correction(BaseModel):
-    """What becomes of a part that orders the opposite of the lesson."""
+    """The fate of a part that orders the opposite of the lesson."""
 
     model_config = ConfigDict(title="correction of the prompt")
 

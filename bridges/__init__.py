@@ -23,7 +23,7 @@ HOMES = {
     "MLflowCallback": "mlflow_callback",
     "log_evaluation": "mlflow_callback",
     "export_judge": "exports",
-    "import_traces": "traces.import_traces",
+    "import_traces": "trace_examples",
 }
 """Every public name, with its module here."""
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from .inspect_scorer import checklist_scorer
     from .mlflow_alignment import AskanceAlignmentOptimizer
     from .mlflow_callback import MLflowCallback, log_evaluation
-    from .traces.import_traces import import_traces
+    from .trace_examples import import_traces
 
 
 def __getattr__(name: str) -> Any:

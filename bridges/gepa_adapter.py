@@ -19,16 +19,16 @@ from ..evaluation.options import JudgeOptions, Where
 from ..evaluation.progress import Silent
 from ..memory.run_directory import RunDirectory
 from ..models.gateway import Gateway
-from ..models.named import ModelLike, ModelRecords
+from ..models.named import ModelLike, named_models
 from ..models.resolve import Models
 from ..models.session import background_session
 from ..optimizer.events import Teller
 from ..optimizer.job import Job, SplitExamples, split_examples
+from ..optimizer.mode import mode_of
 from ..optimizer.modes import align, tune
-from ..optimizer.modes.bench import Bench
 from ..optimizer.modes.checker import CheckFunction
-from ..optimizer.modes.mode import mode_of
 from ..optimizer.options import LoopOptions
+from ..optimizer.run_context import RunContext
 from ..optimizer.signals import Signal
 from ..optimizer.subject import Draft, Observation, Subject
 from ..prompts.checklist import Checklist
@@ -184,9 +184,8 @@ def generator_adapter(
         AskanceError: What ended a search that GEPA itself let run on (``raise_on_exception=False``).
     """
     where = _where(options)
-    records = ModelRecords(_ours(options))
-    writes, judges = records.name(generator), records.name(judge)
-    job = tune.prepare(data, checklist, writes, judges, prompt, judge_prompt, checker, records.options)
+    writes, judges, given = named_models(_ours(options), generator, judge)
+    job = tune.prepare(data, checklist, writes, judges, prompt, judge_prompt, checker, given)
     with _open(job, where) as adapter:
         yield adapter
 
@@ -206,9 +205,8 @@ def evaluator_adapter(
     errors see :func:`generator_adapter`.
     """
     where = _where(options)
-    records = ModelRecords(_ours(options))
-    asked = records.name(model)
-    job = align.prepare(data, checklist, asked, prompt, records.options)
+    asked, given = named_models(_ours(options), model)
+    job = align.prepare(data, checklist, asked, prompt, given)
     with _open(job, where) as adapter:
         yield adapter
 
@@ -233,9 +231,9 @@ def _open(job: Job, where: Where) -> Iterator[OpenAdapter]:
     ):
         run = RunDirectory(folder)  # nothing is kept in it: the loop that would is GEPA's
         everything = SplitExamples(job.examples, (), ())
-        bench = Bench(job, everything, models, gateway, run, Teller(run.journal(), Silent()))
-        bench.resolve_names()
-        set_up = loop.run(mode.set_up(bench))
+        context = RunContext(job, everything, models, gateway, run, Teller(run.journal(), Silent()))
+        context.resolve_names()
+        set_up = loop.run(mode.set_up(context))
         metric = metric_for(set_up.yardstick)
         adapter = OpenAdapter(
             subject=set_up.subject,

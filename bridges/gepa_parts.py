@@ -18,8 +18,7 @@ from ..evaluation.scoring import ExampleScore, Targets
 from ..models.base import Model, ModelError, Parameters, make_request
 from ..models.event_loops import BackgroundLoop
 from ..models.gateway import Gateway
-from ..optimizer.modes.generator import CHECKS
-from ..optimizer.subject import Observation
+from ..optimizer.subject import CHECKS, Observation
 from ..optimizer.yardsticks import CorrelationYardstick, Yardstick
 from ..prompts.checklist import Question, marked
 from ..prompts.errors import InputError

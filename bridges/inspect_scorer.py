@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from ..evaluation.judge_file import judge_of_parts
 from ..evaluation.kept_judge import KeptJudge
-from ..models.named import ModelLike, ModelRecords
+from ..models.named import ModelLike, named_models
 from ..prompts.checklist import Checklist, load_checklist
 from ..prompts.errors import CoverageError, InputError, import_optional
 from ..prompts.examples import Example
@@ -51,9 +51,9 @@ def checklist_scorer(
     Raises:
         InputError: The checklist, the prompt or a setting cannot be used.
     """
-    records = ModelRecords(options)
-    used = judge_of_parts(judge, checklist, records.name(model), prompt)
-    settings = parse_options(BackgroundOptions, used.with_options(records.options))
+    asked, given = named_models(options, model)
+    used = judge_of_parts(judge, checklist, asked, prompt)
+    settings = parse_options(BackgroundOptions, used.with_options(given))
     if on_missing not in ("error", "unscored"):
         raise InputError(f"on_missing is '{on_missing}'; it can be error or unscored.")
     questions = load_checklist(used.checklist)

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from ..agents.evaluator import REASON_TOKENS
-from ..models.named import ModelLike, ModelRecords
+from ..models.named import ModelLike, named_models
 from ..optimizer.events import Callback
 from ..optimizer.options import AlignOptions
 from ..optimizer.splits import fewest_examples
@@ -97,8 +97,8 @@ class AskanceAlignmentOptimizer(mlflow_judges.AlignmentOptimizer):  # type: igno
         for name, reason in NOT_OURS.items():
             if name in options:
                 raise InputError(f"'{name}' says nothing here: {reason}.")
-        records = ModelRecords(options)
-        self._run, self._model, self._options = run, records.name(model), records.options
+        self._run = run
+        self._model, self._options = named_models(options, model)
         self._settings = parse_options(AlignOptions, self._options)
         self._checklist, self._prompt, self._callbacks = checklist, prompt, tuple(callbacks)
 

@@ -119,8 +119,8 @@ class MLflowCallback:
             found = {"disagreements": event.found, "disagreements_read": len(event.read)}
             self._metrics(found, event.iteration)
         elif isinstance(event, VersionDecided):
-            gain = event.gain
-            decided: dict[str, float | None] = {"accepted": int(event.accepted), "judged": event.judged}
+            gain = event.tried.gain
+            decided: dict[str, float | None] = {"accepted": int(event.tried.accepted), "judged": event.tried.judged}
             decided |= {} if gain is None else {"gain": gain.value, "p_value": gain.p_value}
             self._metrics(decided, event.version)
         elif isinstance(event, RunWritten):

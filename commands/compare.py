@@ -19,7 +19,7 @@ from ..models.budget import spending
 from ..prompts.errors import CoverageError, InputError
 from ..prompts.formatting import coverage_text
 from ..prompts.text_files import write_whole
-from .options import GroupedCommand, buying_options, load_dotenv, names_of, need, settings, settings_options
+from .command_options import GroupedCommand, buying_options, load_dotenv, names_of, need, settings, settings_options
 from .output import check_output, dump_json, echo_json, print_rows, require_share, show, tell_errors
 from .terminal import echo
 

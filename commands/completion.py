@@ -7,7 +7,7 @@ from click.shell_completion import CompletionItem, get_completion_class
 
 from ..models.embedded.registry import EMBEDDED, MODELS
 from ..settings import FILE, MODEL
-from .options import naming
+from .command_options import naming
 from .terminal import echo
 
 VARIABLE = "_ASKANCE_COMPLETE"

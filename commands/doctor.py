@@ -31,7 +31,7 @@ from ..models.networks import certificate_problem, proxy_for, tls_context
 from ..models.resolve import Models
 from ..prompts.errors import AskanceError, InputError, did_you_mean
 from ..settings import MODEL, load_config
-from .options import load_dotenv, names_of, naming
+from .command_options import load_dotenv, names_of, naming
 from .output import echo_json
 from .terminal import echo
 

@@ -10,13 +10,20 @@ from typing import Any
 import click
 
 from ..memory.embedders import DEFAULT_EMBEDDER, embedder
-from ..memory.memory_contents import MemoryContents
+from ..memory.memory_contents import (
+    Entry,
+    InRun,
+    LessonInRun,
+    MemoryContents,
+    QuestionInRun,
+    RememberedLesson,
+    RemovedEntry,
+)
 from ..memory.memory_directory import contents_of_run, load_memory
-from ..memory.remembered import Entry, InRun, LessonInRun, QuestionInRun, RememberedLesson, RemovedEntry
 from ..memory.run_directory import RunDirectory
+from ..optimizer.run_result import quoted
 from ..prompts.errors import InputError, as_typed
 from ..prompts.formatting import count
-from .learned import quoted
 from .output import echo_json
 from .terminal import echo
 

@@ -17,13 +17,13 @@ from ..models.embedded.download import pull, pulled
 from ..models.embedded.registry import MODELS, HubFile, RegisteredModel, resolve
 from ..models.event_loops import run_sync
 from ..models.gateway import Gateway
-from ..models.named import ModelRecords, NamedModel
+from ..models.named import NamedModel, named_models
 from ..models.session import session
 from ..prompts.errors import AskanceError, InputError
 from ..prompts.formatting import money
 from ..setting_types import GatewaySettings
 from ..settings import parse_options
-from .options import config_option, load_dotenv, model_setting_option, settings
+from .command_options import config_option, load_dotenv, model_setting_option, settings
 from .output import echo_json, print_rows
 from .terminal import echo
 
@@ -228,9 +228,8 @@ def check_model(
         InputError: The name or a setting is wrong, or the model does not take how it is told to think.
         ModelError: It cannot be reached, refuses the key or does not answer.
     """
-    records = ModelRecords(options)
-    asked = records.name(name)
-    settings = parse_options(GatewayOptions, records.options)
+    asked, given = named_models(options, name)
+    settings = parse_options(GatewayOptions, given)
 
     async def ask() -> ModelCheck:
         async with session(settings, None, say) as (models, gateway):

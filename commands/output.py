@@ -7,6 +7,7 @@ import logging
 import os
 import re
 import sys
+import textwrap
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict
@@ -210,6 +211,10 @@ def require_share(share: float, least: float, lacking: str) -> None:
 
 LONGEST = 40
 """Characters of a cell up to which the first column is not wrapped."""
+WIDEST = 100
+"""Characters of a line of a paragraph at most."""
+STYLES = {"-": "red", "+": "green"}
+"""Colours of cells that are text that went or came, by their columns."""
 
 
 def show(found: Shown) -> None:
@@ -219,11 +224,42 @@ def show(found: Shown) -> None:
     for name, rows in view.shown_tables().items():
         out.print(f"\n{view.caption(name)}", soft_wrap=True)
         most = view.most.get(name, len(rows))
-        print_rows(rows[:most])
+        (_print_listed if name in view.listed else print_rows)(rows[:most])
         if len(rows) > most:
             out.print(f"and {len(rows) - most:,} more; --json has all", style="dim", soft_wrap=True)
+        for note in view.notes.get(name, ()):
+            out.print(note, style="dim", soft_wrap=True)
+    if view.lines and view.listed:
+        out.print()
     for line in view.lines:
         out.print(line, soft_wrap=True)
+
+
+def folded(text: str, indent: int, width: int) -> str:
+    """A paragraph on lines of a terminal; those after the first are set two further in."""
+    return textwrap.fill(
+        text,
+        max(40, min(width, WIDEST)),
+        initial_indent=" " * indent,
+        subsequent_indent=" " * (indent + 2),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _print_listed(rows: Rows) -> None:
+    """Print each row as a paragraph: its first cell, then texts that went or came, then the others with their names."""
+    out = terminal.console()
+    for row in rows:
+        (_, head), *others = ((name, cell_text(cell)) for name, cell in row.items())
+        out.print(folded(head, 2, out.width), soft_wrap=True)
+        for name in STYLES:
+            if text := dict(others).get(name):
+                out.print(textwrap.indent(f"{name} {text}", " " * 6), style=STYLES[name], soft_wrap=True)
+        cells = [f"{name}: {text}" for name, text in others if text and name not in STYLES]
+        short = [each for each in cells if len(each) <= LONGEST]
+        for said in filter(None, ["; ".join(short), *(each for each in cells if each not in short)]):
+            out.print(folded(said, 6, out.width), style="dim", soft_wrap=True)
 
 
 NARROWEST = 8

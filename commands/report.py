@@ -14,7 +14,7 @@ from ..prompts.human_feedback import parse_label_scale, parse_labels
 from ..report.any_result import kind_of, write_report_of
 from ..report.verdicts import Beside
 from ..settings import flag
-from .options import config_option, settings, settings_options
+from .command_options import config_option, settings, settings_options
 from .output import check_apart, check_output
 from .terminal import echo
 

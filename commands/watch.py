@@ -13,7 +13,8 @@ from typing import Any
 import click
 
 from ..memory.result_file import FINISH_SENTENCES
-from ..optimizer.following import RunProgress, sentence_of
+from ..optimizer.events import sentence_of
+from ..optimizer.following import RunProgress
 from ..prompts.errors import AskanceError, InputError, as_typed
 from ..prompts.text import visible
 from . import terminal

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from ..models.named import ModelLike, ModelRecords
+from ..models.named import ModelLike, named_models
 from ..prompts.checklist import load_checklist
 from ..prompts.errors import InputError
 from ..prompts.examples import ExampleTable, answered_questions, documents, human_dimensions, load_examples, mean_rating
@@ -227,15 +227,14 @@ def diagnose(
         BudgetExceededError: A cap was reached; the answers so far are kept.
         AskanceError: The endpoint is down or refuses every call.
     """
-    records = ModelRecords(options)
-    model, given = records.name(model), records.options
+    asked, given = named_models(options, model)
     settings = parse_options(DiagnoseOptions, given)
     if verdicts is not None:
         refuse_idle(settings, verdicts=verdicts)
-        return _of_given(data, checklist, model, prompt, verdicts, settings)
-    if model is None:
+        return _of_given(data, checklist, asked, prompt, verdicts, settings)
+    if asked is None:
         raise InputError("Diagnosing needs a model to ask, or verdicts that are there already.")
-    job = prepare(data, checklist, model, prompt, given)
+    job = prepare(data, checklist, asked, prompt, given)
     unrated = ExampleTable(
         each.model_copy(update={"human": {}}) for each in job.examples
     )  # nothing is correlated there

@@ -12,7 +12,7 @@ from ..agents.evaluator import Evaluator
 from ..agents.example_questions import DIMENSION, OWN, ExampleQuestions, estimate_unwritten, judge_by_own
 from ..models.event_loops import run_sync
 from ..models.gateway import StoredAnswers
-from ..models.named import ModelLike, ModelRecords
+from ..models.named import ModelLike, named_models
 from ..models.session import session
 from ..prompts.checklist import Checklist, load_checklist
 from ..prompts.errors import InputError
@@ -78,9 +78,8 @@ def evaluate(
         BudgetExceededError: A cap was reached; the answers so far are kept.
         AskanceError: The endpoint is down or refuses every call.
     """
-    records = ModelRecords(options)
-    asked = records.name(model)
-    return prepare(data, checklist, asked, prompt, records.options, evaluator).run(watcher, progress)
+    asked, given = named_models(options, model)
+    return prepare(data, checklist, asked, prompt, given, evaluator).run(watcher, progress)
 
 
 def prepare(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..memory.decision import decide
-from ..memory.nearest import shown_by
+from ..memory.embedders import shown_by
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
 from ..models.named import NamedModel, read_named
 from ..prompts.checklist import AnswerPair, Checklist, asking, load_checklist, parse_checklist
@@ -22,6 +22,7 @@ from ..prompts.prompt import Prompt
 from ..prompts.rows import validate_row
 from ..prompts.shown_examples import ShownExamples
 from ..prompts.text_files import read_text, read_texts, read_yaml
+from ..stats.resampling import Statistic
 from .calibration import Calibration
 from .kept_judge import (
     SCHEMA,
@@ -32,15 +33,14 @@ from .kept_judge import (
     JudgeFigures,
     KeptJudge,
     MadeBy,
-    MeasuredFigure,
     QuestionOrigin,
     judge_settings,
 )
 from .pass_fail import FIGURES
 
 if TYPE_CHECKING:
+    from ..memory.records import MeasureRecord
     from ..memory.result_file import RunRecord
-    from ..memory.result_parts import MeasureRecord, StatisticRecord
     from ..models.base import Model
     from ..prompts.shown_examples import Shows
 
@@ -339,9 +339,8 @@ def accepted_on(row: MeasureRecord | None, otherwise: str | None = None) -> Acce
     return AcceptedOn(spearman=spearman, n=row.n, low=low, high=high, reason=row.reason, **figures)
 
 
-def _figure(row: StatisticRecord) -> MeasuredFigure:
-    value, low, high = (_short(each) for each in (row.value, row.low, row.high))
-    return MeasuredFigure(value=value, low=low, high=high, n=row.n, reason=row.reason)
+def _figure(row: Statistic) -> Statistic:
+    return replace(row, value=_short(row.value), low=_short(row.low), high=_short(row.high))
 
 
 def _calibration(texts: Mapping[str, Any], name: str) -> Calibration:

@@ -21,8 +21,9 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..agents.evaluator import Evaluator
+from ..memory.records import MeasureRecord, Origin
 from ..memory.run_directory import JUDGE_FILE
-from ..models.named import ModelLike, ModelRecords, NamedModel
+from ..models.named import ModelLike, NamedModel, named_models
 from ..prompts.checklist import Checklist, GoodAnswer, Sees, dump_checklist, dump_texts
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.prompt import Prompt
@@ -30,7 +31,6 @@ from ..prompts.text_files import read_texts, write_whole
 from ..prompts.verdicts import Provenance
 from ..setting_types import EvaluateSettings
 from ..settings import idle_settings, parse_options
-from ..stats.resampling import Statistic
 from .calibration import Calibration
 from .evaluate import EvaluationJob, load_inputs
 from .evaluation import Evaluation
@@ -66,15 +66,11 @@ class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, populate_by_name=True)
 
 
-class QuestionOrigin(_Part):
-    """Where a question came from."""
+class QuestionOrigin(Origin):
+    """Where a question came from, and what it was before it was worded anew."""
 
-    kind: str = Field(alias="from", min_length=1)
-    """``start``, or how a run found it: ``comment``, ``disagreement``, ``contrast``, ``reworded``, ``flipped`` where its good answer is another, …"""
-    sources: tuple[str, ...] = ()
-    """Ids of the examples that it came from."""
-    comments: tuple[str, ...] = ()
-    """What people wrote of them."""
+    model_config = _Part.model_config
+
     text: str | None = None
     """What was asked before it was worded anew."""
     good: GoodAnswer | None = None
@@ -88,37 +84,12 @@ class QuestionOrigin(_Part):
     n: int | None = None
 
 
-class MeasuredFigure(_Part):
-    """A figure on ``n`` examples, with its 95 % interval."""
-
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
-    n: int = Field(ge=0)
-    reason: str | None = None
-
-    @property
-    def statistic(self) -> Statistic:
-        """The same as a number to go on with."""
-        return Statistic(self.value, self.n, self.low, self.high, self.reason)
-
-
-class AcceptedOn(_Part):
+class AcceptedOn(MeasureRecord):
     """The figures of a judge on one split, with their 95 % interval."""
 
-    spearman: float | None = None
-    mean: float | None = None
+    model_config = _Part.model_config
+
     n: int = Field(ge=0)
-    low: float | None = None
-    high: float | None = None
-    reason: str | None = None
-    """Why a figure or its interval is undefined."""
-    accuracy: MeasuredFigure | None = None
-    """This and those below where people's labels are pass or fail, at the judge's threshold."""
-    true_positive_rate: MeasuredFigure | None = None
-    true_negative_rate: MeasuredFigure | None = None
-    kappa: MeasuredFigure | None = None
-    auc: MeasuredFigure | None = None
 
 
 class JudgeFigures(_Part):
@@ -229,9 +200,8 @@ class KeptJudge:
             InputError: Bad data, model name or setting.
             AskanceError: As :func:`~askance.evaluation.evaluate.evaluate`.
         """
-        records = ModelRecords(options)
-        asked = records.name(model)
-        return self.prepare(data, asked, records.options, evaluator).run(watcher, progress)
+        asked, given = named_models(options, model)
+        return self.prepare(data, asked, given, evaluator).run(watcher, progress)
 
     def prepare(
         self,
@@ -299,8 +269,8 @@ class KeptJudge:
             return found
         return replace(
             found,
-            true_positive_rate=test.true_positive_rate.statistic,
-            true_negative_rate=test.true_negative_rate.statistic,
+            true_positive_rate=test.true_positive_rate,
+            true_negative_rate=test.true_negative_rate,
         )
 
     @property

@@ -139,9 +139,11 @@ class Counting:
         """
         if getattr(event, "kind", None) == "measured":
             self._start = getattr(event, "score", None)
-        self._iteration = getattr(event, "iteration", self._iteration)
-        kept = getattr(event, "accepted", False) or getattr(event, "removed", False)
-        gain = getattr(event, "gain", None)
+        records = (getattr(event, name, None) for name in ("tried", "pruned", "question"))
+        record = next(filter(None, records), event)
+        self._iteration = getattr(record, "iteration", self._iteration)
+        kept = getattr(record, "accepted", False) or getattr(record, "removed", False)
+        gain = getattr(record, "gain", None)
         if kept and gain is not None and gain.value is not None:
             self._gain = (self._gain or 0.0) + gain.value
 

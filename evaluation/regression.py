@@ -13,7 +13,7 @@ from math import ceil, log2
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from ..models.named import ModelLike, ModelRecords
+from ..models.named import ModelLike, named_models
 from ..models.trained.scorer_file import is_scorer, read_scorer
 from ..prompts.checklist import dump_checklist
 from ..prompts.errors import CoverageError, InputError, did_you_mean
@@ -141,9 +141,8 @@ def check_regression(
         AskanceError: The pass rate (or, without a pass threshold, the mean score) is below ``fail_under``; or as
             :func:`~askance.evaluation.evaluate.evaluate`.
     """
-    records = ModelRecords(options)
-    model, given = records.name(model), records.options
-    used = judge_of_parts(judge, checklist, model, prompt)
+    asked, given = named_models(options, model)
+    used = judge_of_parts(judge, checklist, asked, prompt)
     settings = parse_options(RegressionOptions, used.with_options(given))
     if baseline is None and settings.fail_under is None:
         raise InputError("A baseline is needed, or fail_under (the smallest pass rate), or both.")
@@ -154,7 +153,7 @@ def check_regression(
     path = None if baseline is None else Path(baseline)
     kept = None if update or path is None else _read(path)
     how = EvaluateOptions.of(settings)
-    threshold = None if used.kept is None else used.kept.pass_threshold(model, given)
+    threshold = None if used.kept is None else used.kept.pass_threshold(asked, given)
     job = EvaluationJob(
         *(examples, questions, text, used.model, how),
         calibration=used.calibration,

@@ -11,7 +11,7 @@ from ..prompts.errors import InputError, MissingExtraError, did_you_mean
 from ..prompts.formatting import Figure, interval, number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     Rows: TypeAlias = Sequence[Mapping[str, Any]]
     """Of a table; a cell is a text, a count, a number, a :class:`~askance.prompts.formatting.Figure` or nothing."""
@@ -37,6 +37,10 @@ class View:
     """What is in a table, in words; its name by default."""
     most: Mapping[str, int] = field(default_factory=dict)
     """Rows of a table that a terminal is to show, where it is not all; the others are counted."""
+    notes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Sentences that stand below a table, by its name."""
+    listed: Collection[str] = ()
+    """Names of the tables whose cells are sentences; a terminal prints them row by row, without columns."""
 
     def caption(self, name: str) -> str:
         """What is in the table."""
@@ -93,7 +97,11 @@ class Shown:
         view = self._view()
         head = f"<div><b>{escape(type(self).__name__)}</b>: {escape(view.title)}</div>"
         lines = "".join(f"<div>{escape(line)}</div>" for line in view.lines)
-        return head + lines + "".join(html_table(name, rows) for name, rows in view.shown_tables().items())
+        tables = (
+            html_table(name, rows) + "".join(f"<div>{escape(note)}</div>" for note in view.notes.get(name, ()))
+            for name, rows in view.shown_tables().items()
+        )
+        return head + lines + "".join(tables)
 
     def to_pandas(self, table: str | None = None) -> Any:
         """A ``pandas.DataFrame`` of one of the tables, whole; None as a value is missing data.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Unpack
 from ..agents.question_writer import QuestionWriter
 from ..memory.embedders import DEFAULT_EMBEDDER, embedder
 from ..models.event_loops import run_sync
-from ..models.named import ModelLike, ModelRecords
+from ..models.named import ModelLike, named_models
 from ..models.session import session
 from ..prompts.errors import InputError
 from ..setting_types import WriterSettings
@@ -52,9 +52,8 @@ def write_questions(
         ParseError: The model's replies cannot be used.
         AskanceError: The endpoint is down, a budget is used up, or the model wrote no questions.
     """
-    records = ModelRecords(options)
-    model = records.name(model)
-    settings = parse_options(WriterOptions, records.options)
+    asked, given = named_models(options, model)
+    settings = parse_options(WriterOptions, given)
     if not task.strip():
         raise InputError("The task is empty; write down what the generator is asked to do.")
 
@@ -62,7 +61,7 @@ def write_questions(
         async with session(settings, store) as (models, gateway):
             watcher.watch(gateway.budget)
             same = embedder(settings.embedder or DEFAULT_EMBEDDER)
-            writer = QuestionWriter(gateway, models.get(model), same, seed=settings.seed)
+            writer = QuestionWriter(gateway, models.get(asked), same, seed=settings.seed)
             return await writer.write(
                 task,
                 dimensions,

@@ -1,4 +1,4 @@
-"""Whether to adopt a run's prompt, or its judge where questions were learned, in words: read off the test difference and its interval, and off nothing else."""
+"""Whether to adopt a run's prompt or judge, in words: read off the test difference and its interval alone."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from ..models.budget import CAPS
 from ..prompts.formatting import count, interval, missing_share, number, signed
 
 if TYPE_CHECKING:
+    from .records import CriterionRecord
     from .result_file import RunRecord
-    from .result_parts import LearnedRecord
 
 Choice = Literal["adopt", "keep", "undecided"]
 """What a page says first of a prompt, judge, scorer or other result; of some pages only the tone."""
@@ -58,7 +58,7 @@ def decide(result: RunRecord, test_size: int | None = None) -> Advice:
 
 def measured_name(result: RunRecord) -> str:
     """Name of the metric in words, as in "its … is 0.1 higher"."""
-    if result.mode == "tune":
+    if not result.is_judge:
         return "mean score"
     what = "Spearman correlation" if result.yardstick == "Spearman" else result.yardstick
     return f"{what} with {result.whose}'s scores"
@@ -166,7 +166,7 @@ def _but(result: RunRecord) -> str:
 def _own_is_unclear(result: RunRecord) -> bool:
     """Whether a new judge's own correlation on test is not clearly above zero."""
     test = result.best.test
-    return bool(result.changed and result.mode != "tune" and test and test.low is not None and test.low <= 0)
+    return bool(result.changed and result.is_judge and test and test.low is not None and test.low <= 0)
 
 
 def _calibration_is_enough(result: RunRecord) -> list[str]:
@@ -236,7 +236,7 @@ def _cautions(result: RunRecord, test_size: int | None) -> list[str]:
     return said
 
 
-def _may_harm(each: LearnedRecord) -> bool:
+def _may_harm(each: CriterionRecord) -> bool:
     """Whether the judge measured lower on test with a question than without it."""
     worth = each.worth.test
     return worth is not None and worth.value is not None and worth.value < 0

@@ -97,7 +97,7 @@ def read_events(path: Path) -> list[dict[str, Any]]:
 
 
 def has_ended(events: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether the run has come to its end; one that was made longer since has not, though its earlier result is there."""
+    """Whether the run has come to its end; one that was made longer since has not."""
     return bool(events) and events[-1]["event"] == "finished"
 
 

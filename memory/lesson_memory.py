@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..prompts.lessons import Lesson, LessonStatus
-from .embedders import Embedder, blocking_similarity
-from .neighbours import NeighbourIndex
+from .embedders import Embedder, NeighbourIndex, blocking_similarity
 
 MOST_OPPOSED = 3
 """Lessons, or parts of a prompt, that are looked at for whether they order the opposite of a lesson."""

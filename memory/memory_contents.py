@@ -1,4 +1,4 @@
-"""All that a lesson memory holds, and how what a run has learned is put into it.
+"""All that a lesson memory holds: lessons and questions that runs have learned, with what became of them in each.
 
 What a run adds is known by the run's fingerprint and the id that it has there: adding it again changes nothing.
 """
@@ -6,14 +6,185 @@ What a run adds is known by the run's fingerprint and the id that it has there: 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
+from typing import Any, Literal
 
+from pydantic import BaseModel, ConfigDict, Field
+
+from ..prompts.checklist import GoodAnswer, marked
 from ..prompts.errors import InputError, did_you_mean
+from ..prompts.lessons import Edit, Lesson, LessonStatus
 from .embedders import Embedder
-from .remembered import Entry, LessonInRun, RememberedLesson, RememberedQuestion, RemovedEntry
+from .records import Fate
+
+About = Literal["judge", "generator"]
+"""Whose prompts lessons are for: ``migrate`` and ``align`` improve judges, ``tune`` a generator."""
+Direction = Literal["stricter", "more lenient"]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+
+class InRun(_Part):
+    """What one run had to do with an entry."""
+
+    run: str
+    """Name of its directory."""
+    fingerprint: str
+    """Beginning of the fingerprint of its inputs and settings, which stays where the directory is moved."""
+    command: str
+    models: dict[str, str]
+    """By argument, e.g. ``source`` and ``target``."""
+    name: str
+    """The id that the entry has there."""
+    iteration: int | None = None
+    """When it was learned; None where that is not known."""
+
+
+class LessonInRun(InRun):
+    """A lesson's fate in a run."""
+
+    text: str
+    status: LessonStatus
+    reason: str | None = None
+    evidence: tuple[str, ...] = ()
+    """Keys of the disagreements, of the run's own examples."""
+    asked: dict[str, str] = {}
+    """The questions that they are about, by id."""
+    edits: tuple[Edit, ...] = ()
+    """Those that the run accepted because of it."""
+
+    @property
+    def was_tried(self) -> bool:
+        """Whether an edit of it came to a trial or to the acceptance test."""
+        return self.status in ("applied", "rejected", "retired") and not (self.reason or "").startswith("no edit")
+
+
+class QuestionInRun(InRun, Fate):
+    """A question's origin and fate in a run."""
+
+    model_config = _Part.model_config
+
+
+class _Entry(_Part):
+    id: str
+    text: str = Field(min_length=1)
+    dimension: str
+    wordings: tuple[str, ...] = ()
+    """What it said before other lessons were merged into it."""
+
+
+class RememberedLesson(_Entry):
+    """A lesson, and what became of it in every run that had to do with it."""
+
+    entry: Literal["lesson"] = "lesson"
+    about: About
+    direction: Direction
+    kind: Literal["promptable", "computational"] = "promptable"
+    kind_reason: str | None = None
+    requirement: str | None = None
+    """The question or check whose own words it states."""
+    requirement_text: str | None = None
+    """What that question asks; None of a check, whose name says it."""
+    runs: tuple[LessonInRun, ...] = Field(min_length=1)
+
+    @property
+    def key(self) -> tuple[Literal["lesson"], About, Direction, str]:
+        """What lessons have in common that may be the same."""
+        return ("lesson", self.about, self.direction, self.dimension)
+
+    @property
+    def helped(self) -> bool:
+        """Whether the last run that tried it accepted it."""
+        tried = [each.status for each in self.runs if each.was_tried]
+        return tried[-1:] == ["applied"]
+
+
+class RememberedQuestion(_Entry):
+    """A question that joined a judge, and what became of it in every run that tried it."""
+
+    entry: Literal["question"] = "question"
+    good: GoodAnswer
+    runs: tuple[QuestionInRun, ...] = Field(min_length=1)
+
+    @property
+    def key(self) -> tuple[Literal["question"]]:
+        """What questions have in common that may be the same."""
+        return ("question",)
+
+    @property
+    def criterion(self) -> str:
+        """The text, and that yes is a fault where it is one."""
+        return marked(self.text, self.good)
+
+    @property
+    def joined(self) -> tuple[bool, int]:
+        """Whether the last run that tried it kept it, and how many did."""
+        kept = [each.joined for each in self.runs]
+        return kept[-1], sum(kept)
+
+
+class RemovedEntry(_Part):
+    """What people removed, so that it is not learned again."""
+
+    entry: Literal["removed"] = "removed"
+    id: str
+    key: tuple[Literal["question"]] | tuple[Literal["lesson"], About, Direction, str]
+    """Which lessons or questions it may be, as their own key."""
+    texts: tuple[str, ...] = Field(min_length=1)
+    """All the words that it had, the last ones first."""
+    requirement: str | None = None
+    requirement_text: str | None = None
+
+
+Entry = RememberedLesson | RememberedQuestion
+ENTRIES: dict[str, type[RememberedLesson] | type[RememberedQuestion] | type[RemovedEntry]] = {
+    "lesson": RememberedLesson,
+    "question": RememberedQuestion,
+    "removed": RemovedEntry,
+}
+"""By the word under ``entry``."""
+
+
+def remembered_lesson(
+    facts: Mapping[str, Any],
+    lesson: Lesson,
+    *,
+    iteration: int | None,
+    questions: Mapping[str, str],
+    edits: Sequence[Edit],
+) -> RememberedLesson:
+    """A run's lesson as an entry.
+
+    ``facts`` are those of :func:`facts_of_run`, ``questions`` the words of the run's questions by id, ``edits`` all
+    that it accepted.
+    """
+    behind = {
+        # an id may end as another one does: "style/names" is not about "names"
+        max((each for each in questions if key.endswith(f"/{each}")), key=len, default=None)
+        for key in lesson.evidence
+    }
+    record = LessonInRun(
+        **facts,
+        name=lesson.id,
+        iteration=iteration,
+        text=lesson.text,
+        status=lesson.status,
+        reason=lesson.reason,
+        evidence=lesson.evidence,
+        asked={each: text for each, text in questions.items() if each in behind},
+        edits=tuple(each for each in edits if lesson.id in each.lessons),
+    )
+    return RememberedLesson(
+        about="generator" if facts["command"] == "tune" else "judge",
+        requirement_text=questions.get(lesson.requirement or ""),
+        runs=(record,),
+        **lesson.model_dump(include={"id", "text", "direction", "dimension", "kind", "kind_reason", "requirement"}),
+    )
+
 
 FORMAT = 1
 ID_DIGITS = 6
@@ -44,27 +215,28 @@ class MemoryContents:
     def with_run(
         self, fingerprint: str, found: Iterable[Entry], loaded: Mapping[str, str] | None = None
     ) -> MemoryContents:
-        """With what a run has learned so far, in place of what it had added before.
+        """Replace what a run had added before by what it has learned so far.
 
-        What people removed stays out. A lesson that the run merged into one that it had loaded gets the new words, unless
-        another run has changed them since.
+        What people removed stays out. A lesson that the run merged into one that it had loaded gets the new words,
+        unless another run has changed them since. A question that is not known and did not join is left out.
 
         Args:
-            fingerprint: Of the run.
+            fingerprint: Names the run.
             found: Its lessons and questions, each with one entry under ``runs``. Those that it had loaded have their id
-                here; a question that is not known and did not join is left out.
+                here.
             loaded: Words of the lessons that the run began with, by id.
         """
-        kept, removed = _Homes(self.entries, fingerprint), _Removed(self.removed)
+        kept, removed = _Homes(self.entries, fingerprint), {each.id for each in self.removed}
+        unwanted = {(each.key, text) for each in self.removed for text in each.texts}
         fresh: set[tuple[str, str]] = set()
         for each in found:
-            if removed.forbid(each):
+            if each.id in removed or any((each.key, text) in unwanted for text in (each.text, *each.wordings)):
                 continue
             home = kept.home_of(each)
             if home is None:
                 if isinstance(each, RememberedQuestion) and not each.runs[0].joined:
                     continue
-                home = each.model_copy(update={"id": _new_id(each, kept.entries, removed.ids), "wordings": ()})
+                home = each.model_copy(update={"id": _new_id(each, kept.entries, removed), "wordings": ()})
             kept.put(_with_run_of(home, each, loaded or {}))
             fresh.add((home.id, each.runs[0].name))
         now = [_without_others(each, fingerprint, fresh) for each in kept.entries.values()]
@@ -90,8 +262,7 @@ class MemoryContents:
         texts = tuple(dict.fromkeys([gone.text, *reversed(gone.wordings), *said]))
         mark = RemovedEntry(id=gone.id, key=gone.key, texts=texts)
         if isinstance(gone, RememberedLesson):
-            stated = {"requirement": gone.requirement, "requirement_text": gone.requirement_text}
-            mark = mark.model_copy(update=stated)
+            mark = mark.model_copy(update=gone.model_dump(include={"requirement", "requirement_text"}))
         return self._but(entry_id, (*self.removed, mark)), gone
 
     def forgetting_removal(self, entry_id: str) -> MemoryContents:
@@ -167,18 +338,6 @@ class _Homes:
         mine = {(self._fingerprint, name)}
         alone = (self.entries[each] for each in made)
         return next((each for each in alone if {(run.fingerprint, run.name) for run in each.runs} == mine), None)
-
-
-class _Removed:
-    """What people removed, found again by id and by words."""
-
-    def __init__(self, removed: Iterable[RemovedEntry]) -> None:
-        self.ids = {each.id for each in removed}
-        self._said = {(each.key, text) for each in removed for text in each.texts}
-
-    def forbid(self, other: Entry) -> bool:
-        """Whether something is one of them, or says the same word for word."""
-        return other.id in self.ids or any((other.key, text) in self._said for text in (other.text, *other.wordings))
 
 
 def _new_id(entry: Entry, *taken: Collection[str]) -> str:

@@ -19,8 +19,15 @@ from ..prompts.lessons import Edit, Lesson
 from ..prompts.rows import validate_row
 from ..prompts.tables import read_rows
 from ..prompts.text_files import write_whole
-from .memory_contents import FORMAT, MemoryContents
-from .remembered import ENTRIES, Entry, QuestionInRun, RememberedQuestion, remembered_lesson
+from .memory_contents import (
+    ENTRIES,
+    FORMAT,
+    Entry,
+    MemoryContents,
+    QuestionInRun,
+    RememberedQuestion,
+    remembered_lesson,
+)
 from .run_directory import RunDirectory
 
 MEMORY_FILE = "memory.jsonl"
@@ -55,8 +62,8 @@ def read_memory(file: Path) -> MemoryContents:
 
 @dataclass(frozen=True)
 class MemoryDirectory:
-    """A memory on disk. Where it is changed, :class:`AskanceError` says that it cannot be written, or that another process does
-    not let go of it, and :class:`InputError` that the file is damaged."""
+    """A memory on disk. Where it is changed, :class:`AskanceError` says that it cannot be written, or that another
+    process does not let go of it, and :class:`InputError` that the file is damaged."""
 
     path: Path
     _lock: FileLock = field(init=False, repr=False, compare=False)
@@ -124,7 +131,8 @@ class MemoryDirectory:
     def add(
         self, fingerprint: str, found: Iterable[Entry], loaded: Mapping[str, str]
     ) -> tuple[MemoryContents, MemoryContents]:
-        """Add what a run has learned so far, as :meth:`MemoryContents.with_run`; returns what was there and what is now."""
+        """Add what a run has learned so far, as :meth:`MemoryContents.with_run`; returns what was there and what is
+        now."""
         with self._locked():
             before = self.read()
             after = before.with_run(fingerprint, found, loaded)
@@ -207,16 +215,13 @@ def contents_of_run(directory: RunDirectory) -> MemoryContents:
     edits: list[Edit] = []
     if directory.finished:
         result = directory.read_result()
-        gone = {each.edit.key for each in result.pruned_edits if each.removed}
-        accepted = [edit for tried in result.accepted_edits for edit in tried.edits if edit.key not in gone]
-        edits = [Edit(old=each.old, new=each.new, lessons=each.lessons) for each in accepted]
+        gone = {each.edit for each in result.pruned_edits if each.removed}
+        edits = [edit for tried in result.accepted_edits for edit in tried.edits if edit not in gone]
         for each in result.learned:
-            known = {"name": each.id, "from": each.origin, "joined": True}
-            parts = each.model_dump(include={"iteration", "sources", "comments"}) | {"worth": each.worth}
-            record = QuestionInRun.model_validate({**facts, **known, **parts})
-            good = each.good or "yes"
-            entry = {"id": each.id, "text": each.text, "dimension": each.dimension, "good": good, "runs": (record,)}
-            questions.append(RememberedQuestion.model_validate(entry))
+            kept = each.model_dump(include={"iteration", "origin", "sources", "comments", "joined", "worth"})
+            record = QuestionInRun.model_validate({**facts, **kept, "name": each.id})
+            entry = {"id": each.id, "text": each.text, "dimension": each.dimension, "good": each.good or "yes"}
+            questions.append(RememberedQuestion.model_validate({**entry, "runs": (record,)}))
     file = directory.path / "lessons.jsonl"
     for number, row in read_rows(file) if file.is_file() else ():
         lesson = validate_row(Lesson, row, f"{file}, line {number}")

@@ -1,30 +1,33 @@
 """Where a judge comes from, as a graph: disagreement → lesson → edit → version, and comment → question → version.
 
-It is read from a run directory, finished or not. Nodes are named ``kind:name`` (``disagreement:e7/facts``, ``lesson:L3``,
-``edit:2``, ``version:4``) and have ``kind`` among their attributes; so have edges. Attributes:
+It is read from a run directory, finished or not. Nodes are named ``kind:name`` (``disagreement:e7/facts``,
+``lesson:L3``, ``edit:2``, ``version:4``) and have ``kind`` among their attributes; so have edges. Attributes:
 
-- **disagreement**: ``example``, ``question``, ``question_text``, ``iteration``, what both sides answered (``target``,
-  ``reference``: booleans; ``target_p_yes``, ``reference_p_yes`` in [0, 1]; ``target_says``, ``reference_says``: their
-  reasons), ``gap``, ``version`` (the best one then, which was looked at), and the example's ``input``, ``context`` and
-  ``output`` as far as the run's inputs have them; of a generator that is improved, the ``output`` that this version wrote,
-  where it was kept.
-  ``no_note`` says why no lesson could be drawn from it.
+- **disagreement**: ``example``, ``question``, ``question_text``, ``iteration``, what both sides answered
+  (``target``, ``reference``: booleans; ``target_p_yes``, ``reference_p_yes`` in [0, 1]; ``target_says``,
+  ``reference_says``: their reasons), ``gap``, ``version`` (the best one then, which was looked at), and the
+  example's ``input``, ``context`` and ``output`` as far as the run's inputs have them; of a generator that is
+  improved, the ``output`` that this version wrote, where it was kept. ``no_note`` says why no lesson could be drawn
+  from it.
 - **lesson**: ``text``, ``direction``, ``class`` (``promptable`` or ``computational``), ``class_reason``, ``status``,
-  ``reason``, ``support``; ``requirement``, the question or check that it states as it is, and ``stated_by`` (``words``,
-  ``model`` or ``quotation``), where no note-taker drew it; ``recalled`` (true) where it came from a lesson memory. A note that says what a lesson says already has the status ``absorbed``. ``no_edit`` says why
-  no edit for it passed the guards.
+  ``reason``, ``support``; ``requirement``, the question or check that it states as it is, and ``stated_by``
+  (``words``, ``model`` or ``quotation``), where no note-taker drew it; ``recalled`` (true) where it came from a
+  lesson memory. A note that says what a lesson says already has the status ``absorbed``. ``no_edit`` says why no
+  edit for it passed the guards.
 - **edit**: ``number``, ``old``, ``new``, ``iteration``, ``status`` (``accepted``, ``rejected``, ``failed its trial``,
   ``taken out again``, ``not tried``), ``reason``; its ``trial``; its ``pruning``.
-- **version**: ``number``, ``prompt``, ``prompt_hash``, ``edits`` (numbers of all that it has), ``accepted``, ``reason``, validation ``gain`` over its parent,
-  ``judged`` (validation examples), ``iteration``.
+- **version**: ``number``, ``prompt``, ``prompt_hash``, ``edits`` (numbers of all that it has), ``accepted``,
+  ``reason``, validation ``gain`` over its parent, ``judged`` (validation examples), ``iteration``.
 - **comment**: ``text``, and the ``examples`` of the questions made of it that it was written of, as far as the run's
   inputs have them.
-- **question**: ``text``, ``criterion`` (the text, with "yes = fault" where it is one), ``good`` (the answer that speaks for
-  the output), ``origin`` (``comment``, ``contrast``, ``memory``, or ``start`` for those that the run began with),
-  ``sources`` (examples), ``effect``, ``iteration``, ``status`` (``accepted``, ``rejected``, ``set aside``, ``waiting``),
-  ``reason`` (why it did not join), and ``worth`` by split where it joined and the run is finished.
+- **question**: ``text``, ``criterion`` (the text, with "yes = fault" where it is one), ``good`` (the answer that
+  speaks for the output), ``origin`` (``comment``, ``contrast``, ``memory``, or ``start`` for those that the run
+  began with), ``sources`` (examples), ``effect``, ``iteration``, ``status`` (``accepted``, ``rejected``, ``set
+  aside``, ``waiting``), ``reason`` (why it did not join), and ``worth`` by split where it joined and the run is
+  finished.
 
-Edges: ``proposed`` (comment → question), ``asked`` (question → version that went to the acceptance test with it), ``evidence`` (disagreement → lesson), ``duplicate`` and ``merge`` (note → the lesson that it went into), ``written``
+Edges: ``proposed`` (comment → question), ``asked`` (question → version that went to the acceptance test with it),
+``evidence`` (disagreement → lesson), ``duplicate`` and ``merge`` (note → the lesson that it went into), ``written``
 (lesson → edit, with the words and the evidence that the lesson had then), ``applied`` and ``taken out`` (edit →
 version), ``parent`` (version → the version made from it).
 
@@ -42,7 +45,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from ..prompts.checklist import Checklist, marked
+from ..prompts.checklist import Checklist
 from ..prompts.errors import InputError
 from ..prompts.examples import Example
 from ..prompts.lessons import Edit
@@ -50,7 +53,9 @@ from ..prompts.prompt import EditRefusedError, Prompt
 from ..prompts.rows import validate_row
 from ..prompts.tables import read_rows
 from ..prompts.text_files import write_whole
+from ..stats.differences import difference_dict
 from .journal import read_events
+from .records import CriterionRecord
 from .run_directory import RunDirectory, read_exactly
 
 if TYPE_CHECKING:
@@ -225,12 +230,11 @@ class _Builder:
             self._decide_questions(number, event)
 
     def _on_question(self, event: Row) -> None:
-        problem = event["problem"]
-        known = {name: event[name] for name in ("text", "good", "origin", "effect", "iteration")}
-        known |= {"criterion": marked(event["text"], event["good"] or "yes"), "sources": list(event["sources"])}
-        status = {"status": "set aside" if problem else "waiting", "reason": problem}
-        node = self._node("question", event["id"], **known, **status)
-        for text in event["comments"]:
+        found = CriterionRecord.model_validate(event)
+        known = {name: getattr(found, name) for name in ("text", "criterion", "good", "origin", "effect", "iteration")}
+        status = {"status": "set aside" if found.reason else "waiting", "reason": found.reason}
+        node = self._node("question", found.id, **known, sources=list(found.sources), **status)
+        for text in found.comments:
             number = len(self._comments) + 1
             if text not in self._comments:
                 self._comments[text] = self._node("comment", number, text=text, examples=[])
@@ -334,7 +338,7 @@ class _Builder:
         if self._directory.finished:
             for learned in self._directory.read_result().questions:
                 if f"question:{learned.id}" in graph:
-                    worth = {split: gain.to_dict() for split, gain in learned.worth if gain}
+                    worth = {split: difference_dict(gain) for split, gain in learned.worth if gain}
                     graph.nodes[f"question:{learned.id}"].update(worth=worth)
         for text, comment in self._comments.items():
             named = dict.fromkeys(name for question in graph[comment] for name in graph.nodes[question]["sources"])
@@ -366,8 +370,8 @@ _NOT_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010fff
 def save_json(graph: nx.DiGraph, file: str | Path) -> None:
     """Write the graph as JSON in networkx's node-link form.
 
-    An object with ``directed`` (true), ``multigraph`` (false), ``graph`` (the graph's attributes), ``nodes`` (objects with
-    ``id`` and the attributes) and ``edges`` (objects with ``source``, ``target`` and the attributes).
+    An object with ``directed`` (true), ``multigraph`` (false), ``graph`` (the graph's attributes), ``nodes``
+    (objects with ``id`` and the attributes) and ``edges`` (objects with ``source``, ``target`` and the attributes).
     ``networkx.node_link_graph(data, edges="edges")`` reads it.
 
     Raises:

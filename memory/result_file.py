@@ -13,20 +13,20 @@ from pydantic import Field
 from ..models.budget import spending_of
 from ..prompts.formatting import count, missing_share
 from ..prompts.shown_examples import ShownExamples
-from .result_parts import (
+from ..stats.differences import Difference
+from .records import (
     BiasRecord,
     BothWaysRecord,
     CalibratedRecord,
     ChangedQuestionRecord,
-    GainRecord,
+    CriterionRecord,
     GainsRecord,
     InstructionRecord,
-    LearnedRecord,
     LessonRecord,
     MeasureRecord,
     ParityRecord,
     PrunedRecord,
-    QuestionWordingsRecord,
+    QuestionWordings,
     ReadRecord,
     ResultPart,
     RevisedRecord,
@@ -92,7 +92,7 @@ class OnSplit(NamedTuple):
     split: str
     before: MeasureRecord | None
     after: MeasureRecord | None
-    gain: GainRecord | None
+    gain: Difference | None
 
 
 class PassFailSide(NamedTuple):
@@ -119,15 +119,15 @@ class RunRecord(ResultPart):
     baseline: SideRecord
     best: SideRecord
     crossed: bool = False
-    """Whether validation has taught the best version too. Figures under ``validation`` are then of the development and the
-    validation examples, each half judged by what was learned from the other, in ranks within its half."""
+    """Whether validation has taught the best version too. Figures under ``validation`` are then of the development
+    and the validation examples, each half judged by what was learned from the other, in ranks within its half."""
     gain: GainsRecord = GainsRecord()
     accepted_edits: tuple[TriedRecord, ...]
     rejected_edits: tuple[TriedRecord, ...]
     pruned_edits: tuple[PrunedRecord, ...] = ()
-    wordings: tuple[QuestionWordingsRecord, ...] = ()
+    wordings: tuple[QuestionWordings, ...] = ()
     lessons: tuple[LessonRecord, ...]
-    questions: tuple[LearnedRecord, ...] = ()
+    questions: tuple[CriterionRecord, ...] = ()
     """Those that were proposed; those that joined first, then those that the acceptance test refused."""
     revised_questions: tuple[RevisedRecord, ...] = ()
     """Those of the start that the accepted judge asks the other way round, or no more."""
@@ -164,7 +164,7 @@ class RunRecord(ResultPart):
     """With the source's verdicts, by split and side."""
 
     @property
-    def reworded(self) -> tuple[QuestionWordingsRecord, ...]:
+    def reworded(self) -> tuple[QuestionWordings, ...]:
         """The questions that the accepted judge is asked in other words."""
         return tuple(each for each in self.wordings if each.accepted)
 
@@ -174,7 +174,7 @@ class RunRecord(ResultPart):
         return bool(self.accepted_edits)
 
     @property
-    def learned(self) -> list[LearnedRecord]:
+    def learned(self) -> list[CriterionRecord]:
         """The questions that the accepted judge has learned."""
         return [each for each in self.questions if each.joined]
 
@@ -190,9 +190,14 @@ class RunRecord(ResultPart):
         return [each for each in self.examples if not each.accepted and each.name not in at_gate]
 
     @property
-    def not_learned(self) -> list[LearnedRecord]:
+    def not_learned(self) -> list[CriterionRecord]:
         """The questions that were proposed and did not join."""
         return [each for each in self.questions if not each.joined]
+
+    @property
+    def is_judge(self) -> bool:
+        """Whether the run improved a judge, and not a generator."""
+        return self.mode != "tune"
 
     @property
     def thing(self) -> str:
@@ -208,7 +213,7 @@ class RunRecord(ResultPart):
         """Whether the accepted version has the prompt of the first."""
         return self.baseline.prompt == self.best.prompt
 
-    def questions_of(self, tried: TriedRecord) -> list[LearnedRecord]:
+    def questions_of(self, tried: TriedRecord) -> list[CriterionRecord]:
         """The learned questions that a candidate brought to the acceptance test; none where it is one of edits."""
         if tried.edits or tried.shows:
             return []

@@ -21,7 +21,7 @@ from ..prompts.prompt import Prompt
 from ..prompts.rows import validate_row
 from ..prompts.text_files import read_text, read_yaml, remove_partial, write_whole
 from ..prompts.verdicts import Verdict, dump_verdicts
-from ..settings import RENAMED, by_new_names
+from ..settings import GONE, RENAMED, by_new_names
 from .journal import Journal
 from .result_file import RunRecord
 from .verdict_store import Place, VerdictStore
@@ -127,8 +127,9 @@ class RunDirectory:
         then = {name: value for name, value in as_begun.items() if name in known}
         is_as_long = config.get("max_iterations") == known.get("max_iterations")
         before_renaming = {OLD_NAMES.get(name, name): value for name, value in then.items()}
+        gone = {name: default for name, (default, _) in GONE.items() if name in before["settings_written"]}
         if is_as_long and before["fingerprint"] in (
-            _fingerprint(each, texts) for each in (as_begun, then, before_renaming)
+            _fingerprint({**each, **gone}, texts) for each in (as_begun, then, before_renaming)
         ):
             return
         changed = sorted(key for key in {*config, *known} if config.get(key) != known.get(key))
@@ -166,7 +167,8 @@ class RunDirectory:
             raise InputError(
                 f"{self.path}: written by an older askance, which this one cannot read; start another run."
             )
-        return {**data, "config": by_new_names(data["config"])}
+        config = by_new_names(data["config"], self.config_file)
+        return {**data, "config": config, "settings_written": tuple(data["config"])}
 
     def extend(self, max_iterations: int) -> None:
         """Let the run that is here go on for more iterations; it comes to what one begun with so many comes to.

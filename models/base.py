@@ -1,4 +1,4 @@
-"""What is sent to a model, what comes back, and the store in which answers are kept."""
+"""Requests to a model, its answers, and the store in which answers are kept."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class Model(Protocol):
     """The model's name as the user wrote it: ``provider/model``."""
 
     identity: str
-    """What the answers depend on besides the request: endpoint and model, or the hash of the weights.
+    """Everything that the answers depend on besides the request: endpoint and model, or the hash of the weights.
 
     Where they depend on more than can be said here, e.g. a script, the model has a true ``answers_stay_in_the_run``: a
     run's answers are then not shared with other commands.

@@ -1,4 +1,4 @@
-"""What calls cost and may cost: list prices, caps shared by all roles, the ledger of each role, limits a minute.
+"""Costs and caps of calls: list prices, caps shared by all roles, the ledger of each role, limits a minute.
 
 A price that nobody told us is not known, and never 0. What runs on this machine costs nothing. The prices here are
 those of OpenAI's own models; other providers' come with LiteLLM.
@@ -330,12 +330,10 @@ FREE = Price(0.0, 0.0)
 
 
 def list_price(model: str, base_url: str) -> Price | None:
-    """The price of a model at an endpoint; None where it is not known, as of any endpoint but OpenAI's own.
+    """The price of a model, by its name at the endpoint; None where it is not known, as of any endpoint but OpenAI's
+    own.
 
-    Args:
-        model: Its name there, e.g. ``gpt-4o-mini``; a dated snapshot costs what the model costs, but for the first of
-            gpt-4o.
-        base_url: The endpoint's address.
+    A dated snapshot costs what the model costs, but for the first of gpt-4o.
     """
     if urlsplit(base_url).hostname != "api.openai.com":
         return None

@@ -17,7 +17,7 @@ from .refusals import quota_used_up, wait_asked_for
 from .replies.numbers import worth_keeping
 from .replies.thoughts import after_thinking, thinks_apart
 from .replies.yes_no import ROOM
-from .request_form import Learner, Refusal, ThinkingFields
+from .request_form import EndpointModel, Learner, Refusal, ThinkingFields
 from .thinking_room import seconds_for, tokens_of, tokens_thought
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _KINDS = {429: "rate.?limit|too.?many|quota", 503: "overloaded|unavailable|serve
 """Statuses that an error inside HTTP 200 means whose code or type is a word."""
 
 
-class DirectModel:
+class DirectModel(EndpointModel):
     """``openai/NAME`` at an OpenAI-compatible endpoint.
 
     It learns what an endpoint does not take (:mod:`askance.models.request_form`). Log-probabilities that are left out
@@ -74,7 +74,6 @@ class DirectModel:
         self._api_key = api_key
         self._timeout = timeout
         self.price = price
-        """None where it is not known."""
         self._learner = Learner(thinking)
         self._has_answered = False
         self._session: aiohttp.ClientSession | None = None
@@ -99,26 +98,6 @@ class DirectModel:
             return Refusal(status, payload.decode("utf-8", "replace"), self._error(status, headers, payload))
 
         return await self._learner.ask(self._body(request), send)
-
-    @property
-    def notice(self) -> str | None:
-        """Sentence for the user where the endpoint does not take the setting ``thinking``; None where it does."""
-        return self._learner.thinking.notice
-
-    @property
-    def left_out(self) -> list[str]:
-        """Fields that its endpoint has refused, so that they are not sent."""
-        return sorted(self._learner.facts.without)
-
-    @property
-    def most_alternatives(self) -> int | None:
-        """Alternatives to a token that it gives at most, by its own words; None where it takes a request for all that
-        are asked for."""
-        return self._learner.facts.most_alternatives
-
-    def highest_cost(self, request: Request) -> float:
-        """US dollars that an answer may cost; 0 where the price is not known."""
-        return 0.0 if self.price is None else self.price.highest(request)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -175,7 +154,6 @@ class DirectModel:
         raise failure  # here and not above, so that nothing hangs on to aiohttp's own error and the headers in it
 
     def _no_connection(self, base: str, error: Exception) -> ModelError:
-        """The error to raise where a call did not get through."""
         import aiohttp
 
         said, place, proxy = self._clean(str(error)), shown_address(base), self._proxy

@@ -127,10 +127,7 @@ def require_room(place: Path, needed: float) -> None:
 def made_whole(folder: Path, make: Callable[[Path], None], *, needed: float = 0) -> None:
     """Have ``make`` put files into a folder that is there whole or not at all, whatever happens meanwhile.
 
-    Args:
-        folder: What is made.
-        make: Is given the folder to write into.
-        needed: Bytes that it takes, where that is known.
+    ``needed`` is the number of bytes that it takes, where that is known.
 
     Raises:
         AskanceError: There is no room, or the folder cannot be written.

@@ -24,13 +24,13 @@ from .direct import (
 from .networks import BUNDLES, certificate_problem
 from .refusals import quota_used_up, wait_asked_for
 from .replies.thoughts import after_thinking, thinks_apart
-from .request_form import Learner, Refusal, ThinkingFields
+from .request_form import EndpointModel, Learner, Refusal, ThinkingFields
 from .thinking_room import seconds_for, tokens_of, tokens_thought
 
 _NO_KEY = re.compile(r"missing .{0,30}(?:api.?key|credentials)|(?:api.?key|credentials).{0,30} not (?:set|found)", re.I)
 
 
-class LiteLLMModel:
+class LiteLLMModel(EndpointModel):
     """``provider/model`` as LiteLLM spells it. LiteLLM's own retries and caches stay off: ours hold everywhere."""
 
     def __init__(
@@ -46,14 +46,9 @@ class LiteLLMModel:
     ) -> None:
         """Check that LiteLLM knows the provider.
 
-        Args:
-            name: As the user wrote it.
-            model: ``provider/model`` where that is another one.
-            identity: What its answers depend on; by default ``provider/model``.
-            timeout: Seconds of one call.
-            price: Where it is another than LiteLLM's.
-            thinking: How it is told to think.
-            more: Further arguments of each call, e.g. ``api_base``; a key among them is in no file of ours.
+        ``name`` is the user's, ``model`` is ``provider/model`` where that is another one, and ``price`` is given where
+        it is not LiteLLM's. ``more`` are further arguments of each call, e.g. ``api_base``; a key among them is in no
+        file of ours.
 
         Raises:
             MissingExtraError: LiteLLM is not installed.
@@ -76,7 +71,6 @@ class LiteLLMModel:
         self._supported = frozenset(self._litellm.get_supported_openai_params(model=self._model) or ())
         listed = self._find_price()
         self.price = listed if price is None else price
-        """None where LiteLLM does not know it."""
         self._is_listed = price is None
         if "top_logprobs" not in self._supported:
             self._supported -= {"logprobs"}  # P(yes) needs alternatives
@@ -101,29 +95,13 @@ class LiteLLMModel:
         return await self._learner.ask(taken, send)
 
     @property
-    def notice(self) -> str | None:
-        """Sentence for the user where the provider does not take the setting ``thinking``; None where it does."""
-        return self._learner.thinking.notice
-
-    @property
     def left_out(self) -> list[str]:
         """Fields that its provider does not take, so that they are not sent."""
         return sorted(
             {"response_format", "temperature", "seed", "logprobs"} - self._supported | self._learner.facts.without
         )
 
-    @property
-    def most_alternatives(self) -> int | None:
-        """Alternatives to a token that it gives at most, by its own words; None where it takes a request for all that
-        are asked for."""
-        return self._learner.facts.most_alternatives
-
-    def highest_cost(self, request: Request) -> float:
-        """US dollars that an answer may cost, from LiteLLM's prices; 0 where it has none for this model."""
-        return 0.0 if self.price is None else self.price.highest(request)
-
     def _find_price(self) -> Price | None:
-        """The model's price in LiteLLM's table; None where the table does not have it."""
         try:
             prompt, answer = self._litellm.cost_per_token(model=self._model, prompt_tokens=1000, completion_tokens=1000)
         except Exception:  # LiteLLM raises several kinds for a model without a price
@@ -153,7 +131,6 @@ class LiteLLMModel:
         )
 
     def _arguments(self, sent: Mapping[str, Any], room: int) -> dict[str, Any]:
-        """The arguments of LiteLLM for the fields of a request."""
         own = {"timeout": seconds_for(room, self._timeout), "num_retries": 0, "caching": False, "drop_params": True}
         thinking = self._learner.thinking.fields
         # also to a deployment that LiteLLM does not know by its name: what it refuses is then said

@@ -7,7 +7,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, ClassVar, TypeVar, overload
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -24,9 +24,6 @@ _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _SECRET_NAME = re.compile(r"auth|key|token|secret|password|cookie|credential", re.IGNORECASE)
 _SECRET = re.compile(r"(?i:\b(?:sk|pk|ghp|gsk|xai|hf)[-_]\w{6})|bearer\s|\b(?=\w*\d)(?=\w*[A-Za-z])\w{24,}", re.ASCII)
 """Values that may be a key: a known beginning, or a long word of letters and digits."""
-
-
-Given = TypeVar("Given")
 
 
 class ModelPrice(BaseModel):
@@ -286,40 +283,32 @@ def identity_of(base: str, named: NamedModel) -> str:
     return f"{base}:{json.dumps(more, sort_keys=True, separators=(',', ':'))}" if more else base
 
 
-class ModelRecords:
-    """Names in place of the records that a caller gives as models; the records go under ``models`` of the settings.
+def named_models(options: Mapping[str, Any], *models: Any) -> tuple[Any, ...]:
+    """Names in place of the records that a caller gives as models, then the settings with the records under ``models``.
+
+    A record among the values of the settings is replaced, too. Anything else is returned as it is.
+
+    Raises:
+        InputError: Two different records have the same name.
 
     Example:
-        >>> records = ModelRecords({"writer": NamedModel(model="openai/gpt-5-mini", thinking="low")})
-        >>> records.options["writer"], records.options["models"]["openai/gpt-5-mini"].thinking
+        >>> fast = NamedModel(model="openai/gpt-5-mini", thinking="low")
+        >>> name, settings = named_models({"seed": 1}, fast)
+        >>> name, settings["models"][name].thinking
         ('openai/gpt-5-mini', 'low')
     """
+    records: dict[str, Any] = dict(options.get("models") or {})
 
-    def __init__(self, options: Mapping[str, Any]) -> None:
-        """``options`` are settings as the caller gives them; a record among their values is replaced, too."""
-        self._models: dict[str, Any] = dict(options.get("models") or {})
-        self._options = {name: self.name(value) for name, value in options.items()}
-
-    @overload
-    def name(self, model: NamedModel) -> str: ...
-    @overload
-    def name(self, model: Given) -> Given: ...
-    def name(self, model: Any) -> Any:
-        """Return the name of a record, ``provider/model``; anything else is returned as it is.
-
-        Raises:
-            InputError: Two different records have this name.
-        """
+    def name_of(model: Any) -> Any:
         if not isinstance(model, NamedModel):
             return model
-        if self._models.setdefault(model.model, model) != model:
+        if records.setdefault(model.model, model) != model:
             raise InputError(
                 f"There are two models '{model.model}' with different settings: name each under models=, and give the "
                 "names."
             )
         return model.model
 
-    @property
-    def options(self) -> dict[str, Any]:
-        """The settings, with the records under ``models``; complete once every model was named."""
-        return self._options | ({"models": self._models} if self._models else {})
+    settings = {name: name_of(value) for name, value in options.items()}
+    names = [name_of(model) for model in models]
+    return (*names, settings | ({"models": records} if records else {}))

@@ -168,14 +168,8 @@ class RayPool:
         say: Callable[[str], None] | None,
         named: Mapping[str, NamedModel] | None = None,
     ) -> None:
-        """Nothing is started yet.
-
-        Args:
-            api_base: As of :class:`~askance.models.resolve.Models`; it is reached from the workers.
-            timeout: Seconds of one call.
-            workers: How many; None is one for each machine of the cluster.
-            say: Told when workers are lost.
-            named: As of Models; the variables of their keys are those of each machine.
+        """Nothing is started yet. ``api_base`` is reached from the workers, and the keys of ``named`` are variables of
+        each machine; ``workers`` None is one for each machine. ``say`` is told when workers are lost.
 
         Raises:
             MissingExtraError: Ray is not installed.

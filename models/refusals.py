@@ -195,12 +195,7 @@ def quota_used_up(status: int, said: str) -> str | None:
 
 
 def wait_asked_for(headers: Mapping[str, str], said: str = "") -> float | None:
-    """Seconds that an endpoint asks to wait, from its headers or else its words; None where it does not say.
-
-    Args:
-        headers: Of the reply, in any case.
-        said: The whole reply.
-    """
+    """Seconds that an endpoint asks to wait, by the headers of its reply or else its words; None where it says none."""
     there = {name.lower(): value for name, value in headers.items()}
     now = _date(there.get("date"))
     if (milliseconds := read_wait(there.get("retry-after-ms"))) is not None:

@@ -11,7 +11,8 @@ from urllib.parse import urlsplit
 from pydantic import Field
 
 from ..prompts.errors import InputError
-from .base import Answer, ModelError
+from .base import Answer, ModelError, Request
+from .budget import Price
 from .refusals import Facts
 
 AGAIN = 2
@@ -71,6 +72,33 @@ class Learner:
             if learned is None and not self.thinking.is_refused(reply.status, reply.said, str(reply.error), form):
                 raise reply.error
             facts = learned or facts
+
+
+class EndpointModel:
+    """A model at an endpoint: what it has learned of it, and what a call may cost."""
+
+    price: Price | None
+    """None where it is not known."""
+    _learner: Learner
+
+    @property
+    def notice(self) -> str | None:
+        """Sentence for the user where the endpoint does not take the setting ``thinking``; None where it does."""
+        return self._learner.thinking.notice
+
+    @property
+    def left_out(self) -> list[str]:
+        """Fields that its endpoint has refused, so that they are not sent."""
+        return sorted(self._learner.facts.without)
+
+    @property
+    def most_alternatives(self) -> int | None:
+        """Most alternatives to a token that it gives, by its own words; None where it gives all."""
+        return self._learner.facts.most_alternatives
+
+    def highest_cost(self, request: Request) -> float:
+        """US dollars that an answer may cost; 0 where the price is not known."""
+        return 0.0 if self.price is None else self.price.highest(request)
 
 
 Effort = Literal["minimal", "low", "medium", "high"]

@@ -20,7 +20,7 @@ from .embedded.registry import EMBEDDED, RegisteredModel, resolve
 from .embedded.servers import EmbeddedServerPool
 from .files import file_identity
 from .litellm_model import LiteLLMModel
-from .named import ModelLike, ModelRecords, NamedModel, identity_of
+from .named import ModelLike, NamedModel, identity_of, named_models
 from .request_form import ThinkingFields, direct_forms, litellm_forms
 from .trained.scorer_file import is_scorer
 
@@ -73,8 +73,9 @@ class Models:
             MissingExtraError: What reaches this provider is not installed.
         """
         if isinstance(model, NamedModel):
-            records = ModelRecords({"models": self._named})
-            model, self._named = records.name(model), records.options["models"]
+            name, settings = named_models({"models": self._named}, model)
+            self._named = settings["models"]
+            return self.get(str(name))
         if not isinstance(model, str):
             if not callable(getattr(model, "answer", None)):
                 raise InputError(

@@ -1,4 +1,4 @@
-"""What every command needs while it runs: its settings, models and the gateway.
+"""Settings, models and gateway that every command needs while it runs.
 
 A command opens a :func:`session`; where callers are not async (DSPy, GEPA), a :func:`background_session` keeps models
 and gateway on a loop in a thread of its own, so that many threads share one gateway.

@@ -36,12 +36,8 @@ class ThinkingRoom:
     ) -> None:
         """Nothing is known of any model yet.
 
-        Args:
-            budget: Pays for the calls that are lost to thinking.
-            store: Keeps what was learned of a model.
-            notify: Passes a sentence on to the user, and returns whether somebody listens.
-            has_answered: Whether a role has had an answer of a model, in this process or an earlier one. Where it has,
-                one answer that is thought away does not end the command.
+        ``notify`` passes a sentence on to the user and returns whether somebody listens. ``has_answered`` says whether
+        a role has had an answer of a model: one answer that is thought away then does not end the command.
         """
         self.budget = budget
         self._store = store
@@ -103,13 +99,7 @@ class ThinkingRoom:
         """Ask with room for a reply that was cut off, or return the reply where the model does not think.
 
         One such reply of each model is asked for again. Only where the model then thinks, so are the others.
-
-        Args:
-            role: Who asks.
-            model: The model that gave the reply.
-            request: The request that it replied to.
-            answer: The reply that was cut off.
-            is_booked: Whether the reply is paid for already.
+        ``is_booked`` says whether the reply is paid for already.
         """
         async with self._trials.setdefault(model.identity, asyncio.Lock()):
             if not self.thinks(model):
@@ -287,14 +277,8 @@ def tokens_of(said: Any) -> int:
 def tokens_thought(usage: Any, raw: str, answer: str, *, apart: bool) -> int:
     """Tokens that a model thought, part of those of its reply: as its endpoint counts them, else estimated.
 
-    Args:
-        usage: The endpoint's own figures.
-        raw: The text of the reply.
-        answer: The text without what was thought.
-        apart: Whether it thought beside the text.
-
-    Returns:
-        At least 1 where the reply shows that the model thought.
+    ``raw`` is the text of the reply, ``answer`` the text without the thinking, and ``apart`` whether it thought beside
+    the text. At least 1 where the reply shows that the model thought.
     """
 
     def part(of: Any, name: str) -> Any:

@@ -9,6 +9,7 @@ from typing import Protocol
 from ..evaluation.scoring import ExampleScore
 from ..prompts.examples import Example
 from ..stats.differences import Difference
+from .options import LoopOptions
 from .subject import Crossed
 from .yardsticks import Guard, Ranks, Yardstick
 
@@ -75,8 +76,6 @@ class PairedAcceptance:
     """The validation examples, in the order of the scores."""
     level: float
     """Share of useless edits let through."""
-    min_gain: float = 0.0
-    """Smallest gain, in units of its standard error."""
     guard: Guard | None = None
     """Refuses what the yardstick does not see."""
     where: str = "validation"
@@ -116,9 +115,6 @@ class PairedAcceptance:
             return Decision(False, f"{refused} ({found})", gain)
         if gain.p_value > self.level:
             return Decision(False, f"a gain within noise ({found}; p must be at most {self.level:g})", gain, True)
-        if gain.standard_error is not None and gain.value < self.min_gain * gain.standard_error:
-            wanted = f"{self.min_gain:g} standard errors of {gain.standard_error:.3f}"
-            return Decision(False, f"a gain too small ({found}; it must be at least {wanted})", gain, True)
         return Decision(True, f"better on {self.where} ({found})", gain)
 
     def hopeless(self, best: Sequence[ExampleScore], candidate: Sequence[ExampleScore]) -> Decision | None:
@@ -139,6 +135,15 @@ class PairedAcceptance:
             return None
         found = f"{self.yardstick.name} {gain.value:+.3f}, p = {loss.p_value:.3f} that it is no worse"
         return Decision(False, f"clearly worse on the first {n} validation examples ({found})", gain)
+
+
+def acceptance_of(
+    options: LoopOptions, yardstick: Yardstick, validation: Sequence[Example], guard: Guard
+) -> Acceptance:
+    """Return the acceptance test that the settings name."""
+    if options.paper:
+        return HeldOutAcceptance(yardstick, validation)
+    return PairedAcceptance(yardstick, validation, options.alpha, guard)
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,10 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import pairwise
 from math import ceil, inf, log2
+from typing import Protocol
 
 from ..evaluation.scoring import ExampleScore, coverage
+from ..memory.records import TriedRecord
 from ..memory.run_directory import RunDirectory
 from ..prompts.examples import Example
 from ..prompts.formatting import coverage_text
@@ -22,8 +24,7 @@ from ..prompts.verdicts import Verdict
 from .acceptance import Acceptance, Decision
 from .edits import Waiting, bundle, change_of, problem_of
 from .events import Teller, VersionDecided
-from .questions.again import QuestionsAgain
-from .subject import Crossed, Draft, Subject, TriedEdits, Version
+from .subject import Crossed, Draft, Subject, Version
 from .trial import Screening
 
 Stop = Callable[[Sequence["ExampleScore"], Sequence["ExampleScore"]], "Decision | None"]
@@ -34,6 +35,14 @@ ON_ITS_OWN = ", judged on its lessons' own questions alone"
 """Said of a candidate that was dropped before the other questions were asked."""
 ANEW = ", with its questions written anew"
 """Said of a candidate that is a prompt and the questions that were written from it."""
+
+
+class WritesQuestions(Protocol):
+    """Writes the questions of a draft anew from its prompt."""
+
+    async def propose(self, draft: Draft, iteration: int) -> Draft | None:
+        """Return the draft with its new questions; None where they are the same, or cannot be had."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -72,9 +81,9 @@ class Contest:
     screening: Screening | None = None
     """Judges the questions of a candidate's lessons before the others, where there is racing; None where every verdict
     needs all questions, as with a generator."""
-    again: QuestionsAgain | None = None
+    again: WritesQuestions | None = None
     """Writes the questions of a candidate anew from its prompt; None where they stay."""
-    tried: list[TriedEdits] = field(default_factory=list, init=False)
+    tried: list[TriedRecord] = field(default_factory=list, init=False)
     accepted: Version | None = field(default=None, init=False)
     """The last version that was accepted, or shortened then: what the user would get."""
     refused: dict[tuple[str, str], str] = field(default_factory=dict, init=False)
@@ -86,9 +95,11 @@ class Contest:
     _tries: int = field(default=0, init=False)
     """Candidates that may still be tried in this round."""
     _decided: dict[tuple[int, frozenset[tuple[str, str]]], Decision] = field(default_factory=dict, init=False)
-    """What the acceptance test said of edits on a version: where one half of a bundle waits, the other makes the bundle again."""
+    """What the acceptance test said of edits on a version: where one half of a bundle waits, the other makes the bundle
+    again."""
     _look: tuple[int, int] | None = field(default=None, init=False)
-    """Which of the looks that share the acceptance test's level the edits of this round have, where a pair was tried before them."""
+    """Which of the looks that share the acceptance test's level the edits of this round have, where a pair was tried
+    before them."""
 
     async def start(self, draft: Draft) -> Version:
         """Measure the starting draft."""
@@ -117,7 +128,8 @@ class Contest:
         ``refused`` rejected, those in ``waiting`` or ``untried`` neither.
 
         Where questions are written anew, all edits with the questions that their prompt leads to are the first
-        candidate (BinEval App. B, steps 4 and 5); the prompt alone is the second, and the two share the acceptance test's level.
+        candidate (BinEval App. B, steps 4 and 5); the prompt alone is the second, and the two share the acceptance
+        test's level.
 
         Returns the best version afterwards.
         """
@@ -131,7 +143,7 @@ class Contest:
                 return winner
         return await self._settle(winner, edits, iteration)
 
-    async def _pair(self, best: Version, edits: tuple[Edit, ...], iteration: int, again: QuestionsAgain) -> Version:
+    async def _pair(self, best: Version, edits: tuple[Edit, ...], iteration: int, again: WritesQuestions) -> Version:
         """Send edits through the acceptance test together with the questions that are written from their prompt."""
         draft = edited(best.draft, edits)
         pair = await again.propose(draft, iteration)
@@ -205,15 +217,16 @@ class Contest:
     ) -> Version:
         """Send one candidate through the acceptance test; returns it where it is accepted, else ``best``.
 
-        ``look`` says which of how many candidates of a kind it is, where these share the acceptance test's level; ``shows`` names
-        the examples that it shows the judge, where it does.
+        ``look`` says which of how many candidates of a kind it is, where these share the acceptance test's level;
+        ``shows`` names the examples that it shows the judge, where it does.
         """
         raced = await self.race(best, draft, best.edits + tuple(edits), edits, look=look)
         return self.conclude(best, raced, edits, iteration, shows)
 
     def give_up(self, draft: Draft, crossed: Crossed) -> Race | None:
-        """The refusal of a draft where a part of the examples shows a loss, by more than a standard error, of the way that it was
-        learned; None where the others are to be asked. A part alone is too noisy to refuse by the lack of a gain.
+        """Reject early if the first folds show a loss of more than one standard error.
+
+        Returns None when the remaining folds must be judged. A part alone is too noisy to refuse by the lack of a gain.
         """
         decision = self.acceptance.decide_crossed(crossed)
         if _at_best(decision) > 0:
@@ -221,8 +234,9 @@ class Contest:
         return Race(self._new_version(draft), decision, len(crossed.examples), None)
 
     def may_go_without(self, crossed: Crossed) -> bool:
-        """Whether the judges are no worse, by more than a standard error, on untouched folds once they leave out idle questions of the
-        start: those are known to tell little, and what the folds add to that is mostly noise.
+        """Whether leaving out idle questions of the start is no loss on untouched folds, by more than a standard error.
+
+        Those questions are known to tell little, and what the folds add to that is mostly noise.
         """
         return _at_best(self.acceptance.decide_crossed(crossed.made_lean())) >= 0
 
@@ -241,24 +255,19 @@ class Contest:
     def conclude(
         self, best: Version, raced: Race, edits: Sequence[Edit], iteration: int, shows: str | None = None
     ) -> Version:
-        """Say what became of a candidate, and keep it where the acceptance test takes it; returns the best version afterwards."""
-        found, lessons = raced.decision, [lesson for edit in edits for lesson in edit.lessons]
-        self.tried.append(
-            TriedEdits(tuple(edits), found.accepted, found.reason, found.gain, iteration, raced.judged, shows)
+        """Say what became of a candidate, and keep it where it is accepted; returns the best version afterwards."""
+        found = raced.decision
+        tried = TriedRecord(
+            edits=tuple(edits),
+            accepted=found.accepted,
+            reason=found.reason,
+            gain=found.gain,
+            iteration=iteration,
+            judged=raced.judged,
+            **({"shows": shows} if shows else {}),
         )
-        self.events.emit(
-            VersionDecided(
-                raced.number,
-                best.number,
-                lessons,
-                found.accepted,
-                found.reason,
-                found.gain,
-                raced.judged,
-                iteration,
-                shows,
-            )
-        )
+        self.tried.append(tried)
+        self.events.emit(VersionDecided(raced.number, best.number, tried))
         if raced.version is None or not found.accepted:
             return best
         self.accepted = raced.version
@@ -290,7 +299,8 @@ class Contest:
             draft: The candidate.
             edits: All that it has.
             changed: Those that are added to the best version, or taken out of it.
-            stop: Says after a part of the verdicts whether the rest is worth its price; by default the acceptance test does.
+            stop: Says after a part of the verdicts whether the rest is worth its price; by default the acceptance
+                test does.
             look: Which of how many of its kind it is, from 1, where these share the acceptance test's level.
         """
         acceptance = self.acceptance if look is None else self.acceptance.at_look(*look)

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from ..agents.lesson_checks import ContradictionFinder
 from ..agents.updater import Proposal, Rewriter, Updater, last_instruction, make_edit, split_parts
 from ..memory.lesson_memory import LessonMemory
-from ..models.base import CallError
+from ..models.base import CallError, Model
 from ..prompts.lessons import Edit, Lesson
 from ..prompts.prompt import EditRefusedError, Prompt, check_length
 from ..prompts.text import literal
 from .events import EditProposed, EditRefused, Teller, answer_or_none
+from .run_context import RunContext
 
 
 @dataclass
@@ -114,7 +115,7 @@ def add_lines(prompt: Prompt, lessons: Sequence[Lesson], max_chars: int | None, 
             edit = make_edit(prompt.text, part, proposal, lesson.id)
             problem = problem_of(prompt, edit, max_chars)
             if problem is None:
-                events.emit(EditProposed(edit.old, edit.new, edit.lessons))
+                events.emit(EditProposed(edit))
                 written.edits.append(edit)
                 continue
         events.emit(EditRefused([lesson.id], str(problem)))
@@ -145,6 +146,22 @@ class WholeRewrite:
         return written
 
 
+def edit_writer(
+    context: RunContext,
+    helper: Model,
+    max_prompt_chars: int | None,
+    *,
+    opposed: OpposedParts | None = None,
+    free: bool = False,
+) -> EditWriter:
+    """Return the writer that ``update`` names; a ``free`` one is not held to our own loop's rules, as in the papers."""
+    model = context.helper("updater", helper)
+    how: dict[str, Any] = {"max_prompt_chars": max_prompt_chars, "seed": context.job.options.seed, "free": free}
+    if context.job.options.update == "rewrite":
+        return WholeRewrite(Rewriter(context.gateway, model, **how), context.events, opposed)
+    return EditByEdit(Updater(context.gateway, model, **how), context.events, opposed)
+
+
 async def _propose(proposal: Awaitable[Edit], lessons: Sequence[str], written: WrittenEdits, events: Teller) -> None:
     try:
         edit = await proposal
@@ -154,7 +171,7 @@ async def _propose(proposal: Awaitable[Edit], lessons: Sequence[str], written: W
         events.emit(EditRefused(lessons, str(error)))
         written.refused |= dict.fromkeys(lessons, f"no edit: {error}")
         return
-    events.emit(EditProposed(edit.old, edit.new, edit.lessons))
+    events.emit(EditProposed(edit))
     written.edits.append(edit)
 
 

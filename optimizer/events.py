@@ -12,17 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, TypeVar, runtime_checkable
 
+from pydantic import BaseModel, ValidationError
 from pydantic_core import to_jsonable_python
 
 from ..evaluation.progress import Watcher
 from ..memory.journal import Journal
+from ..memory.records import CriterionRecord, PrunedRecord, QuestionWordings, TriedRecord
 from ..models.base import CallError
 from ..models.budget import Budget
-from ..prompts.checklist import marked
-from ..prompts.lessons import Disagreement, Lesson
+from ..prompts.lessons import Disagreement, Edit, Lesson
 from ..prompts.text import shorten
-from ..stats.differences import Difference
-from .phrasings.wordings import QuestionWordings
 from .trial import TrialResult
 
 logger = logging.getLogger(__name__)
@@ -38,16 +37,22 @@ class Event:
 
     kind: ClassVar[str]
     """Its name in ``journal.jsonl``."""
+    told: ClassVar[tuple[str, ...]] = ()
+    """Fields of its record that stand beside its own fields in the journal; empty where a record stands there whole."""
 
     def row(self) -> dict[str, Any]:
         """Its fields as JSON."""
-        row: dict[str, Any] = to_jsonable_python(self, by_alias=False)
+        fields: dict[str, Any] = {}
+        for name, value in vars(self).items():
+            in_parts = self.told and isinstance(value, BaseModel)
+            fields |= {each: getattr(value, each) for each in self.told} if in_parts else {name: value}
+        row: dict[str, Any] = to_jsonable_python(fields, by_alias=False)
         return row
 
     @property
     def sentence(self) -> str | None:
         """What a person is told; None where that would be too much."""
-        return _sentence(self)
+        return sentence_of({"event": self.kind, **self.row()})
 
 
 Callback = Callable[[Event], object]
@@ -158,9 +163,8 @@ class EditProposed(Event):
     """An edit that the prompt's guards let through."""
 
     kind = "edit"
-    old: str
-    new: str
-    lessons: Sequence[str]
+    told = ("old", "new", "lessons")
+    edit: Edit
 
 
 @dataclass(frozen=True)
@@ -186,17 +190,10 @@ class VersionDecided(Event):
     """A candidate went through the acceptance test."""
 
     kind = "decision"
+    told = ("lessons", "accepted", "reason", "gain", "judged", "iteration", "shows")
     version: int
     parent: int
-    lessons: Sequence[str]
-    accepted: bool
-    reason: str
-    gain: Difference | None
-    judged: int
-    """Validation examples that were judged before the decision."""
-    iteration: int
-    shows: str | None = None
-    """The examples that it shows the judge, in words; None where these are not what is new."""
+    tried: TriedRecord
 
 
 @dataclass(frozen=True)
@@ -204,20 +201,9 @@ class QuestionJudged(Event):
     """A question that was proposed, and what the development examples say of it."""
 
     kind = "question"
-    id: str
-    text: str
-    good: str | None
-    """The answer that speaks for the output; None where that was not found out."""
-    origin: str
-    """``comment``, ``contrast``, or ``memory`` where an earlier run had learned it."""
-    sources: Sequence[str]
-    """Examples that it comes from."""
-    comments: Sequence[str]
-    effect: float | None
-    """How much more it speaks against other rejected outputs than against accepted ones, in [-1, 1]."""
-    problem: str | None
-    """Why it does not join the checklist; None where it is sent to the acceptance test with others."""
-    iteration: int
+    told = ("id", "text", "good", "origin", "sources", "comments", "effect", "problem", "iteration")
+    question: CriterionRecord
+    """It has a ``reason`` where it does not join the checklist; the others go to the acceptance test together."""
 
 
 @dataclass(frozen=True)
@@ -225,11 +211,9 @@ class EditPruned(Event):
     """An accepted edit was taken out again, or had to stay."""
 
     kind = "pruning"
+    told = ("lessons", "removed", "reason", "gain")
     version: int
-    lessons: Sequence[str]
-    removed: bool
-    reason: str
-    gain: Difference | None
+    pruned: PrunedRecord
 
 
 @dataclass(frozen=True)
@@ -307,55 +291,86 @@ class RunWritten(Event):
     directory: Path
 
 
-def _sentence(event: Event) -> str | None:
-    match event:
-        case ExamplesSplit():
-            counts = [len(part) for part in (event.development, event.validation, event.test)]
+KINDS: dict[str, type[Event]] = {
+    each.kind: each
+    for each in list(globals().values())
+    if isinstance(each, type) and issubclass(each, Event) and each is not Event
+}
+"""Every event by its name in the journal."""
+
+
+def sentence_of(row: Mapping[str, Any]) -> str | None:
+    """What a person is told of a line of the journal; None where that would be too much.
+
+    A kind of event that this askance does not know, or with other fields, is named and no more.
+    """
+    kind = str(row["event"])
+    if kind == "diverged":
+        return "the run was taken up again and goes another way from here"
+    if kind not in KINDS:
+        return kind
+    try:
+        return _sentence(kind, row)
+    except (KeyError, TypeError, AttributeError, ValidationError):
+        return kind
+
+
+def _sentence(kind: str, row: Mapping[str, Any]) -> str | None:
+    match kind:
+        case "split":
+            counts = [len(row[part]) for part in ("development", "validation", "test")]
             return "{} development, {} validation and {} test examples".format(*counts)
-        case QuestionWorded(result):
-            return result.sentence
-        case DisagreementsFound():
-            found = f"{event.found} disagreements on {event.verdicts} verdicts, reading {len(event.read)}"
-            return f"iteration {event.iteration}: {found}"
-        case RequirementStated(lesson):
-            return (
-                f"requirement {lesson.requirement} fails {lesson.support} times; stated as {lesson.id}: {lesson.text}"
-            )
-        case LessonRecalled(lesson):
-            return f"lesson {lesson.id} of the memory is tried ({lesson.direction}): {lesson.text}"
-        case LessonLearned(lesson):
-            about = "" if lesson.promptable else ", the prompt cannot fix it"
-            return f"lesson {lesson.id} ({lesson.direction}, support {lesson.support}{about}): {lesson.text}"
-        case LessonRetired():
-            return f"lesson {event.id} is retired: {event.reason}"
-        case NoteFailed():
-            return f"no note on {event.disagreement}: {event.reason}"
-        case EditRefused():
-            return f"no edit for {', '.join(event.lessons)}: {event.reason}"
-        case LessonTried():
-            verb = "passed its trial" if event.result.passed else "failed its trial"
-            return f"{', '.join(event.lessons)} {verb}: {event.result.reason.removeprefix('failed its trial: ')}"
-        case VersionDecided():
-            verb = "accepted" if event.accepted else "rejected"
-            return f"version {event.version} with {', '.join(event.lessons) or event.shows or 'a changed checklist'} {verb}: {event.reason}"
-        case QuestionJudged():
-            fate = f"is set aside, as {event.problem}" if event.problem else "goes to the acceptance test"
-            return f"question {event.id} {fate}: {marked(event.text, event.good or 'yes')}{_origin(event)}"
-        case EditPruned():
-            verb = "is taken out again" if event.removed else "stays"
-            return f"the edit of {', '.join(event.lessons)} {verb}: {event.reason}"
+        case "wordings":
+            return QuestionWordings.model_validate(row["result"]).sentence
+        case "disagreements":
+            found = f"{row['found']} disagreements on {row['verdicts']} verdicts, reading {len(row['read'])}"
+            return f"iteration {row['iteration']}: {found}"
+        case "requirement" | "recalled" | "learned":
+            return _of_lesson(kind, Lesson.model_validate(row["lesson"]))
+        case "retired":
+            return f"lesson {row['id']} is retired: {row['reason']}"
+        case "no_note":
+            return f"no note on {row['disagreement']}: {row['reason']}"
+        case "no_edit":
+            return f"no edit for {', '.join(row['lessons'])}: {row['reason']}"
+        case "trial":
+            passed, reason = row["result"]["passed"], row["result"]["reason"].removeprefix("failed its trial: ")
+            return f"{', '.join(row['lessons'])} {'passed' if passed else 'failed'} its trial: {reason}"
+        case "decision":
+            verb, shows = "accepted" if row["accepted"] else "rejected", row.get("shows")
+            what = ", ".join(row["lessons"]) or shows or "a changed checklist"
+            return f"version {row['version']} with {what} {verb}: {row['reason']}"
+        case "question":
+            return _of_question(CriterionRecord.model_validate(row))
+        case "pruning":
+            verb = "is taken out again" if row["removed"] else "stays"
+            return f"the edit of {', '.join(row['lessons'])} {verb}: {row['reason']}"
     return None
 
 
-def _origin(event: QuestionJudged) -> str:
+def _of_lesson(kind: str, lesson: Lesson) -> str:
+    if kind == "requirement":
+        stated = f"stated as {lesson.id}: {lesson.text}"
+        return f"requirement {lesson.requirement} fails {lesson.support} times; {stated}"
+    if kind == "recalled":
+        return f"lesson {lesson.id} of the memory is tried ({lesson.direction}): {lesson.text}"
+    about = "" if lesson.promptable else ", the prompt cannot fix it"
+    return f"lesson {lesson.id} ({lesson.direction}, support {lesson.support}{about}): {lesson.text}"
+
+
+def _of_question(question: CriterionRecord) -> str:
+    fate = f"is set aside, as {question.reason}" if question.reason else "goes to the acceptance test"
+    return f"question {question.id} {fate}: {question.criterion}{_origin(question)}"
+
+
+def _origin(question: CriterionRecord) -> str:
     """Whose words a question comes from."""
-    if event.origin == "memory" and not event.sources:
-        return " (from the lesson memory)"
-    if not event.sources:
-        return ""
-    said = [f"“{shorten(' '.join(text.split()), QUOTED)}”" for text in event.comments[:1]]
-    said += [f"{len(event.comments) - 1} more"] if event.comments[1:] else []
-    on = f" on {len(event.sources)} example{'s' if len(event.sources) > 1 else ''}"
+    sources, comments = question.sources, question.comments
+    if not sources:
+        return " (from the lesson memory)" if question.origin == "memory" else ""
+    said = [f"“{shorten(' '.join(text.split()), QUOTED)}”" for text in comments[:1]]
+    said += [f"{len(comments) - 1} more"] if comments[1:] else []
+    on = f" on {len(sources)} example{'s' if len(sources) > 1 else ''}"
     return f" (from {' and '.join(said)}{on})" if said else f" (from{on.removeprefix(' on')})"
 
 
@@ -383,11 +398,12 @@ class Teller:
         Raises:
             AskanceError: The journal cannot be written.
         """
-        new = self.journal.write(event.kind, **event.row())
+        row = {"event": event.kind, **event.row()}
+        new = self.journal.write(**row)
         if isinstance(self._watcher, EventWatcher):
             self._watcher.on_event(event)
-        if event.sentence is not None:
-            self._watcher.say(event.sentence)
+        if (sentence := sentence_of(row)) is not None:
+            self._watcher.say(sentence)
         if new:
             self._call(event)
 

@@ -15,6 +15,7 @@ from ..evaluation.judge_file import JUDGES, judge_of_run
 from ..evaluation.pass_fail import figures_of, fitted_dict, pass_labels, threshold_for
 from ..evaluation.scoring import ExampleScore
 from ..memory.decision import decide
+from ..memory.records import ChangedQuestionRecord
 from ..memory.result_file import FinishReason, RunRecord
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
 from ..prompts.checklist import Checklist, dump_checklist, marked
@@ -23,10 +24,8 @@ from ..prompts.examples import Example
 from ..prompts.text import prompt_diff
 from ..stats.differences import difference_dict
 from .events import RunFinished, RunWritten, TestOpened
-from .modes.bench import Bench
-from .modes.effects import instruction_effects
-from .modes.mode import SetUp
-from .questions.account import learned_rows, revised_rows, why_no_questions
+from .mode import SetUp
+from .run_context import RunContext
 from .run_result import RunResult
 from .signals import Signal
 from .subject import Draft, Observation, Outcome, Version
@@ -34,7 +33,7 @@ from .yardsticks import CorrelationYardstick, Yardstick
 
 
 async def finish(
-    bench: Bench, set_up: SetUp, outcome: Outcome, report: Callable[[Path], object] | None, *, ask_first: bool
+    context: RunContext, set_up: SetUp, outcome: Outcome, report: Callable[[Path], object] | None, *, ask_first: bool
 ) -> RunResult:
     """Look at the test once, then write the result. Snapshots come last, ``result.json`` and its report at the end.
 
@@ -42,7 +41,7 @@ async def finish(
         UnapprovedError: An accepted version has sentences that the start had not, and ``ask_first`` is set.
         AskanceError: An endpoint is down, or the disk is full.
     """
-    run, events = bench.run, bench.events
+    run, events = context.run, context.events
     tests: dict[int, Observation] = {}
     extras: dict[str, Any] = {}
     why_not = None
@@ -54,14 +53,16 @@ async def finish(
             events.emit(TestOpened([outcome.baseline.number, outcome.best.number]))
             if set_up.at_the_test is not None:
                 yardstick = await set_up.at_the_test()
-            tests = await _look_at_test(bench, set_up, outcome)
-            if set_up.extras is not None:
-                extras = await set_up.extras(yardstick, outcome, tests)
+            tests = await _look_at_test(context, set_up, outcome)
+            for buy in set_up.bought_facts:
+                extras |= await buy(yardstick, outcome, tests)
     except BudgetExceededError as error:
         why_not = f"the test was not judged: {error}"
         outcome = replace(outcome, finish_reason=cast("FinishReason", error.limit))
-    extras = {**extras, **_found_out(bench, set_up, outcome, tests, yardstick)}
-    result = _build_result(bench, set_up, outcome, yardstick, tests, why_not, extras)
+    for fact in set_up.free_facts:
+        extras |= fact(yardstick, outcome, tests)
+    extras |= _changed(context, outcome)
+    result = _build_result(context, set_up, outcome, yardstick, tests, why_not, extras)
     new = _entering(outcome.baseline.draft, outcome.best.draft)
     if new and not _is_written(run, result):
         shown = "\n".join(["These lines are new in what was accepted:", *(f"  + {line}" for line in new)])
@@ -70,10 +71,10 @@ async def finish(
         events.say(shown)
     run.write("prompt.md", outcome.best.prompt.text)
     run.write("changes.diff", prompt_diff(outcome.baseline.prompt.text, outcome.best.prompt.text))
-    bench.keep_lessons(outcome.best, set_up.learner, outcome.iterations, extras.get("questions", ()))
-    _keep_verdicts(bench, outcome, tests, set_up.signal, yardstick)
+    context.keep_lessons(outcome.best, extras.get("questions", ()), outcome.iterations, ended=True)
+    _keep_verdicts(context, outcome, tests, set_up.signal, yardstick)
     if result.mode in JUDGES:
-        kept = judge_of_run(result, bench.job.config, bench.job.questions)
+        kept = judge_of_run(result, context.job.config, context.job.questions)
         run.write(JUDGE_FILE, kept.to_yaml())
         run.write("checklist.yaml", dump_checklist(kept.checklist))
     events.emit(RunFinished(outcome.finish_reason, outcome.best.number))
@@ -84,45 +85,26 @@ async def finish(
     return RunResult(run.path, result)
 
 
-async def _look_at_test(bench: Bench, set_up: SetUp, outcome: Outcome) -> dict[int, Observation]:
+async def _look_at_test(context: RunContext, set_up: SetUp, outcome: Outcome) -> dict[int, Observation]:
     """What the first and the best version did on the test examples, by number."""
     tests: dict[int, Observation] = {}
     # the best first: where it asks the starting questions too, those are not bought again, and an example's prompt once
     for version in {outcome.best.number: outcome.best, outcome.baseline.number: outcome.baseline}.values():
         thing = "prompt" if version.draft.checklist is outcome.baseline.draft.checklist else "judge"
         name = "the starting prompt" if version is outcome.baseline else f"the accepted {thing}"
-        bench.events.phase(f"looking at the test examples, once, with {name}")
-        tests[version.number] = await set_up.subject.observe(version.draft, bench.splits.test, bench.events.advance)
+        context.events.phase(f"looking at the test examples, once, with {name}")
+        tests[version.number] = await set_up.subject.observe(version.draft, context.splits.test, context.events.advance)
     return tests
 
 
-def _found_out(
-    bench: Bench, set_up: SetUp, outcome: Outcome, tests: Mapping[int, Observation], yardstick: Yardstick
-) -> dict[str, Any]:
-    """Further parts of the result for which nothing is bought: what became of questions, examples and instructions."""
+def _changed(context: RunContext, outcome: Outcome) -> dict[str, Any]:
+    """Return the parts of the result that any run may have: changed questions, and earlier looks at the test."""
     found: dict[str, Any] = {}
-    learner, options = set_up.learner, bench.job.options
-    if learner is not None:
-        found["questions"] = learned_rows(
-            learner, outcome, bench.splits.validation, tests, yardstick, soft=options.soft
-        )
-        found["why_no_questions"] = why_no_questions(learner, bench.job.examples, outcome.finish_reason)
-        found["read"] = learner.read
-        if revised := revised_rows(bench.job.questions, outcome.best.draft):
-            found["revised_questions"] = revised
     changed = outcome.best.draft.checklist
-    if changed is not None and bench.job.checklist is not None:
-        found["changed_questions"] = _changed_questions(bench.job.checklist, changed)
-    both_ways = set_up.both_ways or (learner.both_ways if learner is not None else None)
-    if both_ways is not None:
-        found["asked_both_ways"] = both_ways.to_dict()
-    if set_up.examples is not None and set_up.examples.shown:
-        found["examples"] = set_up.examples.shown
-    if looks := earlier_looks(bench.run):
+    if changed is not None and context.job.checklist is not None:
+        found["changed_questions"] = _changed_questions(context.job.checklist, changed)
+    if looks := earlier_looks(context.run):
         found["earlier_test_looks"] = looks
-    if set_up.effects:
-        sampling = {"resamples": options.resamples, "seed": options.seed}
-        found["instructions"] = instruction_effects(outcome, bench.memory, bench.splits, tests, **sampling)
     return found
 
 
@@ -141,7 +123,7 @@ def _is_written(run: RunDirectory, result: RunRecord) -> bool:
 
 
 def _build_result(
-    bench: Bench,
+    context: RunContext,
     set_up: SetUp,
     outcome: Outcome,
     yardstick: Yardstick,
@@ -150,10 +132,10 @@ def _build_result(
     extras: Mapping[str, Any],
 ) -> RunRecord:
     """The result of a run, as others rely on it; ``extras`` are its parts that not every run has."""
-    first, best, splits = outcome.baseline, outcome.best, bench.splits
-    budget, seen = bench.gateway.budget, bench.coverage
+    first, best, splits = outcome.baseline, outcome.best, context.splits
+    budget, seen = context.gateway.budget, context.coverage
     tested = {number: observed.scores for number, observed in tests.items()}
-    pass_fail = _pass_fail_sides(bench, outcome, yardstick, tested)
+    pass_fail = _pass_fail_sides(context, outcome, yardstick, tested)
 
     held_out: dict[int, Sequence[ExampleScore]]
     held_out, examples = {first.number: first.scores, best.number: best.scores}, splits.validation
@@ -180,8 +162,8 @@ def _build_result(
         if version.draft.mode is not None:
             row["mode"] = version.draft.mode
         judge = getattr(set_up.subject, "model", None)
-        if judge is not None and bench.gateway.thinkers.get(judge.identity):
-            row["p_yes_from"] = bench.gateway.provenance.get(judge.identity)
+        if judge is not None and context.gateway.thinkers.get(judge.identity):
+            row["p_yes_from"] = context.gateway.provenance.get(judge.identity)
         if version.draft.origins:
             row["origins"] = {
                 name: each.model_dump(mode="json", by_alias=True) for name, each in version.draft.origins.items()
@@ -194,25 +176,25 @@ def _build_result(
         return difference_dict(yardstick.difference(scores[first.number], scores[best.number], examples))
 
     row = {
-        "mode": bench.job.command,
+        "mode": context.job.command,
         "finish_reason": outcome.finish_reason,
         "iterations": outcome.iterations,
-        **set_up.facts,
+        **set_up.known_facts,
         "yardstick": yardstick.name,
         "baseline": side(first),
         "best": side(best),
         **({"crossed": True} if best.crossed is not None else {}),
         "gain": {"validation": gain(held_out, examples), "test": gain(tested, splits.test)},
-        "accepted_edits": [each.to_dict() for each in outcome.tried if each.accepted],
-        "rejected_edits": [each.to_dict() for each in outcome.tried if not each.accepted],
-        "pruned_edits": [each.to_dict() for each in outcome.pruned],
-        **({"wordings": [each.to_dict() for each in outcome.wordings]} if outcome.wordings else {}),
-        "lessons": [lesson.model_dump(mode="json") for lesson in bench.memory.learned],
+        "accepted_edits": [each for each in outcome.tried if each.accepted],
+        "rejected_edits": [each for each in outcome.tried if not each.accepted],
+        "pruned_edits": outcome.pruned,
+        **({"wordings": [each.model_dump() for each in outcome.wordings]} if outcome.wordings else {}),
+        "lessons": [lesson.model_dump(mode="json") for lesson in context.memory.learned],
         **budget.to_dict(),
         **({} if budget.cost_usd is None else {"cost_usd": round(budget.cost_usd, 9)}),  # as that of each role
         "roles": {name: ledger.to_dict() for name, ledger in sorted(budget.roles.items())},
         "coverage": seen.share,
-        "min_coverage": bench.job.options.min_coverage,
+        "min_coverage": context.job.options.min_coverage,
         "missing": {"abstained": seen.abstained, "parse_error": seen.parse_errors, "api_error": seen.api_errors},
         "test_looked_at": bool(tests),
         **extras,
@@ -222,14 +204,15 @@ def _build_result(
     return record.model_copy(update={"decision": advice.choice, "decision_reason": advice.sentence})
 
 
-def _changed_questions(start: Checklist, now: Checklist) -> list[dict[str, str | None]]:
+def _changed_questions(start: Checklist, now: Checklist) -> list[ChangedQuestionRecord]:
     new = {each.id: marked(each.text, each.good, each.sees) for each in now.questions}
     old = {each.id: marked(each.text, each.good, each.sees) for each in start.questions}
-    return [{"id": name, "old": said, "new": new.get(name)} for name, said in old.items() if said != new.get(name)]
+    both = [(name, said, new.get(name)) for name, said in old.items()]
+    return [ChangedQuestionRecord(id=name, old=was, new=said) for name, was, said in both if was != said]
 
 
 def _pass_fail_sides(
-    bench: Bench, outcome: Outcome, yardstick: Yardstick, tests: Mapping[int, Sequence[ExampleScore]]
+    context: RunContext, outcome: Outcome, yardstick: Yardstick, tests: Mapping[int, Sequence[ExampleScore]]
 ) -> dict[int, dict[str, Any]]:
     """Thresholds and figures of the first and the best version where people's labels are pass or fail, by number.
 
@@ -238,8 +221,8 @@ def _pass_fail_sides(
     """
     if not isinstance(yardstick, CorrelationYardstick):
         return {}
-    targets, splits = yardstick.targets, bench.splits
-    labels = pass_labels(bench.job.examples, targets)
+    targets, splits = yardstick.targets, context.splits
+    labels = pass_labels(context.job.examples, targets)
     if labels is None:
         return {}
     sides: dict[int, dict[str, Any]] = {}
@@ -275,12 +258,12 @@ def _entering(start: Draft, accepted: Draft) -> list[str]:
 
 
 def _keep_verdicts(
-    bench: Bench, outcome: Outcome, tests: Mapping[int, Observation], signal: Signal, yardstick: Yardstick
+    context: RunContext, outcome: Outcome, tests: Mapping[int, Observation], signal: Signal, yardstick: Yardstick
 ) -> None:
     """Write ``verdicts/`` in the run's directory; nothing is bought for it.
 
     Args:
-        bench: Its run directory is written to.
+        context: Its run directory is written to.
         outcome: The versions, and what they did on the development examples.
         tests: What they did on the test examples, by version number; empty where the test was not judged.
         signal: What the verdicts should have been, as far as it knows.
@@ -297,7 +280,7 @@ def _keep_verdicts(
         AskanceError: The disk is full.
     """
     wanted: dict[tuple[str, str], float] = {}
-    left = {file.stem: file for file in (bench.run.path / "verdicts").glob("[0-9]*-*.jsonl")}
+    left = {file.stem: file for file in (context.run.path / "verdicts").glob("[0-9]*-*.jsonl")}
     versions = {version.number: version for version in (outcome.baseline, outcome.best)}
     asked = outcome.best.draft.checklist
     shared = {} if asked is None else {question.id: question for question in asked.questions}
@@ -306,7 +289,7 @@ def _keep_verdicts(
             if seen is None:
                 continue
             left.pop(name := f"{number:03d}-{split}", None)
-            bench.run.save_verdicts(name, seen.verdicts)
+            context.run.save_verdicts(name, seen.verdicts)
             for each in seen.verdicts:
                 value = signal.reference(version.draft, each.example, each.question)
                 if value is not None:
@@ -316,12 +299,12 @@ def _keep_verdicts(
     for file in left.values():
         file.unlink()
     rows = [{"example": pair[0], "question": pair[1], "p_yes": value} for pair, value in wanted.items()]
-    _write(bench.run, "reference", rows)
-    _write(bench.run, "scores", [row for number, seen in tests.items() for row in _scores(number, seen, yardstick)])
+    _write(context.run, "reference", rows)
+    _write(context.run, "scores", [row for number, seen in tests.items() for row in _scores(number, seen, yardstick)])
     every = [*outcome.seen.items(), *tests.items()]
-    written = every if bench.job.command == "tune" else []
+    written = [] if context.job.is_judge else every
     _write(
-        bench.run,
+        context.run,
         "outputs",
         [
             {"version": number, "example": example.id, "output": example.output}
@@ -329,7 +312,7 @@ def _keep_verdicts(
             for example in seen.examples
         ],
     )
-    known = {question.id for question in bench.job.checklist.questions} if bench.job.checklist else set()
+    known = {question.id for question in context.job.checklist.questions} if context.job.checklist else set()
     own = {
         (name, question.id): question
         for _, seen in every
@@ -338,7 +321,7 @@ def _keep_verdicts(
         if question.id not in known
     }
     _write(
-        bench.run,
+        context.run,
         "questions",
         [
             {"example": name, "id": question.id, "text": question.text, "dimension": question.dimension}

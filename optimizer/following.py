@@ -4,22 +4,14 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
-
-from pydantic import TypeAdapter, ValidationError
 
 from ..memory.journal import JournalTail, has_ended
 from ..memory.run_directory import RunDirectory
 from ..prompts.errors import AskanceError, InputError
-from ..prompts.lessons import Lesson
-from . import events
-from .events import Event
-from .phrasings.wordings import QuestionWordings
 
 DOING = {
     "split": "judging with the starting prompt",
@@ -183,39 +175,3 @@ class RunProgress:
             money = f", ${bought.cost_usd:.4f}" if bought.cost_usd else ""
             parts.append(f"{bought.answers:,} answers, {bought.tokens:,} tokens{money}")
         return " · ".join(parts)
-
-
-KINDS: dict[str, type[Event]] = {
-    each.kind: each
-    for each in vars(events).values()
-    if isinstance(each, type) and issubclass(each, Event) and each is not Event
-}
-"""Every event by its name in the journal."""
-
-
-def sentence_of(row: Mapping[str, Any]) -> str | None:
-    """What a person is told of a line of the journal; None where that would be too much.
-
-    A kind of event that this askance does not know, or with other fields, is named and no more.
-    """
-    kind = str(row["event"])
-    if kind == "diverged":
-        return "the run was taken up again and goes another way from here"
-    known = KINDS.get(kind)
-    if known is None:
-        return kind
-    names = [field.name for field in fields(known)]
-    try:
-        return known(**{name: _value(name, row[name]) for name in names}).sentence
-    except (KeyError, TypeError, AttributeError, ValidationError):
-        return kind
-
-
-def _value(name: str, value: Any) -> Any:
-    """A field as sentences read it: a lesson is one again, and so is what became of wordings; other records have their fields as
-    attributes."""
-    if name == "lesson":
-        return Lesson.model_validate(value)
-    if name == "result" and "tried" in value:
-        return TypeAdapter(QuestionWordings).validate_python(value)
-    return SimpleNamespace(**value) if isinstance(value, dict) and name in ("result", "gain") else value

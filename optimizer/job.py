@@ -14,7 +14,7 @@ from ..prompts.errors import InputError
 from ..prompts.examples import Example, documents
 from ..prompts.prompt import Prompt
 from ..settings import MODEL, settings_naming
-from .modes.earlier import Earlier
+from .earlier import Earlier
 from .options import LoopOptions
 from .splits import PARTS, own_split, split, spread_order
 
@@ -62,6 +62,11 @@ class Job:
     """The run whose judge is the start."""
     memory: MemoryContents | None = None
     """What the lesson memory held when the run began; read when the run's directory is opened."""
+
+    @property
+    def is_judge(self) -> bool:
+        """Whether the run improves a judge, and not a generator."""
+        return "generator" not in self.models
 
     @property
     def is_same_judge(self) -> bool:

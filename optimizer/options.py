@@ -85,9 +85,6 @@ class LoopOptions(JudgeOptions, Where):
     alpha: Annotated[float, Heading.ACCEPTED] = Field(
         0.1, gt=0, lt=1, description="Level of the paired test that a new version must pass on validation."
     )
-    min_gain: Annotated[float, Heading.ACCEPTED] = Field(
-        0.0, ge=0, description="Smallest gain on validation, in units of its standard error."
-    )
     max_bias: Annotated[float, Heading.ACCEPTED] = Field(
         0.15,
         gt=0,
@@ -118,7 +115,7 @@ class LoopOptions(JudgeOptions, Where):
             "a batch is one call of the ordinary note-taker for several disagreements (notes each)",
         ),
         Idle(
-            ("alpha", "min_gain", "max_bias", "patience"),
+            ("alpha", "max_bias", "patience"),
             where(paper=True),
             "the papers' loop goes on until the held-out figure falls, without a test",
         ),
@@ -164,6 +161,11 @@ class LoopOptions(JudgeOptions, Where):
 class MigrateOptions(LoopOptions):
     """Settings of ``migrate``."""
 
+    update: Annotated[Literal["auto", "edits", "rewrite", "questions"], Heading.CHANGED] = Field(
+        "auto",
+        description="What is changed. auto: all of these; edits: the prompt, one edit a lesson; rewrite: the prompt, all "
+        "lessons at once; questions: the wording of the questions alone.",
+    )
     writer: Annotated[ModelName, Heading.ROLES] = Field(
         None, description="Model that words the questions anew for the target."
     )
@@ -210,12 +212,6 @@ class MigrateOptions(LoopOptions):
         Idle(("writer",), where(update=("edits", "rewrite")), "no question is worded anew (update auto or questions)"),
         Idle(("max_questions",), lambda _: True, "questions are worded anew, and none is added"),
     )
-
-    @model_validator(mode="after")
-    def _can_update_so(self) -> MigrateOptions:
-        if self.update == "examples":
-            raise ValueError("update: migrate shows no examples; choose auto, edits, rewrite or questions")
-        return self
 
     @property
     def words_questions(self) -> bool:
@@ -299,6 +295,10 @@ class AlignOptions(LoopOptions):
 class TuneOptions(LoopOptions):
     """Settings of ``tune``."""
 
+    update: Annotated[Literal["auto", "edits", "rewrite"], Heading.CHANGED] = Field(
+        "auto",
+        description="How the prompt is changed. auto, edits: one edit a lesson; rewrite: all lessons at once.",
+    )
     writer: Annotated[ModelName, Heading.ROLES] = Field(
         None, description="Model that writes each example's own questions."
     )
@@ -331,12 +331,6 @@ class TuneOptions(LoopOptions):
         Idle(("weights",), without("checklist"), "there is no checklist whose questions it could weigh (--checklist)"),
         Idle(("writer",), where(own_questions=False), "no question is written for an example (own_questions)"),
     )
-
-    @model_validator(mode="after")
-    def _can_update_so(self) -> TuneOptions:
-        if self.update in ("questions", "examples"):
-            raise ValueError("update: tune changes the generator's prompt alone; choose auto, edits or rewrite")
-        return self
 
 
 UNUSED = ("weights", "scale", "human_scale")

@@ -1,20 +1,39 @@
-"""The result of a run as people get it: the prompt, and what there is to see, in a notebook and as data frames."""
+"""The result of a run as people get it: its prompt, and one View of it for the terminal, notebooks and the page."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from ..evaluation.pass_fail import NAMES, confusion_text, form_of
 from ..evaluation.shown import Shown, View
 from ..memory.decision import decide
-from ..memory.result_file import RunRecord
-from ..memory.result_parts import GainRecord, LearnedRecord, MeasureRecord, TriedRecord
+from ..memory.records import (
+    CriterionRecord,
+    LessonRecord,
+    MeasureRecord,
+    ParityRecord,
+    PassRatesRecord,
+)
+from ..memory.result_file import CROSSED, RunRecord
+from ..memory.run_directory import JUDGE_FILE
+from ..prompts.checklist import ALONE, QUOTED
 from ..prompts.errors import CoverageError, as_typed
-from ..prompts.formatting import Figure, count, coverage_text, number_text
+from ..prompts.formatting import Figure, count, coverage_text, number_text, percent
+from ..prompts.human_feedback import one_line
+from ..prompts.lessons import Edit
 from ..prompts.text import shorten
-from .events import QUOTED
+from ..stats.differences import Difference
+
+FOUND = {"memory": "the lesson memory", "contrast": "what rejected outputs do and accepted ones do not"}
+"""Where a question was found that comes from no comment of this run, by its origin."""
+MOST_QUOTED = 100
+"""Characters of a comment, an output or a reason."""
+MOST_NAMES = 3
+"""Examples that are named."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -48,61 +67,121 @@ class RunResult(Shown):
         seen, least = self.record.coverage, self.record.min_coverage
         if not seen:
             raise CoverageError(
-                f"Not one verdict is there, so nothing was learned and nothing measured. Mend what failed and go on: "
+                "Not one verdict is there, so nothing was learned and nothing measured. Mend what failed and go on: "
                 f"askance resume {as_typed(self.directory)}"
             )
         if seen < least:
             raise CoverageError(
-                f"Only {coverage_text(seen)} of the verdicts are there, less than --min-coverage {least:.1%}. The result so far "
-                f"is in {self.directory}; resuming the run asks for the missing ones again."
+                f"Only {coverage_text(seen)} of the verdicts are there, less than --min-coverage {least:.1%}. The "
+                f"result so far is in {self.directory}; resuming the run asks for the missing ones again."
             )
         return self
 
     def _view(self) -> View:
-        """What was learned, the measures, the edits and the lessons of ``result.json``."""
-        result = self.record
-        measured = [("at the start", each.split, each.before) for each in result.splits]
-        measured += [("accepted", each.split, each.after) for each in result.splits]
-        scores = [
-            _score(version, split, dimension, row)
-            for version, split, whole in measured
-            if whole is not None
-            for dimension, row in {"overall": whole, **whole.dimensions}.items()
-        ]
-        accepted, rejected = result.accepted_edits, result.rejected_edits
-        edits = [_edits(row, True) for row in accepted] + [_edits(row, False) for row in rejected]
-        lessons = [
-            lesson.model_dump(include={"id", "text", "direction", "dimension", "status", "reason"})
-            | {"support": lesson.support}
-            for lesson in result.lessons
-        ]
-        questions = [_question(each) for each in result.questions]
-        report = self.directory / "report.html"
-        gains = [_gain(result.yardstick, each.split, each.gain) for each in result.splits if each.gain]
-        counted = f"{count(len(accepted), 'candidate')} accepted, {len(rejected)} rejected"
-        lines = [
-            *(each.sentence for each in result.revised_questions),
-            *_learning(result),
-            *([result.asked_both_ways.sentence] if result.asked_both_ways else []),
-            f"It ended because {result.why_it_ended}.",
-            result.decision_reason or decide(result).sentence,
-            f"{counted}; {count(len(lessons), 'lesson')}.",
-            *gains,
-            f"{result.spending}; coverage {coverage_text(result.coverage)}",
-            *([f"The whole story: {report}"] if report.is_file() else []),
-        ]
-        overall = [row for row in scores if row["dimension"] == "overall"]
-        tables = {
-            "scores": lambda: scores,
-            "edits": lambda: edits,
-            "lessons": lambda: lessons,
-            "questions": lambda: questions,
-            "learned": lambda: [_learned(each) for each in result.learned],
-            "overall": lambda: overall,
-        }
-        gain = gains[-1] if gains else "Nothing was accepted"
-        shown = ("learned", "overall", "edits")
-        return View(f"{result.mode} in {self.directory}", lines, tables, shown, f"{gain}; {counted}.")
+        return run_view(self.record, self.directory)
+
+
+RowMaker = Callable[[RunRecord], Iterable[dict[str, Any]]]
+
+
+class _Table(NamedTuple):
+    """A table of a run for people."""
+
+    caption: str
+    rows: RowMaker
+    listed: bool = False
+    """Whether its cells are sentences, which a terminal prints row by row."""
+    notes: Sequence[str] = ()
+
+
+def run_view(result: RunRecord, directory: Path) -> View:
+    """Return all that the terminal, a notebook and the page tell of a run in tables and sentences.
+
+    A line about runs that all three are to have is added here, and nowhere else.
+    """
+    people = _for_people(result)
+    rows = {name: each.rows for name, each in people.items()}
+    gains = [_gain(result.yardstick, each.split, each.gain) for each in result.splits if each.gain]
+    counted = f"{count(len(result.accepted_edits), 'candidate')} accepted, {len(result.rejected_edits)} rejected"
+    return View(
+        f"{result.mode} in {directory}",
+        [*_sentences(result, counted, gains), *_files(result, directory)],
+        {name: partial(_listed, make, result) for name, make in (FRAMES | rows).items()},
+        tuple(people),
+        f"{gains[-1] if gains else 'Nothing was accepted'}; {counted}.",
+        captions={name: each.caption for name, each in people.items()},
+        most={"not_learned": 5, "shown_examples": 6},
+        notes={name: each.notes for name, each in people.items()},
+        listed=[name for name, each in people.items() if each.listed],
+    )
+
+
+def _listed(make: RowMaker, result: RunRecord) -> list[dict[str, Any]]:
+    return list(make(result))
+
+
+def _for_people(result: RunRecord) -> dict[str, _Table]:
+    """The tables that people see, by name, in order; one without rows is not shown."""
+    learned = count(len(result.learned), "question")
+    worth = f"Worth is what the judge gains over itself without the question ({result.yardstick})."
+    shown = result.shown.name if result.shown else "no examples"
+    alone = "The starting judge alone" if result.thing == "judge" else "Without an edit"
+    read = ["The accepted judge is calibrated already: it is read against accepted outputs."]
+    return {
+        "learned": _Table(f"The judge has learned {learned} from comments", _learned, True, [worth]),
+        "not_learned": _Table("Proposed, and not learned", _not_learned, True),
+        "shown_examples": _Table(f"The judge is now shown {shown} that people judged", _shown_examples, True),
+        "pass_fail": _Table(_pass_fail_caption(result), _pass_fail, notes=[*_confusions(result)]),
+        "figures": _Table(f"{_measured(result)}, 95% intervals", _figures, notes=[CROSSED] * result.crossed),
+        "candidates": _Table("Candidates at the acceptance test", _candidates, True),
+        "changes": _Table("Accepted edits of the prompt", _changes, True),
+        "questions_changed": _Table("Questions that are asked otherwise", _questions_changed, True),
+        "instructions": _Table("Outputs that pass what each accepted instruction is about", _instructions),
+        **{
+            f"same_verdicts_{split}": _Table(
+                f"The same verdicts as the source, on {split}; share and kappa", partial(_same_verdicts, split=split)
+            )
+            for split in ("test", "validation")
+        },
+        "lessons_drawn": _Table("Lessons drawn from the disagreements", partial(_lessons, promptable=True), True),
+        "beyond_the_prompt": _Table("The prompt cannot fix these", partial(_lessons, promptable=False), True),
+        "calibration": _Table(
+            f"{alone}, calibrated on the development examples; measured on test",
+            _calibration,
+            notes=read if result.best.read_by is not None else [],
+        ),
+    }
+
+
+def _sentences(result: RunRecord, counted: str, gains: list[str]) -> Iterator[str]:
+    """Yield what the run came to, what it did not and why, and what it cost."""
+    yield from (each.sentence for each in result.revised_questions)
+    yield from _learning(result)
+    yield from (f"Not shown: {left.name}: {left.reason}" for left in result.not_shown)
+    if result.asked_both_ways:
+        yield result.asked_both_ways.sentence
+    yield f"It ended because {result.why_it_ended}."
+    if result.finish_reason != "calibrated" and not result.changed:
+        yield f"Nothing was accepted: {result.why_unchanged}. The {result.thing} stays as it was."
+    elif result.changed and result.same_prompt:
+        new = ["the questions and how they are read"] if result.best.checklist else []
+        new += ["the examples that it is shown"] if result.shown else []
+        yield f"The prompt stays as it was; {' and '.join(new)} are new."
+    yield result.decision_reason or decide(result).sentence
+    yield f"{counted}; {count(len(result.lessons), 'lesson')}."
+    yield from gains
+    yield f"{result.spending}; coverage {coverage_text(result.coverage)}"
+
+
+def _files(result: RunRecord, directory: Path) -> Iterator[str]:
+    """Yield where the report, the prompt and the judge are, those of them that are worth opening."""
+    report, judge = directory / "report.html", directory / JUDGE_FILE
+    if report.is_file():
+        yield f"The whole story: {report}"
+    if not (judge.is_file() and (result.best.examples or (result.changed and result.same_prompt))):
+        yield f"Prompt: {directory / 'prompt.md'}"
+    if judge.is_file():
+        yield f"Judge: {judge}, for askance evaluate DATA --judge {as_typed(directory)}"
 
 
 def _learning(result: RunRecord) -> list[str]:
@@ -121,57 +200,271 @@ def _learning(result: RunRecord) -> list[str]:
     return [f"No question was learned, as {result.why_no_questions}."] if result.why_no_questions else []
 
 
-def _learned(row: LearnedRecord) -> dict[str, Any]:
-    """A question that joined, as people are to see it."""
-    split, worth = row.worth.last or (None, None)
-    said = shorten(" ".join(row.comments[0].split()), QUOTED) if row.comments else None
-    return {
-        "question": row.criterion,
-        "worth": worth and Figure.of(worth, "+.3f"),
-        "on": split,
-        "examples": len(row.sources),
-        "comment": said,
-    }
+def _measured(result: RunRecord) -> str:
+    """The name of the numbers of a run."""
+    return result.yardstick.capitalize() if result.mode == "tune" else f"{result.yardstick} with {result.whose}"
 
 
-def _question(row: LearnedRecord) -> dict[str, Any]:
-    """``worth`` with its interval is that on ``split``: test, or where that was not judged, validation."""
-    split, worth = row.worth.last or (None, None)
-    return {
-        "id": row.id,
-        "text": row.text,
-        "good": row.good,
-        "joined": row.joined,
-        "worth": worth and worth.value,
-        "low": worth and worth.low,
-        "high": worth and worth.high,
-        "split": split,
-        "n": worth and worth.n,
-        "effect": row.effect,
-        "comments": list(row.comments),
-        "examples": list(row.sources),
-        "reason": row.reason,
-    }
-
-
-def _score(version: str, split: str, dimension: str, row: MeasureRecord) -> dict[str, Any]:
-    names = ("spearman", "kendall", "pearson", "mean", "n", "low", "high", "reason")
-    return {"version": version, "split": split, "dimension": dimension} | {name: getattr(row, name) for name in names}
-
-
-def _edits(row: TriedRecord, accepted: bool) -> dict[str, Any]:
-    return {
-        "accepted": accepted,
-        "iteration": row.iteration,
-        "lessons": row.lessons,
-        "gain": row.gain and row.gain.value,
-        "low": row.gain and row.gain.low,
-        "high": row.gain and row.gain.high,
-        "judged": row.judged,
-        "reason": row.reason,
-    }
-
-
-def _gain(yardstick: str, split: str, gain: GainRecord) -> str:
+def _gain(yardstick: str, split: str, gain: Difference) -> str:
     said = number_text(gain.value, gain.low, gain.high)
     return f"Gain on {split} ({yardstick}): {said}{f' ({gain.reason})' if gain.reason else ''}"
+
+
+# --- tables for people --------------------------------------------------------------------------------------------
+
+
+def quoted(text: str) -> str:
+    """What somebody wrote, in one line and in quotation marks, shortened."""
+    return f"“{shorten(one_line(text), MOST_QUOTED)}”"
+
+
+def names_text(names: tuple[str, ...] | list[str], most: int = MOST_NAMES) -> str:
+    """The first names, and how many there are more."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def _learned(result: RunRecord) -> Iterator[dict[str, Any]]:
+    for each in result.learned:
+        split, worth = each.worth.last or (None, None)
+        yield {
+            "question": f"{each.criterion} [{each.id}]",
+            "worth": "not measured" if worth is None else Figure.of(worth, "+.3f"),
+            "on": worth and f"{split}, n = {worth.n}",
+            "from": _origin(each),
+        }
+
+
+def _origin(each: CriterionRecord) -> str:
+    """Whose comments a question comes from, the first one quoted; or how else it was found."""
+    said = [quoted(text) for text in each.comments[:1]]
+    said += [count(len(each.comments) - 1, "more comment")] if each.comments[1:] else []
+    text = " and ".join(said)
+    if each.sources:
+        on = f"{count(len(each.sources), 'example')} ({names_text(each.sources)})"
+        text = f"{text}, on {on}" if text else on
+    else:
+        text = "; ".join(filter(None, [FOUND.get(each.origin), text]))
+    seen = {"output": f"asked {ALONE}", "quote": QUOTED}.get(each.sees)
+    return "; ".join(filter(None, [text, seen]))
+
+
+def _not_learned(result: RunRecord) -> Iterator[dict[str, Any]]:
+    for each in result.not_learned:
+        went = each.was_tried and result.rejected_edits
+        reason = "it went to the acceptance test, see the candidates" if went else each.reason
+        yield {"question": f"{each.criterion} [{each.id}]", "reason": reason}
+
+
+def _shown_examples(result: RunRecord) -> Iterator[dict[str, Any]]:
+    for each in result.shown.cases if result.shown else ():
+        verdict = ", ".join(dict.fromkeys(each.verdicts.values()))
+        reason = quoted(each.reason) if each.reason else None
+        yield {"output": f"{quoted(each.output)} [{each.id}]", "people": verdict, "reason": reason}
+
+
+def _pass_fail_caption(result: RunRecord) -> str:
+    split, sides = result.pass_fail or ("", [])
+    n = f", n = {sides[0].measured.n}" if sides else ""
+    return f"Pass or fail, on {split}{n}, 95% intervals; the threshold is from development"
+
+
+def _confusions(result: RunRecord) -> Iterator[str]:
+    for each in result.pass_fail[1] if result.pass_fail else ():
+        why = f"; the threshold is not fitted: {each.threshold.reason}" if each.threshold.reason else ""
+        yield f"{each.name}: {confusion_text(each.measured.confusion)}{why}"
+
+
+def _pass_fail(result: RunRecord) -> Iterator[dict[str, Any]]:
+    """Yield agreement, error rates, kappa and the threshold where people's labels are pass or fail."""
+    if result.pass_fail is None:
+        return
+    sides = result.pass_fail[1]
+    for name, label in NAMES.items():
+        yield {"figure": label} | {each.name: Figure.of(getattr(each.measured, name), form_of(name)) for each in sides}
+    yield {"figure": "threshold"} | {each.name: Figure(each.threshold.value, form=".3g") for each in sides}
+
+
+def _figures(result: RunRecord) -> Iterator[dict[str, Any]]:
+    """Yield what the start and the accepted version measure on each split, and the difference."""
+    same = None if result.changed else f"the same {result.thing}"
+    for split, before, after, gain in result.splits:
+        row = {"split": split, "n": before and before.n, "at the start": _measure(before), "accepted": _measure(after)}
+        yield row | {"difference": Figure.of(gain, "+.3f") if gain else same}
+
+
+def _measure(row: MeasureRecord | None) -> Figure | str:
+    return "not looked at" if row is None else Figure.of(row.shown)
+
+
+def _candidates(result: RunRecord) -> Iterator[dict[str, Any]]:
+    """Yield every candidate of the acceptance test with the reason of the decision."""
+    for tried in result.accepted_edits:
+        which = "" if tried.edits else f"{result.name_of(tried)}: "
+        yield {"candidate": f"Accepted: {which}{tried.reason}"}
+    for tried in result.rejected_edits:
+        yield {"candidate": f"Rejected: {result.name_of(tried)}: {tried.reason}"}
+
+
+def _changes(result: RunRecord) -> Iterator[dict[str, Any]]:
+    """Yield every accepted edit with its lessons, and whether pruning took it out again."""
+    lessons = {lesson.id: lesson for lesson in result.lessons}
+    pruned = {each.edit: each for each in result.pruned_edits}
+    for edit in (edit for tried in result.accepted_edits for edit in tried.edits):
+        after = pruned.get(edit)
+        verb = "taken out again" if after and after.removed else "kept"
+        yield {
+            "lessons": ", ".join(edit.lessons),
+            **_old_and_new(edit),
+            "because": " ".join(_behind(lessons[name]) for name in edit.lessons),
+            "pruning": after and f"{verb}: {after.reason}",
+        }
+
+
+def _old_and_new(edit: Edit) -> dict[str, str | None]:
+    """The text that went and the text that came; of an addition, the added text alone."""
+    if edit.old in edit.new:
+        return {"-": None, "+": edit.new.replace(edit.old, "").strip()}
+    return {"-": edit.old, "+": edit.new if edit.new.strip() else None}
+
+
+def _behind(lesson: LessonRecord) -> str:
+    seen = (
+        f"{count(lesson.support, 'disagreement')}: {', '.join(lesson.evidence)}" if lesson.evidence else "the memory."
+    )
+    return f"lesson {lesson.id}: {lesson.text} From {seen}"
+
+
+def _questions_changed(result: RunRecord) -> Iterator[dict[str, Any]]:
+    for each in result.reworded:
+        assert each.after is not None, "an accepted wording is one"
+        head = f"Worded anew ({each.question}): {each.reason}"
+        yield {"question": head, "-": each.before.criterion, "+": each.after.criterion}
+    for changed in result.changed_questions:
+        if changed.id not in {each.question for each in result.reworded}:
+            head = f"Asked {'otherwise' if changed.new else 'no more'} ({changed.id})"
+            yield {"question": head, "-": changed.old, "+": changed.new or None}
+
+
+def _instructions(result: RunRecord) -> Iterator[dict[str, Any]]:
+    """Yield what each accepted instruction did to the outputs that pass its requirement."""
+    for each in result.instructions:
+        said = {"lesson": each.lesson, "instruction": shorten(each.text, 60)}
+        yield said | {"validation": _rates(each.validation), "test": _rates(each.test)}
+
+
+def _rates(rates: PassRatesRecord | None) -> str:
+    return "not judged" if rates is None else f"{percent(rates.before)} → {percent(rates.after)}, n = {rates.n}"
+
+
+def _same_verdicts(result: RunRecord, split: str) -> Iterator[dict[str, Any]]:
+    """Yield how often the judge says what the source says, over all questions and one by one."""
+    sides = result.parity.get(split, {})
+    if not {"baseline", "best"} <= sides.keys():
+        return
+    before, after = sides["baseline"], sides["best"]
+    pairs: dict[str, tuple[ParityRecord, ParityRecord]] = {"all questions": (before, after)}
+    pairs |= {name: (was, after.questions[name]) for name, was in before.questions.items() if name in after.questions}
+    for name, (was, now) in pairs.items():
+        yield {
+            "question": name,
+            "n": was.same.n,
+            "at the start": Figure.of(was.same),
+            "accepted": Figure.of(now.same),
+            "kappa at the start": Figure.of(was.kappa),
+            "kappa accepted": Figure.of(now.kappa),
+        }
+
+
+def _lessons(result: RunRecord, promptable: bool) -> Iterator[dict[str, Any]]:
+    """Yield the lessons with what became of each; apart from them those that no prompt can carry."""
+    for each in result.lessons:
+        if each.promptable is promptable:
+            yield {
+                "lesson": f"{each.text} [{each.id}]",
+                "status": each.status if promptable else each.kind_reason,
+                "support": count(each.support, "disagreement") if each.support else "from the memory",
+                "reason": each.reason if each.is_closed else None,
+            }
+
+
+def _calibration(result: RunRecord) -> Iterator[dict[str, Any]]:
+    """Yield what thresholds and Platt scaling alone would have done, on the test examples."""
+    sides = {"start": result.calibration["baseline"]} if result.calibration else {}
+    if (best := result.calibration.get("best")) and best != sides["start"]:
+        sides["accepted"] = best
+    for name, side in sides.items():
+        for reading, row in side.items():
+            yield {
+                result.thing: name,
+                "reading": reading,
+                "Spearman": _measure(row),
+                "change": row.gain and Figure.of(row.gain, "+.3f"),
+                "MAE": Figure(row.errors.mean_absolute),
+                "bias": Figure(row.errors.drift, form="+.3f"),
+            }
+
+
+# --- tables for data frames ---------------------------------------------------------------------------------------
+
+
+def _scores(result: RunRecord) -> Iterator[dict[str, Any]]:
+    names = ("spearman", "kendall", "pearson", "mean", "n", "low", "high", "reason")
+    for version in ("at the start", "accepted"):
+        for each in result.splits:
+            whole = each.before if version == "at the start" else each.after
+            for dimension, row in {"overall": whole, **whole.dimensions}.items() if whole is not None else ():
+                about = {"version": version, "split": each.split, "dimension": dimension}
+                yield about | {name: getattr(row, name) for name in names}
+
+
+def _edits(result: RunRecord) -> Iterator[dict[str, Any]]:
+    for accepted, rows in ((True, result.accepted_edits), (False, result.rejected_edits)):
+        for row in rows:
+            yield {
+                "accepted": accepted,
+                "iteration": row.iteration,
+                "lessons": row.lessons,
+                "gain": row.gain and row.gain.value,
+                "low": row.gain and row.gain.low,
+                "high": row.gain and row.gain.high,
+                "judged": row.judged,
+                "reason": row.reason,
+            }
+
+
+def _lesson_fields(result: RunRecord) -> Iterator[dict[str, Any]]:
+    named = {"id", "text", "direction", "dimension", "status", "reason"}
+    for each in result.lessons:
+        yield each.model_dump(include=named) | {"support": each.support}
+
+
+def _questions(result: RunRecord) -> Iterator[dict[str, Any]]:
+    """Yield every proposed question; ``worth`` and its interval are on ``split``: test, or else validation."""
+    for row in result.questions:
+        split, worth = row.worth.last or (None, None)
+        yield {
+            "id": row.id,
+            "text": row.text,
+            "good": row.good,
+            "joined": row.joined,
+            "worth": worth and worth.value,
+            "low": worth and worth.low,
+            "high": worth and worth.high,
+            "split": split,
+            "n": worth and worth.n,
+            "effect": row.effect,
+            "comments": list(row.comments),
+            "examples": list(row.sources),
+            "reason": row.reason,
+        }
+
+
+FRAMES: dict[str, RowMaker] = {
+    "scores": _scores,
+    "overall": lambda result: (row for row in _scores(result) if row["dimension"] == "overall"),
+    "edits": _edits,
+    "lessons": _lesson_fields,
+    "questions": _questions,
+}
+"""Tables that are of use as data frames alone; the first is what ``to_pandas()`` gives."""

@@ -17,18 +17,16 @@ from ..models.session import session
 from ..prompts.errors import BudgetExceededError, InputError, MissingExtraError, as_typed
 from ..prompts.formatting import count
 from ..settings import by_own_names, flag, idle_settings, parse_options, refuse_old_names
+from .earlier import read_earlier
 from .events import Callback, ExamplesSplit, RunBegan, Teller
 from .finish import earlier_looks, finish
 from .job import CAN_GROW, NOT_IN_FINGERPRINT, WHERE, Job, split_examples
 from .loop import Loop
-from .modes.bench import Bench
-from .modes.earlier import read_earlier
-from .modes.mode import mode_of
-from .modes.remembering import memory_for
-from .paper import PaperLoop
+from .mode import mode_of
+from .remembering import memory_for
+from .run_context import RunContext
 from .run_result import RunResult
 from .splits import unused_split
-from .subject import Outcome
 
 
 def run_job(
@@ -195,13 +193,8 @@ async def _run(
     asking = session(job.options, store, events.say, stored_answers_are_ours=True, brought=store.brought)
     async with asking as (models, gateway):
         events.watch(gateway.budget)
-        bench = Bench(job, splits, models, gateway, run, events)
-        bench.resolve_names()
-        set_up = await mode.set_up(bench)
-        loop = (PaperLoop if job.options.paper else Loop)(bench, set_up)
-        if set_up.improve:
-            outcome = await loop.improve(set_up.start)
-        else:
-            start = await loop.contest.start(set_up.start)
-            outcome = Outcome(start, start, "calibrated", 0)
-        return await finish(bench, set_up, outcome, report, ask_first=ask_first)
+        context = RunContext(job, splits, models, gateway, run, events)
+        context.resolve_names()
+        set_up = await mode.set_up(context)
+        outcome = await Loop(context, set_up).improve(set_up.start)
+        return await finish(context, set_up, outcome, report, ask_first=ask_first)

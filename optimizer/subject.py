@@ -5,25 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 
 from ..evaluation.calibration import Calibration
 from ..evaluation.kept_judge import QuestionOrigin
 from ..evaluation.scoring import ExampleScore, score_examples
+from ..memory.records import CriterionRecord, PrunedRecord, QuestionWordings, TriedRecord
 from ..memory.result_file import FinishReason
 from ..prompts.checklist import YES_IS_GOOD, Checklist, Polar, Question
 from ..prompts.examples import Example
 from ..prompts.lessons import Edit
 from ..prompts.prompt import Prompt
 from ..prompts.verdicts import Verdict
-from ..stats.differences import Difference, difference_dict
 from ..stats.resampling import average_ranks
-from .phrasings.wordings import QuestionWordings
 
 Pair = tuple[str, str]
 """Example id and question id."""
+CHECKS = "checks"
+"""Dimension of a checker's verdicts."""
 
 
 def by_pair(verdicts: Iterable[Verdict]) -> dict[Pair, Verdict]:
@@ -126,52 +127,6 @@ class Subject(Protocol):
 
 
 @dataclass(frozen=True)
-class TriedEdits:
-    """A candidate that went through the acceptance test."""
-
-    edits: tuple[Edit, ...]
-    accepted: bool
-    reason: str
-    gain: Difference | None
-    iteration: int
-    judged: int
-    """Validation examples that were judged before the decision."""
-    shows: str | None = None
-    """The examples that it shows the judge, in words; None where these are not what is new."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """As in ``result.json``."""
-        return {
-            "edits": [edit.model_dump(mode="json") for edit in self.edits],
-            "reason": self.reason,
-            "gain": difference_dict(self.gain),
-            "iteration": self.iteration,
-            "judged": self.judged,
-            **({"shows": self.shows} if self.shows else {}),
-        }
-
-
-@dataclass(frozen=True)
-class PrunedEdit:
-    """An accepted edit whose removal was tried at the end."""
-
-    edit: Edit
-    removed: bool
-    reason: str
-    gain: Difference | None
-    """Of the prompt without it."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """As in ``result.json``."""
-        return {
-            "edit": self.edit.model_dump(mode="json"),
-            "removed": self.removed,
-            "reason": self.reason,
-            "gain": difference_dict(self.gain),
-        }
-
-
-@dataclass(frozen=True)
 class CrossedFold:
     """What a judge, and one that was learned from other examples, say of some examples, in their order."""
 
@@ -245,8 +200,7 @@ class Version:
     verdicts: Sequence[Verdict] = ()
     """On the same examples as the scores."""
     crossed: Crossed | None = None
-    """What the acceptance test decided by, where validation has taught the draft too and so says nothing of it any more; of an edit
-    that was accepted after that, what it decided by then."""
+    """The cross-validated scores that decided, for a draft that also learned from validation, and for edits of it."""
 
     @property
     def prompt(self) -> Prompt:
@@ -262,9 +216,11 @@ class Outcome:
     best: Version
     finish_reason: FinishReason
     iterations: int
-    tried: list[TriedEdits] = field(default_factory=list)
-    pruned: list[PrunedEdit] = field(default_factory=list)
+    tried: list[TriedRecord] = field(default_factory=list)
+    pruned: list[PrunedRecord] = field(default_factory=list)
     wordings: list[QuestionWordings] = field(default_factory=list)
     """What became of each question, where they were worded anew."""
+    questions: list[CriterionRecord] = field(default_factory=list)
+    """Every question that was proposed, and what became of it."""
     seen: dict[int, Observation] = field(default_factory=dict)
     """What versions did on the development examples, by number, as far as they were looked at."""

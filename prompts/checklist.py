@@ -125,7 +125,7 @@ class Polar(BaseModel):
     @overload
     def is_good(self, answer: bool | None) -> bool | None: ...
     def is_good(self, answer: bool | None) -> bool | None:
-        """Whether an answer (True for yes) speaks for the output; None stays None. Its own inverse, as :meth:`p_good`."""
+        """Whether an answer (True for yes) speaks for the output; None stays None. It is its own inverse."""
         return answer if answer is None else answer != self.is_fault
 
 
@@ -174,7 +174,7 @@ class Question(Polar):
 
     @property
     def criterion(self) -> str:
-        """What an output is held to, in words: the text and, where yes is no praise, that it is none."""
+        """The criterion for an output, in words: the text and, where yes is no praise, that it is none."""
         return marked(self.text, self.good)
 
 
@@ -350,7 +350,7 @@ def parse_checklist(text: str, name: str) -> Checklist:
 
 
 def _parse_json(text: str, name: str) -> Any:
-    """What a JSON file holds; YAML reads most of JSON, but no tabs."""
+    """Read a JSON file; YAML reads most of JSON, but no tabs."""
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         """An object; a key that stands in it twice is an error, as in YAML, because the first value would be lost."""

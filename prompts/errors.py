@@ -70,7 +70,7 @@ class BudgetExceededError(AskanceError):
 
 
 class UnapprovedError(AskanceError):
-    """Sentences would enter a prompt that nobody has agreed to; they are in the message, and nothing was written out."""
+    """Sentences would enter a prompt that nobody has agreed to. They are in the message; nothing was written."""
 
 
 class CoverageError(AskanceError):
@@ -123,7 +123,7 @@ def shown_from(path: object, what: str) -> Iterator[None]:
 
 
 def not_text(path: str | Path, encoding: str = "utf-8-sig", hint: str = "") -> InputError:
-    """What to raise where a file could not be decoded: its first line with a byte that cannot be, then ``hint`` where it is text."""
+    """The error for a file that cannot be decoded: its first line with a wrong byte, then ``hint``."""
     decoder = codecs.getincrementaldecoder(encoding)()
     line = 1
     with Path(path).open("rb") as file:
@@ -154,11 +154,11 @@ _YAML_HINTS = {
     "but got '?'": " Put a text with a question mark in quotes where it stands between braces or brackets.",
     "mapping values are not allowed": " Put a text with a colon and a blank in it in quotes.",
 }
-"""What to do, by what the reader says; both are usual where questions are written."""
+"""Advice by what the reader says; both are usual where questions are written."""
 
 
 def not_yaml(name: object, error: Exception) -> InputError:
-    """What to raise where a YAML reader failed with ``error``: the line and the problem, without the reader's drawing."""
+    """The error where a YAML reader failed with ``error``: the line and the problem, without a drawing."""
     mark = getattr(error, "problem_mark", None)
     line = f", line {mark.line + 1}" if mark else ""
     problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "unreadable"

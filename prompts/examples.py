@@ -1,4 +1,4 @@
-"""What a judge looks at: examples with the scores that people gave them."""
+"""Examples that a judge looks at, with the scores that people gave them."""
 
 from __future__ import annotations
 
@@ -71,9 +71,9 @@ class Example(BaseModel):
     id: str = Field(min_length=1)
     """Unique within a file."""
     input: str
-    """What the generator was given: a document, a dialogue, an instruction."""
+    """The generator's input: a document, a dialogue, an instruction."""
     output: str | None = None
-    """What is judged; None where a generator is still to make it."""
+    """The text that is judged; None where a generator is still to make it."""
     context: str | None = None
     reference: str | None = None
     system: str | None = None
@@ -83,7 +83,7 @@ class Example(BaseModel):
     """Dimension, or question id, to ratings, one a rater: numbers on the scale of the data, or labels as ``True`` and
     ``False``, which count as 1 and 0."""
     comment: tuple[Comment, ...] = ()
-    """What people wrote about the output."""
+    """People's remarks on the output."""
 
     @property
     def has_more_than_output(self) -> bool:
@@ -149,23 +149,19 @@ class Example(BaseModel):
         return mean_rating(self.human, dimension)
 
     def human_answer(self, question: str) -> float | None:
-        """People's mean answer to a question, 1 for yes and 0 for no; None where nobody gave one.
-
-        Args:
-            question: The id of a question; that it is no dimension's name :func:`answered_questions` knows.
-        """
+        """People's mean answer to a question, by its id, 1 for yes and 0 for no; None where nobody gave one."""
         return self.human_score(question)
 
 
 def mean_rating(human: Mapping[str, Ratings], dimension: str) -> float | None:
-    """Of an example's ratings, as :meth:`Example.human_score`; never beyond them, whatever the rounding."""
+    """Mean of an example's ratings on one dimension; never beyond them, whatever the rounding."""
     ratings = human.get(dimension)
     return min(max(sum(ratings) / len(ratings), min(ratings)), max(ratings)) if ratings else None
 
 
 _FIELDS = tuple(Example.model_fields)
 _TEXTS, _OTHERS = _FIELDS[1:5], _FIELDS[5:-1]
-"""What is long and rarely wanted, and what is short; the id and the comments are held apart."""
+"""Fields that are long and rarely wanted, and fields that are short; the id and the comments are held apart."""
 _texts, _others = itemgetter(*_TEXTS), itemgetter(*_OTHERS)
 _PLACES = {field: place for place, field in enumerate(_OTHERS)}
 _HEAD = Struct("<BQI")
@@ -211,7 +207,7 @@ class ExampleTable(Sequence[Example]):
             self._data += _HEAD.pack(self._given.index(given), self._texts.append(texts), len(texts)) + others
 
     def only(self, places: Iterable[int]) -> ExampleTable:
-        """Those at these places, in this order."""
+        """A table of the examples at these places, in this order."""
         part = copy(self)
         part._ids, part._starts = [], array("q")
         for place in places:
@@ -484,7 +480,7 @@ def named_document(metadata: Mapping[str, Any]) -> str | None:
 
 
 def document_of(example: Example) -> str:
-    """What is never divided between parts: its document, or itself."""
+    """The unit that is never divided between parts: an example's document, or itself."""
     return named_document(example.metadata) or example.id
 
 

@@ -57,7 +57,7 @@ def parse_field_map(pairs: Iterable[str]) -> dict[str, str | tuple[str, ...]]:
 
 
 def check_field_map(fields: FieldMap, known: Sequence[str] = FIELDS) -> None:
-    """Raise InputError where a field map names a field that is not ours, or several columns for one that has only one."""
+    """Raise InputError where a map names a field that is not ours, or several columns for one that has one."""
     for ours, given in fields.items():
         name, dot, part = ours.partition(".")
         if name not in known:

@@ -45,7 +45,7 @@ class Figure:
 
     @property
     def side(self) -> int | None:
-        """1 where the whole interval lies above zero, -1 where below, 0 where zero is in it; None without an interval."""
+        """1 where the whole interval lies above zero, -1 where below, 0 where zero is in it; None without one."""
         if self.value is None or self.low is None or self.high is None:
             return None
         return int(self.low > 0) - int(self.high < 0)
@@ -107,7 +107,7 @@ def percent(share: float | None, digits: int = 0) -> str:
 
 
 def coverage_text(share: float) -> str:
-    """What share is there, for a terminal; where a little is missing it is never rounded up to all."""
+    """A share in percent, for a terminal; where a little is missing it is never rounded up to all."""
     return f"{min(share, 0.999) if share < 1 else share:.1%}"
 
 

@@ -1,4 +1,4 @@
-"""What people said of an output: labels, and the comments that give their reasons.
+"""People's labels of an output, and the comments that give their reasons.
 
 A label is kept as ``True`` or ``False``, which count as 1 and 0, so that it can still be told from a score on a scale.
 """
@@ -21,7 +21,7 @@ PAIRS = {"pass": "fail", "yes": "no", "good": "bad", "accept": "reject", "true":
 """Words that are understood in any case: the one that speaks for an output, and its opposite."""
 MEANINGS = dict.fromkeys(PAIRS, True) | dict.fromkeys(PAIRS.values(), False)
 SIDES = {"good": True, "bad": False, "none": None}
-"""What ``--labels`` gives words for: two sides, and no label at all."""
+"""Sides that ``--labels`` gives words for; ``none`` is no label."""
 PAIR_SIDES = ("a", "b", "tie")
 """And of pairs, which output is preferred."""
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "-"})
@@ -183,11 +183,7 @@ class HumanValues:
 
 
 def rating_of(value: Any, name: str) -> float:
-    """One rater's number, or label as ``True`` or ``False``.
-
-    Args:
-        value: As it stands in a row.
-        name: The dimension or question that it is about.
+    """One rater's number, or label as ``True`` or ``False``, on the dimension or question ``name``.
 
     Raises:
         ValueError: It is neither.
@@ -242,9 +238,8 @@ def are_labels(ratings: Iterable[float]) -> bool:
 def refuse_mixed_labels(rated: Iterable[tuple[str, Ratings]], prefix: str = "human.") -> None:
     """Refuse a dimension that has labels in one place and scores on a scale in another.
 
-    Args:
-        rated: Where an example stands, and its ratings; of all that belong together.
-        prefix: Put in front of a dimension, to name its field.
+    ``rated`` are the places of examples with their ratings; ``prefix`` is put in front of a dimension, to name its
+    field.
 
     Raises:
         InputError: Names both places.
@@ -281,10 +276,8 @@ def labelled(rated: Iterable[Ratings]) -> set[str]:
 def contradictions(rated: Sequence[tuple[str, Hashable, Ratings]]) -> list[tuple[str, str, str]]:
     """Labels that contradict each other: ``(dimension, id, id)`` for each output that is labelled both ways.
 
-    Labels, or ratings that are all 0 or 1, are compared; of several raters the majority counts.
-
-    Args:
-        rated: An example's id, what was judged in it, and its ratings.
+    ``rated`` are an example's id, what was judged in it, and its ratings. Labels, or ratings that are all 0 or 1, are
+    compared; of several raters the majority counts.
     """
     labels = labelled(human for _, _, human in rated)
     found = []
@@ -300,7 +293,7 @@ def contradictions(rated: Sequence[tuple[str, Hashable, Ratings]]) -> list[tuple
 
 
 def contradictions_said(rated: Sequence[tuple[str, Hashable, Ratings]]) -> str | None:
-    """The same in a sentence; None where there are none."""
+    """Contradictions of labels in a sentence; None where there are none."""
     found = contradictions(rated)
     if not found:
         return None
@@ -369,14 +362,9 @@ def dump_comments(comments: Sequence[Comment]) -> Any:
 
 
 def comments_on(comments: Sequence[Comment], question: str, checklist: Checklist) -> list[str]:
-    """The comments that speak of one question: on itself first, then on its dimension, then on the whole.
+    """The comments of an example that speak of one question: on itself first, then on its dimension, then on the whole.
 
     A name that is a dimension of the checklist and a question's id too means the dimension.
-
-    Args:
-        comments: Of one example.
-        question: An id.
-        checklist: That has it.
     """
     if not comments:
         return []
@@ -413,12 +401,9 @@ def told(comments: Iterable[str], most_chars: int = MOST_TOLD) -> str:
 def stray_comments_said(
     comments: Mapping[str, Sequence[Comment]], checklist: Checklist, rated: Sequence[str] = ()
 ) -> str | None:
-    """What is said of comments about something that nobody asks about, which nobody is told; None where there are none.
+    """Say that comments, by example id, are about something that nobody asks about; None where there are none.
 
-    Args:
-        comments: By example id.
-        checklist: Whose dimensions and questions comments may be about.
-        rated: Further names that are known.
+    ``rated`` are names that are known beside the checklist's.
     """
     known = {*checklist.dimensions, *(each.id for each in checklist.questions), WHOLE, *rated}
     stray = {each.about: example for example, given in comments.items() for each in given if each.about not in known}
@@ -433,7 +418,7 @@ def stray_comments_said(
 
 
 def long_comments_said(comments: Mapping[str, Sequence[Comment]]) -> str | None:
-    """What is said of comments, by example id, that are too long to be told whole; None where there are none."""
+    """Say which comments, by example id, are too long to be told whole; None where there are none."""
     found = [example for example, given in comments.items() if any(len(each.text) > LONG for each in given)]
     if not found:
         return None

@@ -22,9 +22,9 @@ class Disagreement(BaseModel):
     example: str
     question: str
     target: bool
-    """What the judge that is being improved answered."""
+    """Answer of the judge that is being improved."""
     reference: bool
-    """What it should have answered, according to the source (or to people)."""
+    """Right answer, according to the source (or to people)."""
     gap: float
     """How far apart their P(yes) are beyond each one's mean on this question, in [-2, 2]; positive in the direction of
     the disagreement. At most 0 where one judge being more lenient than the other explains it all."""
@@ -146,7 +146,7 @@ _KINDS = tuple(
 
 
 def foreign_order(text: str, ours: str = "") -> str | None:
-    """What a lesson, a merged one or an edit says that none may, with the words; None where there is nothing.
+    """Why a lesson or an edit may not enter a prompt, with its words; None where it may.
 
     Args:
         text: What would enter a prompt.

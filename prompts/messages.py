@@ -62,7 +62,7 @@ def _calls(calls: Any) -> str:
 
 
 def _content(content: Any) -> str:
-    """A message's content: a text, or parts; one that is no text stands as its kind in brackets, and thinking is left out."""
+    """A message's content as text. A part that is no text stands as its kind in brackets; thinking is left out."""
     if content is None:
         return ""
     if isinstance(content, str):
@@ -125,7 +125,7 @@ def text_of(value: Any) -> str | None:
 
 
 def _inner(value: Mapping[str, Any]) -> Any:
-    """What an object is wrapped around; None where it is not."""
+    """The value that an object is wrapped around; None where there is none."""
     if messages_of(value.get("messages")):
         return value["messages"]
     choices = value.get("choices")

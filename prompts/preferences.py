@@ -77,7 +77,7 @@ class Preference(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _labels_may_be_metadata(cls, row: Any) -> Any:
-        """``section``, ``dataset``, ``group`` and ``document`` are also found under ``metadata``, as where scores are given."""
+        """Find ``section``, ``dataset``, ``group`` and ``document`` under ``metadata``, too."""
         if not isinstance(row, dict):
             return row
         metadata = row.get("metadata")
@@ -175,16 +175,11 @@ def side_of(value: Any, row: Mapping[str, Any], labels: Labels) -> Any:
 
 
 def preference_of(row: Mapping[str, Any], where: str, *, seed: int) -> Preference:
-    """The pair of a row.
+    """The pair of a row; ``where`` is its place, for errors.
 
     Which of ``chosen`` and ``rejected`` is a comes from a hash of the seed and the id, so that a judge cannot tell the
     better output from its place. Without an id, the pair is called after a hash of its texts. A conversation that both
     begin with is the input, after the ``prompt`` where that is another text.
-
-    Args:
-        row: As it is in the file.
-        where: Its place, for errors.
-        seed: Of the places.
 
     Raises:
         InputError: Names the field that is missing or wrong.
@@ -239,7 +234,6 @@ def _with_sides(given: dict[str, Any], where: str) -> Preference:
 
 
 def _texts(row: Mapping[str, Any], where: str) -> tuple[str, str, str]:
-    """Input, chosen and rejected output."""
     prompt = row.get("prompt", row.get("input"))
     chosen, rejected = (row[side] for side in SIDES)
     if isinstance(chosen, str) and isinstance(rejected, str):
@@ -284,7 +278,7 @@ def _conversation(value: Any, side: str, where: str) -> list[Message]:
 
 
 def _transcripts(chosen: str, rejected: str, where: str) -> tuple[str, str, str]:
-    """The same for texts of ``Human:`` and ``Assistant:`` that begin alike."""
+    """Input, chosen and rejected output of texts of ``Human:`` and ``Assistant:`` that begin alike."""
     letters = enumerate(zip(chosen, rejected, strict=False))
     alike = next((place for place, (one, other) in letters if one != other), min(len(chosen), len(rejected)))
     cut = chosen[:alike].rfind(_ASSISTANT)

@@ -110,7 +110,7 @@ class Prompt:
         return self if left == self.text else replace(self, text=left)
 
     def can_show_less_of(self, examples: Iterable[Example]) -> bool:
-        """Whether a judge with this prompt is shown more of the examples than their outputs, and can be shown these alone."""
+        """Whether a judge is shown more of the examples than their outputs, and can be shown these alone."""
         shows_more = not self.placeholders or self.of_output_alone is not self
         return shows_more and any(each.has_more_than_output for each in examples)
 
@@ -221,19 +221,19 @@ def read_prompt(source: str | Path | Prompt) -> tuple[Prompt, str]:
 
 @dataclass(frozen=True, slots=True)
 class Framing:
-    """What goes around the question: the same for all questions on one example."""
+    """Text around the question: the same for all questions on one example."""
 
     system: str | None
     before: str
     after: str
     ends: tuple[int, ...] = ()
-    """Where ``before`` stops being the same for other examples: where its fixed text ends, and each text of the example."""
+    """Places where ``before`` may part from other examples: its fixed text's end, and each text's."""
     turns: tuple[tuple[str, str], ...] = ()
     """Questions and answers that come before this one, as cases of how to answer."""
 
     @property
     def prefix(self) -> str:
-        """What every question on the example begins with."""
+        """The beginning that every question on the example shares."""
         return "\n".join(self._parts)
 
     @property
@@ -293,7 +293,7 @@ QUOTED_CASES = (
 
 
 def quoting(output: str) -> Framing:
-    """What goes around a question that is answered with words of the output: cases of how, and the output."""
+    """Text around a question that is answered with words of the output: examples of answers, and the output."""
     turns = tuple((f"{_quoted(text)}Question: {question}", answer) for text, question, answer in QUOTED_CASES)
     before = _quoted(output)
     return Framing(render("quote", format=template("answer_quote")), before, "", (0, len(before)), turns)
@@ -356,7 +356,7 @@ _END_TAG = re.compile(r"^[ \t]*</([\w-]+)>[ \t]*(?:\r?\n|\Z)", re.MULTILINE)
 
 
 def _without_other_texts(text: str) -> str:
-    """A prompt without what shows input, context and reference; the text itself where that cannot be taken out of it."""
+    """A prompt without what shows input, context and reference; unchanged where that cannot be taken out."""
     kept: list[str] = []
     for paragraph in re.split(r"(?<=\n\n)(?=[^\n])", text):
         shown = set(placeholders_of(paragraph))
@@ -421,7 +421,7 @@ def default_prompt(examples: Sequence[Example]) -> Prompt:
 
 
 def prompt_showing(fields: Collection[str]) -> Prompt:
-    """The same prompt for examples that have these fields, and an output."""
+    """The neutral prompt for examples that have these fields, and an output."""
     shown = [name for name in SHOWN if name in fields]
     parts = [f"{name.capitalize()}:\n{{{name}}}" for name in (*shown, "output")]
     return Prompt("\n\n".join([*parts, template("evaluator"), "{question}"]) + "\n")

@@ -118,7 +118,7 @@ def validate_row(record: type[Record], row: dict[str, Any], where: str) -> Recor
 
 
 def explain(error: ValidationError, record: type[BaseModel] | None = None) -> str:
-    """Put a pydantic error into one sentence per field; of a ``record``, the nearest name is told for an unknown one."""
+    """Put a pydantic error into one sentence per field; an unknown one is told the nearest name of ``record``."""
     parts = []
     problems = error.errors(include_url=False)
     for problem in problems:
@@ -142,7 +142,7 @@ def explain(error: ValidationError, record: type[BaseModel] | None = None) -> st
 
 
 def plain_message(problem: Any) -> str:
-    """What pydantic says of a value; of a field's, in the words of YAML and JSON."""
+    """Pydantic's message on a value; on a field's, in the words of YAML and JSON."""
     message = str(problem["msg"]).removeprefix("Value error, ")
     if not problem["loc"]:
         return message

@@ -35,14 +35,14 @@ class RememberedCase(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: str = Field(min_length=1)
-    """Of the example that it was made of."""
+    """Id of the example that it was made of."""
     document: str | None = None
     """It is not shown where another output of that document is judged."""
     input: str
     context: str = ""
     output: str
     verdicts: dict[str, Said] = {}
-    """What people said, by dimension."""
+    """People's verdicts, by dimension."""
     reason: str | None = None
     """Why, in people's words."""
     answers: dict[str, Literal["yes", "no"]] = {}
@@ -69,7 +69,7 @@ class ShownExamples(BaseModel):
     at_once: int = Field(ge=1)
     """Cases that are shown with one output at most."""
     embedder: str | None = None
-    """What finds the nearest ones, as :func:`~askance.memory.embedders.embedder` knows it; of ``retrieved`` alone."""
+    """Name of the embedder that finds the nearest ones; for ``retrieved`` alone."""
     cases: tuple[RememberedCase, ...] = Field(min_length=1)
 
     @model_validator(mode="after")
@@ -95,7 +95,7 @@ class Shows(Protocol):
 
     @property
     def record(self) -> ShownExamples:
-        """What it chooses from, and how."""
+        """The cases that it chooses from, and how."""
         ...
 
     def cases_for(self, example: Example) -> Sequence[RememberedCase]:
@@ -105,7 +105,7 @@ class Shows(Protocol):
 
 @dataclass(frozen=True)
 class FixedExamples:
-    """The same cases for every output, so that all share one beginning; a case is left out where it is judged itself."""
+    """Shows one set of cases with every output, so that all share one beginning; never an output itself."""
 
     record: ShownExamples
 
@@ -126,7 +126,7 @@ def allowed(cases: Sequence[RememberedCase], example: Example) -> list[Remembere
 
 
 def cut(example: Example) -> Texts:
-    """What is shown of an example: input and context, cut to what speaks of the output, and the output."""
+    """The texts of an example that are shown: input and context, cut to what speaks of the output, and the output."""
     output = example.output or ""
     return (
         excerpt(example.input, output, MOST_TEXT),

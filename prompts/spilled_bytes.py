@@ -36,7 +36,7 @@ class SpilledBytes:
         return start
 
     def read(self, start: int, length: int) -> bytes:
-        """What was taken there, from any thread."""
+        """The bytes at a place, from any thread."""
         if start >= self._written:
             return bytes(self._held[start - self._written : start - self._written + length])
         assert self._file is not None

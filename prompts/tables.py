@@ -173,7 +173,7 @@ def _check_unpacked(place: str, file: Any) -> None:
 
 
 class _ExcelError(str):
-    """What Excel shows where a formula failed."""
+    """The text that Excel shows where a formula failed."""
 
     __slots__ = ()
 
@@ -183,7 +183,7 @@ def _value(cell: Any) -> Any:
 
 
 def parquet_package() -> Any:
-    """What reads and writes Parquet.
+    """The package that reads and writes Parquet.
 
     Raises:
         MissingExtraError: ``pyarrow`` is not installed.
@@ -222,12 +222,7 @@ ROWS = 2**16
 
 
 def write_parquet(file: BinaryIO, columns: Mapping[str, Iterator[Any]], types: Mapping[str, str]) -> None:
-    """Write columns of one length as Parquet, a part at a time.
-
-    Args:
-        file: Open for writing.
-        columns: The values of each, by name.
-        types: Arrow's name of the type of a column; texts where there is none.
+    """Write columns of one length as Parquet, a part at a time; ``types`` are Arrow's names, texts where there is none.
 
     Raises:
         MissingExtraError: ``pyarrow`` is not installed.
@@ -440,5 +435,5 @@ def _json_rows(path: Path, file: Any, quick: Callable[[str], Any] | None) -> Ite
 
 
 def _as_list(line: str) -> str:
-    """What to do where a line begins a JSON list."""
+    """Advice where a line begins a JSON list; else nothing."""
     return " A list of objects is read from a file whose name ends in .json." if line.lstrip().startswith("[") else ""

@@ -56,7 +56,7 @@ def sendable(text: str) -> str:
 
 
 def letters(text: str) -> int:
-    """How long a text is to a model, in quarters of a token: a character of Chinese, Japanese or Korean counts as four others."""
+    """Length of a text to a model, in quarters of a token: a character of Chinese, Japanese or Korean is four."""
     if text.isascii():
         return len(text)
     return 4 * len(text) - 3 * len(_WIDE.sub("", text))
@@ -68,7 +68,7 @@ def sentences(text: str) -> list[str]:
 
 
 def excerpt(document: str, about: str, most_chars: int) -> str:
-    """Those sentences of a document that share most words with ``about``, in their order, in ``most_chars`` at most.
+    """The sentences of a document that share most words with ``about``, in their order, in ``most_chars`` at most.
 
     Left out sentences are shown as "…". A document that fits is given back whole.
     """
@@ -209,7 +209,7 @@ def literal(text: str) -> str:
 
 
 def literal_but(text: str, placeholders: Collection[str]) -> str:
-    """The same of a text in which these names are placeholders, and braces may be doubled already."""
+    """The :func:`literal` text, with these names left as placeholders; braces may be doubled already."""
     return BRACES.sub(lambda each: each[0] if each[1] or each[2] in placeholders else f"{{{each[0]}}}", text)
 
 
@@ -225,7 +225,6 @@ def copied_words(text: str, sources: Iterable[str], run: int = RUN, allowed: str
 
 
 def _runs(text: str, run: int) -> Iterator[tuple[str, ...]]:
-    """So many words in a row, from each word on, in lower case."""
     words = [word.lower() for word in _WORD.findall(text)]
     return (tuple(words[start : start + run]) for start in range(len(words) - run + 1))
 

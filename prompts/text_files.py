@@ -38,7 +38,7 @@ def write_whole(path: str | Path, text: str | Iterable[str]) -> None:
 
 
 def remove_partial(folder: Path) -> None:
-    """Remove what killed processes have left of files that they were writing, in a folder where no other process writes now."""
+    """Remove the parts of files that killed processes left in a folder where no other process writes now."""
     for left in folder.rglob(f"*.[0-9]*-[0-9]*{PARTIAL}"):
         if f".{os.getpid()}-" not in left.name:  # another thread of this process may be at it
             with suppress(OSError):
@@ -108,11 +108,7 @@ def read_text(path: str | Path) -> str:
 
 
 def read_object(path: str | Path, what: str) -> dict[str, Any]:
-    """Read a file that holds one JSON object.
-
-    Args:
-        path: The file.
-        what: What it is, e.g. ``calibration``.
+    """Read a file that holds one JSON object; ``what`` it is, e.g. ``calibration``, is said in errors.
 
     Raises:
         InputError: It is missing, cannot be read, or holds something else.
@@ -186,7 +182,7 @@ class _Texts(_Reader):
 
 
 def read_yaml(text: str, name: object, what: str) -> Any:
-    """What YAML holds.
+    """Read YAML.
 
     Raises:
         InputError: It is no YAML, nested too deeply, holds itself, or stands for more values than any file needs;

@@ -52,7 +52,7 @@ class Verdict:
         return self.p_yes if soft else float(self.answer)
 
     def turned(self) -> Verdict:
-        """The same said in answer to the opposite question: yes for no, and 1 - P(yes); its own inverse."""
+        """The verdict on the opposite question: yes for no, and 1 - P(yes); its own inverse."""
         return replace(
             self,
             answer=None if self.answer is None else not self.answer,
@@ -66,7 +66,7 @@ class Verdict:
 
 
 class Told(NamedTuple):
-    """What of a verdict its judge's reply decides; the rest is known before."""
+    """The part of a verdict that its judge's reply decides; the rest is known before."""
 
     answer: bool | None
     p_yes: float | None = None
@@ -79,12 +79,12 @@ class Told(NamedTuple):
 VerdictFields = tuple[
     str, str, str, str, bool | None, float | None, Provenance | None, str | None, Status, str | None, int, str | None
 ]
-"""Of a :class:`Verdict`, in its order; quicker to make by the million."""
+"""Fields of a :class:`Verdict`, in its order; quicker to make by the million."""
 _FIELDS = tuple(field.name for field in fields(Verdict))
 fields_of: Callable[[Any], VerdictFields] = attrgetter(*_FIELDS)
-"""Of a verdict."""
+"""Names of a verdict's fields."""
 _TYPES = {"answer": "bool", "p_yes": "float64", "replicate": "int32"}
-"""Of columns in a Parquet file that are no texts."""
+"""Arrow's types of columns in a Parquet file that are no texts."""
 
 
 class _Numbers(dict[str, int]):
@@ -133,7 +133,7 @@ class VerdictColumns(Sequence[Verdict]):
     def due(
         cls, examples: Sequence[str], questions: Sequence[str], model: str, prompt: str, repeat: int = 1
     ) -> VerdictColumns:
-        """One judge's verdicts on each example, replicate and question, in that order; each is still to be :meth:`put`."""
+        """One judge's verdicts by example, replicate and question; each is still to be :meth:`put`."""
         made = cls()
         number, shape = made._number, (len(examples), repeat, len(questions))
         known = {
@@ -203,7 +203,7 @@ class VerdictColumns(Sequence[Verdict]):
         return view[: self._length]
 
     def places(self, field: str, among: Iterable[str]) -> NDArray[np.int32]:
-        """Where each verdict's name (of ``example``, ``question``, ``model`` or ``prompt``) stands; -1 where it does not."""
+        """Number of each verdict's ``example``, ``question``, ``model`` or ``prompt`` in a list; -1 where it is not there."""
         found = np.full(len(self.names) + 1, -1, dtype=np.int32)
         for place, name in enumerate(among):
             found[self._number.get(name, -1)] = place
@@ -217,7 +217,7 @@ class VerdictColumns(Sequence[Verdict]):
         return np.where(answers < 0, np.nan, self.numbers("p_yes") if soft else answers)
 
     def only(self, wanted: NDArray[np.bool_]) -> VerdictColumns:
-        """Those that are wanted, in their order; ``wanted`` has shape (verdicts,)."""
+        """The verdicts that are wanted, in their order; ``wanted`` has shape (verdicts,)."""
         part, places = VerdictColumns(), np.flatnonzero(wanted)
         part._number, part._length = self._number, len(places)
         for field, kind in _NUMBERS.items():
@@ -450,7 +450,7 @@ class _Row(BaseModel):
 
     @property
     def problem(self) -> str | None:
-        """What in it does not go together."""
+        """Why its fields do not go together; None where they do."""
         if self.answer is None and self.status == "ok":
             return "field 'answer': null, although the status is 'ok'; say in 'status' what failed"
         if self.answer is not None and self.status != "ok":

@@ -10,8 +10,9 @@ from .text_changes import MarksError, mark_edits, shortened, word_changes
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ..memory.records import CriterionRecord, PrunedRecord
     from ..memory.result_file import RunRecord
-    from ..memory.result_parts import GainRecord, LearnedRecord, PrunedRecord
+    from ..stats.differences import Difference
     from .run_data import RunData
     from .text_changes import Piece
 
@@ -37,7 +38,7 @@ class ShownCandidate:
     iteration: int
     accepted: bool
     reason: str
-    gain: GainRecord | None
+    gain: Difference | None
     edits: Sequence[EditView]
     judged: int | None
     """Validation examples that were judged before the decision."""
@@ -45,7 +46,7 @@ class ShownCandidate:
     """Whether it was dropped before all of them were judged."""
     name: str
     """What it is known by: its lessons, or its questions."""
-    questions: Sequence[LearnedRecord] = ()
+    questions: Sequence[CriterionRecord] = ()
     """Learned questions that it brought; none where it is one of edits."""
 
     @property
@@ -65,7 +66,7 @@ def candidates(data: RunData) -> list[ShownCandidate]:
         rows = [*((True, row) for row in result.accepted_edits), *((False, row) for row in result.rejected_edits)]
         rows.sort(key=lambda each: each[1].iteration)
     trials = {tuple(event["lessons"]): event["result"] for event in data.of("trial") if event["result"]["passed"]}
-    pruned = {row.edit.key: row for row in result.pruned_edits}
+    pruned = {row.edit: row for row in result.pruned_edits}
     size = data.split_size("validation")
     made, number = [], 0
     for passed, row in rows:
@@ -74,7 +75,7 @@ def candidates(data: RunData) -> list[ShownCandidate]:
             number += passed
             label = number if passed else None
             pieces = shortened(word_changes(edit.old, edit.new, label))
-            pruning = pruned.get(edit.key) if passed else None
+            pruning = pruned.get(edit) if passed else None
             edits.append(EditView(label, pieces, edit.lessons, trials.get(edit.lessons), pruning))
         dropped = not passed and row.judged is not None and size is not None and row.judged < size
         made.append(
@@ -101,9 +102,9 @@ def marked_prompt(result: RunRecord) -> list[Piece]:
     before, after = result.baseline.prompt, result.best.prompt
     accepted = [edit for row in result.accepted_edits for edit in row.edits]
     removed = [row.edit for row in result.pruned_edits if row.removed]
-    gone = {edit.key for edit in removed}
+    gone = set(removed)
     # An edit that was taken out again is passed over, so that the others keep their numbers.
-    kept = [None if edit.key in gone else (edit.old, edit.new) for edit in accepted]
+    kept = [None if edit in gone else (edit.old, edit.new) for edit in accepted]
     whole = [(edit.old, edit.new) for edit in accepted] + [(edit.new, edit.old) for edit in removed]
     for steps in (kept, whole):
         try:

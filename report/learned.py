@@ -10,8 +10,9 @@ from .scores import Scale
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..memory.result_parts import GainRecord, LearnedRecord
+    from ..memory.records import CriterionRecord
     from ..prompts.shown_examples import ShownExamples
+    from ..stats.differences import Difference
     from .run_data import RunData
 
 
@@ -27,14 +28,14 @@ SHOWN_SET_ASIDE = 200
 class LearnedQuestion:
     """A question that the accepted judge asks, and did not ask before."""
 
-    found: LearnedRecord
+    found: CriterionRecord
     weight: float | None
     """None where the run's checklist was not kept."""
     comments: Sequence[tuple[str, Sequence[str]]]
     """What was written, and the ids of the question's examples that it was written of."""
     other_examples: Sequence[str]
     """Examples that it comes from on which none of the comments stands in the run's inputs."""
-    worth: Sequence[tuple[str, GainRecord]]
+    worth: Sequence[tuple[str, Difference]]
     """The gain over the same judge without it, by split."""
 
     @property
@@ -48,7 +49,7 @@ class WhatWasLearned:
     """Everything that came of the comments."""
 
     questions: Sequence[LearnedQuestion]
-    set_aside: Sequence[LearnedRecord]
+    set_aside: Sequence[CriterionRecord]
     """Proposed, and not in the accepted judge."""
     why_none: str | None
     """Why none was proposed; None where some were, or where the run was not to learn any."""
@@ -75,7 +76,7 @@ def what_was_learned(data: RunData) -> WhatWasLearned | None:
     return WhatWasLearned(rows, result.not_learned, result.why_no_questions, Scale.over(ends), result.shown)
 
 
-def _question(data: RunData, found: LearnedRecord, weight: float | None) -> LearnedQuestion:
+def _question(data: RunData, found: CriterionRecord, weight: float | None) -> LearnedQuestion:
     said = {name: data.comments.get(name, ()) for name in found.sources}
     comments = [(text, [name for name, texts in said.items() if text in texts]) for text in found.comments]
     told = {name for _, names in comments for name in names}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ..memory.result_parts import LessonRecord
+    from ..memory.records import LessonRecord
     from .candidates import ShownCandidate
     from .run_data import RunData
 

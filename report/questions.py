@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
-    from ..memory.result_parts import CalibratedRecord, ParityRecord, QuestionWordingsRecord
+    from ..memory.records import CalibratedRecord, ParityRecord, QuestionWordings
     from ..prompts.verdicts import Verdict
     from ..stats.phi import PhiMatrix, Relatedness
     from .run_data import RunData
@@ -281,6 +281,6 @@ def same_verdicts(data: RunData) -> list[SameVerdicts]:
     return made
 
 
-def wordings(data: RunData) -> Sequence[QuestionWordingsRecord]:
+def wordings(data: RunData) -> Sequence[QuestionWordings]:
     """What became of each question, those that are asked in other words first."""
     return sorted(data.result.wordings, key=lambda each: not each.accepted)

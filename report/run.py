@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ..evaluation.pass_fail import NAMES
 from ..memory.decision import decide, finish_sentence, measured_name
 from ..memory.result_file import CROSSED
-from ..optimizer.modes.mode import mode_of
+from ..optimizer.mode import mode_of
 from ..prompts.errors import shown_from
 from ..prompts.formatting import count, missing_share
 from ..prompts.text_files import write_whole

@@ -61,8 +61,8 @@ class RunData:
 
     @property
     def is_judge(self) -> bool:
-        """Whether a judge was improved, and not a generator."""
-        return self.result.mode != "tune"
+        """Whether the run improved a judge, and not a generator."""
+        return self.result.is_judge
 
     def question(self, example: str, question: str) -> tuple[str, str]:
         """Text and dimension of a question; its id where the text was not kept."""

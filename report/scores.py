@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ..memory.result_parts import GainRecord, MeasureRecord
+    from ..memory.records import MeasureRecord
+    from ..stats.differences import Difference
     from .run_data import RunData
 
 
@@ -66,7 +67,7 @@ class ScoreRow:
     before: MeasureRecord
     after: MeasureRecord | None
     """None where the accepted prompt is the starting prompt."""
-    gain: GainRecord | None
+    gain: Difference | None
 
 
 @dataclass(frozen=True)

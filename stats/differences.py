@@ -17,7 +17,7 @@ Of many tests at once, p-values are adjusted for how many there are (Holm, Scand
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -48,7 +48,7 @@ from .threshold import LabelMetric, best_kappas, label_kernel
 _ROUNDING = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Difference:
     """How much better version b is than version a on the same examples."""
 
@@ -56,15 +56,15 @@ class Difference:
     """statistic(b) - statistic(a); positive if b is better. None where one of them is undefined."""
     n: int
     """Examples with a number in every column."""
-    low: float | None
+    low: float | None = None
     """Lower end of the percentile bootstrap interval; None where there is none."""
-    high: float | None
+    high: float | None = None
     """Upper end of the interval."""
-    p_value: float | None
+    p_value: float | None = None
     """One-sided p-value of "b is not better than a", in (0, 1]; small speaks for b."""
-    reason: str | None
+    reason: str | None = None
     """Why the value, or only the interval, is missing; None if nothing is."""
-    standard_error: float | None = None
+    standard_error: float | None = field(default=None, compare=False)
     """Standard deviation of the difference over the resamples; None where the difference is undefined."""
 
 

@@ -220,7 +220,7 @@ def unweighted(kernel: Kernel, items: int) -> float:
     return float(kernel(np.ones((items, 1)))[0])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Statistic:
     """A number with what is needed to judge it."""
 
@@ -228,11 +228,11 @@ class Statistic:
     """The statistic, in [-1, 1]; None where it is undefined."""
     n: int
     """Items (or groups, or systems) it was computed from, after incomplete ones were dropped."""
-    low: float | None
+    low: float | None = None
     """Lower end of the interval; None where there is none."""
-    high: float | None
+    high: float | None = None
     """Upper end of the interval; None where there is none."""
-    reason: str | None
+    reason: str | None = None
     """Why the value, or only the interval, is missing; None if nothing is."""
 
     @property

@@ -344,7 +344,7 @@ def test_an_interrupted_command_ends_with_130(cli: Any, evaluation: list[str], m
     def interrupted(*arguments: Any, **options: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("askance.commands.evaluate.prepare", interrupted)
+    monkeypatch.setattr("askance.commands.judge_data.prepare", interrupted)
     done = cli("evaluate", *evaluation)
     assert done.code == 130
     assert says(done.err, "same command again")

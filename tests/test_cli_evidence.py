@@ -202,6 +202,6 @@ def test_comments_and_labels_in_columns_of_a_csv_file_are_found_by_field(
 
 
 def test_the_words_are_in_the_help() -> None:
-    from askance.commands.runs import align
+    from askance.commands.make_run import align_command as align
 
     assert "--labels good=WORD,bad=WORD" in CliRunner().invoke(align, ["--help"]).output

@@ -16,10 +16,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from askance.bridges.traces.import_traces import import_traces
-from askance.commands.options import load_dotenv, read_task
-from askance.commands.options import settings as merged_settings
-from askance.commands.show import command as show
+from askance.bridges.trace_examples import import_traces
+from askance.commands.command_options import load_dotenv, read_task
+from askance.commands.command_options import settings as merged_settings
+from askance.commands.show_run import show_command as show
 from askance.evaluation.calibration import load_calibration
 from askance.evaluation.judge_file import load_judge
 from askance.evaluation.options import EvaluateOptions

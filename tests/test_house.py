@@ -42,6 +42,8 @@ def test_every_place_on_the_map_is_there() -> None:
         re.findall(r"`((?:[a-z_]+/)*[a-z_]+\.py|(?:[a-z_]+/)+)(?:: (\w+)(?:\.\w+)?)?`", MAP.read_text(encoding="utf-8"))
     )
     assert len(named) > 25
+    files = {path.name for path in sources()} | {path.name for path in (ROOT / "tests").rglob("*.py")}
+    assert not [place for place, _ in named if "/" not in place and place not in files]
     whole = [(place, name) for place, name in named if "/" in place]
     missing = [place for place, _ in whole if not (ROOT / place).exists() and not [*ROOT.glob(f"[a-z]*/{place}")]]
     assert not missing

@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from ..agents.requests import EachAsking
-from ..models.trained.scored_text import after_rationale, scored_text
+from ..models.trained.network import after_rationale, scored_text
 from ..prompts.examples import Example
 from ..prompts.human_feedback import WHOLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from ..models.trained.scored_text import ScoredText
+    from ..models.trained.network import ScoredText
     from ..prompts.checklist import Checklist, Question
     from ..prompts.preferences import Preference
     from ..prompts.prompt import Prompt

@@ -12,7 +12,7 @@ from ..prompts.errors import import_optional
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ..models.trained.scored_text import ScoredText
+    from ..models.trained.network import ScoredText
     from .items import Probe, TrainingItem
 
 LOSSES = ("cross_entropy", "squared_error", "preference", "rationale")

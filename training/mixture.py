@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..evaluation.scoring import human_targets
-from ..models.trained.scored_text import after_rationale, scored_text
+from ..models.trained.network import after_rationale, scored_text
 from ..optimizer.splits import own_split, split, unused_split
 from ..prompts.errors import AskanceError, InputError
 from ..prompts.examples import answered_questions, human_dimensions
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from ..models.trained.network import Network
-    from ..optimizer.modes.earlier import Earlier
+    from ..optimizer.earlier import Earlier
     from ..prompts.checklist import Checklist
     from ..prompts.examples import Example
     from ..prompts.preferences import Preference

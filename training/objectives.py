@@ -6,15 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from ..models.trained.bases import torch_library
-from ..models.trained.scored_text import after_rationale, asked_for, asked_why
+from ..models.trained.network import after_rationale, asked_for, asked_why
 from .losses import ALPHA, LOSSES, decided, dpo_loss, forgiven, mixed_loss, weight_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from ..models.trained.causal import CausalNetwork
-    from ..models.trained.network import Network
-    from ..models.trained.scored_text import ScoredText
+    from ..models.trained.network import Network, ScoredText
     from .items import TrainingItem
     from .options import TrainOptions
 

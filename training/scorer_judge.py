@@ -8,7 +8,7 @@ from ..evaluation.judge_file import accepted_on
 from ..evaluation.kept_judge import THIS_FOLDER, JudgeFigures, KeptJudge
 from ..evaluation.pass_fail import figures_of, pass_labels, threshold_for
 from ..evaluation.scoring import human_targets, measure, score_examples
-from ..memory.result_parts import MeasureRecord
+from ..memory.records import MeasureRecord
 from ..prompts.examples import human_dimensions
 
 if TYPE_CHECKING:

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 from ..evaluation.progress import watching
 from ..memory.run_directory import JUDGE_FILE
 from ..models.files import sha256_of_file
-from ..models.named import ModelLike, ModelRecords
+from ..models.named import ModelLike, named_models
 from ..models.trained.bases import find_base
-from ..models.trained.network import open_network, start_network
-from ..models.trained.scored_text import scored_text
+from ..models.trained.network import open_network, scored_text, start_network
 from ..models.trained.scorer_file import GGUF_FILE, ONNX_FILE, SCORER_FILE, WEIGHTS_FILES, ScorerFile, read_scorer
-from ..optimizer.modes.earlier import Earlier, earlier_run
+from ..optimizer.earlier import Earlier, earlier_run
 from ..optimizer.weights.judged_pairs import load_pairs
 from ..prompts.checklist import load_checklist
 from ..prompts.errors import AskanceError, InputError
@@ -108,9 +107,7 @@ def train(
         AskanceError: The disk is full, or a model that is asked is down.
         MissingExtraError: torch or transformers is not installed.
     """
-    records = ModelRecords(options)
-    by, sees = records.name(writer), records.name(judge_model)
-    given = records.options
+    by, sees, given = named_models(options, writer, judge_model)
     with watching(watcher, progress) as shown:
         job = prepare(data, checklist, output, base, prompt, verdicts, preferences, judge, by, sees, given, shown)
         return job.run(shown)

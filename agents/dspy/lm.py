@@ -58,17 +58,10 @@ class GatewayLM(dspy.LM):  # type: ignore[misc]
         max_tokens: int = 1000,
         **options: Any,
     ) -> None:
-        """Make one for a gateway that is open.
+        """Make one for a gateway that is open, and lives on ``loop``.
 
-        Args:
-            gateway: Pays and keeps.
-            model: Who answers.
-            role: Whose ledger.
-            loop: Where the gateway lives; None where that is the running event loop, on which programs are then awaited
-                (``acall``).
-            temperature: Of programs that set none.
-            max_tokens: Of a reply.
-            options: Further ones of ``dspy.LM``, e.g. ``seed`` or ``callbacks``.
+        None is the running event loop, on which programs are then awaited (``acall``). ``options`` are further ones of
+        ``dspy.LM``, e.g. ``seed`` or ``callbacks``.
         """
         engine = GatewayEngine(gateway, model, role, loop)
         super().__init__(
@@ -99,7 +92,7 @@ class GatewayLM(dspy.LM):  # type: ignore[misc]
 
 
 class GatewayEngine:
-    """What DSPy calls an engine: one request in its canonical form, one response."""
+    """An engine, in DSPy's terms: one request in its canonical form, one response."""
 
     supports_response_schema = True
     supported_params = frozenset({"max_tokens", "temperature", "seed", "response_format"})
@@ -176,7 +169,7 @@ class GatewayEngine:
 
 
 class AsyncGatewayEngine:
-    """The same engine for programs that are awaited."""
+    """A :class:`GatewayEngine` for programs that are awaited."""
 
     supports_response_schema = GatewayEngine.supports_response_schema
     supported_params = GatewayEngine.supported_params

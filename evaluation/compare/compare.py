@@ -15,7 +15,7 @@ from ...agents.buying import all_together
 from ...models.budget import Budget
 from ...models.event_loops import run_sync
 from ...models.gateway import Gateway
-from ...models.named import ModelLike, ModelRecords
+from ...models.named import ModelLike, named_models
 from ...models.session import session
 from ...prompts.checklist import Checklist, load_checklist
 from ...prompts.errors import InputError, did_you_mean
@@ -91,10 +91,10 @@ def compare(
         BudgetExceededError: A cap was reached; the answers so far are kept.
         AskanceError: The endpoint is down or refuses every call, or a judge cannot be prepared.
     """
-    records = ModelRecords(options)
-    given = (model,) if isinstance(model, str) or not isinstance(model, Sequence) else model
-    asked, members = (tuple(records.name(each) for each in several) for several in (given, panel))
-    job = prepare(data, asked, judges, checklist, candidates, prompt, criteria, dimensions, members, records.options)
+    several = (model,) if isinstance(model, str) or not isinstance(model, Sequence) else model
+    *names, given = named_models(options, *several, *panel)
+    asked, members = tuple(names[: len(several)]), tuple(names[len(several) :])
+    job = prepare(data, asked, judges, checklist, candidates, prompt, criteria, dimensions, members, given)
     return job.run(watcher, progress)
 
 

@@ -23,7 +23,7 @@ MOST_STEPS = 6
 STEP_TOKENS = 400
 
 
-class Steps(BaseModel):
+class EvaluationSteps(BaseModel):
     """The model's reply when it is asked how it would go about it."""
 
     model_config = ConfigDict(extra="forbid", title="steps")
@@ -92,7 +92,7 @@ async def _write_steps(setup: Setup, criterion: Criterion) -> list[str]:
         GEval.name,
         setup.model,
         [("user", message)],
-        Steps,
+        EvaluationSteps,
         max_tokens=STEP_TOKENS,
         seed=setup.options.seed,
     )

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from ...memory.result_parts import SideRecord
+    from ...memory.records import SideRecord
     from ...prompts.examples import Example
     from ..shown import Rows
 

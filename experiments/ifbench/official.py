@@ -106,23 +106,6 @@ def follows(constraint: str, arguments: Mapping[str, Any], prompt: str, output: 
     return bool(result.follow_instruction_list[0])
 
 
-def sentences(text: str) -> list[str]:
-    """The sentences of a text, cut as the checkers cut it."""
-    return list(_module("instructions_util").split_into_sentences(text))
-
-
-def stop_words() -> frozenset[str]:
-    """NLTK's English stop words."""
-    with _nltk_data() as nltk:
-        return frozenset(nltk.corpus.stopwords.words("english"))
-
-
-def tokens(text: str) -> list[str]:
-    """The words and marks of a text, as NLTK cuts it."""
-    with _nltk_data() as nltk:
-        return list(nltk.word_tokenize(text))
-
-
 @cache
 def _folder() -> Path:
     try:

@@ -32,7 +32,7 @@ from ...training.measured import ScorerReader, verdicts_of
 from ...training.train import train
 from ...training.trained import WITHOUT_DPO
 from ..command_line import RESULTS, says_errors, write_result
-from .lmunit_scorers import training_of
+from .common import training_of
 
 RESULT = RESULTS / "lmunit_rationales.json"
 _WORDS = (

@@ -43,7 +43,7 @@ from ...testing.simulated import DIMENSION
 from ...testing.simulated_texts import TOPICS
 from ...training.contrasts import GRADES
 from ...training.measured import ScorerReader, verdicts_of
-from .lmunit_scorers import ALL, ARMS, by_document, train_scorer, training_of
+from .common import ALL, ARMS, by_document, train_scorer, training_of
 
 RATED = 0.2
 """Share of the simulated outputs for training that people rated."""

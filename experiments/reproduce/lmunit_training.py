@@ -34,8 +34,7 @@ import numpy as np
 from ...evaluation.evaluate import evaluate
 from ...models.base import Model
 from ...models.trained.bases import find_base
-from ...models.trained.network import Network, open_network, start_network
-from ...models.trained.scored_text import scored_text
+from ...models.trained.network import Network, open_network, scored_text, start_network
 from ...models.trained.scorer_file import read_scorer
 from ...prompts.checklist import Checklist, Question
 from ...prompts.errors import AskanceError, InputError
@@ -50,8 +49,7 @@ from ...training.train import DEFAULT_BASE
 from ..command_line import says_errors, write_result
 from ..datasets import load_rated
 from ..datasets.rated import DIMENSIONS
-from .common import PUBLISHED
-from .lmunit_scorers import ALL, ARMS, by_document, train_scorer, training_of
+from .common import ALL, ARMS, PUBLISHED, by_document, train_scorer, training_of
 from .lmunit_simulated import ERRORS, simulated
 
 TAUGHT, RATED_ALONE, BOTH = "the judge's verdicts", "people's scores", "both"

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -25,7 +25,6 @@ from ..base import Answer, ModelError, Request
 from ..budget import BATCH_SHARE, Price
 from ..direct import DirectModel
 from ..gateway import RetryPolicy
-from ..request_form import ThinkingFields
 from ..thinking_room import needs_room
 from .endpoint import ASKED, BatchEndpoint
 from .open_batches import AwaitedRequest, BatchJournal, BatchRecord, OpenBatch, OpenBatches, Pace, ReplyReader
@@ -48,56 +47,24 @@ class BatchModel(DirectModel):
         model: str,
         base_url: str,
         *,
-        identity: str,
-        api_key: str | None = None,
-        timeout: float = 120.0,
         price: Price | None = None,
-        thinking: ThinkingFields | None = None,
-        extra_body: Mapping[str, Any] | None = None,
-        headers: Mapping[str, str] | None = None,
-        query: Mapping[str, str] | None = None,
         retry: RetryPolicy,
         say: Callable[[str], None] | None = None,
         on_wait: Callable[[str, float], None] | None = None,
         pace: Pace | None = None,
+        **how: Any,
     ) -> None:
-        """Nothing is sent yet.
+        """Take what DirectModel takes, with the price and the identity that hold without batches; nothing is sent yet.
 
-        Args:
-            name: As the user wrote it.
-            model: Its name at the endpoint.
-            base_url: The endpoint's address.
-            identity: The same as without batches, as the answers are.
-            api_key: Of the endpoint.
-            timeout: Seconds of a call that is no file.
-            price: Without batches; None where it is not known.
-            thinking: As of DirectModel.
-            extra_body: As of DirectModel.
-            headers: As of DirectModel.
-            query: As of DirectModel.
-            retry: How calls about batches are made again.
-            say: Told what is waited for.
-            on_wait: Told of a call that is made again, and in how many seconds.
-            pace: How long is waited.
+        ``retry`` says how calls about batches are made again, ``pace`` how long is waited. ``say`` is told what is
+        waited for, ``on_wait`` of a call that is made again, and in how many seconds.
         """
         half = None if price is None else price.times(BATCH_SHARE)
-        super().__init__(
-            name,
-            model,
-            base_url,
-            identity=identity,
-            api_key=api_key,
-            timeout=timeout,
-            price=half,
-            thinking=thinking,
-            extra_body=extra_body,
-            headers=headers,
-            query=query,
-        )
+        super().__init__(name, model, base_url, price=half, **how)
         self._full_price = price
         self._pace = pace or Pace()
         self._endpoint = BatchEndpoint(name, self._call, self._error, retry, on_wait or (lambda _, __: None))
-        self._journal = BatchJournal(identity)
+        self._journal = BatchJournal(self.identity)
         reader = ReplyReader(name, self._read, self._error, self._clean)
         self._open = OpenBatches(
             self._endpoint, self._journal, reader, self._pace, say or (lambda _: None), self._gather
@@ -109,7 +76,7 @@ class BatchModel(DirectModel):
         """The batches of answers that are given and may not be in the store yet, by key."""
         self._gathered: list[AwaitedRequest] = []
         self._forms: set[frozenset[str]] = set()
-        """Of what is gathered."""
+        """Forms of the requests that are gathered."""
         self._came = 0
         self._gathering = False
         self._turn = asyncio.Lock()
@@ -160,7 +127,6 @@ class BatchModel(DirectModel):
 
     @property
     def _most(self) -> int:
-        """Requests in one batch."""
         return MOST_REQUESTS if self._open.most is None else min(MOST_REQUESTS, self._open.most)
 
     def _may_be_direct(self, form: frozenset[str]) -> bool:
@@ -297,7 +263,6 @@ class BatchModel(DirectModel):
 
 
 def _form(request: Request) -> frozenset[str]:
-    """Which of the fields that an endpoint may refuse a request has."""
     asked = request.parameters
     there = {"seed": asked.seed is not None, "logprobs": asked.top_logprobs > 0, "schema": asked.schema is not None}
     return frozenset(name for name, is_there in there.items() if is_there)

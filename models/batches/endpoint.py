@@ -66,15 +66,8 @@ class BatchEndpoint:
         retry: RetryPolicy,
         on_wait: Callable[[str, float], None],
     ) -> None:
-        """The way to it.
-
-        Args:
-            name: The model's, for messages.
-            call: Makes one call from method, path and data; gives status, headers and body.
-            explain: The error that a status with headers and body is.
-            retry: How long is waited between attempts, and for how many seconds in vain.
-            on_wait: Told why, and how many seconds.
-        """
+        """``call`` makes one call from method, path and data, and gives status, headers and body; ``explain`` makes the
+        error of these; ``on_wait`` is told why and how many seconds is waited."""
         self._name = name
         self._call = call
         self._explain = explain
@@ -273,7 +266,6 @@ def _time(value: Any) -> float | None:
 
 
 def _said(error: Any) -> str:
-    """The endpoint's words on a batch that failed, with the line of the file where it names one."""
     place = "" if error.get("line") is None else f"line {error['line']}: "
     return f"{place}{error.get('message') or error.get('code') or 'no reason given'}"
 

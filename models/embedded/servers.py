@@ -68,15 +68,8 @@ class EmbeddedServer:
         log_directory: Path | None = None,
         command: Sequence[str] | None = None,
     ) -> None:
-        """Nothing is started yet.
-
-        Args:
-            path: the GGUF file.
-            settings: how it is served.
-            log_directory: for what llama.cpp prints; by default ``logs`` in the cache directory. Where it cannot be
-                written, the system's for temporary files takes its place.
-            command: the child instead of `askance.models.embedded.server_process`, for tests.
-        """
+        """Nothing is started yet. ``log_directory`` is for what llama.cpp prints (by default ``logs`` in the cache
+        directory, else the system's for temporary files); ``command`` is a child for tests."""
         self.path = path
         self.settings = settings or ServerSettings()
         self._log_directory = log_directory

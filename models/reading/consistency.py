@@ -117,12 +117,7 @@ def _here(library: str) -> str:
 
 
 def known_choice(memo: Path, library: str) -> ReaderSettings | None:
-    """Read the choice that was made before for this processor and version of the library; None where there is none.
-
-    Args:
-        memo: JSON file with one choice a processor.
-        library: Package that reads.
-    """
+    """Read the choice in ``memo`` for this processor and version of the library; None where none was made."""
     try:
         kept = json.loads(memo.read_text(encoding="utf-8"))[_here(library)]
         chosen, *rejected = (Tried(**each) for each in (kept["chosen"], *kept["rejected"]))
@@ -140,11 +135,8 @@ def known_choice(memo: Path, library: str) -> ReaderSettings | None:
 def consistent_reader(name: str, makers: Mapping[str, Callable[[], Reader]], memo: Path, library: str) -> Reader:
     """Make a reader with the fastest settings that give the same prompt the same answer on this processor.
 
-    Args:
-        name: The model's name, for messages.
-        makers: By precision, fastest first, what makes the reader.
-        memo: JSON file in which the choice is kept.
-        library: Package that reads.
+    ``makers`` make one by its precision, fastest first; the choice is kept in ``memo``, for this version of
+    ``library``.
 
     Raises:
         InputError: No settings give the same answer every time.

@@ -216,7 +216,7 @@ PROMPTS = (
     "order of their weight and left gaps for those that had not been found yet.\n</text>\n\nAnswer with one word: yes "
     "or no.",
 )
-"""What verdicts are asked of, in short: made up for this."""
+"""Short prompts like those of a judge, made up for this."""
 
 
 class SamplePrompts:

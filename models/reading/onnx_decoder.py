@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 WEIGHTS = "weights.data"
 """The file beside the graphs that holds their weights."""
 LARGEST = 127
-"""Of a weight, and of two neighbours of one sign together, before rounding: 255 times 128 are 16 bits."""
+"""Largest weight, and sum of two neighbours of one sign, before rounding: 255 times 128 are 16 bits."""
 CONSTANT = 0.25
-"""Of a row's norm: so large that rounding it to the row's step is little, and so small that rounding its weights is."""
+"""Share of a row's norm that a constant channel has: so large that rounding it to the row's step is little, and so small that rounding its weights is."""
 
 
 class Graph:

@@ -105,8 +105,6 @@ def made_ready(name: str, path: Path, sha256: str, stop: Event | None = None) ->
 
 
 class _OnnxReader:
-    """A network with the blocks that it has read."""
-
     def __init__(self, runtime: Any, tokenizers: Any, folder: Path, threads: int) -> None:
         settings = runtime.SessionOptions()
         settings.intra_op_num_threads = threads

@@ -89,7 +89,6 @@ def made_ready(name: str, path: Path, sha256: str) -> Path:
 
 @contextmanager
 def _said_of(name: str, path: Path, folder: Path) -> Iterator[None]:
-    """Turn OpenVINO's errors into sentences that help."""
     try:
         yield
     except (RuntimeError, OSError) as error:
@@ -109,8 +108,6 @@ def _convert(genai: Any, path: Path, folder: Path) -> None:
 
 
 class _OpenVinoReader:
-    """A compiled model with the blocks that it has read."""
-
     def __init__(self, openvino: Any, genai: Any, folder: Path, precision: str) -> None:
         core = openvino.Core()
         model = core.read_model(folder / "openvino_model.xml")
@@ -190,7 +187,6 @@ class _OpenVinoReader:
         return [normalised(row) for row in logits.reshape(len(held), -1)]
 
     def _infer_one(self, tokens: Sequence[int], past: int) -> NDArray[np.float32]:
-        """Hidden state of the last of these tokens of a single prompt."""
         end = past + len(tokens)
         return self._infer(np.asarray([tokens], np.int64), np.ones((1, end), np.int64), np.arange(past, end)[None])
 

@@ -74,10 +74,8 @@ class SideBySideReader(Reader, Protocol):
     (:mod:`.consistency`)."""
 
     def next_tokens(self, prompts: Sequence[Sequence[int]], ends: Sequence[int]) -> list[NDArray[np.float32]]:
-        """The same for prompts that begin alike, up to the last of ``ends``, and of which each is :func:`as_long` as
-        the others.
-
-        What one gets does not depend on those beside it.
+        """Log-probabilities for prompts that begin alike, up to the last of ``ends``, and are :func:`as_long` as each
+        other. A prompt's do not depend on those beside it.
         """
         ...
 
@@ -94,7 +92,7 @@ class _Waiting:
 
     @property
     def beside(self) -> object:
-        """The same for those that are read side by side; None for one that is read alone."""
+        """A key that is equal for requests that are read side by side; None for one that is read alone."""
         if not self.ends or (width := as_long(len(self.tokens) - self.ends[-1])) > BLOCK:
             return None
         return tuple(self.ends), width, tuple(self.tokens[: self.ends[-1]])
@@ -163,7 +161,6 @@ class ReadingModel:
         self._reader = None
 
     async def _answer_all(self) -> None:
-        """Answer those that wait, and those that come meanwhile."""
         loop = asyncio.get_running_loop()
         try:
             while self._waiting:

@@ -137,12 +137,10 @@ def languages_of(text: str) -> list[str]:
 
 @lru_cache(1000)
 def answer_words(texts: tuple[str, ...], given: tuple[str, str] | None = None) -> AnswerWords:
-    """The words that the answers to a prompt are read by.
+    """The words that the answers to a prompt are read by, from the languages of the prompt and of each of its
+    questions.
 
-    Args:
-        texts: The prompt and its questions, each by itself; a language is looked for in each.
-        given: The words for yes and no that the judge is told to answer with; no others are read then, but those of the
-            same language.
+    Where a judge is ``given`` words to answer with, no others are read but those of their language.
 
     Raises:
         InputError: The given words are the wrong way round.

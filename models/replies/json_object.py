@@ -26,14 +26,9 @@ def json_in(text: str) -> Any:
 def object_in(text: str, wanted: Collection[str], *, cut: bool = False) -> Any:
     """The JSON object of a reply (:func:`json_in`), also if it is the only item of a list or the only field of another.
 
-    A library that repairs JSON closes a string that was cut off (``"answer": "no`` of "not sure") and guesses at
-    quotes: it gives answers that were not said. Nothing is made up here. Of an object that breaks off, the members
-    before the break are taken as they are.
-
-    Args:
-        text: The reply.
-        wanted: Fields by which the object is known.
-        cut: Whether one that breaks off is taken so far as it came.
+    It is known by its ``wanted`` fields. Of one that breaks off, the members before the break are taken where it may be
+    ``cut``. A library that repairs JSON closes a string that was cut off (``"answer": "no`` of "not sure") and guesses
+    at quotes: it gives answers that were not said. Nothing is made up here.
 
     Raises:
         ValueError: There is none.

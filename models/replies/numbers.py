@@ -39,17 +39,12 @@ def number_said(text: str) -> int | None:
 def worth_keeping(
     alternatives: Sequence[tuple[str, float]], *, short: bool = False, asked: Collection[str] = ()
 ) -> Sequence[tuple[str, float]]:
-    """What a verdict is computed from, and what it can be checked against, of a token's alternatives, likeliest first.
+    """Alternatives of a token that a verdict is computed from, and checked against, likeliest first.
 
-    All words for yes and no, none, beginnings of yes, all digits and the five likeliest. Nothing where no alternative
-    is any of the former. P(yes) and scores are exactly the same, from about half of the stored bytes for one token and
-    a tenth for an answer with an explanation.
-
-    Args:
-        alternatives: Tokens with their log-probabilities.
-        short: Whether they belong to a reply of a few tokens. Each may begin a word for yes or no, so the five
-            likeliest are always kept.
-        asked: Words for yes and no that are in the request; what begins one of them is kept as well.
+    They are all words for yes and no, none, beginnings of yes, all digits and the five likeliest; nothing where there
+    is none of the former. P(yes) and scores stay exactly the same, from about half of the stored bytes for one token
+    and a tenth for an answer with an explanation. In a ``short`` reply each token may begin a word for yes or no, so
+    the five likeliest are always kept; so is what begins one of the words that were ``asked`` for.
     """
     spelt = [_ANSWERS[token] for token, _ in alternatives]
     if asked:
@@ -63,12 +58,10 @@ def worth_keeping(
 
 
 def score_masses(alternatives: Iterable[tuple[str, float]], low: int, high: int) -> list[float]:
-    """Summed probability of each whole number from ``low`` to ``high`` among a token's alternatives.
+    """Summed probability of each whole number from ``low``, at least 0, to ``high``, at most 10, among a token's
+    alternatives.
 
-    Args:
-        alternatives: Tokens with their log-probabilities.
-        low: Lowest number, at least 0.
-        high: Highest number, at most 10; for 10, which may be two tokens, see :func:`number_masses`.
+    For 10, which may be two tokens, see :func:`number_masses`.
     """
     masses = [0.0] * (high - low + 1)
     for token, logprob in alternatives:
@@ -109,9 +102,8 @@ def number_masses(logprobs: Sequence[TokenProbabilities], low: int, high: int) -
 def expected_score(masses: Sequence[float]) -> float:
     """The expected number, Σ k·P(k) over the numbers of the scale, mapped to [0, 1] (LMUnit §3.3, eq. 2).
 
-    Args:
-        masses: Probability of each number from the lowest to the highest, two or more, with a sum above 0. They are
-            scaled to sum 1: what the model would have said beside the scale counts for none of the numbers.
+    ``masses`` are two or more with a sum above 0. They are scaled to sum 1: what the model would have said beside the
+    scale counts for none of the numbers.
     """
     mean = sum(place * mass for place, mass in enumerate(masses)) / sum(masses)
     return min(mean / (len(masses) - 1), 1.0)  # rounding may go beyond 1

@@ -48,17 +48,11 @@ def thinks_apart(message: Any) -> bool:
 
 
 def after_thinking(text: str, logprobs: Any, *, apart: bool, free: bool = False) -> tuple[str, Any]:
-    """A reply without what was thought before the answer: nothing read from that is a verdict.
+    """A reply, and its log-probabilities, without what was thought before the answer: nothing read from that is a
+    verdict.
 
-    Args:
-        text: The reply, which may hold the thinking.
-        logprobs: For each token of the reply, the token and its alternatives; None where there are none.
-        apart: Whether the model thought beside the text, so that the tokens may be more than the text.
-        free: Whether the reply is a free text, e.g. of a generator, which may itself speak of tags.
-
-    Returns:
-        The text, and the log-probabilities from its first token on; None where they are not found, or nothing was
-        answered.
+    Where the model thought ``apart``, the tokens may be more than the text. A ``free`` text, e.g. of a generator, may
+    itself speak of tags. The log-probabilities are None where they are not found, or nothing was answered.
     """
     begins = _answer_begins(text, free=free)
     if not begins and not apart:

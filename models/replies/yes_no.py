@@ -95,7 +95,7 @@ PLAIN = AnswerWords()
 
 
 class Memo(dict[str, Value], Generic[Value]):
-    """Meanings of tokens, each worked out when it is first met. A dictionary, because every alternative is looked up."""
+    """Meanings of tokens, each worked out once. A dictionary, because every alternative is looked up."""
 
     def __init__(self, work: Callable[[str], Value]) -> None:
         super().__init__()
@@ -136,13 +136,7 @@ def yes_no_mass(alternatives: Iterable[tuple[str, float]], words: Mapping[str, b
 
 
 def p_quoted(token: str, alternatives: Alternatives, text: str) -> float | None:
-    """1 - P(none) at the first token of an answer that is none, or words of a text; None where it is neither.
-
-    Args:
-        token: The token that was written.
-        alternatives: What might have been written there, with log-probabilities, as far as it is worth keeping.
-        text: What is quoted.
-    """
+    """1 - P(none) at the first token of an answer that is none, or words of a text; None where it is neither."""
     none = usable = 0.0
     for word, logprob in alternatives or ((token, 0.0),):
         if says_nothing_to_quote(word):
@@ -189,14 +183,9 @@ def p_yes_of(yes: float, no: float, alternatives: Iterable[tuple[str, float]]) -
 
 
 def p_yes_where(token: str, alternatives: Alternatives, said: bool, words: Mapping[str, bool]) -> float | None:
-    """P(yes) at the token with which an answer begins; None as of :func:`p_yes_at`.
+    """P(yes) at the token with which an answer begins that was read as ``said``; None as of :func:`p_yes_at`.
 
-    Args:
-        token: The token that was written.
-        alternatives: What might have been written there.
-        said: The answer that began with it.
-        words: The words for yes and no. A word of several tokens counts by its first, if that begins words of one side
-            alone.
+    A word of several tokens counts by its first, if that begins words of one side alone.
     """
     if words is ENGLISH and BARE[token] in ENGLISH:
         return p_yes_of(*yes_no_mass(alternatives), alternatives)
@@ -216,12 +205,8 @@ def _side(bare: str, words: Mapping[str, bool]) -> bool | None:
 def read_tokens(tokens: Tokens, words: AnswerWords = PLAIN, *, ended: bool = True) -> tuple[bool, float | None] | None:
     """The answer that a reply gives, and P(yes) where it gives it; None where it says neither yes nor no.
 
-    A word that was said and is neither is no answer, however likely yes and no were beside it.
-
-    Args:
-        tokens: All of the reply's, with their alternatives.
-        words: The words for yes and no.
-        ended: Whether the reply came to its end. The last word of one that was cut off may be half a word.
+    A word that was said and is neither is no answer, however likely yes and no were beside it. Where the reply has not
+    ``ended``, its last word may be half a word.
     """
     if not tokens:
         return None
@@ -285,15 +270,9 @@ def _said(text: str, words: AnswerWords, ended: bool) -> tuple[int, str, bool] |
 
 
 def wants_room(text: str, tokens: Tokens, words: AnswerWords, *, most: int, ended: bool, quotes: bool = False) -> bool:
-    """Whether a mark, a blank, a label or the beginning of a word took the few tokens that were asked for.
+    """Whether a mark, a blank, a label or the beginning of a word took the few tokens that were asked for, ``most``.
 
-    Args:
-        text: The reply.
-        tokens: Its tokens, where the endpoint gives log-probabilities.
-        words: The words for yes and no.
-        most: Tokens that were asked for.
-        ended: Whether the reply came to its end, as far as the endpoint says.
-        quotes: Whether words of a text are an answer too.
+    With ``quotes``, words of a text are an answer too.
     """
     if most >= ROOM or (ended and len(tokens) < most):
         return False

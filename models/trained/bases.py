@@ -162,13 +162,8 @@ def device() -> str:
 def by_length(lengths: Sequence[int], at_once: int, read: Callable[[list[int]], Any]) -> Any:
     """Read texts of like length together, so that little of a batch is padding.
 
-    Args:
-        lengths: Of each text.
-        at_once: Texts in a batch.
-        read: Given the places of some texts, a tensor with a row for each.
-
-    Returns:
-        The rows of all texts, in their order, on the processor.
+    ``read`` is given the places of some texts, ``at_once`` at most, and returns a tensor with a row for each. The rows
+    of all texts come in their order, on the processor.
     """
     torch = torch_library()
     batches = [*of_like_length(lengths, at_once)]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ...prompts.errors import InputError, import_optional
 from ..replies.yes_no import spelling
 from .bases import by_length, device, find_base, load, quiet, torch_library
-from .scored_text import Rationale, after_rationale, asked_why
+from .network import Rationale, after_rationale, asked_why
 from .scorer_file import WEIGHTS_FILES
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from ..base import Message
     from .bases import Base
-    from .scored_text import ScoredText
+    from .network import ScoredText
     from .scorer_file import ScorerFile
 
 AT_ONCE = 4
@@ -109,15 +109,11 @@ class CausalNetwork:
         return self.levels([after_rationale(each, why) for each, why in zip(texts, said, strict=True)]), said
 
     def write(self, asked: Sequence[Sequence[Message]], most: int) -> list[list[Rationale]]:
-        """The rationale that the network writes in each conversation, the likeliest token each time; in a list of one.
+        """Write a rationale of at most ``most`` tokens in each conversation, the likeliest token each time; in a list
+        of one.
 
-        Texts that are written together are padded, which changes a rationale only where two tokens are as good as
-        equally likely.
-
-        Args:
-            asked: Conversations that end with asking for it; they are cut so that a rationale of ``most`` tokens has
-                room.
-            most: Tokens of it.
+        Conversations are cut so that it has room. Texts that are written together are padded, which changes a rationale
+        only where two tokens are as good as equally likely.
         """
         encoded = [self._cut(each, self.longest - most) for each in self._encoded(asked)]
         order = sorted(range(len(encoded)), key=lambda place: len(encoded[place]))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from ...prompts.errors import InputError, import_optional
 from .bases import by_length, device, load, quiet, torch_library
-from .scored_text import ScoredText
+from .network import ScoredText
 from .shared_rows import INPUTS, ROWS, columns, inputs_of, lengths_of, rows_of
 
 if TYPE_CHECKING:
@@ -61,7 +61,6 @@ class CrossEncoder:
         return lengths_of(pairs, lambda *them: self._tokenizer(*them, truncation=False, verbose=False)["input_ids"])
 
     def _pair(self, text: ScoredText) -> tuple[str, str]:
-        """The pair of texts that the tokenizer gets."""
         return text.segments
 
     def levels(self, texts: Sequence[ScoredText]) -> Any:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from .scored_text import ScoredText
+    from .network import ScoredText
     from .scorer_file import ScorerFile
 
     Encode = Callable[..., list[tuple[list[int], list[int]]]]
@@ -82,7 +82,7 @@ def _row(output: list[int], types: list[int], questions: Sequence[list[int]], pl
 
 
 def inputs_of(rows: Sequence[SharedRow], questions: int) -> dict[str, NDArray[Any]]:
-    """What the network is given of some rows, by the names and in the order of :data:`INPUTS`.
+    """The network's inputs for some rows, by the names and in the order of :data:`INPUTS`.
 
     ``attention_mask`` says what each token sees: the output, and the tokens of its own question. ``shares`` are those
     of the tokens in the mean of each question. Rows are filled up with token 0, which is seen by no other.

@@ -14,16 +14,14 @@ from ..base import Answer, ModelError
 from ..budget import FREE
 from ..files import file_identity
 from ..replies.numbers import expected_score
-from .network import open_network
-from .scored_text import scored_text
+from .network import open_network, scored_text
 from .scorer_file import CLIP, GGUF_FILE, ONNX_FILE, read_scorer
 from .shared_rows import OnnxEncoder
 
 if TYPE_CHECKING:
     from ..base import Request
     from .causal import CausalNetwork
-    from .network import ReadingNetwork
-    from .scored_text import ScoredText
+    from .network import ReadingNetwork, ScoredText
 
 AT_ONCE = 64
 """Texts that are answered together: so many callers wait for their answers at once."""
@@ -122,7 +120,6 @@ class TrainedScorer:
                     future.set_result(each)
 
     def _read(self, texts: list[ScoredText]) -> list[_Said]:
-        """Read texts and return what the scorer says to each."""
         if self._network is None:
             self._network = self._opened()
         network, most = self._network, self._file.rationale_tokens

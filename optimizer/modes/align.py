@@ -5,16 +5,19 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ...agents.buying import Estimate
+from ...agents.comment_questions import BesideReader, CommentReader, Generaliser, KindReader, noun_of
 from ...agents.evaluator import Evaluator
 from ...agents.question_writer import QuestionWriter
 from ...evaluation.calibration_fit import FITS
 from ...evaluation.evaluate import load_inputs
 from ...evaluation.pass_fail import pass_labels
 from ...evaluation.scoring import Targets, human_targets
+from ...memory.records import CriterionRecord
 from ...models.base import Model
 from ...models.gateway import Gateway
 from ...models.resolve import Models
@@ -24,18 +27,21 @@ from ...prompts.examples import Example, human_dimensions
 from ...prompts.human_feedback import stray_comments_said
 from ...prompts.prompt import Prompt
 from ...settings import parse_options
+from ..earlier import Earlier, earlier_run
 from ..job import Job, SplitExamples, split_examples
+from ..mode import SetUp
 from ..options import AlignOptions
 from ..questions.again import QuestionsAgain
-from ..questions.together import asked_at_the_start, mode_for
-from ..show_examples import ShowExamples, ShowMode
+from ..questions.choice import Chooser
+from ..questions.learner import QuestionLearner, learning_facts
+from ..questions.presentation import asked_at_the_start, mode_for
+from ..questions.proposers import CommentProposer, Finder, KindProposer
+from ..run_context import RunContext
 from ..signals import HumanSignal
+from ..steps.show_examples import ShowExamples, ShowMode
 from ..subject import Draft
-from .bench import Bench
-from .earlier import Earlier, earlier_run
+from ..yardsticks import Yardstick
 from .judge import JudgeSubject, asked_as_it_thinks, judge_set_up, judge_subject, strata_of_people
-from .learning import learner
-from .mode import SetUp
 
 logger = logging.getLogger(__name__)
 
@@ -123,52 +129,43 @@ class Align:
         """The human scores."""
         return strata_of_people(job)
 
-    async def set_up(self, bench: Bench) -> SetUp:
+    async def set_up(self, context: RunContext) -> SetUp:
         """Nothing is bought before the loop, as people have judged already, but where the judge has questions enough to see
         whether they can be asked together."""
-        job, options = bench.job, bench.job.options_as(AlignOptions)
-        model = bench.model("model")
+        job, options = context.job, context.job.options_as(AlignOptions)
+        model = context.model("model")
         targets = human_targets(job.examples, job.questions, options.human_scale)
-        subject = judge_subject(bench, model, "model")
+        subject = judge_subject(context, model, "model")
         judge = subject.evaluator if options.explain != "never" else None
         signal = HumanSignal(
-            targets, bench.splits.development, judge, threshold=options.disagreement_threshold, by_score=options.paper
+            targets, context.splits.development, judge, threshold=options.disagreement_threshold, by_score=options.paper
         )
-        set_up = replace(
-            judge_set_up(bench, subject, signal, targets, model, options.optimise_for), improve=not options.calibrate
-        )
+        again = None
+        if options.regenerate_questions:
+            writer = QuestionWriter(
+                context.gateway, context.helper("writer", model), context.embedder, seed=options.seed
+            )
+            again = QuestionsAgain(writer, job.questions.dimensions, context.events)
+        set_up = judge_set_up(context, subject, signal, targets, model, options.optimise_for, again)
         if job.earlier is not None:
-            set_up = replace(set_up, start=await _start(bench, job.earlier, subject, targets))
-        set_up = await asked_as_it_thinks(bench, subject, set_up)
-        if mode_for(options, model, bench.gateway) == "auto":
-            found = await asked_at_the_start(subject, set_up.start, bench.splits.development, bench.events)
+            set_up = replace(set_up, start=await _start(context, job.earlier, subject, targets))
+        set_up = await asked_as_it_thinks(context, subject, set_up)
+        if mode_for(options, model, context.gateway) == "auto":
+            found = await asked_at_the_start(subject, set_up.start, context.splits.development, context.events)
             if found is not None:
                 screening = None if found.mode == "batched" else set_up.screening
+                known = {**set_up.known_facts, "asked_both_ways": found.to_dict()}
                 start = replace(set_up.start, mode=found.mode)
-                set_up = replace(set_up, start=start, both_ways=found, screening=screening)
-        if options.update in ("auto", "questions"):
-            set_up = replace(set_up, learner=learner(bench, subject, targets, model))
+                set_up = replace(set_up, start=start, known_facts=known, screening=screening)
+        examples = _examples_step(context, subject, signal, targets, set_up.yardstick)
+        steps, free = set_up.steps, set_up.free_facts
         if options.update in ("auto", "examples"):
-            modes: Sequence[ShowMode] = ("fixed",) if options.update == "auto" else ("fixed", "retrieved")
-            set_up = replace(
-                set_up,
-                examples=ShowExamples(
-                    subject,
-                    signal,
-                    targets,
-                    set_up.yardstick,
-                    bench.splits.development,
-                    bench.embedder,
-                    bench.events,
-                    options.shown_examples,
-                    modes,
-                    options.soft,
-                ),
-            )
-        if not options.regenerate_questions:
-            return set_up
-        writer = QuestionWriter(bench.gateway, bench.helper("writer", model), bench.embedder, seed=options.seed)
-        return replace(set_up, questions_again=QuestionsAgain(writer, job.questions.dimensions, bench.events))
+            steps, free = (examples, *steps), (*free, examples.facts)
+        if options.update in ("auto", "questions"):
+            learns = learner(context, subject, targets, model)
+            steps, free = (learns, *steps), (partial(learning_facts, learns, context), *free)
+        set_up = replace(set_up, steps=steps, free_facts=free)
+        return replace(set_up, steps=(), last=(), without_rounds="calibrated") if options.calibrate else set_up
 
     def estimate(self, job: Job, splits: SplitExamples, models: Models, gateway: Gateway) -> Estimate:
         """The judge on everything."""
@@ -176,19 +173,106 @@ class Align:
         return Evaluator(gateway, judge, job.prompt, job.questions, job.options.judging).estimate(job.examples)
 
 
-async def _start(bench: Bench, earlier: Earlier, subject: JudgeSubject, targets: Targets) -> Draft:
+def _examples_step(
+    context: RunContext, subject: JudgeSubject, signal: HumanSignal, targets: Targets, yardstick: Yardstick
+) -> ShowExamples:
+    """Return the step that shows the judge examples; beside other steps it tries the simplest way alone."""
+    options = context.job.options_as(AlignOptions)
+    alone = options.update == "examples"
+    modes: Sequence[ShowMode] = ("fixed", "retrieved") if alone else ("fixed",)
+    return ShowExamples(
+        subject,
+        signal,
+        targets,
+        yardstick,
+        context.splits.development,
+        context.embedder,
+        context.events,
+        options.shown_examples,
+        modes,
+        options.soft,
+        alone,
+    )
+
+
+async def _start(context: RunContext, earlier: Earlier, subject: JudgeSubject, targets: Targets) -> Draft:
     """The judge of the earlier run; with another model it is calibrated anew."""
-    job, judge, development = bench.job, earlier.judge, bench.splits.development
-    origins = {name: each for name, each in judge.origins.items() if each.kind != "start"}
+    job, judge, development = context.job, earlier.judge, context.splits.development
+    origins = {name: each for name, each in judge.origins.items() if each.origin != "start"}
     draft = Draft(job.prompt, job.questions, origins=origins)
     if judge.calibration is None:
         return draft
     if job.is_same_judge:
         return replace(draft, calibration=judge.calibration)
-    bench.events.phase("judging the development examples, to calibrate the other model")
-    seen = await subject.observe(draft, development, bench.events.advance)
+    context.events.phase("judging the development examples, to calibrate the other model")
+    seen = await subject.observe(draft, development, context.events.advance)
     fit = FITS[judge.calibration.method]
     return replace(draft, calibration=fit(seen.verdicts, development, draft.questions, targets))
+
+
+def learner(context: RunContext, subject: JudgeSubject, targets: Targets, helper: Model) -> QuestionLearner:
+    """What learns questions from people's comments."""
+    splits, options, events, earlier = context.splits, context.job.options, context.events, context.job.earlier
+    aligning = context.job.options_as(AlignOptions)
+    mode, crossed = mode_for(aligning, subject.model, context.gateway), aligning.learn_from == "both"
+    finder, mirror = (
+        _finder(context, subject, targets, helper, part, mode) for part in (splits.development, splits.validation)
+    )
+    mirror.beside = finder
+    every, same_judge = [*splits.development, *splits.validation], context.job.is_same_judge
+    again = earlier.waiting(every, same_judge=same_judge) if earlier is not None else ()
+    for each, part, name in ((finder, splits.development, "development"), (mirror, splits.validation, "validation")):
+        each.waiting = _of(part, name, again)
+        if earlier is not None and same_judge:
+            each.dropped = earlier.remembered.dropped
+        if context.remembering is not None:
+            each.waiting = [*each.waiting, *context.remembering.candidates(options.max_questions)]
+            each.removed = context.remembering.removed_questions
+    keeps, most = aligning.keep_questions, options.max_questions
+    both = Chooser(subject, targets, every, events, most, parts=2, mode=mode, keeps_start=keeps)
+    return QuestionLearner(subject, finder, mirror, both, events, options.soft, crossed)
+
+
+def _finder(
+    context: RunContext,
+    subject: JudgeSubject,
+    targets: Targets,
+    helper: Model,
+    examples: Sequence[Example],
+    mode: Literal["auto", "each", "batched"],
+) -> Finder:
+    """Finds questions by some of the examples."""
+    job, options, events = context.job, context.job.options, context.events
+    taker, noun, most = context.helper("note_taker", helper), noun_of(job.questions), options.max_questions
+    writer, workers, earlier = (context.gateway, taker, noun), context.gateway.concurrency(taker), job.earlier
+    read, contrasted = (earlier.comments_read(examples), earlier.contrasted(examples)) if earlier else ((), ())
+    comments = CommentProposer(
+        CommentReader(*writer, seed=options.seed),
+        BesideReader(*writer, seed=options.seed) if options.max_iterations > 1 else None,
+        Generaliser(*writer, seed=options.seed),
+        examples,
+        context.embedder,
+        events,
+        most,
+        workers,
+        read,
+    )
+    kinds = KindProposer(KindReader(*writer, seed=options.seed), examples, targets, events, most, workers, contrasted)
+    keeps = job.options_as(AlignOptions).keep_questions
+    chooser = Chooser(subject, targets, examples, events, most, mode=mode, keeps_start=keeps)
+    return Finder(chooser, context.embedder, events, options.max_iterations, (comments, kinds))
+
+
+def _of(examples: Sequence[Example], part: str, waiting: Sequence[CriterionRecord]) -> list[CriterionRecord]:
+    """Questions of an earlier run as candidates, with what they come from among these examples, those of a part; without
+    those that come from others alone, which these examples are to test."""
+    known = {each.id for each in examples}
+    found = [(each, tuple(source for source in each.sources if source in known)) for each in waiting]
+    return [
+        CriterionRecord.of(each.text, each.dimension, each.origin, sources, each.comments)
+        for each, sources in found
+        if sources or part in each.parts or not (each.sources or each.parts)
+    ]
 
 
 MODE = Align()

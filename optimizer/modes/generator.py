@@ -7,28 +7,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from ...agents.evaluator import Evaluator
 from ...agents.example_questions import OWN, ExampleQuestions, judge_by_own
 from ...agents.generator import Generated, Generator
 from ...agents.judging import Judging
-from ...evaluation.scoring import ExampleScore, score_examples
+from ...evaluation.scoring import ExampleScore, mean_score, score_examples
+from ...memory.lesson_memory import LessonMemory
+from ...memory.records import InstructionRecord, PassRatesRecord
 from ...models.base import Model
 from ...prompts.checklist import Checklist, Question
 from ...prompts.errors import InputError
-from ...prompts.examples import Example
+from ...prompts.examples import Example, documents
 from ...prompts.formatting import count
 from ...prompts.human_feedback import Comment, comments_on, told
-from ...prompts.lessons import Disagreement
+from ...prompts.lessons import Disagreement, Lesson
 from ...prompts.prompt import Prompt
 from ...prompts.verdicts import Verdict
+from ...stats.differences import mean_difference
+from ...stats.resampling import Resampling
+from ..job import SplitExamples
+from ..run_context import RunContext
 from ..signals import Reasons, disputed, explanations, take_turns
-from ..subject import Draft, Observation, Pair, by_pair
+from ..subject import CHECKS, Draft, Observation, Outcome, Pair, by_pair
+from ..yardsticks import Yardstick
 from .checker import Checker, run_checker
-
-CHECKS = "checks"
-"""Dimension of what a checker says."""
 
 
 @dataclass(frozen=True)
@@ -271,3 +275,99 @@ class FailureSignal:
         judge = self.judge(draft, verdict.example) if self.judge else None
         asked = () if judge is None else judge.checklist.questions
         return judge if any(each.id == verdict.question for each in asked) else None
+
+
+def effect_facts(
+    context: RunContext, yardstick: Yardstick, outcome: Outcome, tests: Mapping[int, Observation]
+) -> dict[str, Any]:
+    """Return ``instructions`` of ``result.json``; the last three arguments are those of ``SetUp.free_facts``."""
+    options = context.job.options
+    sampling = {"resamples": options.resamples, "seed": options.seed}
+    return {"instructions": instruction_effects(outcome, context.memory, context.splits, tests, **sampling)}
+
+
+def instruction_effects(
+    outcome: Outcome,
+    memory: LessonMemory,
+    splits: SplitExamples,
+    tests: Mapping[int, Observation],
+    *,
+    resamples: int,
+    seed: int,
+) -> list[InstructionRecord]:
+    """The effect of every lesson in the best version's prompt on each requirement that it was drawn from.
+
+    A generator's verdicts alone are looked at in this way: they answer a requirement, which a pass rate belongs to.
+
+    Args:
+        outcome: With the first and the best version and what they did on the development examples.
+        memory: Has the lessons.
+        splits: The examples that were measured.
+        tests: What the two versions did on the test examples, by number; empty where it was not judged.
+        resamples: Of the intervals.
+        seed: Of the resampling.
+
+    Returns:
+        One record a lesson and requirement. The prompt is measured as a whole: where two instructions are about one
+        requirement, they share its gain. There are none without an accepted instruction, and where each example has
+        questions of its own.
+    """
+    baseline, best = outcome.baseline, outcome.best
+    sides = {"validation": (splits.validation, baseline.verdicts, best.verdicts)}
+    if baseline.number in tests and best.number in tests:
+        sides["test"] = (splits.test, tests[baseline.number].verdicts, tests[best.number].verdicts)
+    asked = _asked_of_all(outcome)
+    found = []
+    held = {name for edit in best.edits for name in edit.lessons}
+    for lesson in (each for each in memory.lessons if each.id in held):
+        for requirement in _requirements(lesson, outcome):
+            if requirement not in asked:
+                continue
+            question = asked[requirement]
+            rates: dict[str, PassRatesRecord | None] = {"validation": None, "test": None}
+            for split, (examples, first, last) in sides.items():
+                before, after = (_passed(question, verdicts, examples) for verdicts in (first, last))
+                rates[split] = _effect(before, after, Resampling(documents(examples), resamples, seed=seed))
+            asks = question.criterion
+            found.append(
+                InstructionRecord(lesson=lesson.id, text=lesson.text, requirement=requirement, asked=asks, **rates)
+            )
+    return found
+
+
+def _asked_of_all(outcome: Outcome) -> dict[str, Question]:
+    """Questions and checks by id; without ids that mean another question on another example."""
+    found: dict[str, Question] = {}
+    differ: set[str] = set()
+    for seen in outcome.seen.values():
+        for checklist in seen.own_checklists.values():
+            for question in checklist.questions:
+                if found.setdefault(question.id, question).criterion != question.criterion:
+                    differ.add(question.id)
+    return {name: question for name, question in found.items() if name not in differ}
+
+
+def _requirements(lesson: Lesson, outcome: Outcome) -> list[str]:
+    """The questions and checks that a lesson is about."""
+    if lesson.requirement is not None:
+        return [lesson.requirement]
+    behind = set(lesson.evidence)
+    verdicts = [each for seen in outcome.seen.values() for each in seen.verdicts]
+    return list(dict.fromkeys(each.question for each in verdicts if f"{each.example}/{each.question}" in behind))
+
+
+def _passed(question: Question, verdicts: Sequence[Verdict], examples: Sequence[Example]) -> list[float | None]:
+    """Whether each example's output passes, 0 or 1 (a share, of several replicates); None where no answer is there."""
+    answers: dict[str, list[float]] = {}
+    for each in verdicts:
+        good = question.is_good(each.answer) if each.question == question.id else None
+        if good is not None:
+            answers.setdefault(each.example, []).append(float(good))
+    return [mean_score(answers.get(example.id, [])) for example in examples]
+
+
+def _effect(before: Sequence[float | None], after: Sequence[float | None], resampling: Resampling) -> PassRatesRecord:
+    pairs = [(old, new) for old, new in zip(before, after, strict=True) if old is not None and new is not None]
+    rates = [mean_score(side) for side in zip(*pairs, strict=True)] if pairs else [None, None]
+    gain = mean_difference(before, after, resampling)
+    return PassRatesRecord(before=rates[0], after=rates[1], n=len(pairs), gain=gain)

@@ -5,7 +5,7 @@ Beside the judge's correlation a run says what calibration alone would have done
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -15,23 +15,38 @@ from ...agents.evaluator import Evaluator
 from ...agents.judging import Judging
 from ...agents.note_takers import BatchNoteTaker, NoteTaker
 from ...agents.notes import NoteTaking, TakesNotes
+from ...evaluation.calibration import Calibration
+from ...evaluation.calibration_fit import fit_platt, fit_thresholds
 from ...evaluation.pass_fail import pass_labels
-from ...evaluation.scoring import Targets, dimension_errors, human_targets, yes_rates
+from ...evaluation.scoring import (
+    ExampleScore,
+    ScoreErrors,
+    Targets,
+    dimension_errors,
+    human_targets,
+    overall_errors,
+    score_examples,
+    yes_rates,
+)
 from ...models.base import Model
 from ...models.gateway import Gateway
 from ...prompts.checklist import Checklist
 from ...prompts.errors import InputError
 from ...prompts.examples import Example
 from ...prompts.verdicts import Verdict
+from ...stats.differences import Difference, difference_dict
+from ..acceptance import acceptance_of
+from ..contest import WritesQuestions
 from ..job import Job
+from ..mode import SetUp, Step
 from ..options import LoopOptions
+from ..run_context import RunContext
 from ..signals import Signal
+from ..steps.lesson_edits import edit_steps
+from ..steps.pruning import Pruning
 from ..subject import Draft, Observation, Outcome, Pair, Subject, Version, by_pair
 from ..trial import Screening
 from ..yardsticks import BiasGuard, CorrelationYardstick, Metric
-from .bench import Bench
-from .calibrations import CalibrationComparison, compare_calibrations
-from .mode import SetUp
 
 
 @dataclass(frozen=True)
@@ -92,8 +107,8 @@ def only(checklist: Checklist, question: str) -> Checklist:
     return checklist.model_copy(update={"questions": (one,)})
 
 
-async def judge_extras(
-    bench: Bench,
+async def calibration_facts(
+    context: RunContext,
     subject: Subject,
     yardstick: CorrelationYardstick,
     outcome: Outcome,
@@ -116,20 +131,20 @@ async def judge_extras(
     drift: dict[str, Any] = {}
     for side, version in sides.items():
         if version.number not in outcome.seen:
-            bench.events.phase("judging the development examples, to calibrate")
+            context.events.phase("judging the development examples, to calibrate")
             outcome.seen[version.number] = await subject.observe(
-                version.draft, bench.splits.development, bench.events.advance
+                version.draft, context.splits.development, context.events.advance
             )
         held_out = tests[version.number]
         if version.draft.calibration is None:
             compared[side] = compare_calibrations(
                 outcome.seen[version.number].verdicts,
                 held_out.verdicts,
-                development=bench.splits.development,
-                held_out=bench.splits.test,
+                development=context.splits.development,
+                held_out=context.splits.test,
                 checklist=version.draft.questions,
                 yardstick=yardstick,
-                soft=bench.job.options.soft,
+                soft=context.job.options.soft,
             )
         drift[side] = {
             "mean_errors": {
@@ -138,60 +153,80 @@ async def judge_extras(
             "yes_rates": yes_rates(held_out.verdicts),
         }
     if best.draft.calibration is not None:
-        bench.run.write(f"calibration-{best.draft.calibration.method}.json", best.draft.calibration.to_json())
+        context.run.write(f"calibration-{best.draft.calibration.method}.json", best.draft.calibration.to_json())
     else:
         for figures in (compared["best"].thresholds, compared["best"].platt):
             if figures.calibration is not None:
                 name = f"calibration-{figures.calibration.method}.json"
-                bench.run.write(name, figures.calibration.to_json())
+                context.run.write(name, figures.calibration.to_json())
     return {"calibration": {side: each.to_dict() for side, each in compared.items()}, "drift": drift}
 
 
-def judge_subject(bench: Bench, model: Model, role: str) -> JudgeSubject:
+def judge_subject(context: RunContext, model: Model, role: str) -> JudgeSubject:
     """The judge that is improved; ``role`` is its ledger."""
-    options = bench.job.options
-    return JudgeSubject(bench.gateway, model, options.judging, role, options.soft, bench.count)
+    options = context.job.options
+    return JudgeSubject(context.gateway, model, options.judging, role, options.soft, context.count)
 
 
 def judge_set_up(
-    bench: Bench, subject: JudgeSubject, signal: Signal, targets: Targets, helper: Model, metric: Metric = "spearman"
+    context: RunContext,
+    subject: JudgeSubject,
+    signal: Signal,
+    targets: Targets,
+    helper: Model,
+    metric: Metric = "spearman",
+    writes_questions: WritesQuestions | None = None,
 ) -> SetUp:
-    """What the loop is given to improve a judge.
+    """Return the parts of a run that improves a judge's prompt.
 
     Args:
-        bench: With the judge's checklist.
+        context: With the judge's checklist.
         subject: The judge.
         signal: What it is held against.
         targets: What its held-out scores are correlated with.
         helper: Takes the roles that have no model of their own.
         metric: What the acceptance test compares.
+        writes_questions: Writes the questions anew from a changed prompt.
 
     Raises:
         InputError: A compiled note-taker cannot be read.
         MissingExtraError: It needs DSPy, which is not installed.
     """
-    job, options = bench.job, bench.job.options
+    job, options = context.job, context.job.options
     ranks = CorrelationYardstick(targets, resamples=options.resamples, seed=options.seed)
     yardstick = replace(ranks, metric=metric, labels=pass_labels(job.examples, targets))
-    taker, task = bench.helper("note_taker", helper), job.questions.task
+    taker, task = context.helper("note_taker", helper), job.questions.task
     notes: dict[str, Any] = {"seed": options.seed, "settings": note_taking(options)}
+    steps: tuple[Step, ...] = ()
+    if options.edits_prompt:
+        note_taker = _compiled(context, taker) or NoteTaker(context.gateway, taker, task, **notes)
+        batches = BatchNoteTaker(context.gateway, taker, task, **notes)
+        steps = edit_steps(
+            context,
+            subject,
+            signal,
+            helper,
+            note_taker,
+            batches=batches,
+            classify=True,
+            writes_questions=writes_questions,
+        )
     return SetUp(
         start=Draft(job.prompt, job.questions),
         subject=subject,
         signal=signal,
         yardstick=yardstick,
-        guard=BiasGuard(ranks, options.max_bias),
-        note_taker=_compiled(bench, taker) or NoteTaker(bench.gateway, taker, task, **notes),
-        helper=helper,
-        batches=BatchNoteTaker(bench.gateway, taker, task, **notes),
-        screening=None if options.judging.mode == "batched" else Screening(subject, bench.memory, soft=options.soft),
-        extras=partial(judge_extras, bench, subject),
-        facts={"reference": targets.kind},
-        classify=not options.paper,
+        acceptance=acceptance_of(options, yardstick, context.splits.validation, BiasGuard(ranks, options.max_bias)),
+        steps=steps,
+        last=(Pruning(yardstick),) if options.prune and not options.paper else (),
+        writes_questions=writes_questions,
+        screening=None if options.judging.mode == "batched" else Screening(subject, context.memory, soft=options.soft),
+        bought_facts=(partial(calibration_facts, context, subject),),
+        known_facts={"reference": targets.kind},
     )
 
 
-async def asked_as_it_thinks(bench: Bench, subject: JudgeSubject, set_up: SetUp) -> SetUp:
+async def asked_as_it_thinks(context: RunContext, subject: JudgeSubject, set_up: SetUp) -> SetUp:
     """The set-up, with a judge that is asked all questions on an output in one call where its model thinks and the
     settings leave
     that open. The first answers tell whether it thinks.
@@ -200,28 +235,28 @@ async def asked_as_it_thinks(bench: Bench, subject: JudgeSubject, set_up: SetUp)
         BudgetExceededError: A cap was reached.
         ModelError: The endpoint refuses every call or is down.
     """
-    if bench.job.options.mode != "auto" or subject.judging.score_scale is not None:
+    if context.job.options.mode != "auto" or subject.judging.score_scale is not None:
         return set_up
     if (
-        not bench.splits.validation
+        not context.splits.validation
     ):  # the loop is another's (GEPA), and buys when it asks; the evaluator then finds it out
         return set_up
-    await subject.evaluator(set_up.start).settle(bench.splits.development)
-    if not bench.gateway.thinkers.get(subject.model.identity):
+    await subject.evaluator(set_up.start).settle(context.splits.development)
+    if not context.gateway.thinkers.get(subject.model.identity):
         return set_up
     return replace(set_up, start=replace(set_up.start, mode="batched"), screening=None)
 
 
-def _compiled(bench: Bench, model: Model) -> TakesNotes | None:
+def _compiled(context: RunContext, model: Model) -> TakesNotes | None:
     """A note-taker that was compiled with DSPy, where one is given."""
-    options = bench.job.options
+    options = context.job.options
     if options.note_taker_program is None:
         return None
     from ...agents.dspy.note_taker import CompiledNoteTaker
 
-    there = bench.run.began_in / options.note_taker_program
+    there = context.run.began_in / options.note_taker_program
     program = there if there.is_file() else Path(options.note_taker_program)
-    return CompiledNoteTaker(bench.gateway, model, bench.job.questions.task, program, seed=options.seed)
+    return CompiledNoteTaker(context.gateway, model, context.job.questions.task, program, seed=options.seed)
 
 
 def note_taking(options: LoopOptions) -> NoteTaking:
@@ -239,3 +274,107 @@ def strata_of_people(job: Job) -> list[float | None]:
     if said := targets.without_scale():
         raise InputError(said)
     return [targets.overall(example.id) for example in job.examples]
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationFigures:
+    """What the held-out examples say of one way to read the same verdicts."""
+
+    measure: Mapping[str, Any]
+    """Correlations with the wanted scores, over all dimensions and on each (:meth:`~askance.evaluation.scoring.TargetCorrelations.to_dict`)."""
+    errors: ScoreErrors
+    """Of the score over all wanted dimensions."""
+    dimensions: Mapping[str, ScoreErrors]
+    """On each wanted dimension."""
+    gain: Difference | None
+    """Spearman beyond that of the uncalibrated verdicts, paired; None for those themselves. A constant score counts as
+    a correlation of 0 here."""
+    calibration: Calibration | None
+    """What was applied; None for the uncalibrated verdicts."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in ``result.json``."""
+        by_dimension = {
+            name: {**self.measure["dimensions"][name], "errors": errors.to_dict()}
+            for name, errors in self.dimensions.items()
+        }
+        row = {**self.measure, "errors": self.errors.to_dict(), "dimensions": by_dimension}
+        if self.calibration is None:
+            return row
+        parameters = self.calibration.model_dump(mode="json", include={"n", "questions"}, exclude_none=True)
+        return row | {"gain": difference_dict(self.gain), "fit": parameters}
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationComparison:
+    """The same held-out verdicts as they are, thresholded, and Platt-scaled."""
+
+    uncalibrated: CalibrationFigures
+    thresholds: CalibrationFigures
+    platt: CalibrationFigures
+
+    def to_dict(self) -> dict[str, Any]:
+        """As under ``calibration`` in ``result.json``."""
+        return {name: getattr(self, name).to_dict() for name in self.__slots__}
+
+
+def compare_calibrations(
+    development_verdicts: Iterable[Verdict],
+    held_out_verdicts: Iterable[Verdict],
+    *,
+    development: Sequence[Example],
+    held_out: Sequence[Example],
+    checklist: Checklist,
+    yardstick: CorrelationYardstick,
+    soft: bool = True,
+) -> CalibrationComparison:
+    """Fit both calibrations on the development verdicts and measure them, beside no calibration, on held-out ones.
+
+    Args:
+        development_verdicts: One judge's; those on other examples are not looked at, here and below, so that the
+            verdicts of all splits may be given for both.
+        held_out_verdicts: The same judge's.
+        development: Examples to fit on.
+        held_out: Examples to measure on.
+        checklist: What was asked.
+        yardstick: What measures; its targets must know all of these examples.
+        soft: Score from P(yes), else from the answers.
+
+    Raises:
+        InputError: An example is in both splits, or as :func:`fit_thresholds` and :meth:`~.calibration.Calibration.apply`.
+    """
+    names = {example.id for example in held_out}
+    if both := next((example.id for example in development if example.id in names), None):
+        raise InputError(f"The example '{both}' is to be fitted on and measured on; a split must have it once.")
+    fitted_on = list(development_verdicts)
+    verdicts = [verdict for verdict in held_out_verdicts if verdict.example in names]
+    targets = yardstick.targets
+    before = score_examples(held_out, checklist, verdicts, soft=soft)
+
+    def calibrated(calibration: Calibration) -> CalibrationFigures:
+        after = score_examples(held_out, checklist, calibration.apply(verdicts), soft=soft)
+        gain = yardstick.difference(before, after, held_out)
+        return _figures(after, held_out, yardstick, gain, calibration)
+
+    return CalibrationComparison(
+        _figures(before, held_out, yardstick),
+        calibrated(fit_thresholds(fitted_on, development, checklist, targets)),
+        calibrated(fit_platt(fitted_on, development, checklist, targets)),
+    )
+
+
+def _figures(
+    scores: Sequence[ExampleScore],
+    examples: Sequence[Example],
+    yardstick: CorrelationYardstick,
+    gain: Difference | None = None,
+    calibration: Calibration | None = None,
+) -> CalibrationFigures:
+    targets = yardstick.targets
+    return CalibrationFigures(
+        yardstick.measure(scores, examples),
+        overall_errors(scores, targets),
+        dimension_errors(scores, targets),
+        gain,
+        calibration,
+    )

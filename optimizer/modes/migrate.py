@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +28,14 @@ from ...prompts.verdicts import Verdict
 from ...settings import parse_options
 from ...stats.resampling import Resampling
 from ..job import Job, SplitExamples, model_name
+from ..mode import SetUp
 from ..options import MigrateOptions
-from ..phrasings.step import WordQuestions
+from ..run_context import RunContext
 from ..signals import CrossModelSignal
+from ..steps.word_questions import WordQuestions
 from ..subject import Observation, Outcome, Subject, by_pair
 from ..yardsticks import CorrelationYardstick, Yardstick
-from .bench import Bench
 from .judge import asked_as_it_thinks, judge_set_up, judge_subject, strata_of_people
-from .mode import SetUp
 
 
 def prepare(
@@ -76,20 +77,20 @@ class Migrate:
         """The human scores, where held-out scores are compared with people's."""
         return None if _wants_source_targets(job) else strata_of_people(job)
 
-    async def set_up(self, bench: Bench) -> SetUp:
+    async def set_up(self, context: RunContext) -> SetUp:
         """Buy the source's verdicts."""
-        job, splits, events = bench.job, bench.splits, bench.events
+        job, splits, events = context.job, context.splits, context.events
         options = job.options_as(MigrateOptions)
-        source, target = bench.model("source"), bench.model("target")
+        source, target = context.model("source"), context.model("target")
         default = source if options.roles == "cross" else target
         their = Evaluator(
-            bench.gateway,
+            context.gateway,
             source,
             job.prompts["source_prompt"],
             job.questions,
             options.judging,
             role="source",
-            tally=bench.count,
+            tally=context.count,
         )
         judged = splits.development
         if _wants_source_targets(job):  # its verdicts on the test examples are bought at the end, like the target's
@@ -97,7 +98,7 @@ class Migrate:
         events.phase(f"the source judges {len(judged)} examples")
         verdicts = await their.judge(judged, events.advance)
         targets = _targets(job, judged, verdicts)
-        subject = judge_subject(bench, target, "target")
+        subject = judge_subject(context, target, "target")
         development = {example.id for example in splits.development}
         signal = CrossModelSignal(
             their,
@@ -110,24 +111,13 @@ class Migrate:
             say=events.say,
             soft=options.soft,
         )
-        set_up = judge_set_up(bench, subject, signal, targets, default)
-        measured, extras = _wants_source_targets(job) or options.words_questions, set_up.extras
-        assert extras is not None, "judges have them"
-
-        async def with_parity(
-            yardstick: Yardstick, outcome: Outcome, tests: Mapping[int, Observation]
-        ) -> dict[str, Any]:
-            return await extras(yardstick, outcome, tests) | {"parity": await _parity(bench, their, outcome, tests)}
-
-        set_up = replace(
-            set_up,
-            extras=with_parity if measured else extras,
-            questions_first=_word_questions(bench, subject.once(), verdicts, default)
-            if options.words_questions
-            else None,
-            edits=options.update != "questions",
-        )
-        set_up = await asked_as_it_thinks(bench, subject, set_up)
+        set_up = replace(judge_set_up(context, subject, signal, targets, default), without_rounds="questions_worded")
+        if options.words_questions:
+            set_up = replace(set_up, first=(_word_questions(context, subject.once(), verdicts, default),))
+        if options.words_questions or _wants_source_targets(job):
+            parity_facts = partial(_parity_facts, context, their)
+            set_up = replace(set_up, bought_facts=(*set_up.bought_facts, parity_facts))
+        set_up = await asked_as_it_thinks(context, subject, set_up)
 
         async def at_the_test() -> CorrelationYardstick:
             events.phase(f"the source judges {len(splits.test)} test examples")
@@ -156,28 +146,33 @@ def _wants_source_targets(job: Job) -> bool:
     return not human_dimensions(job.examples, job.questions) if reference == "auto" else reference == "source"
 
 
-def _word_questions(bench: Bench, subject: Subject, source: Sequence[Verdict], helper: Model) -> WordQuestions:
-    options, development = bench.job.options, bench.splits.development
+def _word_questions(context: RunContext, subject: Subject, source: Sequence[Verdict], helper: Model) -> WordQuestions:
+    options, development = context.job.options, context.splits.development
     seen = {example.id for example in development}
     return WordQuestions(
-        Rephraser(bench.gateway, bench.helper("writer", helper), seed=options.seed),
+        Rephraser(context.gateway, context.helper("writer", helper), seed=options.seed),
         subject,
         by_pair(each for each in source if each.example in seen),
         development,
-        bench.events,
+        context.events,
         Resampling(documents(development), options.resamples, seed=options.seed),
         together=options.judging.mode != "batched",
     )
 
 
-async def _parity(
-    bench: Bench, source: Evaluator, outcome: Outcome, tests: Mapping[int, Observation]
-) -> dict[str, dict[str, Any]]:
-    """How far the first and the best version say what the source says, on validation and on test, question by question."""
-    options, found = bench.job.options, {}
-    for split, examples in (("validation", bench.splits.validation), ("test", bench.splits.test)):
-        bench.events.phase(f"the source judges {len(examples)} {split} examples, to compare verdicts")
-        theirs = SaidGood.of(source.checklist, await source.judge(examples, bench.events.advance), examples)
+async def _parity_facts(
+    context: RunContext,
+    source: Evaluator,
+    yardstick: Yardstick,
+    outcome: Outcome,
+    tests: Mapping[int, Observation],
+) -> dict[str, Any]:
+    """Measure how far the first and the best version answer as the source does, on validation and test, by question."""
+    options = context.job.options
+    found: dict[str, dict[str, Any]] = {}
+    for split, examples in (("validation", context.splits.validation), ("test", context.splits.test)):
+        context.events.phase(f"the source judges {len(examples)} {split} examples, to compare verdicts")
+        theirs = SaidGood.of(source.checklist, await source.judge(examples, context.events.advance), examples)
         before, after = (
             SaidGood.of(
                 version.draft.questions,
@@ -191,7 +186,7 @@ async def _parity(
             "baseline": parity(theirs, before, examples, **how),
             "best": parity(theirs, after, examples, before=before, **how),
         }
-    return found
+    return {"parity": found}
 
 
 def _targets(job: Job, examples: Sequence[Example], source_verdicts: Sequence[Verdict]) -> Targets:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,21 +22,22 @@ from ...prompts.examples import Example, load_examples
 from ...prompts.human_feedback import stray_comments_said
 from ...prompts.prompt import Prompt, default_prompt, load_generator_prompt, load_prompt
 from ...settings import parse_options, refuse_idle
+from ..acceptance import acceptance_of
 from ..job import Job, SplitExamples
+from ..mode import SetUp
 from ..options import TuneOptions
+from ..run_context import RunContext
+from ..steps.lesson_edits import edit_steps
+from ..steps.lessons import task_of
+from ..steps.plain_lines import PlainLines
+from ..steps.pruning import Pruning
 from ..subject import Draft
 from ..yardsticks import MeanYardstick, PassRateGuard
-from .bench import Bench
 from .checker import CheckFunction, load_checker
-from .generator import FailureSignal, GeneratorSubject, OutputJudge
+from .generator import FailureSignal, GeneratorSubject, OutputJudge, effect_facts
 from .judge import note_taking
-from .mode import SetUp
-from .plain_lines import PlainLines
 
 logger = logging.getLogger(__name__)
-
-FOLLOW = "Follow the instruction."
-"""The task in the note-taker's eyes where no checklist says more."""
 
 
 def prepare(
@@ -114,16 +116,16 @@ class Tune:
         """None: nothing is known of the examples before something is written for them."""
         return None
 
-    async def set_up(self, bench: Bench) -> SetUp:
+    async def set_up(self, context: RunContext) -> SetUp:
         """Nothing is bought before the loop."""
-        job, options = bench.job, bench.job.options_as(TuneOptions)
-        generator = bench.model("generator")
-        judge = bench.model("judge") if "judge" in job.models else None
+        job, options = context.job, context.job.options_as(TuneOptions)
+        generator = context.model("generator")
+        judge = context.model("judge") if "judge" in job.models else None
         helper = judge or generator
         checker = job.checker
         subject = GeneratorSubject(
             Generator(
-                bench.gateway,
+                context.gateway,
                 generator,
                 job.prompt,
                 options.max_output_tokens,
@@ -134,38 +136,40 @@ class Tune:
             if judge is None
             else OutputJudge(judge, job.prompts["judge_prompt"], options.judging, options.soft),
             checklist=job.checklist,
-            questions=ExampleQuestions(bench.gateway, bench.helper("writer", helper), seed=options.seed)
+            questions=ExampleQuestions(context.gateway, context.helper("writer", helper), seed=options.seed)
             if options.own_questions
             else None,
-            checker=load_checker(checker, bench.run.began_in) if checker else None,
+            checker=load_checker(checker, context.run.began_in) if checker else None,
             score_as=options.score_as,
-            tally=bench.count,
-            say=bench.events.say,
+            tally=context.count,
+            say=context.events.say,
         )
-        task = job.checklist.task if job.checklist and job.checklist.task else FOLLOW
         note_taker = GeneratorNoteTaker(
-            bench.gateway,
-            bench.helper("note_taker", helper),
-            task,
+            context.gateway,
+            context.helper("note_taker", helper),
+            task_of(job.checklist),
             seed=options.seed,
             settings=note_taking(options),
         )
+        signal = FailureSignal(
+            subject.evaluator if options.explain != "never" else None,
+            {each.id: each.comment for each in context.splits.development},
+        )
+        yardstick = MeanYardstick(resamples=options.resamples, seed=options.seed)
+        plain = _plain_lines(context, options, helper)
+        guard, validation = PassRateGuard(options.max_bias), context.splits.validation
         return SetUp(
             start=Draft(job.prompt, job.checklist),
             subject=subject,
-            signal=FailureSignal(
-                subject.evaluator if options.explain != "never" else None,
-                {each.id: each.comment for each in bench.splits.development},
+            signal=signal,
+            yardstick=yardstick,
+            acceptance=acceptance_of(options, yardstick, validation, guard),
+            steps=edit_steps(
+                context, subject, signal, helper, note_taker, plain=plain, classify=True, failed_before_first=True
             ),
-            yardstick=MeanYardstick(resamples=options.resamples, seed=options.seed),
-            guard=PassRateGuard(options.max_bias),
-            note_taker=note_taker,
-            helper=helper,
-            plain_lines=_plain_lines(bench, options, helper),
-            classify=True,
+            last=(Pruning(yardstick),) if options.prune and not options.paper else (),
             agreed="nothing_fails",
-            failed_before_first=True,
-            effects=True,
+            free_facts=(partial(effect_facts, context),),
         )
 
     def estimate(self, job: Job, splits: SplitExamples, models: Models, gateway: Gateway) -> Estimate:
@@ -184,12 +188,12 @@ class Tune:
         return found + estimate_unwritten(job.examples, prompt, options.judging)
 
 
-def _plain_lines(bench: Bench, options: TuneOptions, helper: Model) -> PlainLines | None:
+def _plain_lines(context: RunContext, options: TuneOptions, helper: Model) -> PlainLines | None:
     """Who states requirements plainly; nobody where it was not wanted."""
     if not options.plain_first:
         return None
-    writer = RequirementWriter(bench.gateway, bench.helper("note_taker", helper), seed=options.seed)
-    return PlainLines(writer, bench.job.checklist, bench.memory, bench.events)
+    writer = RequirementWriter(context.gateway, context.helper("note_taker", helper), seed=options.seed)
+    return PlainLines(writer, context.job.checklist, context.memory, context.events)
 
 
 MODE = Tune()

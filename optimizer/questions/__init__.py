@@ -1,1 +1,1 @@
-"""A checklist that learns: questions proposed from evidence, pre-checked, put together, and sent through the acceptance test."""
+"""A checklist that learns: questions proposed from evidence, pre-checked, and sent through the acceptance test."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -13,7 +13,8 @@ import numpy as np
 from ...evaluation.calibration import logit, replicates, sigmoid
 from ...evaluation.calibration_fit import centre_and_spread
 from ...evaluation.scoring import complete_mean, mean_score
-from ...prompts.checklist import GoodAnswer, Question, Sees
+from ...memory.records import CriterionRecord
+from ...prompts.checklist import GoodAnswer, Question
 from ...prompts.verdicts import Verdict
 from ...stats.correlation import spearman
 from ...stats.resampling import Vector
@@ -21,23 +22,24 @@ from ...stats.resampling import Vector
 Fate = Literal["stays", "flipped", "dropped", "idle"]
 
 HALF_BAD, SLOPE = 1.75, 1.5
-"""Deviations at which an output counts as half bad in a question's effect, and log-odds for each: gentler than in a score, as an effect is
-a mean over many outputs. As sharp as there, effects chose worse (63 % of the possible gain in place of 66, 15 worlds)."""
+"""Deviations at which an output counts as half bad in a question's effect, and log-odds for each: gentler than in a
+score, as an effect is a mean over many outputs. As sharp as there, effects chose worse (63 % of the possible gain in
+place of 66, 15 worlds)."""
 CONTRAST_NOISE = 1.5
 """Standard errors by which a question that nobody asked for has to speak against rejected outputs."""
 SAID_NOISE = 1.0
-"""The same of one that somebody asked for, on all examples: what he said counts for something, but one remark that nobody would
-repeat finds nothing else."""
+"""Standard errors by which a question that came from a comment has to speak against rejected outputs, on all examples.
+Fewer than for other questions, because a person asked for it; not none, because one remark may find nothing else."""
 TURNED_NOISE = 3.0
-"""Standard errors by which a question of the start has to speak against rejected outputs once it is turned round: its author
-said which answer is good, and every one is looked at."""
+"""Standard errors by which a question of the start has to speak against rejected outputs once it is turned round:
+its author said which answer is good, and every one is looked at."""
 LEAST_SOURCE = 0.5
 """Deviations by which the outputs that a question comes from stand out from accepted ones, or it does not find them."""
 MOST_OF_ONE = 2.0
 """Deviations that one of several outputs says at most of which answer is the good one."""
 FEWEST_OTHERS, FEWEST_OTHERS_ALONE = 3, 8
-"""Rejected outputs besides its own from which a question's effect is taken; the second where they also say which answer is the
-good one."""
+"""Rejected outputs besides its own from which a question's effect is taken; the second where they also say which
+answer is the good one."""
 PRIOR_NOISE = 0.02
 """What is added to the standard error of an effect where a question is weighed by it."""
 LEAST_NOISE = 1e-9
@@ -45,8 +47,8 @@ LEAST_NOISE = 1e-9
 SAME_VERDICTS = 0.9
 """Rank correlation of the verdicts from which two questions are one."""
 ALIKE_VERDICTS = 0.7
-"""Rank correlation from which the weaker of two new questions stays out: it takes the place of one that finds others. Below,
-two questions about one thing err on different outputs, and both together err less than either."""
+"""Rank correlation from which the weaker of two new questions stays out: it takes the place of one that finds
+others. Below, two questions about one thing err on different outputs, and both together err less than either."""
 _FILLER = frozenset(
     [
         "does",
@@ -77,37 +79,15 @@ _FILLER = frozenset(
 
 
 @dataclass(frozen=True)
-class Candidate:
-    """A question before anybody knows what its answers are worth."""
-
-    text: str
-    dimension: str
-    kind: str
-    """``comment``, ``contrast``, or ``memory`` where an earlier run had learned it."""
-    sources: tuple[str, ...]
-    """Ids of the examples that it comes from."""
-    comments: tuple[str, ...] = ()
-    """What was written of them."""
-    sees: Sees = "all"
-    """What the judge is shown when it is asked."""
-
-    def with_sources_of(self, other: Candidate) -> Candidate:
-        """The same question, found once more."""
-        sources = tuple(dict.fromkeys([*self.sources, *other.sources]))
-        comments = tuple(dict.fromkeys([*self.comments, *other.comments]))
-        return replace(self, sources=sources, comments=comments)
-
-
-@dataclass(frozen=True)
 class Standing:
     """What the verdicts on some examples say of a question."""
 
     stands_out: float
-    """How far its sources, or without any all rejected outputs, are above the accepted ones, in deviations of log-odds of
-    yes; below 0 where they lack something."""
+    """How far its sources, or without any all rejected outputs, are above the accepted ones, in deviations of
+    log-odds of yes; below 0 where they lack something."""
     effect: float | None
-    """Mean badness of rejected outputs but for its first source, less that of accepted ones, in [-1, 1]; None where there
-    are too few."""
+    """Mean badness of rejected outputs but for its first source, less that of accepted ones, in [-1, 1]; None where
+    there are too few."""
     noise: float = 0.0
     """Standard error of the effect."""
     was_said: bool = True
@@ -142,7 +122,10 @@ class Standing:
 
     @property
     def is_hopeless(self) -> bool:
-        """Whether other rejected outputs speak against it by more than a standard error, so that more accepted ones would not save it."""
+        """Whether other rejected outputs speak against it by more than a standard error.
+
+        More accepted outputs would not save it then.
+        """
         return self.effect is not None and self.effect < -self.noise
 
     @property
@@ -152,7 +135,7 @@ class Standing:
 
     @property
     def rank(self) -> tuple[float, float]:
-        """What promises more comes first: a mean of several outputs that stands out says more than one of them that does."""
+        """Sort key: effect, then promise. A mean of several outputs that stands out says more than a single one."""
         return (0.0 if self.effect is None else self.effect), self.promise
 
     @property
@@ -189,9 +172,10 @@ def standing(
 
     Args:
         logits: Log-odds of yes by example.
-        sources: The rejected outputs that it comes from. They say which answer is the good one, unless some have the thing and
-            others lack it: several remarks can lead to the same words for opposite reasons. The first, whose remark
-            it was made of, says nothing else, further ones were rejected for the same reason and count as all others do.
+        sources: The rejected outputs that it comes from. They say which answer is the good one, unless some have the
+            thing and others lack it: several remarks can lead to the same words for opposite reasons. The first,
+            whose remark it was made of, says nothing else, further ones were rejected for the same reason and count
+            as all others do.
         fine: Accepted outputs.
         rejected: Rejected ones, its sources among them.
     """
@@ -218,14 +202,15 @@ def standing(
 
 
 def agreeing(
-    candidate: Candidate,
+    candidate: CriterionRecord,
     good: GoodAnswer,
     logits: Mapping[str, float],
     fine: Collection[str],
     remarks: Mapping[str, Collection[str]],
-) -> Candidate:
-    """The candidate without those of its sources that do not stand out on its side, nor their comments, where it has others: the same words
-    come of "doses by mail!" and of "no number to ring".
+) -> CriterionRecord:
+    """Drop the sources of a candidate that do not stand out on its side, with their comments, where others are left.
+
+    The same words come of "doses by mail!" and of "no number to ring".
 
     Args:
         candidate: Its sources do not all say the same (:attr:`Standing.was_said`).
@@ -247,7 +232,7 @@ def agreeing(
     out = [each for each in candidate.sources if each not in left]
     kept, gone = ({text for name in some for text in remarks.get(name, ())} for some in (left, out))
     comments = tuple(text for text in candidate.comments if text in kept or text not in gone)
-    return replace(candidate, sources=left, comments=comments)
+    return candidate.but(sources=left, comments=comments)
 
 
 @dataclass(frozen=True)
@@ -280,13 +265,13 @@ def _effect(others: Vector, accepted: Vector, sign: float) -> tuple[float, float
 
 
 def fates_of(asked: Mapping[str, Asked], joined: Collection[str]) -> dict[str, Fate]:
-    """What outputs that people judged say of questions that are asked already; costs no call, as their verdicts are there.
+    """Decide what becomes of the questions that are asked already. It costs no call, as their verdicts are there.
 
-    One is ``dropped`` where it looks better on rejected outputs than on accepted ones, by more than a standard error, and
-    ``flipped`` where its other polarity moreover speaks against rejected outputs by :data:`TURNED_NOISE` of them. Where others join
-    its dimension it is ``idle`` if it speaks against rejected outputs by less than they have to, :data:`SAID_NOISE`. Here its
-    author's other questions vouch for it: by how many standard errors they speak, on average, is what one would expect of it,
-    give or take one (mean and deviation of the normal posterior).
+    One is ``dropped`` where it looks better on rejected outputs than on accepted ones, by more than a standard
+    error, and ``flipped`` where its other polarity moreover speaks against rejected outputs by :data:`TURNED_NOISE`
+    of them. Where others join its dimension it is ``idle`` if it speaks against rejected outputs by less than they
+    have to, :data:`SAID_NOISE`. Here its author's other questions vouch for it: by how many standard errors they
+    speak, on average, is what one would expect of it, give or take one (mean and deviation of the normal posterior).
 
     Args:
         asked: The questions by id.
@@ -306,7 +291,7 @@ def fates_of(asked: Mapping[str, Asked], joined: Collection[str]) -> dict[str, F
 
 
 def likeness(one: Mapping[str, float], other: Mapping[str, float]) -> float:
-    """How much two questions say the same of the same examples, either way round: |rank correlation|, 0 where undefined."""
+    """How much two questions say the same, either way round: |rank correlation|, 0 where undefined."""
     both = [each for each in one if each in other]
     found = spearman([one[each] for each in both], [other[each] for each in both])
     return 0.0 if found.value is None else abs(found.value)
@@ -315,8 +300,9 @@ def likeness(one: Mapping[str, float], other: Mapping[str, float]) -> float:
 def weighed(found: Mapping[str, Standing], mean: float) -> dict[str, float]:
     """Weights of questions that join, of this mean: the effect of each over its variance.
 
-    It is the linear discriminant of Fisher ("The use of multiple measurements in taxonomic problems", Annals of Eugenics 7, 1936)
-    with the questions taken for independent. A question that stands out on many accepted outputs would drown the others.
+    It is the linear discriminant of Fisher ("The use of multiple measurements in taxonomic problems", Annals of
+    Eugenics 7, 1936) with the questions taken for independent. A question that stands out on many accepted outputs
+    would drown the others.
 
     Args:
         found: What is known of each. One without an effect has the mean weight.
@@ -345,7 +331,7 @@ def free_id(wanted: str, taken: Collection[str]) -> str:
     return name
 
 
-def as_question(candidate: Candidate, name: str, good: GoodAnswer, weight: float = 1.0) -> Question:
+def as_question(candidate: CriterionRecord, name: str, good: GoodAnswer, weight: float = 1.0) -> Question:
     """The candidate as a question of a checklist."""
     text, dimension, sees = candidate.text, candidate.dimension, candidate.sees
     return Question(id=name, text=text, dimension=dimension, good=good, weight=weight, sees=sees)
@@ -356,12 +342,12 @@ def turned(question: Question) -> Question:
     return question.model_copy(update={"good": "yes" if question.is_fault else "no"})
 
 
-def unite(candidates: Sequence[Candidate], near: Mapping[int, int]) -> list[Candidate]:
+def unite(candidates: Sequence[CriterionRecord], near: Mapping[int, int]) -> list[CriterionRecord]:
     """Candidates with the same meaning as one, the first of them, with the sources of all.
 
     ``near`` gives, by place, the place of an earlier candidate that asks the same.
     """
-    kept: dict[int, Candidate] = {}
+    kept: dict[int, CriterionRecord] = {}
     for place, candidate in enumerate(candidates):
         first = near.get(place, place)
         kept[first] = kept[first].with_sources_of(candidate) if first in kept else candidate

@@ -1,8 +1,8 @@
 """Which candidates are worth asking: pre-checked on a few examples, held against all, those that say the same as one.
 
-A few examples show which candidates the judge can answer at all, the others which of them speak against rejected outputs
-that they do not come from. What is left joins the checklist, weighed by effect and noise, read against the accepted outputs
-(:func:`~askance.evaluation.calibration_fit.fit_accepted`).
+A few examples show which candidates the judge can answer at all, the others which of them speak against rejected
+outputs that they do not come from. What is left joins the checklist, weighed by effect and noise, read against the
+accepted outputs (:func:`~askance.evaluation.calibration_fit.fit_accepted`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import Literal
 from ...evaluation.calibration_fit import fit_accepted
 from ...evaluation.kept_judge import QuestionOrigin
 from ...evaluation.scoring import Targets, mean_score
-from ...prompts.checklist import GoodAnswer, Sees
+from ...memory.records import CriterionRecord
+from ...prompts.checklist import Sees
 from ...prompts.examples import Example
 from ...prompts.human_feedback import one_line
 from ...prompts.verdicts import Verdict
@@ -23,7 +24,6 @@ from ..events import QuestionJudged, Teller
 from ..subject import Draft, Observation, Subject
 from .candidates import (
     Asked,
-    Candidate,
     Fate,
     Standing,
     agreeing,
@@ -34,6 +34,7 @@ from .candidates import (
     weighed,
     yes_logits,
 )
+from .presentation import BOTH_WAYS, COMPARED, COMPARED_ON, AskedBothWays, Compared, Groups
 from .racing import (
     NO_ROOM,
     SCREENED,
@@ -47,8 +48,6 @@ from .racing import (
     sides_on,
     steps,
 )
-from .together import BOTH_WAYS, AskedBothWays, Groups
-from .ways import COMPARED, COMPARED_ON, Compared
 
 CHANCE = "it speaks against other rejected outputs by less than a standard error"
 SAID_OF = {
@@ -63,29 +62,10 @@ OWN_CASES = 4
 
 
 @dataclass(frozen=True)
-class Learned:
-    """A candidate, and what became of it."""
-
-    id: str
-    candidate: Candidate
-    good: GoodAnswer | None
-    """Which answer speaks for the output; None where that was not found out."""
-    standing: Standing | None
-    problem: str | None
-    """Why it did not join; None where it did, as far as the acceptance test let it."""
-    iteration: int
-
-    @property
-    def may_return(self) -> bool:
-        """Whether nothing that was seen of its verdicts speaks against it: more examples may speak for it."""
-        return self.problem is None or self.problem in (*NO_ROOM, CHANCE)
-
-
-@dataclass(frozen=True)
 class Chosen:
     """Candidates that are worth asking, by their ids, and what the judge says with them."""
 
-    candidates: Mapping[str, Candidate] = field(default_factory=dict)
+    candidates: Mapping[str, CriterionRecord] = field(default_factory=dict)
     """The best first."""
     logits: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Log-odds of yes by question and example."""
@@ -121,7 +101,7 @@ class Chooser:
     """Who is asked with whom at first, and in the race, where several questions are a call."""
     told: bool = True
     """Whether it says what becomes of candidates; not where a judge is learned to be tested and not to be kept."""
-    learned: list[Learned] = field(default_factory=list, init=False)
+    learned: list[CriterionRecord] = field(default_factory=list, init=False)
     """All candidates so far."""
 
     def sides(self) -> dict[str, tuple[list[str], list[str]]]:
@@ -129,9 +109,9 @@ class Chooser:
         return sides_by_dimension(self.examples, self.targets)
 
     async def asked_as_it_answers(
-        self, best: Draft, named: Mapping[str, Candidate]
+        self, best: Draft, named: Mapping[str, CriterionRecord]
     ) -> tuple[Draft, AskedBothWays | None]:
-        """``best``, asked together or one by one, and what that is decided by; as it is where nothing is to be found out.
+        """Find out whether ``best`` is asked together or one by one; returns it so, with what decided.
 
         No label is looked at, so that one answer holds for all folds.
 
@@ -148,11 +128,11 @@ class Chooser:
         )
         return replace(best, mode=found.mode), found
 
-    async def seen_as_helps(self, best: Draft, named: Mapping[str, Candidate]) -> Sees:
-        """What the judge is to be shown when it is asked the candidates, by what some of them say of *other* rejected outputs.
+    async def seen_as_helps(self, best: Draft, named: Mapping[str, CriterionRecord]) -> Sees:
+        """Find out what the judge is to be shown with the candidates, by what some say of *other* rejected outputs.
 
-        All folds of a proof are asked so: a judge that is shown something else is another one. Labels of the examples that
-        test it are looked at for this one choice among three, which is about all candidates together.
+        All folds of a proof are asked so: a judge that is shown something else is another one. Labels of the
+        examples that test it are looked at for this one choice among three, which is about all candidates together.
 
         Args:
             best: The judge so far.
@@ -172,14 +152,16 @@ class Chooser:
         part = first_of(sides, COMPARED_ON, COMPARED_ON)
         found: dict[Sees, dict[str, Standing | None]] = {}
         for way in ways:
-            shown = {name: replace(each, sees=way) for name, each in some.items()}
+            shown = {name: each.but(sees=way) for name, each in some.items()}
             logits = await self._own_cases(best, shown, sides, named, part)
             found[way] = {name: self._standing(name, each, logits, sides) for name, each in shown.items()}
         compared = Compared.of(found)
         self.events.say(compared.sentence)
         return compared.taken
 
-    async def choose(self, best: Draft, named: Mapping[str, Candidate], seen: Observation, iteration: int) -> Chosen:
+    async def choose(
+        self, best: Draft, named: Mapping[str, CriterionRecord], seen: Observation, iteration: int
+    ) -> Chosen:
         """Those that are worth asking beside the questions of ``best``.
 
         Args:
@@ -241,8 +223,8 @@ class Chooser:
     def drafts(self, best: Draft, chosen: Chosen, seen: Observation) -> Widened:
         """The judge with the chosen questions, its verdicts taken as they are; it is ``best`` where nothing is new.
 
-        Questions of ``best`` that praise what people reject are turned round, or left out: ``seen`` is what ``best`` does on
-        the examples. Where none is chosen, nothing but that is new.
+        Questions of ``best`` that praise what people reject are turned round, or left out: ``seen`` is what ``best``
+        does on the examples. Where none is chosen, nothing but that is new.
         """
         fates = self._fates(best, chosen.candidates, seen)
         if not chosen.candidates and not fates:
@@ -257,7 +239,7 @@ class Chooser:
         weights = weighed(found, weight)
         new = [as_question(each, name, found[name].good, weights[name]) for name, each in chosen.candidates.items()]
         origins = {
-            name: QuestionOrigin.model_validate({"from": each.kind, "sources": each.sources, "comments": each.comments})
+            name: QuestionOrigin(origin=each.origin, sources=each.sources, comments=each.comments)
             for name, each in chosen.candidates.items()
         }
 
@@ -281,7 +263,7 @@ class Chooser:
         return Widened(whole, without("dropped", "idle") if idle else whole, idle)
 
     async def read(self, best: Draft, *drafts: Draft) -> list[Draft]:
-        """The drafts, read against accepted examples by what the first of them says; the others ask some of its questions.
+        """Read drafts against accepted examples by what the first of them says; the others ask some of its questions.
 
         Raises:
             BudgetExceededError: A cap was reached.
@@ -310,23 +292,23 @@ class Chooser:
     async def _own_cases(
         self,
         best: Draft,
-        named: Mapping[str, Candidate],
+        named: Mapping[str, CriterionRecord],
         sides: Sides,
-        waiting: Mapping[str, Candidate],
+        waiting: Mapping[str, CriterionRecord],
         part: Collection[str],
     ) -> dict[str, dict[str, float]]:
-        """Log-odds of yes on a part of the examples, and on those that each candidate comes from, or on the least liked.
+        """Log-odds of yes on a part of the examples and on each candidate's own, or else on the least liked.
 
-        A rare fault shows on few outputs, but it has to show on the one that somebody wrote of. ``waiting`` are those that will
-        be asked so, too.
+        A rare fault shows on few outputs, but it has to show on the one that somebody wrote of. ``waiting`` are
+        those that will be asked so, too.
         """
-        of_case: dict[str, dict[str, Candidate]] = {}
+        of_case: dict[str, dict[str, CriterionRecord]] = {}
         for name, candidate in named.items():
             least = sides.get(self._rated(candidate.dimension), ([], []))[1]
             for each in candidate.sources[:OWN_CASES] or least[:SCREENED]:
                 if each not in part:
                     of_case.setdefault(each, {})[name] = candidate
-        asks: list[tuple[Mapping[str, Candidate], set[str]]]
+        asks: list[tuple[Mapping[str, CriterionRecord], set[str]]]
         if self._is_grouped(best):
             asks = [
                 (group, {*part, *(case for case, some in of_case.items() if some.keys() & group.keys())})
@@ -343,8 +325,8 @@ class Chooser:
     async def _raced(
         self,
         best: Draft,
-        racing: Mapping[str, Candidate],
-        named: Mapping[str, Candidate],
+        racing: Mapping[str, CriterionRecord],
+        named: Mapping[str, CriterionRecord],
         part: Collection[str] | None,
         iteration: int,
     ) -> dict[str, dict[str, float]]:
@@ -359,7 +341,7 @@ class Chooser:
         return (best.mode or self.mode) == "batched"
 
     async def _judge(
-        self, best: Draft, asks: Sequence[tuple[Mapping[str, Candidate], Sequence[Example]]]
+        self, best: Draft, asks: Sequence[tuple[Mapping[str, CriterionRecord], Sequence[Example]]]
     ) -> dict[str, dict[str, float]]:
         """Log-odds of yes by candidate and example; some candidates are asked of some examples, one after the other."""
         verdicts: list[Verdict] = []
@@ -371,7 +353,7 @@ class Chooser:
         return yes_logits(verdicts)
 
     def _standing(
-        self, name: str, candidate: Candidate, logits: Mapping[str, Mapping[str, float]], sides: Sides
+        self, name: str, candidate: CriterionRecord, logits: Mapping[str, Mapping[str, float]], sides: Sides
     ) -> Standing | None:
         both = sides.get(self._rated(candidate.dimension))
         return None if both is None else standing(logits.get(name, {}), candidate.sources, *both)
@@ -381,36 +363,30 @@ class Chooser:
         return dimension if dimension in self.targets.dimensions else self.targets.dimensions[0]
 
     def _tell(
-        self, name: str, candidate: Candidate, found: Standing | None, unused: str | None, iteration: int
+        self, name: str, candidate: CriterionRecord, found: Standing | None, unused: str | None, iteration: int
     ) -> None:
         problem = (
             "too few outputs with an answer to it were accepted, or rejected"
             if found is None
             else found.problem or unused
         )
-        good = None if found is None else found.good
-        self.learned = [each for each in self.learned if each.id != name]  # one that waited is told anew
-        self.learned.append(Learned(name, candidate, good, found, problem, iteration))
-        if not self.told:
-            return
-        effect = None if found is None else found.effect
-        self.events.emit(
-            QuestionJudged(
-                name,
-                candidate.text,
-                good,
-                candidate.kind,
-                candidate.sources,
-                candidate.comments,
-                effect,
-                problem,
-                iteration,
-            )
+        told = candidate.but(
+            id=name,
+            good=None if found is None else found.good,
+            reason=problem,
+            # more examples may speak for one whose verdicts speak against it in nothing that was seen
+            may_return=problem is None or problem in (*NO_ROOM, CHANCE),
+            effect=None if found is None else found.effect,
+            iteration=iteration,
         )
+        self.learned = [each for each in self.learned if each.id != name]  # one that waited is told anew
+        self.learned.append(told)
+        if self.told:
+            self.events.emit(QuestionJudged(told))
 
-    def _fates(self, best: Draft, chosen: Mapping[str, Candidate], seen: Observation) -> dict[str, Fate]:
-        """Questions of the checklist that do not stay as they are (:func:`~.candidates.fates_of`), and what becomes of them; a
-        dimension keeps one that stands for it."""
+    def _fates(self, best: Draft, chosen: Mapping[str, CriterionRecord], seen: Observation) -> dict[str, Fate]:
+        """Questions of the checklist that do not stay as they are (:func:`~.candidates.fates_of`), and what becomes
+        of them; a dimension keeps one that stands for it."""
         if self.keeps_start:
             return {}
         logits, sides = yes_logits(seen.verdicts), self.sides()
@@ -433,7 +409,7 @@ class Chooser:
         return fates
 
 
-def _most_told(named: Mapping[str, Candidate], most: int) -> dict[str, Candidate]:
+def _most_told(named: Mapping[str, CriterionRecord], most: int) -> dict[str, CriterionRecord]:
     """The candidates that most remarks led to; nearly the same in all folds."""
     order = {name: (-len(each.sources), sha256(each.text.encode()).digest()) for name, each in named.items()}
     return {name: named[name] for name in sorted(named, key=order.__getitem__)[:most]}

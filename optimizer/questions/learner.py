@@ -1,12 +1,14 @@
 """The learner: from people's comments to a checklist that finds what they spoke of (METHOD part 4), and its proof.
 
-The proof is cross-fitted: all development and validation examples but a fold of them teach a judge in the way that all of them
-teach the one that is kept, and the fold tests it, one fold after the other. So every example tests a judge that it has taught
-nothing, nearly as many teach as in the end, and the acceptance test has all of them to decide by. What is kept is learned from all (the idea of Chernozhukov et al., "Double/debiased machine learning",
+The proof is cross-fitted. All development and validation examples but a fold of them teach a judge in the way that
+all of them teach the one that is kept, and the fold tests it, one fold after the other. So every example tests a
+judge that it has taught nothing, nearly as many teach as in the end, and the acceptance test has all of them to
+decide by. What is kept is learned from all (the idea of Chernozhukov et al., "Double/debiased machine learning",
 Econometrics Journal 21, 2018, section 3). The test examples stay unseen.
 
-The acceptance test thus decides about the way of learning: the judge that is kept has read a little more than each of those that were
-tested. With ``--learn-from development`` validation only tests.
+The acceptance test thus decides about the way of learning: the judge that is kept has read a little more than each
+of those that were tested. With ``--learn-from development`` validation only tests. What became of every question
+costs no call.
 """
 
 from __future__ import annotations
@@ -17,18 +19,29 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any
 
-from ...prompts.checklist import Sees
+from ...evaluation.calibration_fit import FEWEST_ACCEPTED
+from ...evaluation.scoring import score_examples
+from ...memory.records import NOT_ACCEPTED, CriterionRecord, RevisedRecord, WorthRecord
+from ...memory.result_file import FinishReason
+from ...models.budget import CAPS
+from ...prompts.checklist import Checklist, Sees
 from ...prompts.examples import Example, document_of
+from ...prompts.formatting import count
 from ...prompts.human_feedback import one_line
+from ...prompts.verdicts import Verdict
+from ...stats.differences import Difference
 from ..contest import Contest, Race
 from ..events import Teller
-from ..subject import Crossed, CrossedFold, Draft, Observation, Subject, Version
-from .candidates import Candidate
-from .choice import Chooser, Learned
-from .finder import Finder
-from .together import AskedBothWays
+from ..mode import LoopRound, Turn
+from ..run_context import RunContext
+from ..subject import Crossed, CrossedFold, Draft, Observation, Outcome, Subject, Version
+from ..yardsticks import Yardstick
+from .choice import Chooser
+from .presentation import AskedBothWays
+from .proposers import Finder
+from .racing import sides_of
 
-Candidates = Mapping[str, Candidate]
+Candidates = Mapping[str, CriterionRecord]
 """By their ids."""
 
 FOLDS = 3
@@ -51,41 +64,38 @@ class QuestionLearner:
     """Whether P(yes) is scored, or yes and no."""
     crossed: bool = True
     """Whether validation teaches too; else it only tests what development taught."""
-    learned: list[Learned] = field(default_factory=list, init=False)
+    learned: list[CriterionRecord] = field(default_factory=list, init=False)
     """All candidates so far, each question once, and what became of it."""
     both_ways: AskedBothWays | None = field(default=None, init=False)
-    """How the judge answers several questions in one call; None where that was not to be found out, or was known before."""
+    """How the judge answers several questions in one call; None where that was not to be found out, or was known
+    before."""
     _done: bool = field(default=False, init=False)
     _untried: dict[str, Any] | None = field(default=None, init=False)
     """What earlier runs have read, as long as nothing is decided about what came of what this one reads."""
 
-    async def challenge(self, start: Version, seen: Observation, contest: Contest, iteration: int) -> Version:
-        """Learn, once in a run; returns the version with new questions where the acceptance test takes it, else ``start``.
-
-        Args:
-            start: The judge that the run began with: of one that was chosen by the validation examples they say too much good.
-            seen: What it does on the development examples.
-            contest: Knows the validation examples and the acceptance test.
-            iteration: From 1.
-
-        Raises:
-            BudgetExceededError: A cap was reached; ``start`` stands.
-            ModelError: An endpoint refuses every call.
-        """
+    async def take(self, now: LoopRound) -> Turn:
+        """Learn, once in a run, and send the judge with its new questions through the acceptance test."""
+        start = now.best
         if self._done:
-            return start
+            return Turn(start, self._nothing_more)
         self._done = True
         chooser = self.both if self.crossed else self.finder.chooser
         if not chooser.sides():
             self.events.say("no questions are learned: there are too few accepted or rejected examples")
-            return start
+            return Turn(start, self._nothing_more)
         self._untried = self.read
         try:
-            raced = await self._race(start, seen, contest, iteration)
+            raced = await self._race(start, now.seen, now.contest, now.number)
             self._untried = None
         finally:
-            self.learned = chooser.learned
-        return start if raced is None else contest.conclude(start, raced, (), iteration)
+            self.learned = now.outcome.questions = chooser.learned
+        winner = start if raced is None else now.contest.conclude(start, raced, (), now.number)
+        return Turn(winner) if winner is not start else Turn(start, self._nothing_more)
+
+    @property
+    def _nothing_more(self) -> FinishReason:
+        """Why to stop after learning. With more iterations the finders would have read more comments."""
+        return "max_iterations" if self.finder.has_more or self.mirror.has_more else "no_evidence"
 
     async def _race(self, start: Version, seen: Observation, contest: Contest, iteration: int) -> Race | None:
         """What the acceptance test says; None where there is nothing that it could decide about."""
@@ -103,10 +113,11 @@ class QuestionLearner:
         return await contest.race(start, draft, (), ())
 
     async def _cross_fit(self, start: Version, seen: Observation, contest: Contest, iteration: int) -> Race | None:
-        """The folds of validation come first: where they show a loss, the others would have to outweigh it, and are left.
+        """The folds of validation come first: where they show a loss, the others would have to outweigh it, and are
+        left.
 
-        What is tested is the judge that asks all it asked before: what both judges have in common is no noise in their difference. Idle
-        questions are then left out where that is no loss on the same folds.
+        What is tested is the judge that asks all it asked before: what both judges have in common is no noise in
+        their difference. Idle questions are then left out where that is no loss on the same folds.
         """
         mine = await self.finder.propose(start.draft, iteration)
         theirs = await self.mirror.propose(start.draft, iteration)
@@ -145,7 +156,7 @@ class QuestionLearner:
     async def _fold(
         self, judge: Draft, every: Observation, tested: Sequence[Example], named: Candidates, iteration: int
     ) -> CrossedFold:
-        """What the judge that all others of the examples teach says of those that test it."""
+        """Scores on one fold by the judge that was learned on the other folds."""
         ids = {each.id for each in tested}
         before = [score for score in every.scores if score.example in ids]
         seen = Observation(
@@ -171,15 +182,11 @@ class QuestionLearner:
         return [part for part, finder in both.items() if question in finder.found]
 
     @property
-    def has_more(self) -> bool:
-        """Whether more iterations would read what this run has not."""
-        return self.finder.has_more or self.mirror.has_more
-
-    @property
     def read(self) -> dict[str, Any]:
         """As under ``read`` in ``result.json``.
 
-        Where a budget ended the learning, what earlier runs have read alone: a run that goes on from this one begins with it.
+        Where a budget ended the learning, what earlier runs have read alone: a run that goes on from this one begins
+        with it.
         """
         if self._untried is not None:
             return self._untried
@@ -188,7 +195,8 @@ class QuestionLearner:
 
 
 def parts_of(examples: Sequence[Example], wanted: Callable[[str], float | None]) -> list[list[Example]]:
-    """At most :data:`FOLDS` parts, each with as many that people like as the others; the outputs of one document are in one of them.
+    """At most :data:`FOLDS` parts, each with as many that people like as the others; the outputs of one document are
+    in one of them.
 
     Args:
         examples: What is divided.
@@ -202,7 +210,7 @@ def parts_of(examples: Sequence[Example], wanted: Callable[[str], float | None])
     return [[each for each in examples if document_of(each) in part] for part in parts if part]
 
 
-def taught_by_others(tested: Collection[Example], mine: Candidates, others: Candidates) -> dict[str, Candidate]:
+def taught_by_others(tested: Collection[Example], mine: Candidates, others: Candidates) -> dict[str, CriterionRecord]:
     """Candidates that none of the tested examples had a part in.
 
     Args:
@@ -212,7 +220,7 @@ def taught_by_others(tested: Collection[Example], mine: Candidates, others: Cand
     """
     ids = {each.id for each in tested}
     left = {
-        name: replace(each, sources=tuple(source for source in each.sources if source not in ids))
+        name: each.but(sources=tuple(source for source in each.sources if source not in ids))
         for name, each in mine.items()
         if each.sources and each.sources[0] not in ids
     }
@@ -232,19 +240,169 @@ def without_remarks_of(tested: Collection[Example], taught: Collection[Example],
     written, gone = ({one_line(said.text) for each in some for said in each.comment} for some in (taught, tested))
     gone -= written
     return {
-        name: replace(each, comments=tuple(text for text in each.comments if text not in gone))
+        name: each.but(comments=tuple(text for text in each.comments if text not in gone))
         for name, each in named.items()
     }
 
 
-def _shown(sees: Sees, *several: Candidates) -> list[dict[str, Candidate]]:
+def _shown(sees: Sees, *several: Candidates) -> list[dict[str, CriterionRecord]]:
     """Candidates that the judge is asked with so much in view."""
-    return [{name: replace(each, sees=sees) for name, each in named.items()} for named in several]
+    return [{name: each.but(sees=sees) for name, each in named.items()} for named in several]
 
 
-def _united(mine: Candidates, theirs: Candidates) -> dict[str, Candidate]:
+def _united(mine: Candidates, theirs: Candidates) -> dict[str, CriterionRecord]:
     """The candidates of both by their ids, under which both know the same question."""
     named = dict(mine)
     for name, candidate in theirs.items():
         named[name] = named[name].with_sources_of(candidate) if name in named else candidate
     return named
+
+
+def learning_facts(
+    learner: QuestionLearner,
+    context: RunContext,
+    yardstick: Yardstick,
+    outcome: Outcome,
+    tests: Mapping[int, Observation],
+) -> dict[str, Any]:
+    """Return the parts of ``result.json`` on what was learned; the last three arguments are those of
+    ``SetUp.free_facts``."""
+    job = context.job
+    questions = learned_questions(learner, outcome, context.splits.validation, tests, yardstick, soft=job.options.soft)
+    facts: dict[str, Any] = {
+        "questions": questions,
+        "why_no_questions": why_no_questions(learner, job.examples, outcome.finish_reason),
+        "read": learner.read,
+    }
+    if revised := _revised(job.questions, outcome.best.draft):
+        facts["revised_questions"] = revised
+    if learner.both_ways is not None:
+        facts["asked_both_ways"] = learner.both_ways.to_dict()
+    return facts
+
+
+def learned_questions(
+    learner: QuestionLearner,
+    outcome: Outcome,
+    validation: Sequence[Example],
+    tests: Mapping[int, Observation],
+    yardstick: Yardstick,
+    *,
+    soft: bool,
+) -> list[CriterionRecord]:
+    """The candidates with what became of them: those that joined first, then those that the acceptance test refused.
+
+    ``worth`` is the gain of the accepted judge over the same judge without the question, on validation and on test: the
+    same verdicts, scored without those of the question.
+    """
+    best = outcome.best
+    seen: dict[str, tuple[Sequence[Example], Sequence[Verdict]]] = {}
+    if best.crossed is None:  # else validation has taught it its questions
+        seen["validation"] = (validation, best.verdicts)
+    if best.number in tests:
+        seen["test"] = (tests[best.number].examples, tests[best.number].verdicts)
+    refused = {each.iteration: each.reason for each in outcome.tried if not (each.accepted or each.edits or each.shows)}
+    records = []
+    for each in sorted(learner.learned, key=lambda one: (one.id not in best.draft.origins, one.reason is not None)):
+        joined = each.id in best.draft.origins
+        reason = None if joined else each.reason or f"{NOT_ACCEPTED}{refused.get(each.iteration, 'the run ended')}"
+        worth = {
+            split: _worth(best.draft, each.id, examples, verdicts, yardstick, soft=soft)
+            for split, (examples, verdicts) in seen.items()
+            if joined
+        }
+        found = {"joined": joined, "reason": reason, "may_return": not joined and each.may_return}
+        parts = {"parts": tuple(learner.found_in(each.id))} if each.origin == "contrast" else {}
+        records.append(each.but(**found, **parts, worth=WorthRecord(**worth)))
+    return records
+
+
+def _revised(start: Checklist, best: Draft) -> list[RevisedRecord]:
+    """The questions of the start that the accepted judge asks the other way round, or no more.
+
+    None where it has none of them in their old words: then all of them were written anew.
+    """
+    now = {each.id: each for each in best.questions.questions}
+    same = [each for each in start.questions if each.id in now and now[each.id].text == each.text]
+    if not (same or best.origins):
+        return []
+    flipped = [each for each in same if each.good != now[each.id].good]
+    dropped = [each for each in start.questions if each.id not in now]
+    return [
+        *(RevisedRecord(id=each.id, text=each.text, good=now[each.id].good, what="flipped") for each in flipped),
+        *(RevisedRecord(id=each.id, text=each.text, good=each.good, what="dropped") for each in dropped),
+    ]
+
+
+def why_no_questions(learner: QuestionLearner, examples: Sequence[Example], finish_reason: str) -> str | None:
+    """Why none was proposed, as in "None, as …"; None where some were.
+
+    Args:
+        learner: What it saw: the development examples, and those of validation where they teach too.
+        examples: All examples of the run.
+        finish_reason: Why the run ended; where it was not to learn, there is nothing to say.
+    """
+    if learner.learned or finish_reason in ("calibrated", "converged"):
+        return None
+    if not any(each.comment for each in examples):
+        return "no example has a comment, and what the outputs do came to no usable question"
+    halves = {"development": learner.finder.chooser} | (
+        {"validation": learner.mirror.chooser} if learner.crossed else {}
+    )
+    half, remarks = next(((name, found) for name, each in halves.items() if (found := _remarks(each))), ("", set()))
+    if not remarks and not learner.finder.chooser.sides():
+        return f"{_few(learner.finder.chooser)}, and comments are read of rejected outputs, held against accepted ones"
+    if not remarks:
+        return "none of the comments is on a rejected development example"
+    if finish_reason in CAPS:
+        return "the run ended before it had tried any question"
+    one = len(remarks) == 1
+    which = "the one comment" if one else f"all {len(remarks)} different comments"
+    return f"{which} on rejected {half} examples came to no usable question"
+
+
+def _remarks(chooser: Chooser) -> set[str]:
+    """The different comments on rejected examples; none where nothing can be learned of these."""
+    rejected = {each for _, poor in chooser.sides().values() for each in poor}
+    return {one_line(one.text) for each in chooser.examples if each.id in rejected for one in each.comment}
+
+
+def _few(chooser: Chooser) -> str:
+    """Why nothing can be learned of the development examples."""
+    wanted = chooser.targets.wanted
+    sides = [
+        sides_of({each.id: wanted[each.id].get(name) for each in chooser.examples})
+        for name in chooser.targets.dimensions
+    ]
+    most = max((len(fine) for fine, _ in sides), default=0)
+    are = "is" if most == 1 else "are"
+    if most < FEWEST_ACCEPTED:
+        return f"only {count(most, 'development example')} {are} accepted"
+    return "people like all development examples alike"
+
+
+def _worth(
+    draft: Draft,
+    question: str,
+    examples: Sequence[Example],
+    verdicts: Sequence[Verdict],
+    yardstick: Yardstick,
+    *,
+    soft: bool,
+) -> Difference:
+    left = tuple(each for each in draft.questions.questions if each.id != question)
+    sections = {
+        section: {name: weight for name, weight in weights.items() if name != question}
+        for section, weights in draft.questions.section_weights.items()
+    }
+    checklist = draft.questions.model_copy(update={"questions": left, "section_weights": sections})
+    # read before it is left out: the others are read beside it
+    read = verdicts if draft.calibration is None else draft.calibration.apply(verdicts)
+    without = score_examples(examples, checklist, [each for each in read if each.question != question], soft=soft)
+    if unasked := dict.fromkeys({*draft.questions.dimensions} - {*checklist.dimensions}, 0.5):
+        # a judge that asks nothing about a dimension says the same of every output
+        without = [
+            replace(each, overall=each.overall if left else 0.5, dimensions={**each.dimensions, **unasked})
+            for each in without
+        ]
+    return yardstick.difference(without, score_examples(examples, draft.questions, read, soft=soft), examples)

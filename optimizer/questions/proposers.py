@@ -1,23 +1,177 @@
-"""Where candidates come from: what reviewers wrote of outputs that they like less than most, and what such outputs say."""
+"""Where candidates come from: what reviewers wrote of outputs that they like less than most, and what such outputs say.
+
+A finder asks one proposer after the other and names each question once.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ...agents.buying import all_together
 from ...agents.comment_questions import BesideReader, CommentReader, Generaliser, KindReader
 from ...evaluation.scoring import Targets
-from ...memory.embedders import Embedder
-from ...memory.neighbours import greedy_unique
+from ...memory.embedders import ROUNDING, Embedder, greedy_unique
+from ...memory.records import CriterionRecord
 from ...prompts.checklist import Checklist
 from ...prompts.examples import Example
 from ...prompts.human_feedback import WHOLE, Comment, one_line
 from ..events import Teller, answer_or_none
 from ..subject import Draft
-from .candidates import Candidate
+from .candidates import id_for, unite
+from .choice import Chooser
+
+SAME_MEANING = 0.9
+"""Cosine from which two candidates are taken for one before they are judged."""
+ENOUGH_FOR_ONE = 1
+"""Candidates for each question that may join from which a later proposer is not asked."""
+
+
+class Proposer(Protocol):
+    """Turns evidence into candidates."""
+
+    async def propose(
+        self, best: Draft, rejected: Mapping[str, Sequence[str]], iteration: int
+    ) -> list[CriterionRecord]:
+        """New candidates; evidence that was read once is not read again.
+
+        Args:
+            best: The judge so far.
+            rejected: By dimension, the examples that people like less than most, the least liked first.
+            iteration: From 1.
+
+        Raises:
+            BudgetExceededError: A cap was reached.
+            ModelError: An endpoint refuses every call.
+        """
+        ...
+
+    def read(self) -> dict[str, Any]:
+        """What was read so far, here and in earlier runs, as under ``read`` in ``result.json``."""
+        ...
+
+    def has_more(self, best: Draft, rejected: Mapping[str, Sequence[str]]) -> bool:
+        """Whether more rounds would read what these have not; the judge and the examples as of :meth:`propose`."""
+        ...
+
+
+@dataclass
+class Finder:
+    """Finds questions by what people wrote of some examples, or by what their outputs do."""
+
+    chooser: Chooser
+    """Knows the examples."""
+    embedder: Embedder
+    events: Teller
+    rounds: int
+    """How often a proposer is asked for more at most."""
+    proposers: Sequence[Proposer] = ()
+    """What promises most first; the next one is asked where there are few candidates."""
+    waiting: Sequence[CriterionRecord] = ()
+    """Candidates of earlier runs that are tried once more, beside the first new ones."""
+    dropped: Mapping[str, str] = field(default_factory=dict)
+    """Texts of questions that an earlier run tried in vain, with their kind."""
+    removed: Sequence[str] = ()
+    """Texts of questions that people do not want."""
+    beside: Finder | None = None
+    """Has found questions from other examples of the same run: the same question has the same id, another one another.
+    """
+    found: dict[str, CriterionRecord] = field(default_factory=dict, init=False)
+    """The candidates by their ids."""
+    has_more: bool = field(default=False, init=False)
+    """Whether some evidence was not read for want of rounds."""
+    _spared: set[str] = field(default_factory=set, init=False)
+    """Dimensions on which a later proposer was not needed."""
+
+    async def propose(self, best: Draft, iteration: int) -> Mapping[str, CriterionRecord]:
+        """The questions that may be worth asking beside those of ``best``, by their ids; no verdict is asked for.
+
+        Raises:
+            BudgetExceededError: A cap was reached.
+            ModelError: An endpoint refuses every call.
+        """
+        rejected = {name: both[1] for name, both in self.chooser.sides().items()}
+        if not rejected:
+            return {}
+        self.events.phase(f"iteration {iteration}: writing questions")
+        for proposer in self.proposers:
+            if len(self.found) >= ENOUGH_FOR_ONE * self.chooser.most:
+                self._spared.update(rejected)
+                break
+            for _ in range(self.rounds):
+                new = await self._new(best, proposer, rejected, iteration)
+                self.found |= new
+                if not new:
+                    break
+            self.has_more |= proposer.has_more(best, rejected)
+        return self.found
+
+    @property
+    def read(self) -> dict[str, list[Any]]:
+        """As under ``read`` in ``result.json``."""
+        read = {name: value for each in self.proposers for name, value in each.read().items()}
+        return read | {"contrasted": sorted({*read.get("contrasted", ()), *self._spared})}
+
+    async def _new(
+        self, best: Draft, proposer: Proposer, rejected: Mapping[str, Sequence[str]], iteration: int
+    ) -> dict[str, CriterionRecord]:
+        """Candidates that were not named before; empty where a proposer has nothing more."""
+        while True:  # what was asked before is no reason to leave the rest of the evidence unread
+            proposed = await proposer.propose(best, rejected, iteration)
+            proposed, self.waiting = [*self.waiting, *proposed], ()
+            named = self._named(best.questions, proposed)
+            if named or not proposed:
+                return named
+
+    def _named(self, checklist: Checklist, proposed: Sequence[CriterionRecord]) -> dict[str, CriterionRecord]:
+        """Candidates by their new ids, each question once, without those that are or were there."""
+        known = {each.text for each in checklist.questions} | {each.text for each in self.found.values()}
+        new = [each for each in proposed if each.text not in known and not self._was_dropped(each)]
+        new = self._without_removed(new)
+        if not new:
+            return {}
+        near = first_of_meaning(self.embedder.embed([each.text for each in new]))
+        beside = {} if self.beside is None else {each.text: name for name, each in self.beside.found.items()}
+        taken = {each.id for each in checklist.questions} | set(self.found) | set(beside.values())
+        named: dict[str, CriterionRecord] = {}
+        for candidate in unite(new, near):
+            named[beside.get(candidate.text) or id_for(candidate.text, taken | set(named))] = candidate
+        return named
+
+    def _was_dropped(self, candidate: CriterionRecord) -> bool:
+        """Whether it was tried in vain; one that nobody had asked for is tried again where somebody asks for it."""
+        return self.dropped.get(candidate.text) in (candidate.origin, "comment")
+
+    def _without_removed(self, new: Sequence[CriterionRecord]) -> list[CriterionRecord]:
+        """Without what people removed, in these words or in others that mean the same."""
+        if not self.removed or not new:
+            return list(new)
+        unwanted = self.embedder.embed(self.removed)
+        cosines = (self.embedder.embed([each.text for each in new]) @ unwanted.T).max(axis=1)
+        for candidate, cosine in zip(new, cosines, strict=True):
+            if cosine >= SAME_MEANING - ROUNDING:
+                self.events.say(f"not asked, as people removed it from the memory: {candidate.text}")
+        return [each for each, cosine in zip(new, cosines, strict=True) if cosine < SAME_MEANING - ROUNDING]
+
+
+def first_of_meaning(vectors: NDArray[np.float32]) -> dict[int, int]:
+    """Map each question to its representative: the nearest earlier question with the same meaning, or itself.
+
+    Args:
+        vectors: Unit vectors of the questions, shape (n, dimensions).
+    """
+    kept = greedy_unique(vectors, SAME_MEANING)
+    asked_as = {place: place for place in kept}
+    for place in set(range(len(vectors))).difference(kept):
+        before = [each for each in kept if each < place]
+        asked_as[place] = max(before, key=lambda each: float(vectors[place] @ vectors[each]))
+    return asked_as
+
 
 READ_FOR_ONE = 2
 """Different comments that are read in a round, for each question that may join."""
@@ -33,10 +187,11 @@ LIKE_ANOTHER = 0.7
 
 @dataclass
 class CommentProposer:
-    """Has every comment on a rejected output turned into questions, once alone and once beside outputs that it is about.
+    """Has every comment on a rejected output turned into questions, once alone and once beside outputs that it is
+    about.
 
-    Alone a remark is easier to read as a rule, beside its output what it leaves unsaid is there. Which of the two is right no
-    label is asked, as that would take it from those that test.
+    Alone a remark is easier to read as a rule; beside its output what it leaves unsaid is there. We do not ask the
+    labels which of the two is right: the choice would leak into the test folds.
     """
 
     reader: CommentReader
@@ -57,13 +212,15 @@ class CommentProposer:
     done: dict[tuple[str, str], list[str]] = field(default_factory=dict, init=False)
     """Example ids by comment and dimension."""
 
-    async def propose(self, best: Draft, rejected: Mapping[str, Sequence[str]], iteration: int) -> list[Candidate]:
-        """Candidates from comments that were not read yet; see :class:`~.finder.Proposer`.
+    async def propose(
+        self, best: Draft, rejected: Mapping[str, Sequence[str]], iteration: int
+    ) -> list[CriterionRecord]:
+        """Candidates from comments that were not read yet; see :class:`Proposer`.
 
         A comment tells what is wrong only of an output that is rejected: on an accepted one it may be praise, or a
         remark that did not matter.
         """
-        candidates: list[Candidate] = []
+        candidates: list[CriterionRecord] = []
         while not candidates and (found := self._new(best.questions, rejected)):
             texts = self._different_first(list(dict.fromkeys(text for text, _ in found)))[: READ_FOR_ONE * self.most]
             read = {key: names for key, names in found.items() if key[0] in texts}
@@ -75,16 +232,18 @@ class CommentProposer:
             for (text, dimension), names in read.items():
                 written = [(question, tuple(names)) for question in of_text[text]]
                 written += [(question, (name,)) for name in names for question in of_pair.get((text, name), ())]
-                candidates += [Candidate(question, dimension, "comment", own, (text,)) for question, own in written]
+                candidates += [
+                    CriterionRecord.of(question, dimension, "comment", own, (text,)) for question, own in written
+                ]
         return candidates
 
     def read(self) -> dict[str, Any]:
-        """The comments, with an example each; see :class:`~.finder.Proposer`."""
+        """The comments, with an example each; see :class:`Proposer`."""
         read = {(name, text) for (text, _), names in self.done.items() for name in names}
         return {"comments": sorted({*self.before, *read})}
 
     def has_more(self, best: Draft, rejected: Mapping[str, Sequence[str]]) -> bool:
-        """Whether comments are left, or were read alone; see :class:`~.finder.Proposer`."""
+        """Whether comments are left, or were read alone; see :class:`Proposer`."""
         return bool(self._new(best.questions, rejected)) or (self.beside is None and bool(self.done))
 
     async def _alone(self, text: str) -> list[str]:
@@ -150,9 +309,9 @@ class CommentProposer:
 class KindProposer:
     """Where nobody wrote why: what rejected outputs do and accepted ones do not, or the other way round.
 
-    The model says of some development outputs, half of them rejected, in general words what they do. What it says of one
-    side far more often than of the other becomes a question (METHOD part 4; a small model that is shown two outputs and asked for the fault
-    finds it once in three times).
+    The model says of some development outputs, half of them rejected, in general words what they do. What it says of
+    one side far more often than of the other becomes a question (METHOD part 4; a small model that is shown two
+    outputs and asked for the fault finds it once in three times).
     """
 
     reader: KindReader
@@ -170,9 +329,11 @@ class KindProposer:
     """What was said of an output, by example id."""
     _done: set[str] = field(default_factory=set, init=False)
 
-    async def propose(self, best: Draft, rejected: Mapping[str, Sequence[str]], iteration: int) -> list[Candidate]:
-        """Candidates from what outputs do, once for each dimension; see :class:`~.finder.Proposer`."""
-        found: list[Candidate] = []
+    async def propose(
+        self, best: Draft, rejected: Mapping[str, Sequence[str]], iteration: int
+    ) -> list[CriterionRecord]:
+        """Candidates from what outputs do, once for each dimension; see :class:`Proposer`."""
+        found: list[CriterionRecord] = []
         for rated, names in rejected.items():
             if rated in self._done or rated in self.before:
                 continue
@@ -186,18 +347,18 @@ class KindProposer:
             written = await all_together(new, self._kinds, self.workers, self.events.advance)
             self._texts |= {each.id: found for each, found in zip(new, written, strict=True)}
             texts = self._telling(poor, fine)
-            found += [Candidate(text, dimension, "contrast", ()) for text in texts]
+            found += [CriterionRecord.of(text, dimension, "contrast") for text in texts]
         return found
 
     async def _kinds(self, example: Example) -> list[str]:
         return await _or_none(self.reader.questions(example.output or ""), f"the output of '{example.id}'", self.events)
 
     def read(self) -> dict[str, Any]:
-        """The dimensions that are done; see :class:`~.finder.Proposer`."""
+        """The dimensions that are done; see :class:`Proposer`."""
         return {"contrasted": sorted({*self.before, *self._done})}
 
     def has_more(self, best: Draft, rejected: Mapping[str, Sequence[str]]) -> bool:
-        """Never, as one round is all; see :class:`~.finder.Proposer`."""
+        """Never, as one round is all; see :class:`Proposer`."""
         return False
 
     def _telling(self, poor: Sequence[str], fine: Sequence[str]) -> list[str]:

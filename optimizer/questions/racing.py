@@ -1,8 +1,8 @@
 """Candidates raced on more and more of the examples: who can no longer be among the best is not asked about the rest.
 
-Successive halving by rank (Jamieson and Talwalkar, "Non-stochastic best arm identification and hyperparameter optimization",
-AISTATS 2016, section 3). Rejected outputs come first: an effect is what they show beyond accepted ones, whose centre and
-spread a few of them tell.
+Successive halving by rank (Jamieson and Talwalkar, "Non-stochastic best arm identification and hyperparameter
+optimization", AISTATS 2016, section 3). Rejected outputs come first: an effect is what they show beyond accepted
+ones, whose centre and spread a few of them tell.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from math import ceil
 
 from ...evaluation.calibration_fit import FEWEST_ACCEPTED, least_accepted
 from ...evaluation.scoring import Targets, mean_score
+from ...memory.records import CriterionRecord
 from ...prompts.examples import Example
-from .candidates import ALIKE_VERDICTS, SAME_VERDICTS, Candidate, likeness
+from .candidates import ALIKE_VERDICTS, SAME_VERDICTS, likeness
 
 Sides = Mapping[str, tuple[list[str], list[str]]]
 """Accepted and rejected examples by dimension, the extremes first."""
@@ -27,17 +28,19 @@ Verdicts = Mapping[str, Mapping[str, float]]
 SCREENED = 8
 """Accepted examples on which candidates are judged first; rejected ones, where they come from none of them."""
 RACED = 20
-"""Candidates that are raced at least for each part of the examples whose comments made them: the outputs that they come from say
-little about which is the best."""
+"""Candidates that are raced at least for each part of the examples whose comments made them: the outputs that they
+come from say little about which is the best."""
 STEPS = ((2 / 3, 2.5), (1.0, 2.0))
-"""Share of the rejected examples that a step is judged on, and how many candidates are left after it for each question that
-may join: with half of the rejected examples first, or fewer left, right ones were lost on the stored answers of real runs."""
+"""Share of the rejected examples that a step is judged on, and how many candidates are left after it for each
+question that may join: with half of the rejected examples first, or fewer left, right ones were lost on the stored
+answers of real runs."""
 FEWEST_REJECTED = 6
 """Rejected examples from which a candidate is dropped."""
 OF_ONE = 2
 """Questions from the same comment that may join in one round: they find the same outputs, and take others' places."""
 SHORTEST = 4
-"""Letters of the words that tell what an output is about, and of the beginning that all forms of a word share at least."""
+"""Letters of the words that tell what an output is about, and of the beginning that all forms of a word share at least.
+"""
 OF_ONE_OUTPUT = 0.05
 """Share of the other outputs up to which a word stands for what one output is about."""
 NO_ROOM = (
@@ -62,16 +65,17 @@ class Joining:
 class SubjectMatter:
     """What outputs are about, by the words that hardly any other has.
 
-    A question with such a word stands out on the output that it comes from, and finds no other: "Does the summary say how the
-    squirrel bit the cable?". On a few outputs it looks better than all that find the same fault elsewhere.
+    A question with such a word stands out on the output that it comes from, and finds no other: "Does the summary
+    say how the squirrel bit the cable?". On a few outputs it looks better than all that find the same fault
+    elsewhere.
 
     Args:
         outputs: Output by the id of its example.
-        candidates: All of them. Words in questions from several outputs tell of no subject, nor does what all begin with and the word
-            behind it, which says what an output does.
+        candidates: All of them. Words in questions from several outputs tell of no subject, nor does what all begin
+            with and the word behind it, which says what an output does.
     """
 
-    def __init__(self, outputs: Mapping[str, str], candidates: Collection[Candidate]) -> None:
+    def __init__(self, outputs: Mapping[str, str], candidates: Collection[CriterionRecord]) -> None:
         self._outputs = len(outputs)
         self._holding: defaultdict[str, defaultdict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
         for name, output in outputs.items():
@@ -84,8 +88,9 @@ class SubjectMatter:
             for word in words:
                 self._asked_of[word].update(each.sources[:1])
 
-    def is_of_one(self, candidate: Candidate) -> bool:
-        """Whether a question that comes from one output asks for what that output alone is about, in all that it asks for."""
+    def is_of_one(self, candidate: CriterionRecord) -> bool:
+        """Whether a question that comes from one output asks for what that output alone is about, in all that it asks
+        for."""
         if len(candidate.sources) != 1:
             return False
         first, *others = [_words(each) for each in _OR.split(candidate.text)]
@@ -113,7 +118,7 @@ def _words(text: str) -> list[str]:
 
 
 def _same(one: str, other: str) -> bool:
-    """Whether two words that begin alike are forms of one: all but the last letter of the shorter one, and at most four letters more."""
+    """Whether two words are forms of one: all but the last letter of the shorter, and at most four letters more."""
     shared = max(SHORTEST, min(len(one), len(other)) - 1)
     return one[:shared] == other[:shared] and abs(len(one) - len(other)) <= SHORTEST
 
@@ -137,7 +142,8 @@ def sides_on(dimension: str, examples: Sequence[Example], targets: Targets) -> t
 
 
 def sides_of(wanted: Mapping[str, float | None]) -> tuple[list[str], list[str]]:
-    """Examples at least as liked as most, and the others, by their ids; the extremes first, those nobody rated in neither."""
+    """Examples at least as liked as most, and the others, by their ids; the extremes first, those nobody rated in
+    neither."""
     known = {name: value for name, value in wanted.items() if value is not None}
     least = least_accepted(mean_score(known.values()) or 0.0)
     fine = sorted((each for each in known if known[each] >= least), key=lambda each: -known[each])
@@ -145,7 +151,7 @@ def sides_of(wanted: Mapping[str, float | None]) -> tuple[list[str], list[str]]:
     return fine, poor
 
 
-def in_line(names: Sequence[str], named: Mapping[str, Candidate], of_one: Collection[str]) -> list[str]:
+def in_line(names: Sequence[str], named: Mapping[str, CriterionRecord], of_one: Collection[str]) -> list[str]:
     """Who has a place in the race first.
 
     Args:
@@ -157,7 +163,7 @@ def in_line(names: Sequence[str], named: Mapping[str, Candidate], of_one: Collec
     return others + _in_turn([name for name in names if name in of_one], named)
 
 
-def _in_turn(names: Sequence[str], named: Mapping[str, Candidate]) -> list[str]:
+def _in_turn(names: Sequence[str], named: Mapping[str, CriterionRecord]) -> list[str]:
     """The best question of every comment first, then the second best of each: on a few examples many look alike.
 
     What several comments led to has its turn with the first of them that it is the best of.
@@ -184,7 +190,8 @@ def left_after(step: int, most: int) -> int:
 def first_of(sides: Sides, rejected: float, accepted: float = 0.0) -> set[str]:
     """The examples that candidates are judged on first: a share of the rejected ones and of the accepted ones.
 
-    There are at least :data:`SCREENED` accepted ones, and :data:`FEWEST_REJECTED` rejected ones unless their share is 0.
+    There are at least :data:`SCREENED` accepted ones, and :data:`FEWEST_REJECTED` rejected ones unless their share
+    is 0.
     """
     found: set[str] = set()
     for fine, poor in sides.values():
@@ -194,8 +201,8 @@ def first_of(sides: Sides, rejected: float, accepted: float = 0.0) -> set[str]:
 
 
 def steps(sides: Sides, most: int) -> list[tuple[bool, set[str], int]]:
-    """The steps before the last one, which is judged on all examples: whether all rejected ones are seen then, the examples,
-    and the number of candidates that are left afterwards.
+    """The steps before the last one, which is judged on all examples: whether all rejected ones are seen then, the
+    examples, and the number of candidates that are left afterwards.
 
     Args:
         sides: Accepted and rejected examples by dimension.
@@ -209,7 +216,8 @@ def joining(
 ) -> Joining:
     """Those that join: none that gets the same verdicts as a better one, or finds much the same.
 
-    On all examples alone: on a part of them verdicts seem the same that are not, and nobody knows which of two is better.
+    On all examples alone: on a part of them verdicts seem the same that are not, and nobody knows which of two is
+    better.
 
     Args:
         ranked: The candidates, the best first.

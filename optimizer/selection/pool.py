@@ -11,8 +11,7 @@ import numpy as np
 
 from ...agents.question_writer import ProposedQuestion, QuestionProposer, name_questions
 from ...evaluation.options import SelectOptions
-from ...memory.embedders import Embedder
-from ...memory.neighbours import ROUNDING
+from ...memory.embedders import ROUNDING, Embedder
 from ...models.base import CallError
 from ...prompts.checklist import Question
 from ...prompts.errors import AskanceError

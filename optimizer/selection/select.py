@@ -19,7 +19,7 @@ from ...models.base import AnswerStore, Model
 from ...models.budget import Budget, estimate_tokens
 from ...models.event_loops import run_sync
 from ...models.gateway import Gateway
-from ...models.named import ModelLike, ModelRecords
+from ...models.named import ModelLike, named_models
 from ...models.session import session
 from ...prompts.checklist import Checklist, Question
 from ...prompts.errors import InputError
@@ -73,17 +73,15 @@ def select(
         BudgetExceededError: A cap was reached; what was bought is kept, and the same call goes on from there.
         AskanceError: The endpoint is down or refuses every call, or nothing usable was proposed.
     """
-    records = ModelRecords(options)
-    model, writer = records.name(model), records.name(writer)
-    given = records.options
+    asked, by, given = named_models(options, model, writer)
     if verdicts is not None:
         settings = parse_options(SelectOptions, given)
-        refuse_idle(settings, candidates=candidates, verdicts=verdicts, writer=writer)
-        inputs, bought, judge = load_given(data, candidates, verdicts, model, prompt, task, settings)
+        refuse_idle(settings, candidates=candidates, verdicts=verdicts, writer=by)
+        inputs, bought, judge = load_given(data, candidates, verdicts, asked, prompt, task, settings)
         return build_selection(inputs, bought, settings, {"judge": judge}, Budget())
-    if model is None:
+    if asked is None:
         raise InputError("Selecting needs a model to ask, or verdicts on the candidates that are there already.")
-    return prepare(data, model, candidates, prompt, task, dimensions, given, writer).run(watcher, progress)
+    return prepare(data, asked, candidates, prompt, task, dimensions, given, by).run(watcher, progress)
 
 
 def prepare(

@@ -13,7 +13,7 @@ from ...evaluation.progress import Watcher, watching
 from ...evaluation.shown import Shown, View
 from ...models.base import Model
 from ...models.budget import CAPS
-from ...models.named import ModelLike, ModelRecords
+from ...models.named import ModelLike, named_models
 from ...prompts.checklist import Checklist
 from ...prompts.errors import BudgetExceededError, CoverageError, InputError
 from ...prompts.field_map import check_field_map
@@ -103,9 +103,8 @@ def weigh(
         InputError: Bad data or settings, or settings that do not go together.
         AskanceError: Judging or learning failed; the message says why.
     """
-    records = ModelRecords(options)
-    asked = records.name(model)
-    return prepare(data, ratings, checklist, asked, prompt, records.options).run(watcher, progress)
+    asked, given = named_models(options, model)
+    return prepare(data, ratings, checklist, asked, prompt, given).run(watcher, progress)
 
 
 def prepare(

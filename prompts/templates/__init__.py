@@ -66,7 +66,7 @@ OURS = frozenset(
         "violation",
     ]
 )
-"""The user's own task, prompt and questions; lessons, which are guarded (:mod:`askance.prompts.lessons`); our own words."""
+"""The user's task, prompt and questions; lessons, which are guarded (:mod:`askance.prompts.lessons`); our words."""
 
 
 class FencedText(str):

@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 
 import askance
 from askance.bridges.exports import TOOLS, export_judge
-from askance.commands.exchange.export import command as export_command
+from askance.commands.exchange import export_command
 from askance.evaluation.kept_judge import KeptJudge
 from askance.models.named import NamedModel
 from askance.prompts.checklist import Checklist, Question

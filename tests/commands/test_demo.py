@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from askance.commands import demo
+from askance.commands import first_steps as demo
 from askance.models.embedded.registry import RegisteredModel, resolve
 from askance.prompts.errors import InputError
 

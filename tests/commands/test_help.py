@@ -7,7 +7,7 @@ import click.testing
 import pytest
 
 from askance.cli import SUMMARIES, cli
-from askance.commands.options import FIRST, NO_SETTINGS, RECORDS, GroupedCommand
+from askance.commands.command_options import FIRST, NO_SETTINGS, RECORDS, GroupedCommand
 from askance.settings import Heading, headings
 
 MANY = 15

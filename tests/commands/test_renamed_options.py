@@ -11,13 +11,13 @@ import yaml
 
 from askance import resume
 from askance.cli import cli
-from askance.commands.options import settings
+from askance.commands.command_options import settings
 from askance.evaluation.options import EvaluateOptions
 from askance.memory.run_directory import RunDirectory
 from askance.optimizer.options import AlignOptions
 from askance.prompts.checklist import parse_checklist
 from askance.prompts.errors import InputError
-from askance.settings import RENAMED, flag, load_config, parse_options
+from askance.settings import GONE, RENAMED, flag, load_config, parse_options
 
 from ..said import naming
 
@@ -81,6 +81,20 @@ def test_a_run_that_was_begun_with_old_names_is_the_same_run_and_shows_its_setti
     assert again.result["best"] == begun.result["best"]
     with pytest.raises(InputError, match=naming("other settings", "alpha")):
         world.align(tmp_path / "run", disagreement_threshold=0.4, alpha=0.2, max_iterations=1)
+
+
+@pytest.mark.parametrize("name", GONE)
+def test_a_setting_that_is_gone_is_refused_with_what_takes_its_place(name: str, tmp_path: Path) -> None:
+    _, instead = GONE[name]
+    with pytest.raises(click.UsageError, match=naming(flag(name), instead)) as error:
+        cli.resolve_command(click.Context(cli), ["align", "d.jsonl", flag(name), "1"])
+    assert error.value.exit_code == 2
+    with pytest.raises(InputError, match=naming("options", name, instead)):
+        parse_options(AlignOptions, {name: 1})
+    file = tmp_path / "askance.yaml"
+    file.write_text(f"{name.replace('_', '-')}: 1\n")
+    with pytest.raises(InputError, match=naming("askance.yaml", name, instead)):
+        load_config(file)
 
 
 def test_a_project_file_and_the_command_line_give_settings_by_the_names_of_python(tmp_path: Path) -> None:

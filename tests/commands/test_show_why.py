@@ -10,8 +10,8 @@ from typing import Any
 import networkx as nx
 import pytest
 
-from askance.commands.learned import question_lines
-from askance.memory.why_question import QuestionStory
+from askance.commands.show_run import question_lines
+from askance.memory.why import QuestionStory
 from askance.models.base import Request
 
 from ..said import says

@@ -13,8 +13,8 @@ import pytest
 
 import askance
 from askance.commands import terminal
+from askance.commands.make_run import _errors_in
 from askance.commands.output import print_rows
-from askance.commands.runs import _errors_in
 from askance.evaluation.progress import Lines
 from askance.prompts.formatting import Figure
 from askance.testing import StandInServer
@@ -139,11 +139,11 @@ def test_commands_print_through_the_terminal_alone() -> None:
             if isinstance(node, ast.Call) and ast.unparse(node.func) in ("click.echo", "print", "Console"):
                 other.append(f"{path.name}: {ast.unparse(node)}")
     assert sorted(other) == [
-        "diff.py: click.echo(found.patch, nl=False)",
-        "export.py: click.echo(made.text, nl=False)",
-        "import_traces.py: click.echo(found.to_jsonl().encode('utf-8', 'backslashreplace'), nl=False)",
+        "exchange.py: click.echo(found.to_jsonl().encode('utf-8', 'backslashreplace'), nl=False)",
+        "exchange.py: click.echo(made.text, nl=False)",
         "models.py: Console(stderr=True)",
         "output.py: click.echo(dump_json(value), nl=False)",
+        "show_run.py: click.echo(found.patch, nl=False)",
         "terminal.py: click.echo(visible(str(text)), err=err, nl=nl)",
         "watch.py: click.echo(json.dumps(row))",
     ]

@@ -14,11 +14,13 @@ import pytest
 
 from askance.evaluation.progress import Lines
 from askance.memory.journal import Journal
+from askance.memory.records import PrunedRecord, TriedRecord
 from askance.memory.run_directory import RunDirectory
 from askance.models.budget import Budget
-from askance.optimizer.events import DisagreementsFound, EditPruned, Teller, VersionDecided
-from askance.optimizer.following import DOING, KINDS, RunProgress, sentence_of
+from askance.optimizer.events import KINDS, DisagreementsFound, EditPruned, Teller, VersionDecided, sentence_of
+from askance.optimizer.following import DOING, RunProgress
 from askance.prompts.errors import InputError
+from askance.prompts.lessons import Edit
 from askance.stats.differences import Difference
 
 from ..said import says
@@ -172,9 +174,10 @@ def test_plain_lines_tell_iteration_and_gain(tmp_path: Path, capsys: pytest.Capt
     events.watch(Budget())
     assert lines.spent == "0 calls, 0 tokens"
     events.emit(DisagreementsFound(2, 3, 40, []))
-    gain = Difference(0.25, 20, 0.1, 0.4, 0.01, None)
-    events.emit(VersionDecided(1, 0, ["L1"], True, "better", gain, 20, 2))
-    events.emit(VersionDecided(2, 1, ["L2"], False, "worse", gain, 20, 2))
+    edit, gain = Edit(old="a", new="b", lessons=("L1",)), Difference(0.25, 20, 0.1, 0.4, 0.01, None)
+    for version, accepted in ((1, True), (2, False)):
+        tried = TriedRecord(edits=(edit,), accepted=accepted, reason="as told", gain=gain, judged=20, iteration=2)
+        events.emit(VersionDecided(version, version - 1, tried))
     loss = Difference(-0.05, 20, -0.1, 0.1, 0.6, None)
-    events.emit(EditPruned(3, ["L1"], True, "no worse", loss))
+    events.emit(EditPruned(3, PrunedRecord(edit=edit, removed=True, reason="no worse", gain=loss)))
     assert lines.spent == "iteration 2, validation +0.200, 0 calls, 0 tokens"

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from askance.commands.evaluate import command as evaluate
-from askance.commands.learning.weigh import command
+from askance.commands.judge_data import evaluate_command as evaluate
+from askance.commands.weigh import command
 from askance.prompts.checklist import load_checklist
 from askance.prompts.errors import InputError
 from askance.testing import StandInServer, completion

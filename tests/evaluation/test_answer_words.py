@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from askance.commands.options import settings
+from askance.commands.command_options import settings
 from askance.evaluation.judge_file import load_judge, parse_judge
 from askance.evaluation.kept_judge import KeptJudge
 from askance.evaluation.options import EvaluateOptions

@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 from askance.evaluation.scoring import human_targets
-from askance.optimizer.modes.calibrations import compare_calibrations
+from askance.optimizer.modes.judge import compare_calibrations
 from askance.optimizer.yardsticks import CorrelationYardstick
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError
@@ -136,7 +136,7 @@ def test_scores_of_unieval_are_brought_to_people_s_scale_on_held_out_dialogues()
 
 def test_calibration_imports_no_heavy_library() -> None:
     code = (
-        "import sys, askance.optimizer.modes.calibrations; "
+        "import sys, askance.optimizer.modes.judge; "
         "print([name for name in ('scipy', 'sklearn') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -16,10 +16,10 @@ import yaml
 
 import askance
 from askance.cli import SUMMARIES, cli
-from askance.commands.options import RECORDS, settings
+from askance.commands.command_options import RECORDS, settings
 from askance.evaluation.options import CompareOptions, DiagnoseOptions, EvaluateOptions
 from askance.memory.run_directory import RunDirectory
-from askance.optimizer.modes.mode import MODES
+from askance.optimizer.mode import MODES
 from askance.optimizer.options import AlignOptions, MigrateOptions, TuneOptions, WeighOptions
 from askance.optimizer.runner import read_job
 from askance.prompts.errors import InputError
@@ -59,6 +59,12 @@ INPUTS: list[dict[str, Any]] = [
 RULES = [(record, rule) for record in RECORDS for rule in idle_rules(record)]
 
 
+def may_be(record: Any, name: str, value: Any) -> bool:
+    """Whether a record has a setting, and it may have the value."""
+    info = record.model_fields.get(name)
+    return info is not None and (get_origin(info.annotation) is not Literal or value in get_args(info.annotation))
+
+
 def another(record: Any, name: str) -> Any:
     """A value that is not the default."""
     info = record.model_fields[name]
@@ -84,7 +90,7 @@ def test_what_would_change_nothing_is_refused_by_name_with_the_reason(record: An
                 refuse_idle(parse_options(record, given), **inputs)
             held += 1
     for situation in SITUATIONS:
-        known = {name: value for name, value in situation.items() if name in record.model_fields}
+        known = {name: value for name, value in situation.items() if may_be(record, name, value)}
         others = [each for each in idle_rules(record) if known.keys() & each.names and each.when(defaults | known)]
         if known != situation or not rule.when(defaults | known) or known.keys() & rule.names:
             continue  # it would be refused itself

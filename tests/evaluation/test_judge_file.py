@@ -18,13 +18,13 @@ from askance.evaluation.kept_judge import (
     JudgeFigures,
     KeptJudge,
     MadeBy,
-    MeasuredFigure,
     QuestionOrigin,
 )
 from askance.models.base import Request
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError
 from askance.prompts.prompt import Prompt
+from askance.stats.resampling import Statistic
 from tests.said import naming, says
 
 pytestmark = pytest.mark.usefixtures("sandbox")
@@ -237,7 +237,7 @@ def test_the_judge_of_a_run_judges_its_data_as_the_run_did_and_buys_nothing(
     judge = askance.load_judge(tmp_path / "run")
     assert judge.prompt.text == done.prompt and judge.checklist == world.checklist
     assert (judge.model, judge.made_by.finish_reason) == ("world/target", done.finish_reason)
-    assert {name: each.kind for name, each in judge.origins.items()} == dict.fromkeys(judge.origins, "start")
+    assert {name: each.origin for name, each in judge.origins.items()} == dict.fromkeys(judge.origins, "start")
     assert judge.figures.test.spearman == pytest.approx(done.record.best.test.spearman, abs=1e-4)
     assert judge.figures.validation.low == pytest.approx(done.record.best.validation.low, abs=1e-4)
 
@@ -317,7 +317,7 @@ def test_questions_that_a_run_wrote_anew_are_told_from_those_it_began_with(world
     record = done.record.model_copy(update={"best": best})
     judge = judge_of_run(record, {"model": "a/b"}, began)
     assert judge.checklist == world.checklist
-    assert [each.kind for each in judge.origins.values()] == ["reworded", *["start"] * (len(judge.origins) - 1)]
+    assert [each.origin for each in judge.origins.values()] == ["reworded", *["start"] * (len(judge.origins) - 1)]
 
 
 def test_using_it_otherwise_than_it_was_measured_is_said(world: Any, tmp_path: Path, caplog: Any) -> None:
@@ -353,10 +353,7 @@ def test_what_of_its_settings_has_no_use_beside_those_given_is_left_out(given: A
     ],
 )
 def test_the_error_rates_of_a_judge_are_not_those_of_one_that_was_edited(old: str, new: str, caplog: Any) -> None:
-    rates = {
-        name: MeasuredFigure(value=0.9, low=0.8, high=0.95, n=40)
-        for name in ("true_positive_rate", "true_negative_rate")
-    }
+    rates = {name: Statistic(0.9, 40, 0.8, 0.95) for name in ("true_positive_rate", "true_negative_rate")}
     on_test = AcceptedOn(spearman=0.7, n=40, low=0.4, high=0.9, **rates)
     judge = a_judge(calibration=None, threshold=0.6, made_by=MadeBy(mode="align", finish_reason="no_gain"))
     text = judge.measured(JudgeFigures(reference="human", validation=on_test, test=on_test)).to_yaml()

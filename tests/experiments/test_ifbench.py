@@ -96,41 +96,7 @@ def test_strict_passes_and_fails_as_it_should(constraint: str, arguments: Any, g
     assert (passed.name, passed.passed) == (constraint, True)
     assert (failed.name, failed.passed) == (constraint, False)
     assert passed.reason == describe(constraint, arguments)
-    assert (failed.reason or "").startswith(describe(constraint, arguments))
-
-
-@installed
-@pytest.mark.parametrize(
-    ("constraint", "arguments", "output", "found"),
-    [
-        (
-            "count:word_count_range",
-            {"min_words": 3, "max_words": 5},
-            "one two",
-            "between 3 and 5 words. It has 2 words.",
-        ),
-        (
-            "count:conjunctions",
-            {"small_n": 6},
-            "Tea and milk.",
-            "It has 1 of the seven; it lacks but, for, nor, or, so",
-        ),
-        ("count:punctuation", {}, "Stop; what?! Yes!", "It lacks .  ,  ?  :, the"),
-        ("format:parentheses", {}, "(one [two])", "nested 2 levels deep."),
-        ("sentence:keyword", {"word": "moon", "N": 2}, "One. Two is here.", 'That sentence is "Two is here."'),
-        ("sentence:keyword", {"word": "moon", "N": 3}, "One.", "It has only 1 sentence."),
-        ("ratio:sentence_balance", {}, "It is. Is it?", "1 times in '.', 1 times in '?' and 0 times in '!'"),
-        ("words:repeats", {"small_n": 1}, "so so it it so", "It has so 3x, it 2x."),
-        ("words:no_consecutive", {}, "big bad wolf", 'begin alike: "big bad".'),
-        ("format:no_whitespace", {}, " ", "The output is empty."),
-    ],
-)
-def test_a_failure_says_what_was_wanted_and_what_was_found(
-    constraint: str, arguments: Any, output: str, found: str
-) -> None:
-    [check] = strict(example(output, constraint, **arguments))
-    assert not check.passed
-    assert found in (check.reason or "")
+    assert failed.reason == describe(constraint, arguments)
 
 
 @installed

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import askance
-from askance.commands.exchange.label import _tell
+from askance.commands.label import _tell
 from askance.labelling.label import Labelled
 from askance.labelling.order import SIGNALS
 from askance.prompts.errors import InputError

@@ -163,7 +163,7 @@ def test_an_unmeasured_embedder_rules_no_candidate_out():
 
 def test_importing_the_module_loads_no_model_library():
     code = (
-        "import sys, askance.memory.embedders, askance.memory.neighbours;"
+        "import sys, askance.memory.embedders;"
         "heavy = {'onnxruntime', 'tokenizers', 'sentence_transformers', 'torch'};"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)"
     )

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 
 from askance.memory.embedders import embedder
 from askance.memory.lesson_memory import LessonMemory
-from askance.memory.memory_contents import MemoryContents
-from askance.memory.remembered import RememberedLesson, remembered_lesson
+from askance.memory.memory_contents import MemoryContents, RememberedLesson, remembered_lesson
 from askance.prompts.lessons import Lesson
 
 SIZE = 3000

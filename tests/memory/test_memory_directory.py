@@ -12,9 +12,14 @@ import pytest
 
 from askance import load_memory
 from askance.memory.embedders import embedder
-from askance.memory.memory_contents import MemoryContents
+from askance.memory.memory_contents import (
+    MemoryContents,
+    QuestionInRun,
+    RememberedLesson,
+    RememberedQuestion,
+    remembered_lesson,
+)
 from askance.memory.memory_directory import MemoryDirectory, read_memory
-from askance.memory.remembered import QuestionInRun, RememberedLesson, RememberedQuestion, remembered_lesson
 from askance.prompts.errors import InputError
 from askance.prompts.lessons import Edit, Lesson, LessonStatus
 from tests.said import naming

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from askance.memory.neighbours import NeighbourIndex, greedy_unique
+from askance.memory.embedders import NeighbourIndex, greedy_unique
 
 
 def unit(count: int, dimension: int = 16, seed: int = 0) -> np.ndarray:

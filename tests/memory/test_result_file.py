@@ -13,7 +13,7 @@ from click.testing import CliRunner
 import askance
 from askance.cli import main
 from askance.commands.report import command as report
-from askance.commands.show import command as show
+from askance.commands.show_run import show_command as show
 from askance.memory.run_directory import RunDirectory
 from askance.prompts.errors import InputError
 from askance.testing import StandInServer

@@ -13,6 +13,7 @@ from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import AskanceError, InputError
 from askance.prompts.examples import Example
 from askance.prompts.prompt import Prompt
+from askance.settings import GONE
 from tests.said import naming
 
 CHECKLIST = Checklist(task="t", questions=(Question(id="q", text="Is it so: yes?", rubric="line\nline"),))
@@ -82,6 +83,18 @@ def test_examples_without_labels_or_comments_are_kept_as_they_always_were(run: R
 def test_the_settings_come_back_as_they_were(run: RunDirectory) -> None:
     begin(run)
     assert run.read_config()["config"] == CONFIG
+
+
+@pytest.mark.parametrize("name", GONE)
+def test_a_run_that_was_begun_with_a_setting_that_is_gone_is_the_same_run_where_it_had_its_default(
+    run: RunDirectory, name: str
+) -> None:
+    assert not begin(run, {**CONFIG, name: GONE[name][0]})
+    assert begin(run) and run.read_config()["config"] == CONFIG
+    written = run.config_file.read_text()
+    run.config_file.write_text(yaml.safe_dump({**yaml.safe_load(written), "config": {**CONFIG, name: 17}}))
+    with pytest.raises(InputError, match=naming("config.yaml", name, "17")):
+        begin(run)
 
 
 def test_metadata_of_any_kind_can_be_kept(run: RunDirectory) -> None:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from askance.optimizer.lessons import find_contrast
+from askance.optimizer.steps.lessons import find_contrast
 from askance.optimizer.subject import Observation
 from askance.prompts.examples import Example
 from askance.prompts.lessons import Disagreement

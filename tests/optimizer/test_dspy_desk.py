@@ -15,8 +15,8 @@ from askance.memory.verdict_store import VerdictStore
 from askance.models.base import Request
 from askance.models.gateway import Gateway
 from askance.optimizer.events import Teller
-from askance.optimizer.lessons import LessonDesk
 from askance.optimizer.signals import Reasons
+from askance.optimizer.steps.lessons import LessonDesk
 from askance.optimizer.subject import Draft, Observation
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.examples import Example

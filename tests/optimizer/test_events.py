@@ -11,23 +11,29 @@ from typing import Any
 import pytest
 
 from askance.memory.journal import Journal, read_events
+from askance.memory.records import CriterionRecord, PrunedRecord, QuestionWordings, TriedRecord, WordingTried
 from askance.models.budget import Budget
 from askance.optimizer import events as events_module
 from askance.optimizer.events import (
     Advanced,
     DisagreementsFound,
+    EditProposed,
+    EditPruned,
     Event,
     ExamplesSplit,
     LessonLearned,
     LoopStopped,
     PhaseBegan,
+    QuestionJudged,
+    QuestionWorded,
     RunBegan,
     RunWritten,
     StartMeasured,
     Teller,
     VersionDecided,
+    sentence_of,
 )
-from askance.prompts.lessons import Disagreement, Lesson
+from askance.prompts.lessons import Disagreement, Edit, Lesson
 from askance.stats.differences import Difference
 from tests.said import says
 
@@ -72,7 +78,9 @@ def test_an_event_goes_to_the_journal_to_the_watcher_and_to_every_callback(tmp_p
 def test_records_within_an_event_are_written_in_full(tmp_path: Path) -> None:
     events = Teller(Journal(tmp_path / "j"), Notebook())
     gain = Difference(0.1, 12, 0.0, 0.2, 0.04, None)
-    events.emit(VersionDecided(1, 0, ("L1",), True, "better", gain, 12, 1))
+    edit = Edit(old="a", new="b", lessons=("L1",))
+    tried = TriedRecord(edits=(edit,), accepted=True, reason="better", gain=gain, judged=12, iteration=1)
+    events.emit(VersionDecided(1, 0, tried))
     events.emit(LessonLearned(LESSON))
     decision, learned = read_events(tmp_path / "j")
     assert (decision["gain"]["value"], decision["gain"]["p_value"], decision["lessons"]) == (0.1, 0.04, ["L1"])
@@ -171,3 +179,104 @@ def test_a_callback_that_always_fails_changes_no_result(world: Any, tmp_path: Pa
     finally:
         logging.disable(logging.NOTSET)
     assert done.result == world.migrate(tmp_path / "whole").result
+
+
+BEFORE: list[dict[str, Any]] = [
+    {
+        "event": "wordings",
+        "result": {
+            "question": "q1",
+            "before": {"text": "Is it?", "good": "yes", "correlation": 0.5, "n": 12, "dropped": None, "sees": "all"},
+            "reason": "better",
+            "after": None,
+            "gain": None,
+            "bias": None,
+            "tried": [],
+            "accepted": False,
+        },
+    },
+    {"event": "edit", "old": "a", "new": "b", "lessons": ["L1"]},
+    {
+        "event": "question",
+        "id": "name-price",
+        "text": "Does it name a price?",
+        "good": "no",
+        "origin": "comment",
+        "sources": ["e1", "e2"],
+        "comments": ["prices!"],
+        "effect": 0.4,
+        "problem": None,
+        "iteration": 1,
+    },
+    {
+        "event": "question",
+        "id": "be-kind",
+        "text": "Is it kind?",
+        "good": None,
+        "origin": "memory",
+        "sources": [],
+        "comments": [],
+        "effect": None,
+        "problem": "others promised more on the first examples",
+        "iteration": 1,
+    },
+    {
+        "event": "decision",
+        "version": 1,
+        "parent": 0,
+        "lessons": ["L1"],
+        "accepted": True,
+        "reason": "better",
+        "judged": 12,
+        "iteration": 1,
+        "shows": None,
+        "gain": {
+            "value": 0.1,
+            "n": 12,
+            "low": 0.0,
+            "high": 0.2,
+            "p_value": 0.04,
+            "reason": None,
+            "standard_error": 0.05,
+        },
+    },
+    {"event": "pruning", "version": 2, "lessons": ["L1"], "removed": False, "reason": "worse", "gain": None},
+]
+"""Lines of a journal as the version before wrote them, when an event had the fields of its record."""
+
+
+def test_a_journal_of_the_version_before_is_repeated_without_a_difference(tmp_path: Path) -> None:
+    (tmp_path / "j").write_text("".join(json.dumps(row) + "\n" for row in BEFORE), encoding="utf-8")
+    heard: list[Event] = []
+    events = Teller(Journal(tmp_path / "j"), Notebook(), [heard.append])
+    asked = WordingTried(text="Is it?", correlation=0.5, n=12)
+    edit, gain = Edit(old="a", new="b", lessons=("L1",)), Difference(0.1, 12, 0.0, 0.2, 0.04, None, 0.05)
+    price = CriterionRecord.of("Does it name a price?", "overall", "comment", ["e1", "e2"], ["prices!"])
+    kind = CriterionRecord.of("Is it kind?", "overall", "memory").but(id="be-kind", reason=BEFORE[3]["problem"])
+    for event in (
+        QuestionWorded(QuestionWordings(question="q1", before=asked, reason="better")),
+        EditProposed(edit),
+        QuestionJudged(price.but(id="name-price", good="no", effect=0.4)),
+        QuestionJudged(kind),
+        VersionDecided(
+            1, 0, TriedRecord(edits=(edit,), accepted=True, reason="better", gain=gain, judged=12, iteration=1)
+        ),
+        EditPruned(2, PrunedRecord(edit=edit, removed=False, reason="worse")),
+    ):
+        events.emit(event)
+    assert heard == [] and read_events(tmp_path / "j") == BEFORE
+    assert all(
+        not words or says(sentence_of(row) or "", *words)
+        for row, words in zip(
+            BEFORE,
+            (
+                ("q1", "stays", "better"),
+                (),
+                ("name-price", "acceptance test", "yes = fault", "2 examples"),
+                ("be-kind", "promised more", "memory"),
+                ("version 1", "L1", "accepted"),
+                ("L1", "stays", "worse"),
+            ),
+            strict=True,
+        )
+    )

@@ -12,7 +12,7 @@ import pytest
 from askance.evaluation.progress import Silent
 from askance.memory.journal import read_events
 from askance.models.base import ModelError
-from askance.optimizer.modes.earlier import _disputed
+from askance.optimizer.earlier import _disputed
 from askance.testing import StandInServer
 from tests.said import says
 from tests.worlds import World, example_ids

@@ -15,7 +15,7 @@ from askance.memory.journal import Journal, read_events
 from askance.memory.lesson_memory import LessonMemory
 from askance.models.base import ModelError
 from askance.optimizer.events import Teller
-from askance.optimizer.lessons import LessonDesk
+from askance.optimizer.steps.lessons import LessonDesk
 from askance.prompts.lessons import Lesson
 from tests.said import says
 

@@ -42,7 +42,7 @@ def note_requests(seen: Sequence[Request]) -> list[Request]:
         ({"alpha": 0.001, "patience": 2}, "no_gain", 2),
         ({"max_iterations": 1}, "max_iterations", 1),
         ({"max_iterations": 2, "patience": 5}, "max_iterations", 2),
-        ({"max_lessons": 1}, "max_lessons", 2),
+        ({"max_lessons": 1}, "max_lessons", 1),
         ({"call_budget": 100}, "max_calls", 1),
         ({"token_budget": 12_000}, "max_tokens", 1),
     ],

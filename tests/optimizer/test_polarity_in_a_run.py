@@ -16,9 +16,9 @@ from askance.agents.notes import Case
 from askance.bridges.gepa_parts import NearnessToPeople, OwnScore
 from askance.evaluation.scoring import Targets, score_examples
 from askance.memory.journal import read_events
-from askance.optimizer.lessons import find_contrast
 from askance.optimizer.modes.generator import FailureSignal
 from askance.optimizer.signals import HumanSignal
+from askance.optimizer.steps.lessons import find_contrast
 from askance.optimizer.subject import Draft, Observation
 from askance.optimizer.trial import LessonTrial, shift
 from askance.prompts.checklist import Checklist, Question

@@ -9,12 +9,13 @@ import pytest
 
 from askance.evaluation.progress import Silent
 from askance.evaluation.scoring import ExampleScore
+from askance.memory.records import PrunedRecord
 from askance.memory.run_directory import RunDirectory
 from askance.optimizer.acceptance import PairedAcceptance
 from askance.optimizer.contest import Contest
 from askance.optimizer.events import EditPruned, Event, Teller
-from askance.optimizer.pruning import prune
-from askance.optimizer.subject import Draft, Observation, Pair, PrunedEdit, Version
+from askance.optimizer.steps.pruning import prune
+from askance.optimizer.subject import Draft, Observation, Pair, Version
 from askance.optimizer.yardsticks import MeanYardstick
 from askance.prompts.errors import BudgetExceededError
 from askance.prompts.examples import Example
@@ -56,7 +57,7 @@ class Garden:
         self.subject = Marked()
         self.most = most
         self.events: list[Event] = []
-        self.found: list[PrunedEdit] = []
+        self.found: list[PrunedRecord] = []
         self.yardstick = MeanYardstick(resamples=100, seed=1)
         run = RunDirectory(folder)
         self.told = Teller(run.journal(), Silent(), [self.events.append])
@@ -133,11 +134,12 @@ async def test_an_edit_that_a_later_one_has_changed_stays_with_the_reason(tmp_pa
 async def test_every_fate_is_told(tmp_path: Path) -> None:
     garden = Garden(tmp_path, [add("idle", "idle"), add("+a", "needed")])
     await garden.prune()
-    told = [event for event in garden.events if isinstance(event, EditPruned)]
-    assert [(event.lessons, event.removed) for event in told] == [(("needed",), False), (("idle",), True)]
+    events = [event for event in garden.events if isinstance(event, EditPruned)]
+    told = [event.pruned for event in events]
+    assert [(each.edit.lessons, each.removed) for each in told] == [(("needed",), False), (("idle",), True)]
     assert says(told[0].reason, "worse", "first 10") and "mean score -0.1" in told[0].reason
     assert says(told[1].reason, "no worse", "mean score +0.000")
-    assert says(told[1].sentence, "idle", "taken out", told[1].reason)
+    assert says(events[1].sentence, "idle", "taken out", told[1].reason)
 
 
 async def test_a_budget_that_ends_keeps_what_was_pruned_before(tmp_path: Path) -> None:

@@ -12,12 +12,13 @@ from askance.evaluation.progress import Silent
 from askance.evaluation.scoring import ExampleScore, score_examples
 from askance.memory.embedders import embedder
 from askance.memory.lesson_memory import LessonMemory
+from askance.memory.records import PrunedRecord
 from askance.memory.run_directory import RunDirectory
 from askance.optimizer.acceptance import Decision, PairedAcceptance
 from askance.optimizer.contest import ON_ITS_OWN, Contest
 from askance.optimizer.events import Teller
-from askance.optimizer.pruning import prune
-from askance.optimizer.subject import Draft, Observation, Pair, PrunedEdit, Version
+from askance.optimizer.steps.pruning import prune
+from askance.optimizer.subject import Draft, Observation, Pair, Version
 from askance.optimizer.trial import Screening
 from askance.optimizer.yardsticks import MeanYardstick
 from askance.prompts.checklist import Checklist, Question
@@ -149,7 +150,7 @@ async def test_an_edit_that_its_own_questions_miss_stays_and_the_others_are_not_
     best = await arena.contest.settle(best, [Edit(old="b+", new="b+ a+", lessons=("L-a",))], 2)
     arena.subject.asked.clear()
     yardstick = MeanYardstick(resamples=100, seed=1)
-    found: list[PrunedEdit] = []
+    found: list[PrunedRecord] = []
     after = await prune(best, arena.start, arena.contest, yardstick, found)
     assert after is best
     assert arena.subject.asked == [("a", 10), ("b", 10)]

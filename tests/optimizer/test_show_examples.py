@@ -14,8 +14,8 @@ from askance.evaluation.kept_judge import QuestionOrigin
 from askance.evaluation.scoring import Targets
 from askance.memory.journal import read_events
 from askance.models.base import Request
-from askance.optimizer.show_examples import known_answers
 from askance.optimizer.signals import HumanSignal
+from askance.optimizer.steps.show_examples import known_answers
 from askance.optimizer.subject import Draft
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError

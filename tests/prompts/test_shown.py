@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from askance.evaluation.judge_file import parse_judge
 from askance.evaluation.kept_judge import KeptJudge
-from askance.memory.embedders import SharedWordsEmbedder
-from askance.memory.nearest import NearestExamples, shown_by
+from askance.memory.embedders import NearestExamples, SharedWordsEmbedder, shown_by
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError
 from askance.prompts.examples import Example

@@ -13,8 +13,8 @@ from html.parser import HTMLParser
 import pytest
 from click.testing import CliRunner
 
+from askance.commands.make_checklist import write_selection
 from askance.commands.report import command
-from askance.commands.select import write_selection
 from askance.evaluation.compare.compare import compare
 from askance.evaluation.diagnose import diagnose
 from askance.evaluation.evaluate import evaluate

@@ -10,8 +10,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from askance.commands.run_summary import run_summary
-from askance.commands.show import tell_why
+from askance.commands.output import show
+from askance.commands.show_run import tell_why
 from askance.evaluation.scoring import yes_rates
 from askance.memory.decision import decide
 from askance.memory.result_file import RunRecord
@@ -114,7 +114,7 @@ def test_each_instruction_stands_with_its_effect_and_says_what_it_states(make_le
     before, after = (percent(done.record.instructions[0].test.before), percent(1.0))
     line, wanted = done.record.instructions[0].text, done.record.instructions[0].asked
     assert f"{line} {done.record.instructions[0].lesson} {wanted} {before} {after} +" in text
-    run_summary(done)
+    show(done)
     said = " ".join(capsys.readouterr().out.split())
     assert f"{before} → {after}, n = {data.split_size('test')}" in said
     tell_why(str(tmp_path / "run"), letters.PLAIN["greeting"][0], as_json=False)

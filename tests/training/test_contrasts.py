@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from askance.commands.learning.train import command
+from askance.commands.train import command
 from askance.models.base import ModelError, Parameters, Request, make_request
 from askance.prompts.checklist import Question, dump_checklist
 from askance.prompts.errors import AskanceError, BudgetExceededError, InputError

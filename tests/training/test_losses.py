@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from askance.models.trained.scored_text import ScoredText
+from askance.models.trained.network import ScoredText
 from askance.training.items import Probe, TrainingItem
 from askance.training.losses import (
     RATIONALE_TIMES,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from askance.evaluation.kept_judge import KeptJudge
-from askance.optimizer.modes.earlier import Earlier, KnownExample, Remembered, _content
+from askance.optimizer.earlier import Earlier, KnownExample, Remembered, _content
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError
 from askance.prompts.examples import Example

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from askance.models.trained.network import open_network
-from askance.models.trained.scored_text import scored_text
+from askance.models.trained.network import open_network, scored_text
 from askance.models.trained.scorer_file import read_scorer
 from askance.prompts.examples import Example
 from askance.prompts.text_files import read_object

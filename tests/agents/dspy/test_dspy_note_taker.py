@@ -24,14 +24,17 @@ from askance.testing import ScriptedModel
 
 dspy = pytest.importorskip("dspy", reason="needs the extra: pip install 'askance[dspy]'")
 
-from askance.agents.dspy.note_taker import (  # noqa: E402
+from askance.agents.dspy.note_taker import (  # noqa: E402  # noqa: E402
+    SIGNATURES,
     CompiledNoteTaker,
     NoteTakerProgram,
+    Opening,
+    deduplicator_signature,
     load_note_taker,
     note_example,
+    updater_signature,
     usable_note,
 )
-from askance.agents.dspy.signatures import SIGNATURES, Opening, deduplicator_signature, updater_signature  # noqa: E402
 from askance.bridges.dspy_metric import open_gateway  # noqa: E402
 from tests.said import naming, says  # noqa: E402
 

@@ -13,7 +13,7 @@ import pytest
 from askance.experiments.datasets.pairs import load_llmbar
 from askance.experiments.reproduce import lmunit
 from askance.experiments.reproduce.eig import agreement_gains
-from askance.experiments.reproduce.lmunit_tables import query_table
+from askance.experiments.reproduce.lmunit import query_table
 from askance.experiments.reproduce.unit_tests import KINDS, load_sections, spread, variants
 from askance.models.base import Answer, Request
 from askance.prompts.checklist import Checklist, Question, load_checklist

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from askance.experiments.reproduce import lmunit_scorers, lmunit_training
-from askance.experiments.reproduce.lmunit_scorers import ARMS
+from askance.experiments.reproduce import common, lmunit_training
+from askance.experiments.reproduce.common import ARMS
 from askance.experiments.reproduce.lmunit_simulated import SimulatedAuthor, _pooled, compared
 from askance.experiments.reproduce.lmunit_training import nearest
 from askance.models.base import Parameters, Request, make_request
@@ -63,13 +63,13 @@ def test_every_document_is_tested_on_once_by_a_scorer_that_did_not_learn_from_it
 ) -> None:
     pytest.importorskip("torch")
     seen: list[dict[str, str]] = []
-    train = lmunit_scorers.train
+    train = common.train
 
     def watched(examples: Any, **settings: Any) -> Any:
         seen.append({each.id: each.metadata["split"] for each in examples})
         return train(examples, **settings)
 
-    monkeypatch.setattr(lmunit_scorers, "train", watched)
+    monkeypatch.setattr(common, "train", watched)
     given = ["topical_chat", "--data", str(data), "--base", str(tiny_base), "--folds", "2"]
     found = run(tmp_path, *given, "--arms", "preference", "all three")
     assert found["command"].startswith("python -m askance.experiments.reproduce.lmunit_training topical_chat --data")
@@ -92,13 +92,13 @@ def test_a_judge_is_distilled_beside_people_and_what_is_kept_is_said(
 ) -> None:
     pytest.importorskip("torch")
     learned: list[tuple[int, bool]] = []
-    train = lmunit_scorers.train
+    train = common.train
 
     def watched(examples: Any, **settings: Any) -> Any:
         learned.append((sum(bool(each.human) for each in examples), settings["verdicts"] is not None))
         return train(examples, **settings)
 
-    monkeypatch.setattr(lmunit_scorers, "train", watched)
+    monkeypatch.setattr(common, "train", watched)
 
     def says(request: Request) -> float:
         """Of good outputs yes; surer the higher their number, so that no two are alike."""

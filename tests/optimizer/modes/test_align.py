@@ -213,8 +213,8 @@ def test_a_note_taker_program_is_found_where_the_run_began(
     job = prepare(world.rows, world.checklist, "openai/target", world.prompt, given)
     run.open(job.config, job.examples, job.checklist, job.prompts)
     monkeypatch.chdir(tmp_path / "elsewhere")
-    bench: Any = SimpleNamespace(job=take_up(run, {}), run=run, gateway=None)
-    _compiled(bench, world.model("world/target"))
+    context: Any = SimpleNamespace(job=take_up(run, {}), run=run, gateway=None)
+    _compiled(context, world.model("world/target"))
     assert found == [tmp_path / "notes.json"]
 
 

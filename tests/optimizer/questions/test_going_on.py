@@ -16,6 +16,7 @@ from askance.evaluation.progress import watching
 from askance.memory.journal import read_events
 from askance.memory.run_directory import RunDirectory
 from askance.models.base import Request
+from askance.optimizer.earlier import Remembered
 from askance.optimizer.modes.align import prepare
 from askance.optimizer.questions.choice import CHANCE
 from askance.optimizer.questions.learner import QuestionLearner
@@ -87,7 +88,7 @@ def test_what_few_examples_could_not_show_is_learned_from_more(small: First, imp
 def test_the_start_is_the_judge_of_the_earlier_run(small: First, improved: First) -> None:
     before, after = small.done.record.best, improved.done.record.baseline
     assert (before.prompt, before.checklist) == (after.prompt, after.checklist)
-    assert askance.load_judge(improved.run).origins["good"].kind == "start"
+    assert askance.load_judge(improved.run).origins["good"].origin == "start"
 
 
 def test_nothing_that_was_bought_is_bought_again(small: First, improved: First) -> None:
@@ -367,3 +368,12 @@ def test_beside_learned_questions_examples_are_tried_where_they_are_asked_for(le
     assert done.finish_reason == "examples_tried" and done.record.best.read_by == done.record.baseline.read_by
     alone = go_on(Desk(), tmp_path / "auto", learned.run, update="auto")
     assert not alone.record.examples
+
+
+def test_what_the_version_before_wrote_of_waiting_questions_is_read() -> None:
+    """``earlier.json`` said ``kind`` where it now says ``from``, as other files do."""
+    before = {"text": "Is it polite?", "dimension": "tone", "kind": "contrast", "parts": ["validation"]}
+    [waits] = Remembered.model_validate({"examples": {}, "waiting": [before]}).waiting
+    assert (waits.text, waits.origin, waits.parts) == ("Is it polite?", "contrast", ("validation",))
+    now = Remembered(examples={}, waiting=(waits,)).model_dump(mode="json", exclude_defaults=True)
+    assert now["waiting"][0]["from"] == "contrast" and Remembered.model_validate(now).waiting[0].origin == "contrast"

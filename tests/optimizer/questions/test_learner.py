@@ -77,7 +77,7 @@ def test_the_kept_judge_scores_as_the_run_did(learned: tuple[Desk, askance.RunRe
     judge = askance.load_judge(done.directory)
     assert judge.calibration is not None and judge.calibration.method == "accepted"
     origin = judge.origins["name-price"]
-    assert (origin.kind, origin.comments) == ("comment", (RULES["price"][0],))
+    assert (origin.origin, origin.comments) == ("comment", (RULES["price"][0],))
     again = judge.evaluate(desk.rows, model=desk.model())
     scores = {each.example: each.overall for each in again.scores}
     lines = (done.directory / "verdicts" / "scores.jsonl").read_text().splitlines()

@@ -6,7 +6,7 @@ The learner is real here; only the model is a function of question and example, 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,16 +15,17 @@ import pytest
 from askance.evaluation.progress import Silent
 from askance.evaluation.scoring import Targets
 from askance.memory.embedders import embedder
+from askance.memory.records import CriterionRecord
 from askance.memory.run_directory import RunDirectory
 from askance.optimizer.acceptance import Decision, PairedAcceptance
 from askance.optimizer.contest import Contest, Race
 from askance.optimizer.events import Teller
+from askance.optimizer.mode import LoopRound
 from askance.optimizer.questions import choice, learner
-from askance.optimizer.questions.candidates import Candidate
 from askance.optimizer.questions.choice import Chooser
-from askance.optimizer.questions.finder import Finder
 from askance.optimizer.questions.learner import FOLDS, QuestionLearner, taught_by_others, without_remarks_of
-from askance.optimizer.subject import Crossed, Draft, Observation, Pair, Version
+from askance.optimizer.questions.proposers import Finder
+from askance.optimizer.subject import Crossed, Draft, Observation, Outcome, Pair, Version
 from askance.optimizer.yardsticks import CorrelationYardstick
 from askance.prompts.checklist import Checklist, Question, Sees
 from askance.prompts.examples import Example, document_of
@@ -114,7 +115,7 @@ class World:
         about = f"Text of {mark}, {WORDS[int(len(WORDS) * self.draw('word', mark))]}"
         return Example.model_validate({"id": name, "input": "in", "output": about, "comment": said, "metadata": where})
 
-    def candidates(self, examples: Sequence[Example]) -> list[Candidate]:
+    def candidates(self, examples: Sequence[Example]) -> list[CriterionRecord]:
         """From every rejected output a question after its fault, in one of three wordings, or after what is on it alone."""
         found = []
         for each in examples:
@@ -124,7 +125,7 @@ class World:
             word = WORDS[int(len(WORDS) * self.draw("word", self.key(each.id)))]
             thing = word if self.chance else self.fault(each.id)
             style = ("bad", "odd", "raw")[int(3 * self.draw("style", self.key(each.id)))]
-            found.append(Candidate(f"Does it have {style} {thing}?", "overall", "comment", (each.id,), said))
+            found.append(CriterionRecord.of(f"Does it have {style} {thing}?", "overall", "comment", (each.id,), said))
         return found
 
     def p_yes(self, question: Question, name: str, replicate: int = 0) -> float:
@@ -187,7 +188,9 @@ class Proposing:
     examples: Sequence[Example]
     done: bool = False
 
-    async def propose(self, best: Draft, rejected: Mapping[str, Sequence[str]], iteration: int) -> list[Candidate]:
+    async def propose(
+        self, best: Draft, rejected: Mapping[str, Sequence[str]], iteration: int
+    ) -> list[CriterionRecord]:
         self.done, before = True, self.done
         return [] if before else self.world.candidates(self.examples)
 
@@ -244,7 +247,11 @@ class Run:
     async def learn(self) -> Version:
         start = await self.contest.start(START)
         seen = await self.world.observe(START, self.development)
-        return await self.learner.challenge(start, seen, self.contest, 1)
+        return await self.take(start, seen, 1)
+
+    async def take(self, start: Version, seen: Observation, iteration: int) -> Version:
+        outcome = Outcome(start, start, "max_iterations", iteration, seen={start.number: seen})
+        return (await self.learner.take(LoopRound(start, iteration, self.contest, outcome))).best
 
 
 @dataclass
@@ -404,8 +411,8 @@ async def test_what_a_tested_example_says_does_not_change_the_judge_that_it_test
 def test_candidates_lose_the_sources_that_are_tested_and_go_where_their_words_come_from_one(parts: str) -> None:
     tested = [World().example(name) for name in ("x000x", "x001x")]
 
-    def named(*sources: str, kind: str = "comment") -> Candidate:
-        return Candidate("Is it?", "overall", kind, sources, tuple(f"said of {name}" for name in sources))
+    def named(*sources: str, kind: str = "comment") -> CriterionRecord:
+        return CriterionRecord.of("Is it?", "overall", kind, sources, tuple(f"said of {name}" for name in sources))
 
     mine = {
         "first": named("x000x", "x002x"),
@@ -433,9 +440,11 @@ def test_a_comment_that_only_tested_examples_had_is_taken_from_the_questions_of_
         return Example.model_validate({"id": name, "input": "i", "comment": texts})
 
     examples = [said("a", "one", "all  wrote this"), said("b", "two", "all wrote this"), said("c", "three")]
-    asked = Candidate("Is it?", "overall", "comment", ("a", "c"), ("one", "all wrote this", "two", "three", "of old"))
+    asked = CriterionRecord.of(
+        "Is it?", "overall", "comment", ("a", "c"), ("one", "all wrote this", "two", "three", "of old")
+    )
     found = without_remarks_of(examples[1:2], [examples[0], examples[2]], {"asked": asked})
-    assert found == {"asked": replace(asked, comments=("one", "all wrote this", "three", "of old"))}
+    assert found == {"asked": asked.but(comments=("one", "all wrote this", "three", "of old"))}
     assert without_remarks_of([], examples, {"asked": asked}) == {"asked": asked}
 
 
@@ -453,7 +462,7 @@ async def test_where_validation_only_tests_nothing_of_it_is_asked_before_the_jud
         return await race(best, draft, *others, **options)
 
     run.contest.race = racing  # type: ignore[method-assign]
-    learned = await run.learner.challenge(start, seen, run.contest, 1)
+    learned = await run.take(start, seen, 1)
     [(draft, asked, looked_at)] = before
     assert learned.draft is draft and learned.crossed is None
     assert asked and not any(held_out.intersection(names) for names in asked)
@@ -537,9 +546,7 @@ async def test_what_loses_on_the_folds_of_validation_is_not_tested_on_those_of_d
     asked = len(run.world.asked)
     seen = await run.world.observe(START, run.development)
     start = await run.contest.start(START)
-    assert await run.learner.challenge(start, seen, run.contest, 2) is start and len(run.world.asked) == asked + 2, (
-        "once"
-    )
+    assert await run.take(start, seen, 2) is start and len(run.world.asked) == asked + 2, "once"
 
 
 async def test_where_nothing_is_rejected_nothing_is_asked(tmp_path: Path) -> None:
@@ -548,7 +555,7 @@ async def test_where_nothing_is_rejected_nothing_is_asked(tmp_path: Path) -> Non
     start = await run.contest.start(START)
     seen = await run.world.observe(START, run.development)
     asked = len(run.world.asked)
-    assert await run.learner.challenge(start, seen, run.contest, 1) is start
+    assert await run.take(start, seen, 1) is start
     assert len(run.world.asked) == asked and not run.contest.tried and not run.learner.learned
 
 

@@ -12,7 +12,7 @@ import yaml
 from click.testing import CliRunner
 
 import askance
-from askance.commands.show import command as show
+from askance.commands.show_run import show_command as show
 from askance.evaluation.pass_fail import FIGURES
 from askance.evaluation.scoring import human_targets
 from askance.memory.run_directory import RunDirectory

@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 
 from askance.evaluation.scoring import Targets
+from askance.memory.records import CriterionRecord
 from askance.optimizer.questions import racing
-from askance.optimizer.questions.account import NOT_ACCEPTED
-from askance.optimizer.questions.calls import calls_at_most, usual_calls
-from askance.optimizer.questions.candidates import Candidate, Standing
-from askance.optimizer.questions.finder import SAME_MEANING, first_of_meaning
+from askance.optimizer.questions.calls import calls_at_most
+from askance.optimizer.questions.candidates import Standing
+from askance.optimizer.questions.learner import NOT_ACCEPTED
+from askance.optimizer.questions.proposers import SAME_MEANING, first_of_meaning
 from askance.optimizer.questions.racing import (
     NO_ROOM,
     SCREENED,
@@ -95,21 +96,21 @@ ASKED = {
 
 
 def test_a_question_about_what_one_output_alone_is_about_is_told_by_its_words() -> None:
-    candidates = {text: Candidate(text, "overall", "comment", sources) for text, sources in ASKED.items()}
+    candidates = {text: CriterionRecord.of(text, "overall", "comment", sources) for text, sources in ASKED.items()}
     subject_matter = SubjectMatter(OUTPUTS, candidates.values())
     found = [list(ASKED).index(text) for text, each in candidates.items() if subject_matter.is_of_one(each)]
     assert found == [0, 1, 3], "the output of the second has another form of its word"
-    general = Candidate("Does the summary say what the squirrel did?", "overall", "comment", ())
+    general = CriterionRecord.of("Does the summary say what the squirrel did?", "overall", "comment", ())
     assert not subject_matter.is_of_one(general), "of no output"
-    foreign = Candidate("Steht in der Meldung ein Kabel?", "overall", "comment", ("squirrel",))
+    foreign = CriterionRecord.of("Steht in der Meldung ein Kabel?", "overall", "comment", ("squirrel",))
     assert not SubjectMatter(OUTPUTS, [*candidates.values(), foreign]).is_of_one(foreign), (
         "in another language nothing is known"
     )
 
 
 def test_what_several_outputs_are_about_is_no_subject_of_one() -> None:
-    asked = Candidate("Does the summary mention a cable?", "overall", "comment", ("squirrel",))
-    beside = Candidate("Does the summary say who?", "overall", "comment", ("bridge",))
+    asked = CriterionRecord.of("Does the summary mention a cable?", "overall", "comment", ("squirrel",))
+    beside = CriterionRecord.of("Does the summary say who?", "overall", "comment", ("bridge",))
     for more, alone in ((1, True), (2, False)):
         outputs = OUTPUTS | {f"other{place}": "Cables were stolen." for place in range(more)}
         assert SubjectMatter(outputs, [asked, beside]).is_of_one(asked) is alone, (
@@ -119,7 +120,7 @@ def test_what_several_outputs_are_about_is_no_subject_of_one() -> None:
 
 def test_questions_about_one_output_are_raced_after_all_others() -> None:
     named = {
-        name: Candidate(f"Does the summary {text}?", "overall", "comment", ("squirrel",), (said,))
+        name: CriterionRecord.of(f"Does the summary {text}?", "overall", "comment", ("squirrel",), (said,))
         for name, text, said in (
             ("cable", "mention a cable", "poor squirrel"),
             ("animal", "speak of an animal", "poor squirrel"),
@@ -172,31 +173,14 @@ TARGETS = Targets("human", ("overall",), {each.id: {"overall": float(int(each.id
 KNOWN = {"most": 6, "rounds": 1, "asked": 1}
 
 
-def usual(*halves: Sequence[Example], **options: Any) -> float:
-    found = usual_calls(halves, 60, TARGETS, **KNOWN | options)
-    assert found is not None
-    return found
-
-
 def test_the_bound_of_calls_is_that_of_a_race() -> None:
     bounds = {"dimensions": 1, "waiting": 0} | KNOWN
     most = calls_at_most([EXAMPLES], 60, **bounds)
     with patch("askance.optimizer.questions.calls.STEPS", ()):
-        assert calls_at_most([EXAMPLES], 60, **bounds) > most > usual(EXAMPLES)
-    halves = EXAMPLES[::2], EXAMPLES[1::2]
-    assert calls_at_most(halves, 60, **bounds) > usual(*halves) > usual(halves[0])
-
-
-def test_what_is_usual_goes_by_the_different_comments_that_are_read() -> None:
-    alone = usual(EXAMPLES)
-    assert usual(EXAMPLES, rounds=2) > alone, "beside their outputs too"
+        assert calls_at_most([EXAMPLES], 60, **bounds) > most
+    assert calls_at_most([EXAMPLES[::2], EXAMPLES[1::2]], 60, **bounds) > most, "each fold learns a judge of its own"
     same = [each.model_copy(update={"comment": EXAMPLES[0].comment}) for each in EXAMPLES]
-    assert usual(same) < alone / 2
-    read = [(each.id, each.comment[0].text) for each in EXAMPLES]
-    assert usual(EXAMPLES, before=read[:18]) < alone
-    assert usual_calls([EXAMPLES], 60, TARGETS, **KNOWN, before=read) is None
-    accepted_only = [each if int(each.id[1:]) > 23 else each.model_copy(update={"comment": ()}) for each in EXAMPLES]
-    assert usual_calls([accepted_only], 60, TARGETS, **KNOWN) is None
+    assert calls_at_most([same], 60, **bounds) < most, "the same comment is read once"
 
 
 @pytest.mark.parametrize(

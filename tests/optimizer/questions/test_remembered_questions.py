@@ -10,9 +10,9 @@ import pytest
 import askance
 from askance.memory.memory_directory import MemoryDirectory
 from askance.memory.provenance import build_graph
-from askance.memory.why_question import why_question
-from askance.optimizer.questions.candidates import Candidate
-from askance.optimizer.questions.finder import Finder
+from askance.memory.records import CriterionRecord
+from askance.memory.why import why_question
+from askance.optimizer.questions.proposers import Finder
 from tests.said import says
 
 from .conftest import RULES, Desk
@@ -66,7 +66,7 @@ def test_a_run_without_comments_learns_the_questions_of_the_memory(silent: Desk,
     gain = done.record.gain.test
     assert gain is not None and gain.low is not None and gain.low > 0
     assert {each.origin for each in done.record.learned} == {"memory"}
-    assert {each.kind for each in askance.load_judge(done.directory).origins.values()} == {"memory"}
+    assert {each.origin for each in askance.load_judge(done.directory).origins.values()} == {"memory"}
     assert [each.what for each in done.record.revised_questions] == ["dropped"], "that of the start tells nothing"
     for text, entry in held(memory).items():
         assert [each.joined for each in entry.runs] == [True, text in joined]
@@ -103,6 +103,6 @@ def test_words_near_to_what_was_removed_are_left_out_and_that_is_said(tmp_path: 
     learner = Finder(nothing, embedder("words"), events, 3)
     learner.removed = ["Does the reply promise a date?"]
     texts = ("Does the reply, promise a date?", "Does the reply name a price?")
-    left = learner._without_removed([Candidate(text, "overall", "comment", ()) for text in texts])
+    left = learner._without_removed([CriterionRecord.of(text, "overall", "comment", ()) for text in texts])
     assert [each.text for each in left] == [texts[1]]
     assert len(said) == 1 and says(said[0], "people removed", "memory", texts[0])

@@ -13,11 +13,12 @@ from click.testing import CliRunner
 
 import askance
 from askance.commands.report import command as report
-from askance.commands.show import command as show
+from askance.commands.show_run import show_command as show
+from askance.memory.records import CriterionRecord
 from askance.optimizer.questions import choice
-from askance.optimizer.questions.candidates import Candidate, Standing
+from askance.optimizer.questions.candidates import Standing
 from askance.optimizer.questions.choice import Chooser
-from askance.optimizer.questions.ways import Compared
+from askance.optimizer.questions.presentation import Compared
 from askance.prompts.checklist import Sees
 from askance.prompts.prompt import Prompt
 from tests.said import says
@@ -90,7 +91,7 @@ def test_the_candidates_that_most_remarks_led_to_decide_once_for_all_folds(
     seen: list[tuple[list[int], list[int]]] = []
     first_look, told = Chooser.seen_as_helps, Compared.of
 
-    async def looked(self: Chooser, best: Any, named: Mapping[str, Candidate]) -> Any:
+    async def looked(self: Chooser, best: Any, named: Mapping[str, CriterionRecord]) -> Any:
         def decided(found: Mapping[Sees, Mapping[str, Standing | None]]) -> Compared:
             (asked,) = {tuple(each) for each in found.values()}
             support = {name: len(each.sources) for name, each in named.items()}

@@ -19,11 +19,11 @@ from askance.evaluation.calibration_fit import fit_accepted
 from askance.evaluation.progress import Silent
 from askance.evaluation.scoring import Targets
 from askance.memory.journal import read_events
+from askance.memory.records import CriterionRecord
 from askance.memory.run_directory import RunDirectory
 from askance.optimizer.events import Teller
 from askance.optimizer.questions.candidates import (
     Asked,
-    Candidate,
     Standing,
     agreeing,
     fates_of,
@@ -32,8 +32,8 @@ from askance.optimizer.questions.candidates import (
     yes_logits,
 )
 from askance.optimizer.questions.choice import Chooser, Chosen, Widened
+from askance.optimizer.questions.presentation import Compared
 from askance.optimizer.questions.racing import first_of, in_line, joining, places, sides_by_dimension, sides_on
-from askance.optimizer.questions.ways import Compared
 from askance.optimizer.subject import Draft, Observation, Pair
 from askance.prompts.checklist import Checklist, Question, Sees
 from askance.prompts.examples import Example
@@ -93,7 +93,7 @@ def test_what_stands_out_on_several_outputs_promises_more() -> None:
 
 def test_a_question_names_the_comments_that_speak_of_what_it_finds_wrong() -> None:
     sources = ("p0", "p1", "p2", "p3")
-    asked = Candidate(
+    asked = CriterionRecord.of(
         "Is there a number?", "overall", "comment", sources, ("no dose!", "where to ring?", "meh", "of another")
     )
     remarks = {"p0": ["no dose!", "meh"], "p1": ["where to ring?", "meh"]}
@@ -105,12 +105,14 @@ def test_a_question_names_the_comments_that_speak_of_what_it_finds_wrong() -> No
     assert having.sources == ("p0", "p2", "p3") and having.comments == ("no dose!", "meh", "of another")
     nothing = agreeing(asked, "no", logits | {"p2": 0.2}, FINE, remarks)
     assert nothing.sources == ("p0", "p3"), "p2 is as accepted ones are"
-    none = agreeing(Candidate(asked.text, "overall", "comment", ("p1",), ("meh",)), "no", logits, FINE, remarks)
+    none = agreeing(
+        CriterionRecord.of(asked.text, "overall", "comment", ("p1",), ("meh",)), "no", logits, FINE, remarks
+    )
     assert none.sources == ("p1",) and none.comments == ("meh",)
 
 
 def test_a_source_without_an_answer_is_not_all_that_is_left_of_what_says_something() -> None:
-    asked = Candidate(
+    asked = CriterionRecord.of(
         "Is there a number?", "overall", "comment", ("p0", "p1", "p2"), ("no dose!", "where to ring?", "meh")
     )
     logits = {name: -value for name, value in said(0.0, 1.3, -0.4).items() if name != "p0"}
@@ -303,19 +305,19 @@ class Choosing:
         self.chooser = Chooser(self.judge, self.targets, self.examples, events, **settings)
         self.start = Draft(Prompt("Judge.\n\n{input}\n\n{output}\n\n{question}"), START)
 
-    async def choose(self, **named: Candidate) -> Chosen:
+    async def choose(self, **named: CriterionRecord) -> Chosen:
         seen = await self.judge.observe(self.start, self.examples)
         self.judge.asked.clear()
         return await self.chooser.choose(self.start, named, seen, 1)
 
-    async def widen(self, **named: Candidate) -> Widened:
+    async def widen(self, **named: CriterionRecord) -> Widened:
         seen = await self.judge.observe(self.start, self.examples)
         return self.chooser.drafts(self.start, await self.chooser.choose(self.start, named, seen, 1), seen)
 
 
-def after(thing: str, dimension: str = "tone", *sources: str, kind: str = "comment", said: str = "") -> Candidate:
+def after(thing: str, dimension: str = "tone", *sources: str, kind: str = "comment", said: str = "") -> CriterionRecord:
     comments = (said or f"On {thing}.",) if kind == "comment" else ()
-    return Candidate(f"Does it show {thing}?", dimension, kind, sources, comments)
+    return CriterionRecord.of(f"Does it show {thing}?", dimension, kind, sources, comments)
 
 
 KIND = {"kind": lambda name: not seen_in(ON_TONE)(name) or share("kind", name) < 0.2}
@@ -379,7 +381,7 @@ async def test_those_that_find_what_people_reject_join_each_with_its_polarity_an
     whole = {each.id: each.weight for each in new.whole.questions.questions}
     section = new.whole.questions.section_weights["letters"]
     assert section == {"tone": 3.0, "facts": 1.0, "else": 0.5} | {name: whole[name] for name in joined}
-    told = {each.id: each.problem for each in run.chooser.learned}
+    told = {each.id: each.reason for each in run.chooser.learned}
     assert set(told) == set(named) and {name for name, problem in told.items() if problem is None} == set(joined)
 
 
@@ -678,8 +680,8 @@ def test_the_first_examples_are_the_most_and_the_least_liked_of_every_dimension(
 
 
 def test_every_comment_has_its_best_question_raced_before_another_has_its_second() -> None:
-    def of(*comments: str) -> Candidate:
-        return Candidate("Is it?", "d", "comment", ("e1",), comments)
+    def of(*comments: str) -> CriterionRecord:
+        return CriterionRecord.of("Is it?", "d", "comment", ("e1",), comments)
 
     named = {"a1": of("a"), "a2": of("a"), "a3": of("a"), "b1": of("b"), "b2": of("b"), "ab": of("a", "b"), "x": of()}
     assert in_line(["a1", "a2", "ab", "b1", "a3", "b2", "x"], named, ()) == ["a1", "ab", "x", "a2", "b1", "b2", "a3"]

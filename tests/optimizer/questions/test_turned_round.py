@@ -80,8 +80,8 @@ def test_a_question_of_the_wrong_polarity_is_turned_round_without_a_further_verd
     assert done.record.roles["model"].calls == 90 * 2, "each question of the start once on each example"
     judge_file = askance.load_judge(done.directory)
     origin = judge_file.origins["helps"]
-    assert (origin.kind, origin.good) == ("flipped", "yes")
-    assert judge_file.origins["friendly"].kind == "start"
+    assert (origin.origin, origin.good) == ("flipped", "yes")
+    assert judge_file.origins["friendly"].origin == "start"
     assert "'helps' (Does the reply offer a refund?) is turned round" in str(done)
     assert "is turned round" in (done.directory / "report.html").read_text(encoding="utf-8")
 

@@ -13,9 +13,10 @@ from syrupy.assertion import SnapshotAssertion
 
 import askance
 from askance.commands.report import command as report
-from askance.commands.show import command as show
+from askance.commands.show_run import show_command as show
 from askance.memory.provenance import build_graph
-from askance.optimizer.following import LEARNING, RunProgress, sentence_of
+from askance.optimizer.events import sentence_of
+from askance.optimizer.following import LEARNING, RunProgress
 from askance.report.run import iterations
 from askance.report.run_data import read_run
 from tests.said import says

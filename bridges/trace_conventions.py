@@ -1,0 +1,269 @@
+"""Spans in the conventions of OpenTelemetry, and logs in the forms of OpenAI, whichever tool wrote them.
+
+Each ``…_parts`` takes one row of an exported file and returns what it holds; None means that it has another form.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from .traced_spans import (
+    GivenScore,
+    Part,
+    Row,
+    TracedSpan,
+    entries,
+    given_by,
+    label_or_score,
+    loaded,
+    mapping,
+    named,
+    short,
+    text_or_none,
+)
+
+# --- OpenTelemetry ------------------------------------------------------------------------------------------------
+#
+# Read are the attributes of OpenInference (Phoenix, Arize) and OpenTelemetry's own conventions for generative AI: in
+# Phoenix's data frame of spans (``get_spans_dataframe``; CSV, Parquet, JSON) and of annotations
+# (``get_span_annotations_dataframe``), in the answers of its API for both, in spans as the Python SDK writes them, and
+# in OTLP as JSON. An annotation's ``annotator_kind`` is ``HUMAN``, ``LLM`` or ``CODE``.
+
+_PREFIX = "attributes."
+_WHOLE = ("input.value", "output.value")
+"""Attributes that are read as a whole, by :func:`_value`."""
+_OTLP_VALUES = ("stringValue", "boolValue", "intValue", "doubleValue")
+
+
+def openinference_parts(row: Row) -> list[Part] | None:
+    """Return the spans and annotations of a row."""
+    if isinstance(row.get("resourceSpans"), list):
+        return [_otlp(span) for span in _otlp_spans(row)]
+    if "annotator_kind" in row and ("span_id" in row or "context.span_id" in row):
+        return [_annotation(row)]
+    context = mapping(row.get("context"))
+    attributes = _attributes(row)
+    span = row.get("context.span_id") or context.get("span_id")
+    if not span or not ("attributes" in row or attributes) or "mlflow.spanInputs" in attributes:
+        return None
+    trace = row.get("context.trace_id") or context.get("trace_id") or span
+    status = mapping(row.get("status"))
+    code = str(row.get("status_code") or status.get("status_code") or "")
+    said = row.get("status_message") or status.get("description")
+    problem = str(said or "error") if code.endswith("ERROR") else None
+    found: list[Part] = [
+        _span(str(span), str(trace), text_or_none(row.get("parent_id")), row.get("name"), attributes, problem)
+    ]
+    return found + [_annotation({"span_id": span, **each}) for each in entries(row.get("annotations"))]
+
+
+def _attributes(row: Row) -> dict[str, Any]:
+    """The attributes under dotted names, however they are nested."""
+    columns = {name.removeprefix(_PREFIX): row[name] for name in row if str(name).startswith(_PREFIX)}
+    return dict(_flat({**mapping(row.get("attributes")), **{name: loaded(each) for name, each in columns.items()}}))
+
+
+def _flat(value: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    if prefix in _WHOLE and value is not None:
+        yield prefix, value
+    elif isinstance(value, Mapping) and value:
+        for name, each in value.items():
+            yield from _flat(each, f"{prefix}.{name}" if prefix else str(name))
+    elif isinstance(value, list) and value and all(isinstance(each, Mapping) for each in value):
+        for number, each in enumerate(value):
+            yield from _flat(each, f"{prefix}.{number}")
+    elif value is not None:
+        yield prefix, value
+
+
+def _span(span: str, trace: str, parent: str | None, name: Any, attributes: Row, problem: str | None) -> TracedSpan:
+    about = {"kind": attributes.get("openinference.span.kind"), "model": attributes.get("llm.model_name")}
+    given = {each: _value(attributes, each) for each in ("input", "output")}
+    return TracedSpan(
+        span,
+        trace,
+        parent,
+        str(name or ""),
+        given["input"],
+        given["output"],
+        short(
+            {
+                **mapping(attributes.get("metadata")),
+                **_below(attributes, "metadata"),
+                **about,
+                "session": attributes.get("session.id"),
+            }
+        ),
+        problem,
+    )
+
+
+def _below(attributes: Row, name: str) -> dict[str, Any]:
+    """An attribute that was an object, whose openinference_parts stand under dotted names of their own."""
+    return {each.removeprefix(f"{name}."): value for each, value in attributes.items() if each.startswith(f"{name}.")}
+
+
+def _value(attributes: Row, side: str) -> Any:
+    """What a span was given or gave: its value, else its messages, in the conventions of OpenInference or GenAI."""
+    value = attributes.get(f"{side}.value")
+    if value is not None:
+        return loaded(value, texts="json" in str(attributes.get(f"{side}.mime_type", "")))
+    if nested := _below(attributes, f"{side}.value"):
+        return nested
+    semantic = loaded(attributes.get(f"gen_ai.{side}.messages"))
+    if isinstance(semantic, list):
+        return [_of_parts(each) for each in semantic]
+    other = "gen_ai.prompt" if side == "input" else "gen_ai.completion"
+    return _numbered(attributes, f"llm.{side}_messages", "message.") or _numbered(attributes, other, "") or None
+
+
+def _of_parts(message: Any) -> Any:
+    """A message of the GenAI conventions, which has ``openinference_parts`` where others have ``content``."""
+    if not isinstance(message, Mapping) or not isinstance(message.get("parts"), list):
+        return message
+    content = [{**each, "text": each.get("content", each.get("text"))} for each in entries(message["parts"])]
+    return {"role": message.get("role", "assistant"), "content": content}
+
+
+def _numbered(attributes: Row, prefix: str, within: str) -> list[dict[str, Any]]:
+    """Messages that stand as ``PREFIX.0.message.role`` and the like."""
+    form = re.compile(
+        rf"{re.escape(prefix)}\.(\d+)\.{re.escape(within)}(role|content|contents\.\d+\.message_content\.text)"
+    )
+    found: dict[int, dict[str, Any]] = {}
+    for name, value in attributes.items():
+        if match := form.fullmatch(name):
+            message = found.setdefault(int(match[1]), {"role": "assistant", "content": ""})
+            field = "role" if match[2] == "role" else "content"
+            more = field == "content" and message["content"]
+            message[field] = f"{message['content']}\n{value}" if more else value
+    return [found[number] for number in sorted(found)]
+
+
+def _annotation(row: Row) -> GivenScore:
+    result = mapping(row.get("result"))
+    label, score, why = (
+        result.get(name, row.get(f"result.{name}", row.get(name))) for name in ("label", "score", "explanation")
+    )
+    return GivenScore(
+        str(row.get("name") or row.get("annotation_name") or "annotation"),
+        label_or_score(label, score),
+        text_or_none(why),
+        given_by(str(row.get("annotator_kind", ""))),
+        None,
+        str(row.get("span_id") or row.get("context.span_id")),
+        id=text_or_none(row.get("id")),
+    )
+
+
+def _otlp_spans(row: Row) -> Iterator[Row]:
+    for resource in entries(row["resourceSpans"]):
+        for scope in entries(resource.get("scopeSpans")):
+            yield from entries(scope.get("spans"))
+
+
+def _otlp(row: Row) -> TracedSpan:
+    attributes = {
+        str(each.get("key")): _otlp_value(mapping(each.get("value"))) for each in entries(row.get("attributes"))
+    }
+    status = mapping(row.get("status"))
+    failed = status.get("code") in (2, "STATUS_CODE_ERROR")
+    problem = str(status.get("message") or "error") if failed else None
+    parent = text_or_none(row.get("parentSpanId"))
+    return _span(str(row.get("spanId")), str(row.get("traceId")), parent, row.get("name"), attributes, problem)
+
+
+def _otlp_value(value: Row) -> Any:
+    if "arrayValue" in value:
+        return [_otlp_value(each) for each in entries(mapping(value["arrayValue"]).get("values"))]
+    if "kvlistValue" in value:
+        held = entries(mapping(value["kvlistValue"]).get("values"))
+        return {str(each.get("key")): _otlp_value(mapping(each.get("value"))) for each in held}
+    return next((value[name] for name in _OTLP_VALUES if name in value), None)
+
+
+# --- OpenAI -------------------------------------------------------------------------------------------------------
+#
+# Read are stored completions and their messages, responses, batches, requests with their responses, and lists of
+# messages as for fine-tuning. A batch has its requests in one file and its answers in another, and a stored completion
+# its messages: give both files.
+
+_STORED = re.compile(r"(chatcmpl-\w+)-(\d+)")
+_PAIRS = (("request", "response"), ("input", "output"), ("request", "completion"), ("prompt", "completion"))
+
+
+def openai_parts(row: Row) -> list[Part] | None:
+    """Return the exchange that a row holds."""
+    if "custom_id" in row:
+        return _batch(row)
+    if row.get("object") in ("chat.completion", "response"):
+        return [_exchange(str(row.get("id") or named(row)), row, row)]
+    stored = _STORED.fullmatch(str(row.get("id")))
+    if stored and "role" in row:
+        return [TracedSpan(stored[1], stored[1], None, "", [dict(row)], piece=True)]
+    for asked, answered in _PAIRS:
+        request, response = loaded(row.get(asked)), loaded(row.get(answered))
+        if isinstance(request, Mapping) and isinstance(response, Mapping) and _is_body(request, response):
+            return [_exchange(str(row.get("id") or response.get("id") or named(row)), request, response, row)]
+    messages = loaded(row.get("messages"))
+    if isinstance(messages, list) and messages and isinstance(messages[-1], Mapping) and "role" in messages[-1]:
+        last = messages[-1] if messages[-1]["role"] == "assistant" else None
+        name = str(row.get("id") or named(messages))
+        before = messages[:-1] if last else messages
+        return [TracedSpan(name, name, None, "", before, last, _metadata(row))]
+    return None
+
+
+def _is_body(request: Row, response: Row) -> bool:
+    return ("messages" in request or "input" in request or "prompt" in request) and (
+        "choices" in response or response.get("object") in ("chat.completion", "response")
+    )
+
+
+def _batch(row: Row) -> list[Part] | None:
+    name = str(row["custom_id"])
+    if "body" in row:
+        body = mapping(row["body"])
+        return [TracedSpan(name, name, None, "", _asked(body), None, short({"model": body.get("model")}))]
+    if "response" not in row:
+        return None
+    response = mapping(row["response"])
+    body, error = mapping(response.get("body")), mapping(row.get("error"))
+    if error or response.get("status_code", 200) >= 400:
+        said = str(error.get("message") or mapping(body.get("error")).get("message") or "error")
+        return [TracedSpan(name, name, None, "", problem=said)]
+    return [_exchange(name, {}, body)]
+
+
+def _exchange(name: str, request: Row, response: Row, log: Row | None = None) -> TracedSpan:
+    metadata = short({**_metadata(response), **_metadata(request), **(_metadata(log) if log else {})})
+    model = response.get("model") or request.get("model")
+    return TracedSpan(name, name, None, "", _asked(request), _answer(response), {**metadata, **short({"model": model})})
+
+
+def _metadata(row: Row) -> dict[str, Any]:
+    return short({**mapping(row.get("metadata")), **mapping(row.get("tags"))})
+
+
+def _asked(body: Row) -> Any:
+    """What a model was asked: messages, the input of a response with its instructions, or a prompt."""
+    if body.get("messages"):
+        return body["messages"]
+    given = body.get("input", body.get("prompt"))
+    instructions = body.get("instructions")
+    if isinstance(instructions, str) and given:
+        first = {"role": "system", "content": instructions}
+        return [first, *given] if isinstance(given, list) else [first, {"role": "user", "content": given}]
+    return given
+
+
+def _answer(body: Row) -> Any:
+    """What it answered: the first choice, or the messages of a response."""
+    choices = entries(body.get("choices"))
+    if choices:
+        return choices[0].get("message", choices[0].get("text"))
+    items = entries(body.get("output"))
+    messages = [each for each in items if each.get("type") == "message"]
+    return messages or [each for each in items if each.get("type") != "reasoning"] or None

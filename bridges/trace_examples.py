@@ -1,0 +1,320 @@
+"""Exported traces made into examples: one a trace, of its root or of the spans with a name, with what people said."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from ..prompts.errors import InputError, did_you_mean
+from ..prompts.field_map import TEXTS, FieldMap, check_field_map, columns_of, put
+from ..prompts.human_feedback import MEANINGS
+from ..prompts.json_documents import at
+from ..prompts.messages import text_of
+from ..prompts.tables import is_numbered_by_row, read_rows, suffix_of, text_encoding
+from .trace_conventions import openai_parts, openinference_parts
+from .trace_platforms import langfuse_parts, langsmith_parts, mlflow_parts
+from .traced_spans import (
+    GivenScore,
+    Part,
+    Row,
+    TracedSpan,
+    TraceSet,
+    counted,
+    each_once,
+    first_of,
+    short,
+)
+
+FORMATS: dict[str, Callable[[Row], list[Part] | None]] = {
+    "langfuse": langfuse_parts,
+    "langsmith": langsmith_parts,
+    "openinference": openinference_parts,
+    "mlflow": mlflow_parts,
+    "openai": openai_parts,
+}
+"""By name, what reads a row of each format; None is the answer for a row of another one."""
+LISTS = ("data", "traces", "runs", "spans", "items", "feedback", "annotations")
+"""Names under which an API's answer has its rows."""
+
+
+@dataclass(frozen=True)
+class ImportedTraces:
+    """Examples, and what was left out."""
+
+    rows: tuple[dict[str, Any], ...]
+    """As in an examples file."""
+    format: str
+    notes: tuple[str, ...]
+    """What was read, what was left out and why, in sentences."""
+
+    def to_jsonl(self) -> str:
+        """The content of an examples file."""
+        return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in self.rows)
+
+
+def import_traces(
+    files: str | Path | Sequence[str | Path],
+    *,
+    source: str | None = None,
+    span: str | None = None,
+    scores: Sequence[str] = (),
+    fields: FieldMap | None = None,
+) -> ImportedTraces:
+    """Read traces that another tool exported.
+
+    Args:
+        files: One or more; spans may be in one and their scores in another.
+        source: Of ``FORMATS``; found out where it is None and not ambiguous.
+        span: Take the spans of this name instead of each trace's root.
+        scores: Names of scores that are people's although the format does not say so, or says that a program gave them.
+        fields: Our field to a place in the span, where its whole input and output are not wanted: a path such as
+            ``output.answer``, ``input.0.content`` or ``metadata.rating``.
+
+    Raises:
+        InputError: A file cannot be read, is of no known format or of several, no span has that name, or not one example
+            came of them.
+        MissingExtraError: Parquet and Excel need packages of the extra ``files``.
+    """
+    fields = fields or {}
+    check_field_map(fields)
+    if source is not None and source not in FORMATS:
+        raise InputError(f"There is no format '{source}'.{did_you_mean(source, FORMATS)} Known: {', '.join(FORMATS)}.")
+    paths = [Path(each) for each in ([files] if isinstance(files, (str, Path)) else files)]
+    rows = each_once((placed for path in paths for placed in _rows_of_file(path)), _content)
+    if not rows:
+        raise InputError(f"{', '.join(map(str, paths))}: there is nothing in it.")
+    format_of, parts, strange = _read_parts(rows, source)
+    found = TraceSet.of(parts)
+    known = list(dict.fromkeys(each.name for given in found.scores.values() for each in given if each.name))
+    for name in scores:
+        if name not in known:
+            raise InputError(
+                f"--score {name}: there is no such score.{did_you_mean(name, known)} There are: {', '.join(known) or 'none'}."
+            )
+    taken, left_out = found.chosen(span)
+    examples: list[dict[str, Any]] = []
+    used: list[GivenScore] = []
+    of_trace = Counter(each.trace for each in taken)
+    for each in taken:
+        given = [one for one in found.said_of(each, as_root=span is None) if _is_peoples(one, scores)]
+        of_whole = found.references.get((each.trace, None)) if span is None else None
+        reference = found.references.get((each.trace, each.id), of_whole)
+        row = _row(
+            each.trace if of_trace[each.trace] == 1 else f"{each.trace}/{each.id}", each, given, fields, reference
+        )
+        if isinstance(row, str):
+            left_out[f"{'trace' if span is None else 'span'} {row}"] += 1
+        else:
+            examples.append(row)
+            used += given
+    notes = [f"{counted(len(found.traces), f'trace of {format_of}')}: {counted(len(examples), 'example')}."]
+    notes += [f"Left out: {counted(count, reason)}." for reason, count in left_out.items()]
+    notes += strange
+    if found.unlike:
+        unlike = f"{counted(len(found.unlike), 'trace')} ({first_of(found.unlike)})"
+        notes.append(f"There twice with different texts, of which the first were taken: {unlike}.")
+    if not examples:
+        raise InputError(f"{paths[0]}: no example came of it. {' '.join(notes)}{found.outputs_elsewhere(taken)}")
+    notes += [*_said_of_scores(found, scores, used), *_said_of_labels(examples)]
+    return ImportedTraces(tuple(examples), format_of, tuple(notes))
+
+
+def _content(placed: tuple[str, Mapping[str, Any]]) -> bytes:
+    """What a row holds: where the times of two exports overlap, it is there again."""
+    return sha256(json.dumps(placed[1], default=str).encode()).digest()
+
+
+def _is_peoples(score: GivenScore, scores: Sequence[str]) -> bool:
+    return score.by == "people" or score.name in scores
+
+
+def _row(
+    name: str, span: TracedSpan, given: Sequence[GivenScore], fields: FieldMap, reference: str | None
+) -> dict[str, Any] | str:
+    """The example of a span, as in an examples file; or why it is none."""
+    row = {"id": name, **_mapped(span, fields)}
+    for field in ("input", "output"):
+        if field not in row:
+            return f"with an error instead of an {field}" if span.problem else f"without an {field}"
+    if reference is not None:
+        row.setdefault("reference", reference)
+    ratings: dict[str, list[Any]] = defaultdict(list)
+    for about, value in row.get("human", {}).items():
+        ratings[about] += value if isinstance(value, (list, tuple)) else [value]
+    comments: dict[str | None, list[str]] = defaultdict(list)
+    for each in given:
+        if each.name is not None and each.value is not None:
+            ratings[each.name].append(each.value)
+        if each.comment is not None:
+            comments[each.name].append(each.comment)
+    if ratings:
+        row["human"] = {about: _one(values) for about, values in ratings.items()}
+    if comments:
+        mapped, whole = [row["comment"]] if "comment" in row else [], comments.pop(None, [])
+        row["comment"] = _one(
+            [*mapped, *whole, *([{about: _one(texts) for about, texts in comments.items()}] if comments else [])]
+        )
+    metadata = short({**span.metadata, "span": span.name, **row.pop("metadata", {})})
+    return row | ({"metadata": metadata} if metadata else {})
+
+
+def _mapped(span: TracedSpan, fields: FieldMap) -> dict[str, Any]:
+    """The fields of a span that have something in them.
+
+    Raises:
+        InputError: One that takes an object is given something else.
+    """
+    whole = {"input": span.input, "output": span.output, "metadata": dict(span.metadata)}
+    row: dict[str, Any] = {}
+    for ours, given in {"input": "input", "output": "output", **fields}.items():
+        values = [value for path in columns_of(ours, given, ()) if (value := at(whole, path)) not in (None, "", [], {})]
+        if not values:
+            continue
+        if ours in TEXTS:
+            text = str(values[0]) if isinstance(values[0], (int, float)) else text_of(values[0])
+            row |= {} if text is None else {ours: text}
+        elif ours in ("human", "metadata") and not isinstance(values[0], Mapping):
+            raise InputError(
+                f"Field map: '{ours}' takes an object, and in trace {span.trace} '{given}' is none; {ours}.NAME takes one value."
+            )
+        else:
+            put(row, ours, values, several=len(values) > 1)
+    return row
+
+
+def _one(values: list[Any]) -> Any:
+    return values[0] if len(values) == 1 else values
+
+
+def _said_of_scores(found: TraceSet, scores: Sequence[str], used: Sequence[GivenScore]) -> Iterator[str]:
+    """Whose scores were taken, and which were not and why."""
+    everything = [each for given in found.scores.values() for each in given]
+    rated, remarks = (sum(getattr(each, part) is not None for each in used) for part in ("value", "comment"))
+    yield f"Of people: {counted(rated, 'score')}, {counted(remarks, 'comment')}."
+    for by, why in (("unknown", "do not say who gave them"), ("model", "are a program's")):
+        left = Counter(each.name for each in everything if each.by == by and each.name not in scores)
+        if left:
+            few = ", ".join(f"{name} ({count})" for name, count in left.most_common(8))
+            yield f"Left out: scores that {why}: {few}; --score NAME takes those that people gave."
+    there = {id(each) for each in used}
+    beside = [each for each in everything if _is_peoples(each, scores) and id(each) not in there]
+    for where, which in (("a whole trace", True), ("other spans, or spans that were left out", False)):
+        if count := sum((each.span is None) == which for each in beside):
+            yield f"Left out: {count} of people's scores and comments, on {where}."
+    if found.strays:
+        yield f"Left out: {counted(found.strays, 'score')} on spans that are in no file."
+
+
+def _said_of_labels(examples: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Labels that are not known, which have to be explained where the file is used."""
+    words: dict[str, set[str]] = defaultdict(set)
+    for row in examples:
+        for name, value in row.get("human", {}).items():
+            given = value if isinstance(value, list) else [value]
+            words[name] |= {each for each in given if isinstance(each, str) and each.strip().casefold() not in MEANINGS}
+    for name, unknown in words.items():
+        if unknown:
+            few = ", ".join(f"'{each}'" for each in sorted(unknown)[:8])
+            yield f"Labels of {name} to be explained where the file is used, with --labels good=WORD,bad=WORD: {few}."
+
+
+def _rows_of_file(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The rows of a file, each with its place: of a table or JSONL, or the objects that one JSON document holds.
+
+    Raises:
+        InputError: It cannot be read.
+    """
+    if suffix_of(path) in (".json", ".jsonl", ".ndjson") and (whole := _document(path)) is not None:
+        for number, each in enumerate(_unwrapped(whole), 1):
+            if not isinstance(each, Mapping):
+                raise InputError(f"{path}, row {number}: a JSON object is needed, not {type(each).__name__}.")
+            yield f"{path}, row {number}", _plain(each)
+        return
+    unit = "row" if is_numbered_by_row(path) else "line"
+    for number, row in read_rows(path, as_text=()):
+        for each in _unwrapped(row):
+            yield f"{path}, {unit} {number}", _plain(each)
+
+
+def _plain(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """With None where a number is none, as what was written from a data frame has NaN where nothing is; and bytes as texts."""
+    left: list[Any] = [row]
+    while left:
+        holder = left.pop()
+        for place, value in [*(holder.items() if isinstance(holder, dict) else enumerate(holder))]:
+            if isinstance(value, (dict, list)):
+                left.append(value)
+            elif isinstance(value, float) and not isfinite(value):
+                holder[place] = None
+            elif isinstance(value, bytes):
+                holder[place] = value.decode("utf-8", "backslashreplace")
+    return row
+
+
+def _document(path: Path) -> Any:
+    """The one JSON document that a file holds; None where it is lines, or cannot be read."""
+    try:
+        return json.loads(path.read_text(encoding=text_encoding(path)))
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
+def _unwrapped(value: Any) -> list[Any]:
+    """The rows in a list, or in an API's answer."""
+    if isinstance(value, list):
+        return value
+    if isinstance(value, Mapping) and "id" not in value:
+        name = next((each for each in LISTS if isinstance(value.get(each), list)), None)
+        if name is not None and not any(_knows(each, value) for each in FORMATS.values()):  # a row may have spans, too
+            return list(value[name])
+    return [value]
+
+
+def _read_parts(rows: list[tuple[str, Mapping[str, Any]]], source: str | None) -> tuple[str, list[Part], list[str]]:
+    """The format, the parts in all rows, and what is said of rows that are none of its own."""
+    if source is None:
+        source = _detected(rows)
+    read = FORMATS[source]
+    parts: list[Part] = []
+    strange = []
+    for where, row in rows:
+        try:
+            found = read(row)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise InputError(f"{where}: not as {source} exports it ({type(error).__name__}: {error}).") from None
+        if found is None:
+            strange.append(where)
+        else:
+            parts += found
+    if not parts:
+        raise InputError(f"{rows[0][0]}: not as {source} exports it; it has: {', '.join(map(str, rows[0][1]))}.")
+    said = [f"Left out: {counted(len(strange), 'row')} not of {source} ({first_of(strange)})."] if strange else []
+    return source, parts, said
+
+
+def _detected(rows: list[tuple[str, Mapping[str, Any]]]) -> str:
+    """The format that knows the first rows of every file."""
+    files = {where.rpartition(", ")[0]: row for where, row in reversed(rows)}
+    possible: list[str] = [name for name, each in FORMATS.items() if all(_knows(each, row) for row in files.values())]
+    if len(possible) == 1:
+        return possible[0]
+    where, row = rows[0]
+    if not possible:
+        raise InputError(
+            f"{where}: no export of {', '.join(FORMATS)} looks like this (it has: {', '.join(map(str, row))}). Name its "
+            "format with --from; a table with a column for each field needs no import: askance evaluate FILE --field ..."
+        )
+    raise InputError(f"{where}: this may be of {' or '.join(possible)}; say which with --from.")
+
+
+def _knows(read: Callable[[Row], list[Part] | None], row: Mapping[str, Any]) -> bool:
+    try:
+        return bool(read(row))
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return False

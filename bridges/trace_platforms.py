@@ -1,0 +1,290 @@
+"""Exports of Langfuse, LangSmith and MLflow, read as spans and as what was said of them.
+
+Each ``…_parts`` takes one row of an exported file and returns what it holds; None means that another tool wrote it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from .traced_spans import (
+    By,
+    GivenReference,
+    GivenScore,
+    Part,
+    Row,
+    TracedSpan,
+    entries,
+    given_by,
+    label_or_score,
+    loaded,
+    mapping,
+    number,
+    scalar,
+    short,
+    text_or_none,
+)
+
+# --- Langfuse -----------------------------------------------------------------------------------------------------
+#
+# Read are tables exported from its pages (CSV, JSON, JSONL), a trace downloaded as JSON, answers of its API, and what
+# it writes to blob storage (the same in snake case). The exported tables have a column for each score, without who
+# gave it. In a trace's JSON and in the API a score has its ``source``: ``ANNOTATION`` is people in Langfuse, ``EVAL`` a
+# judge, ``API`` either. A score of the type ``TEXT`` is a comment, and people's ``CORRECTION`` of an output its
+# reference.
+
+_LANGFUSE_SOURCES: dict[str, By] = {"ANNOTATION": "people", "EVAL": "model"}
+_OF_TRACES = {"sessionId", "userId", "release", "bookmarked", "public", "htmlPath", "tags"}
+_OF_OBSERVATIONS = {"parentObservationId", "startTime", "type"}
+_OF_SCORES = {"value", "stringValue", "dataType", "source"}
+_LISTS = {"tags", "observations", "scores", "comments", "toolCalls", "toolCallNames", "traceTags", "prompts", "events"}
+"""Columns with lists that are no scores."""
+
+
+def langfuse_parts(row: Row) -> list[Part] | None:
+    """Return the parts of a row of Langfuse."""
+    fields = _in_camel_case(row)
+    if isinstance(fields.get("trace"), Mapping) and "observations" in fields:
+        whole = {**fields["trace"], "observations": fields["observations"]}
+        return langfuse_parts({**whole, "scores": fields.get("scores") or whole.get("scores")})
+    if "traceId" in fields and len(_OF_SCORES & fields.keys()) > 1 and "input" not in fields:
+        return [_langfuse_score(fields)]
+    if "traceId" in fields and "id" in fields and _OF_OBSERVATIONS & fields.keys() and "output" in fields:
+        return list(_langfuse_observation(fields))
+    if {"id", "timestamp", "output"} <= fields.keys() and _OF_TRACES & fields.keys():
+        return list(_langfuse_trace(fields))
+    return None
+
+
+def _in_camel_case(row: Row) -> dict[str, Any]:
+    return {re.sub(r"_([a-z])", lambda match: match[1].upper(), str(name)): value for name, value in row.items()}
+
+
+def _langfuse_trace(fields: Row) -> Iterator[Part]:
+    trace = str(fields["id"])
+    about = {"name": fields.get("name"), "tags": loaded(fields.get("tags")), "session": fields.get("sessionId")}
+    yield TracedSpan(
+        trace,
+        trace,
+        None,
+        str(fields.get("name") or ""),
+        *_langfuse_texts(fields),
+        short({**mapping(fields.get("metadata")), **about}),
+    )
+    for each in entries(fields.get("observations")):
+        yield from _langfuse_observation({"traceId": trace, **_in_camel_case(each)})
+    for each in entries(fields.get("scores")):
+        yield _langfuse_score({"traceId": trace, **_in_camel_case(each)})
+    for each in entries(fields.get("comments")):
+        yield GivenScore(
+            None, None, text_or_none(each.get("content")), "people", trace, None, id=text_or_none(each.get("id"))
+        )
+    yield from _score_columns(fields, trace, None)
+
+
+def _langfuse_texts(fields: Row) -> tuple[Any, Any]:
+    """Input and output, without the quotation marks that they have where both went through JSON twice."""
+    given = [fields.get(name) for name in ("input", "output")]
+    inner = [_in_json(each) for each in given]
+    both = None not in inner and all(isinstance(each, str) for each in given)
+    asked, answered = (loaded(each[0]) for each in inner if each) if both else map(loaded, given)
+    return asked, answered
+
+
+def _in_json(value: Any) -> tuple[Any] | None:
+    """What a text holds as JSON where that is a text or null, else the text; None where it is no JSON."""
+    try:
+        found = json.loads(value) if isinstance(value, str) else value
+    except (ValueError, RecursionError):
+        return None
+    return (found,) if found is None or isinstance(found, str) else (value,)
+
+
+def _langfuse_observation(fields: Row) -> Iterator[Part]:
+    trace, name = str(fields["traceId"]), str(fields["id"])
+    failed = fields.get("level") == "ERROR"
+    yield TracedSpan(
+        name,
+        trace,
+        text_or_none(fields.get("parentObservationId")) or trace,
+        str(fields.get("name") or fields.get("type") or ""),
+        *_langfuse_texts(fields),
+        short({**mapping(fields.get("metadata")), "model": fields.get("model") or fields.get("providedModelName")}),
+        str(fields.get("statusMessage") or "error") if failed else None,
+    )
+    for each in entries(fields.get("scores")):
+        yield _langfuse_score({"traceId": trace, "observationId": name, **_in_camel_case(each)})
+    yield from _score_columns(fields, trace, name)
+
+
+def _langfuse_score(fields: Row) -> Part:
+    kind, value, words = fields.get("dataType"), fields.get("value"), fields.get("stringValue")
+    trace, span = text_or_none(fields.get("traceId")), text_or_none(fields.get("observationId"))
+    by = _LANGFUSE_SOURCES.get(str(fields.get("source")), "unknown")
+    if kind == "CORRECTION" and trace is not None and by == "people" and words:
+        return GivenReference(trace, str(words), span)
+    if kind in ("CORRECTION", "TEXT"):  # no score: what should stand there, or a remark
+        return GivenScore(
+            None if kind == "CORRECTION" else str(fields.get("name")),
+            None,
+            text_or_none(words),
+            by,
+            trace,
+            span,
+            id=text_or_none(fields.get("id")),
+        )
+    if kind == "BOOLEAN" and number(value) is not None:
+        value = bool(number(value))
+    elif kind == "NUMERIC":
+        value = number(value)
+    elif kind == "CATEGORICAL" or (value is None and words is not None):
+        value = words if words is not None else value
+    return GivenScore(
+        str(fields.get("name") or "score"),
+        scalar(value),
+        text_or_none(fields.get("comment")),
+        by,
+        trace,
+        span,
+        id=text_or_none(fields.get("id")),
+    )
+
+
+def _score_columns(fields: Row, trace: str, span: str | None) -> Iterator[GivenScore]:
+    """The scores of an exported table: columns with lists, one a name."""
+    for name, value in fields.items():
+        found = loaded(value)
+        if name in _LISTS or not isinstance(found, list) or name in ("input", "output", "metadata"):
+            continue
+        for each in found:
+            if isinstance(each, (bool, int, float, str)):
+                yield GivenScore(name, each, None, "unknown", trace, span)
+
+
+# --- LangSmith ----------------------------------------------------------------------------------------------------
+#
+# Read are runs and feedback as its API, its client (``list_runs``, ``list_feedback``, also through a data frame) and
+# its bulk export (Parquet) have them; nested ``child_runs`` too. ``feedback_source.type`` is ``app`` where a person
+# gave feedback in LangSmith, ``evaluator``, ``model`` or ``auto_eval`` for judges, and ``api`` for either.
+# ``feedback_stats`` has means only, without a source.
+
+_LANGSMITH_SOURCES: dict[str, By] = {"app": "people", "model": "model", "evaluator": "model", "auto_eval": "model"}
+
+
+def langsmith_parts(row: Row) -> list[Part] | None:
+    """Return the parts of a row of LangSmith."""
+    if "run_type" in row and "inputs" in row and ("id" in row or "run_id" in row):
+        return list(_langsmith_run(row))
+    if "run_id" in row and "key" in row and ("score" in row or "value" in row):
+        return [_langsmith_feedback(row)]
+    return None
+
+
+def _langsmith_run(row: Row, trace: str | None = None) -> Iterator[Part]:
+    run = str(row.get("id") or row["run_id"])
+    trace = text_or_none(row.get("trace_id")) or trace or run
+    extra = mapping(row.get("extra"))
+    yield TracedSpan(
+        run,
+        trace,
+        text_or_none(row.get("parent_run_id")),
+        str(row.get("name") or ""),
+        loaded(row.get("inputs")),
+        loaded(row.get("outputs")),
+        short({**mapping(extra.get("metadata")), "name": row.get("name"), "tags": loaded(row.get("tags"))}),
+        text_or_none(row.get("error")),
+    )
+    for name, stats in mapping(row.get("feedback_stats")).items():
+        mean = stats.get("avg") if isinstance(stats, Mapping) else None
+        if isinstance(mean, (int, float)):
+            yield GivenScore(str(name), mean, None, "unknown", trace, run, aggregate=True)
+    for child in entries(row.get("child_runs")):
+        yield from _langsmith_run({"parent_run_id": run, **child}, trace)
+
+
+def _langsmith_feedback(row: Row) -> GivenScore:
+    source = mapping(row.get("feedback_source")).get("type", row.get("feedback_source.type"))
+    return GivenScore(
+        str(row["key"]),
+        label_or_score(row.get("value"), row.get("score")),
+        text_or_none(row.get("comment")),
+        _LANGSMITH_SOURCES.get(str(source), "unknown"),
+        text_or_none(row.get("trace_id")),
+        text_or_none(row["run_id"]),
+        id=text_or_none(row.get("id")),
+    )
+
+
+# --- MLflow -------------------------------------------------------------------------------------------------------
+#
+# Read are traces as ``Trace.to_dict`` and ``mlflow traces search --output json`` write them, and the data frame of
+# ``mlflow.search_traces`` (CSV, Parquet, JSON). An assessment's ``source_type`` is ``HUMAN``, ``LLM_JUDGE`` or
+# ``CODE``; its rationale is the comment. The expectation ``expected_response`` is the reference.
+
+_MLFLOW_REFERENCES = ("expected_response", "expected_output", "ground_truth")
+_MLFLOW_INPUTS, _MLFLOW_OUTPUTS = "mlflow.spanInputs", "mlflow.spanOutputs"
+
+
+def mlflow_parts(row: Row) -> list[Part] | None:
+    """Return the parts of a row of MLflow."""
+    if isinstance(row.get("info"), Mapping) and isinstance(row.get("data"), Mapping):
+        return list(_mlflow_trace(row["info"], row["data"]))
+    inner = mapping(row.get("trace"))
+    if isinstance(inner.get("info"), Mapping) and isinstance(inner.get("data"), Mapping):
+        return list(_mlflow_trace({"assessments": row.get("assessments"), **inner["info"]}, inner["data"]))
+    if ("trace_id" in row or "request_id" in row) and "request" in row and "response" in row:
+        return list(_mlflow_trace(row, row))
+    return None
+
+
+def _mlflow_trace(info: Row, data: Row) -> Iterator[Part]:
+    trace = str(info.get("trace_id") or info.get("request_id"))
+    metadata = short({"name": mapping(info.get("tags")).get("mlflow.traceName"), "state": info.get("state")})
+    spans = [_mlflow_span(each, trace, metadata) for each in entries(data.get("spans"))]
+    asked, answered = (loaded(data.get(name), texts=True) for name in ("request", "response"))
+    if spans:
+        yield from spans
+    else:
+        yield TracedSpan(trace, trace, None, "", asked, answered, metadata)
+    for each in entries(info.get("assessments")):
+        yield from _mlflow_assessment(each, trace)
+
+
+def _mlflow_span(row: Row, trace: str, metadata: Mapping[str, object]) -> TracedSpan:
+    attributes, context = mapping(row.get("attributes")), mapping(row.get("context"))
+    parent = text_or_none(row.get("parent_span_id")) or text_or_none(row.get("parent_id"))
+    status = mapping(row.get("status"))
+    code = str(status.get("code") or row.get("status_code") or "")
+    return TracedSpan(
+        str(row.get("span_id") or context.get("span_id") or row.get("name")),
+        trace,
+        parent,
+        str(row.get("name") or ""),
+        loaded(attributes.get(_MLFLOW_INPUTS, row.get("inputs")), texts=True),
+        loaded(attributes.get(_MLFLOW_OUTPUTS, row.get("outputs")), texts=True),
+        metadata,
+        str(status.get("message") or "error") if code.endswith("ERROR") else None,
+    )
+
+
+def _mlflow_assessment(row: Row, trace: str) -> Iterator[Part]:
+    name = str(row.get("assessment_name") or row.get("name") or "feedback")
+    expected = mapping(row.get("expectation")).get("value")
+    if isinstance(expected, str) and name in _MLFLOW_REFERENCES:
+        yield GivenReference(trace, expected)
+    if "feedback" not in row or row.get("feedback") is None or row.get("valid") is False:
+        return  # an expectation, or feedback that was replaced
+    value = mapping(row["feedback"]).get("value")
+    source = str(mapping(row.get("source")).get("source_type", ""))
+    yield GivenScore(
+        name,
+        scalar(value),
+        text_or_none(row.get("rationale")),
+        given_by(source),
+        trace,
+        text_or_none(row.get("span_id")),
+        id=text_or_none(row.get("assessment_id")),
+    )

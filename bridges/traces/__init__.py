@@ -1,1 +1,0 @@
-"""Traces of other tools, as files that these export, made into examples: ``askance import``."""

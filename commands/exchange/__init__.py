@@ -1,1 +1,0 @@
-"""Judges and examples from and to other tools."""

@@ -1,0 +1,117 @@
+"""``askance evaluate`` and ``diagnose``: judge a data set with a checklist; say which of its questions are worth asking."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..agents.buying import NOTHING
+from ..evaluation.diagnose import diagnose
+from ..evaluation.diagnose import prepare as prepare_diagnosis
+from ..evaluation.evaluate import prepare
+from ..evaluation.judge_file import load_judge
+from ..evaluation.kept_judge import SETTINGS
+from ..evaluation.options import LEAST_COVERAGE, DiagnoseOptions, EvaluateOptions
+from ..evaluation.progress import showing
+from ..prompts.errors import InputError
+from .command_options import GroupedCommand, beside_judge, buying_options, load_dotenv, need, settings, settings_options
+from .output import check_output, echo_estimate, tell_judged
+from .terminal import echo
+
+
+@click.command(name="evaluate", cls=GroupedCommand)
+@click.argument("data", required=False, default=None)
+@click.option("--checklist", default=None, help="Checklist file (YAML or JSON), or the name of a ready one.")
+@click.option("--model", default=None, help="Judge, as provider/model.")
+@click.option(
+    "--judge",
+    "judge_file",
+    default=None,
+    metavar="RUN_OR_FILE",
+    help="The judge of a run of align or migrate, a trained scorer's folder, or a judge.yaml: model, prompt, checklist and how they are used.",
+)
+@click.option("--prompt", default=None, help="Evaluator prompt; default: a neutral one.")
+@click.option("-o", "--output", default=None, help="Write the verdicts to this file: JSONL, or Parquet.")
+@buying_options
+@settings_options(EvaluateOptions)
+def evaluate_command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **given: Any) -> None:
+    """Judge DATA (JSONL or CSV) with a checklist: scores, coverage and, with human scores, correlations.
+
+    --own-questions takes the place of --checklist: each example is judged by questions that are written from its input.
+    --judge takes the place of --checklist, --model and --prompt; what it was not asked before is asked of its model.
+    """
+    load_dotenv()
+    options, inputs = settings(EvaluateOptions, config, given)
+    output, judge = inputs.pop("output"), inputs.pop("judge_file")
+    check_output(output, writes="verdicts")
+    # of the file's questions and the command line's, those of the command line are asked
+    if given["own_questions"] is None and (judge or given["checklist"]) is not None:
+        own = ("own_questions", "writer", "own_decay")
+        options = {name: each for name, each in options.items() if name not in own or given[name] is not None}
+    elif given["own_questions"] and given["checklist"] is None:
+        inputs["checklist"] = None
+    if judge is None:
+        need(inputs, "data", "model")
+        job = prepare(**inputs, options=options)
+    else:
+        options = beside_judge("--judge", options, given, (*SETTINGS, "weights", "calibration"))
+        if given["own_questions"]:
+            raise click.UsageError("--judge brings its own checklist; leave out --own-questions, or --judge.")
+        need(inputs, "data")
+        job = load_judge(judge).prepare(inputs["data"], given["model"], options)
+    if dry_run:
+        echo_estimate(job.estimate(), as_json=as_json)
+        if not quiet and any(options.get(name) is not None for name in ("stop_within", "pass_mark")):
+            echo("Questions are left out once they cannot matter, so this is the most that it may take.", err=True)
+        return
+    with showing(not quiet) as watcher:
+        found = job.run(watcher)
+    least, pass_rate = job.settings.min_coverage, job.settings.fail_under
+    tell_judged(found, output, as_json=as_json, quiet=quiet, least=least, fail_under=pass_rate)
+
+
+@click.command(name="diagnose", cls=GroupedCommand)
+@click.argument("data", required=False, default=None)
+@click.option("--checklist", default=None, help="Checklist file (YAML or JSON), or the name of a ready one.")
+@click.option("--model", default=None, help="Judge, as provider/model; with --verdicts: whose verdicts to take.")
+@click.option(
+    "--prompt",
+    default=None,
+    help="Evaluator prompt; default: a neutral one; with --verdicts: the one they are made with.",
+)
+@click.option("--verdicts", default=None, help="Verdicts file of `askance evaluate -o`; then nothing is bought.")
+@click.option("-o", "--output", default=None, help="Write the verdicts to this file: JSONL, or Parquet.")
+@buying_options
+@click.option(
+    "--scores",
+    type=click.Choice(["soft", "expected"]),
+    default=None,
+    help="Look at probabilities of yes beside the yes/no answers, or at the expected number on --score-scale. [default: soft]",
+)
+@settings_options(DiagnoseOptions, without=("weights", "scores"))
+def diagnose_command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **given: Any) -> None:
+    """Say which questions of a checklist are worth asking of DATA (JSONL or CSV).
+
+    Yes-rates, questions that never vary or that run against people, pairs that are answered alike, how many
+    independent questions there are in effect, answers that change when asked again, and coverage.
+    """
+    load_dotenv()
+    options, inputs = settings(DiagnoseOptions, config, given)
+    need(inputs, "data", "checklist")
+    if inputs["model"] is None and inputs["verdicts"] is None:
+        raise InputError("--model or --verdicts is needed, on the command line or in the --config file.")
+    output = inputs.pop("output")
+    check_output(output, writes="verdicts")
+    if dry_run and inputs["verdicts"] is None:
+        inputs.pop("verdicts")
+        echo_estimate(prepare_diagnosis(**inputs, options=options).estimate(), as_json=as_json)
+        return
+    with showing(not quiet) as watcher:
+        found = diagnose(watcher=watcher, **inputs, **options)
+    if dry_run:
+        echo_estimate(NOTHING, as_json=as_json)
+        return
+    least = float(options.get("min_coverage", LEAST_COVERAGE))
+    tell_judged(found, output, as_json=as_json, quiet=quiet, least=least)

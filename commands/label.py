@@ -1,0 +1,84 @@
+"""``askance label``: a page on which people label outputs."""
+
+from __future__ import annotations
+
+import webbrowser
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..labelling.label import Labelled, label
+from ..labelling.options import LabelOptions
+from ..memory.run_directory import JUDGE_FILE, RunDirectory
+from ..prompts.errors import as_typed
+from .command_options import GroupedCommand, common_options, config_option, need, settings, settings_options
+from .output import echo_json
+from .terminal import echo
+
+
+@click.command(name="label", cls=GroupedCommand)
+@click.argument("data", required=False, default=None)
+@click.option("-o", "--output", default=None, help="Labelled data (JSONL); default: DATA-labelled.jsonl.")
+@click.option(
+    "--judge",
+    "judges",
+    multiple=True,
+    metavar="RUN_OR_FILE",
+    help="A run, a judge.yaml, or verdicts of `evaluate -o`: decides what is asked first, and its agreement is shown; may "
+    "be given several times.",
+)
+@click.option("--checklist", default=None, help="Questions that can be answered one by one; a judge brings its own.")
+@click.option("--open", "to_open", is_flag=True, help="Open the page in the browser.")
+@common_options
+@config_option
+@settings_options(LabelOptions)
+def command(
+    config: Path | None, as_json: bool, quiet: bool, to_open: bool, judges: tuple[str, ...], **given: Any
+) -> None:
+    """Label the outputs in DATA on a page of this machine: pass, fail, answers to questions, comments.
+
+    Every label is saved at once; Ctrl-C ends it, and the same command goes on. DATA is never written to: the labels go to
+    DATA-labelled.jsonl, which align reads.
+    """
+    options, inputs = settings(LabelOptions, config, given)
+    need(inputs, "data")
+
+    def ready(address: str, order: str) -> None:
+        echo(f"Label at {address}", err=True)
+        if not quiet:
+            echo(f"Order: {order}. Ctrl-C ends it; everything is saved as you go.", err=True)
+        if to_open:
+            webbrowser.open(address)
+
+    found = label(inputs["data"], inputs["output"], judge=judges, checklist=inputs["checklist"], ready=ready, **options)
+    if as_json:
+        echo_json(found.to_dict())
+    else:
+        _tell(found, judges, inputs["checklist"])
+
+
+def _tell(found: Labelled, judges: tuple[str, ...], checklist: str | None) -> None:
+    """What was labelled, and what to run next."""
+    if not found.labelled:
+        echo("Nothing was labelled.")
+        return
+    more = f", {found.comments} with a comment" if found.comments else ""
+    echo(
+        f"{found.labelled} of {found.outputs} outputs are labelled by {found.rater}, {found.added} of them now: "
+        f"{found.passed} pass, {found.failed} fail{more}. They are in {found.output}."
+    )
+    if found.agreement:
+        echo(found.agreement)
+    if not found.passed or not found.failed:
+        echo("Both labels are needed: a judge learns from what passes and what fails.")
+    echo(found.enough)
+    run = next((each for each in judges if _is_of_run(Path(each))), None)
+    how = f"--from {as_typed(run)}" if run else f"--checklist {as_typed(checklist or 'CHECKLIST')} --model MODEL"
+    echo(f"Next: askance align {as_typed(found.output)} {how} --run RUN")
+
+
+def _is_of_run(judge: Path) -> bool:
+    """Whether a judge is in the directory of its run, from which ``align`` can go on; a trained scorer has none."""
+    folder = judge if judge.is_dir() else judge.parent
+    return (judge.is_dir() or judge.name == JUDGE_FILE) and RunDirectory(folder).config_file.is_file()

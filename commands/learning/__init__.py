@@ -1,1 +1,0 @@
-"""Commands that learn how to score from data, without a run."""

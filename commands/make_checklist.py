@@ -1,0 +1,173 @@
+"""``askance questions`` and ``select``: write a checklist for a task; choose the most informative questions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..agents.buying import NOTHING
+from ..evaluation.options import LEAST_COVERAGE, SelectOptions, WriterOptions
+from ..evaluation.progress import showing
+from ..evaluation.write_questions import write_questions
+from ..optimizer.selection.select import prepare, select
+from ..prompts.checklist import dump_checklist
+from ..prompts.errors import InputError
+from ..prompts.formatting import coverage_text
+from ..prompts.text_files import write_whole
+from .command_options import (
+    GroupedCommand,
+    buying_options,
+    config_option,
+    dimensions_option,
+    load_dotenv,
+    need,
+    read_task,
+    settings,
+    settings_options,
+    store_options,
+)
+from .output import (
+    check_apart,
+    check_output,
+    dump_json,
+    echo_estimate,
+    echo_json,
+    hush,
+    require_share,
+    show,
+    tell_errors,
+)
+from .terminal import echo
+
+if TYPE_CHECKING:
+    from ..optimizer.selection import Selection
+
+
+@click.command(name="questions", cls=GroupedCommand)
+@click.argument("task", type=click.Path(path_type=Path))
+@click.option("--model", default=None, help="The question writer, as provider/model.")
+@click.option("--writer", default=None, help="The same as --model.")
+@click.option("-o", "--output", default=None, help="Checklist file; default: standard output.")
+@dimensions_option
+@store_options
+@click.option("--quiet", is_flag=True, callback=hush, help="No progress and no messages, only errors.")
+@config_option
+@settings_options(WriterOptions)
+def questions_command(
+    task: Path,
+    writer: str | None,
+    quiet: bool,
+    config: Path | None,
+    **given: Any,
+) -> None:
+    """Write a checklist for the task described in the file TASK, ready to be edited by hand."""
+    load_dotenv()
+    if given["model"] and writer and given["model"] != writer:
+        raise click.UsageError(f"--model {given['model']} and --writer {writer} are the same option; give one of them.")
+    options, inputs = settings(WriterOptions, config, given | {"model": given["model"] or writer})
+    need(inputs, "model")
+    check_output(inputs["output"])
+    check_apart(inputs["output"], {"TASK": task})
+    text = read_task(task)
+    with showing(not quiet) as watcher:
+        checklist = write_questions(
+            text,
+            model=inputs["model"],
+            dimensions=inputs["dimensions"] or (),
+            watcher=watcher,
+            **options,
+        )
+    written = dump_checklist(checklist)
+    if inputs["output"]:
+        write_whole(inputs["output"], written)
+        if not quiet:
+            echo(f"{len(checklist.questions)} questions are in {inputs['output']}.", err=True)
+    else:
+        echo(written, nl=False)
+
+
+UNUSED = ("weights", "explain", "scores", "score_scale")
+"""Settings of a judge that a selection does not have."""
+RESULT = "selection.json"
+
+
+@click.command(name="select", cls=GroupedCommand)
+@click.argument("data", required=False, default=None)
+@click.option("--model", default=None, help="Judge, as provider/model.")
+@click.option("--candidates", default=None, help="Checklist to choose from; without it candidates are proposed.")
+@click.option(
+    "--verdicts", default=None, help="Verdicts on the candidates, of `askance evaluate -o`; then nothing is bought."
+)
+@click.option("-k", "k", type=int, default=None, help="Questions to keep. [default: 5]")
+@click.option("-o", "--output", default=None, help="Checklist file; selection.json is written beside it.")
+@click.option("--prompt", default=None, help="The judge's prompt; default: a neutral one.")
+@click.option("--task", default=None, help="File that says what the generator is asked to do.")
+@dimensions_option
+@buying_options
+@settings_options(SelectOptions, without=(*UNUSED, "k"))
+def select_command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **given: Any) -> None:
+    """Choose the few most informative questions: their answers tell most about how good the outputs in DATA are.
+
+    Human scores are used where there are some, and are not needed, except with --verdicts. With those it says for every
+    number of questions what they tell and how they correlate with people beside the whole checklist.
+    """
+    load_dotenv()
+    options, inputs = settings(SelectOptions, config, given)
+    need(inputs, "data")
+    if inputs["verdicts"] is None:
+        need(inputs, "model")
+    for name in UNUSED:
+        options.pop(name, None)  # a project's file may hold them for its other commands
+    check_output(output := inputs.pop("output"))
+    if output is not None and Path(output).name == RESULT:
+        raise InputError(
+            f"{output}: the numbers go to a file of this name beside the checklist; give that another one."
+        )
+    if output is not None:
+        named = ("data", "candidates", "verdicts", "prompt", "task")
+        check_apart(Path(output).with_name(RESULT), {"config": config, **{name: inputs[name] for name in named}})
+    inputs["task"] = "" if inputs["task"] is None else read_task(inputs["task"]).strip()
+    inputs["dimensions"] = inputs["dimensions"] or ()
+    if dry_run and inputs["verdicts"] is None:
+        inputs.pop("verdicts")
+        job = prepare(**inputs, options=options)
+        echo_estimate(job.estimate(), as_json=as_json)
+        if not job.exact and not quiet:
+            echo("Candidates are still to be proposed, so this is the most that it may take.", err=True)
+        return
+    if output is None and not dry_run:
+        raise InputError("--output is needed (-o checklist.yaml), on the command line or in the --config file.")
+    with showing(not quiet) as watcher:
+        found = select(watcher=watcher, **inputs, **options)
+    if output is None or dry_run:
+        echo_estimate(NOTHING, as_json=as_json)
+        return
+    beside = write_selection(found, Path(output))
+    if as_json:
+        echo_json(found.to_dict())
+    else:
+        show(found)
+        echo(found.budget.sentence)
+        if not quiet:
+            echo(f"The checklist is in {output}, the numbers are in {beside}.", err=True)
+    tell_errors(found.problems)
+    share = found.coverage.share
+    require_share(
+        share,
+        float(options.get("min_coverage", LEAST_COVERAGE)),
+        f"Only {coverage_text(share)} of the answers are there",
+    )
+
+
+def write_selection(found: Selection, output: Path) -> Path:
+    """Write the checklist, and ``selection.json`` beside it; returns where that is.
+
+    Raises:
+        AskanceError: One cannot be written.
+    """
+    write_whole(output, dump_checklist(found.checklist))
+    beside = output.with_name(RESULT)
+    write_whole(beside, dump_json(found.to_dict()))
+    return beside

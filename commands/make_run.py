@@ -1,0 +1,294 @@
+"""``askance migrate``, ``align``, ``tune`` and ``resume``: the commands that make a run or go on with one."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .. import runs
+from ..evaluation.kept_judge import SETTINGS
+from ..evaluation.progress import showing
+from ..memory.journal import read_events
+from ..memory.run_directory import RunDirectory
+from ..models.budget import CAPS
+from ..optimizer.job import CAN_GROW, NOT_IN_FINGERPRINT
+from ..optimizer.modes import align as alignment
+from ..optimizer.modes import migrate as migration
+from ..optimizer.modes import tune as tuning
+from ..optimizer.options import AlignOptions, LoopOptions, MigrateOptions, TuneOptions
+from ..optimizer.remembering import memory_for
+from ..optimizer.runner import cannot_change
+from ..prompts.errors import AskanceError, BudgetExceededError, UnapprovedError, as_typed
+from ..prompts.tables import read_rows
+from ..run_estimate import estimate_run
+from ..settings import flag
+from .command_options import (
+    Function,
+    GroupedCommand,
+    beside_judge,
+    buying_options,
+    common_options,
+    load_dotenv,
+    need,
+    settings,
+    settings_options,
+    store_options,
+)
+from .output import echo_json, show, tell_errors
+from .terminal import echo
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from ..evaluation.progress import Watcher
+    from ..optimizer.job import Job
+    from ..optimizer.run_result import RunResult
+
+
+def run_options(record: type[LoopOptions]) -> Callable[[Function], Function]:
+    """``--run``, ``--store``, ``--no-cache``, ``--dry-run``, ``--config``, ``--json``, ``--quiet`` and the settings of a mode."""
+    run = click.option(
+        "--run", default=None, help="Directory of the run; the same command on it goes on where it stopped."
+    )
+    return lambda function: run(yes_option(buying_options(settings_options(record)(function))))
+
+
+yes_option = click.option(
+    "--yes",
+    is_flag=True,
+    help="Write accepted sentences out without asking; nobody is asked without a terminal either.",
+)
+
+
+def _written_out(work: Callable[[Watcher, bool], RunResult], run: str, *, quiet: bool, yes: bool) -> RunResult:
+    """The result, once a person at the terminal has agreed to the sentences that a prompt or checklist gets.
+
+    Without a terminal there is nobody to ask: what was accepted is shown and written out, as with ``--yes``.
+    """
+    asks = not yes and sys.stdin.isatty() and sys.stderr.isatty()
+    try:
+        with showing(not quiet) as watcher:
+            return work(watcher, asks)
+    except UnapprovedError as error:
+        echo(error, err=True)
+    if not click.confirm("Write them out?", err=True):
+        raise UnapprovedError(
+            f"Nothing was written out. Every version that was tried is in {run}/prompts; askance resume {as_typed(run)} asks again."
+        )
+    with showing(not quiet) as watcher:
+        return work(watcher, False)
+
+
+def run_mode(
+    record: type[LoopOptions],
+    prepare: Callable[..., Job],
+    needed: Sequence[str],
+    *,
+    config: Path | None,
+    as_json: bool,
+    quiet: bool,
+    dry_run: bool,
+    yes: bool,
+    **given: Any,
+) -> None:
+    """Run one of the modes, or say what it would take.
+
+    Args:
+        record: Its settings.
+        prepare: Makes the job from the inputs and the settings.
+        needed: The inputs without which it cannot begin.
+        config: The configuration file.
+        as_json: Print the result as JSON.
+        quiet: Show no progress.
+        dry_run: Buy nothing.
+        yes: Write accepted sentences out without asking.
+        given: What else the command line gave.
+
+    Raises:
+        AskanceError: As the mode itself.
+    """
+    load_dotenv()
+    options, values = settings(record, config, given)
+    if values.get("from_run") is not None:
+        options = beside_judge("--from", options, given, (*SETTINGS, "weights"))
+        needed, values = ("data",), {**values, "checklist": None, "prompt": None, "model": given["model"]}
+    need(values, *needed, "run")
+    run = values.pop("run")
+    job = prepare(**values, options=options)
+    if dry_run:
+        memory_for(job, RunDirectory(run), make=False)  # refuses what the run would refuse
+        tell_estimate(job, as_json=as_json)
+        return
+    done = _written_out(
+        lambda watcher, asks: runs.run_and_report(job, run, watcher, ask_first=asks), run, quiet=quiet, yes=yes
+    )
+    finish(done, as_json=as_json)
+
+
+def tell_estimate(job: Job, *, as_json: bool) -> None:
+    """Say what a run would take; nothing is bought.
+
+    Raises:
+        InputError: A model is not known, or there are too few examples.
+    """
+    estimate = estimate_run(job)
+    iterations = job.options.max_iterations
+    most = estimate.fixed.calls + estimate.wording_calls + iterations * estimate.iteration_calls + estimate.last_calls
+    if as_json:
+        echo_json(
+            {
+                "calls": estimate.fixed.calls,
+                "stored": estimate.fixed.stored,
+                "tokens": estimate.fixed.tokens,
+                "cost_usd": estimate.fixed.cost_usd,
+                "wording_calls_at_most": estimate.wording_calls,
+                "calls_per_iteration_at_most": estimate.iteration_calls,
+                "last_calls": estimate.last_calls,
+                "calls_at_most": most,
+            }
+        )
+        return
+    there = f" beside {estimate.fixed.stored:,} answers that are there already" if estimate.fixed.stored else ""
+    echo(f"{estimate.fixed.calls:,} calls ({estimate.fixed.size}) to judge all splits with the starting prompt{there}.")
+    if most > estimate.fixed.calls:
+        echo(f"The whole run: never more than {most:,} calls, most runs far fewer; --call-budget caps it.")
+    echo("Nothing was bought.")
+
+
+def finish(done: RunResult, *, as_json: bool) -> None:
+    """Print the result.
+
+    Raises:
+        CoverageError: Too many verdicts are missing.
+        BudgetExceededError: A budget ended the run; its result so far was printed and is kept.
+    """
+    if as_json:
+        echo_json(done.result)
+    else:
+        show(done)
+    if any(done.record.missing.values()):
+        tell_errors(_errors_in(done.directory))
+    done.require_coverage()
+    if done.finish_reason == "notes_failed":
+        reason = next(_notes_not_had(done.directory), "the note-taker failed")
+        raise AskanceError(
+            f"No note could be taken on any disagreement, so nothing was learned and the test was not judged: {reason} To go on: "
+            f"askance resume {as_typed(done.directory)}"
+        )
+    if done.finish_reason in CAPS:
+        raise BudgetExceededError(
+            done.finish_reason,
+            f"A budget ended the run; the best prompt so far is kept. To go on: askance resume {as_typed(done.directory)} "
+            f"{flag(CAPS[done.finish_reason])} MORE",
+        )
+
+
+def _notes_not_had(directory: Path) -> Iterator[str]:
+    """Why notes could not be had, the last reason first."""
+    for event in reversed(read_events(directory / "journal.jsonl")):
+        if event["event"] == "no_note":
+            yield f"{event['reason'].rstrip('.')}."
+
+
+def _errors_in(directory: Path) -> Iterator[str | None]:
+    """Why verdicts of the first and the best version are missing."""
+    for file in sorted((directory / "verdicts").glob("[0-9]*.jsonl")):
+        for _, row in read_rows(file):
+            yield row.get("error")
+
+
+@click.command(name="migrate", cls=GroupedCommand)
+@click.argument("data", required=False, default=None)
+@click.option("--checklist", default=None, help="Checklist file (YAML or JSON), or the name of a ready one.")
+@click.option("--source", default=None, help="The judge to be matched, as provider/model.")
+@click.option("--target", default=None, help="The judge whose prompt is improved.")
+@click.option("--prompt", default=None, help="The target's starting prompt; default: a neutral one.")
+@click.option("--source-prompt", default=None, help="The source's prompt; default: the same.")
+@run_options(MigrateOptions)
+def migrate_command(**given: Any) -> None:
+    """Improve the target's evaluator prompt on DATA until it judges like the source.
+
+    An edit is kept only if held-out correlation says so: with the human scores in DATA, else with the source.
+    """
+    run_mode(MigrateOptions, migration.prepare, ("data", "checklist", "source", "target"), **given)
+
+
+@click.command(name="align", cls=GroupedCommand)
+@click.argument("data", required=False, default=None)
+@click.option("--checklist", default=None, help="Checklist file (YAML or JSON), or the name of a ready one.")
+@click.option("--model", default=None, help="The judge, as provider/model.")
+@click.option("--prompt", default=None, help="Its starting prompt; default: a neutral one.")
+@click.option(
+    "--from",
+    "from_run",
+    default=None,
+    metavar="RUN",
+    help="Start from the judge of this finished run, in place of --checklist, --model and --prompt.",
+)
+@run_options(AlignOptions)
+def align_command(**given: Any) -> None:
+    """Have a judge learn to score the outputs in DATA like people: questions from their comments, edits of its prompt.
+
+    A change is kept only if held-out correlation with the human scores in DATA says so. --from improves the judge of an
+    earlier run by what DATA has in further examples and comments, and pays for those alone.
+    """
+    run_mode(AlignOptions, alignment.prepare, ("data", "checklist", "model"), **given)
+
+
+@click.command(name="tune", cls=GroupedCommand)
+@click.argument("data", required=False, default=None)
+@click.option("--generator", default=None, help="The model whose prompt is improved, as provider/model.")
+@click.option("--prompt", default=None, help="Its starting prompt; without placeholders it is the system message.")
+@click.option("--judge", default=None, help="The model that answers the questions about the outputs.")
+@click.option("--checklist", default=None, help="Questions about every output (YAML or JSON).")
+@click.option("--judge-prompt", default=None, help="The judge's prompt, which stays as it is; default: a neutral one.")
+@click.option("--checker", default=None, help="module:function that says of an example with its output what passes.")
+@run_options(TuneOptions)
+def tune_command(**given: Any) -> None:
+    """Improve a generator's prompt on DATA until nothing fails.
+
+    What it writes is looked at by a judge with a checklist, by your own --checker, or by both. An edit is kept only if
+    the mean score of held-out examples says so.
+    """
+    run_mode(TuneOptions, tuning.prepare, ("data", "generator", "prompt"), **given)
+
+
+class _Resume(GroupedCommand):
+    """Says of a setting of runs that it cannot be changed, where click would know no such option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            name = error.option_name.lstrip("-").removeprefix("no-").replace("-", "_")
+            if ctx.resilient_parsing or not any(name in record.model_fields for record in _RECORDS):
+                raise
+            raise click.UsageError(cannot_change(error.option_name), ctx) from None
+
+
+_RECORDS = (MigrateOptions, AlignOptions, TuneOptions)
+
+
+@click.command(name="resume", cls=_Resume)
+@click.argument("run")
+@click.argument("data", required=False, default=None, metavar="")
+@yes_option
+@store_options
+@common_options
+@settings_options(LoopOptions, only=(*CAN_GROW, *NOT_IN_FINGERPRINT))
+def resume_command(run: str, data: str | None, as_json: bool, quiet: bool, yes: bool, **given: Any) -> None:
+    """Go on with the run in the directory RUN. No call that was paid for is repeated.
+
+    A run that used up its iterations or its budget goes on with more: --max-iterations 8.
+    """
+    if data is not None:
+        raise click.UsageError(cannot_change(data, "is of no use here: a run keeps the data that it was begun with"))
+    load_dotenv()
+    options = {name: value for name, value in given.items() if value is not None}
+    done = _written_out(
+        lambda watcher, asks: runs.resume(run, watcher, ask_first=asks, **options), run, quiet=quiet, yes=yes
+    )
+    finish(done, as_json=as_json)

@@ -1,0 +1,370 @@
+"""``askance show`` and ``diff``: what a run came to, where its prompt's sentences come from, what changed between runs."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..evaluation.compare.run_difference import run_difference
+from ..memory.journal import has_ended, read_events
+from ..memory.provenance import build_graph, save_graphml, save_json
+from ..memory.run_directory import RunDirectory
+from ..memory.why import SAYS, QuestionStory, find_question, learned_ids, why, why_question
+from ..optimizer.run_result import FOUND, RunResult, names_text
+from ..prompts.errors import InputError
+from ..prompts.formatting import Figure, count
+from ..prompts.text import excerpt, shorten
+from ..prompts.text_files import read_text
+from .command_options import common_options
+from .output import check_apart, check_output, echo_json, folded, show
+from .terminal import echo
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import networkx as nx
+
+    from ..memory.why import CaseStory, EditStory, LessonStory, Passage, Why
+
+
+MOST_CASES = 3
+"""Disagreements that are shown of each lesson; the others are counted."""
+MOST_NAMES = 8
+"""Further disagreements that are named."""
+MOST_CHARS = 200
+"""Characters of an example's text that are shown."""
+GRAPH_FORMATS = {".json": save_json, ".graphml": save_graphml}
+
+
+def write_graph(run: str, file: str) -> None:
+    """Write the graph of a run in the format that the file's ending names.
+
+    Raises:
+        InputError: The ending names none, there is no run, or such a file cannot be written or is one of the run's own.
+        AskanceError: The file cannot be written.
+    """
+    save = GRAPH_FORMATS.get(Path(file).suffix.lower())
+    if save is None:
+        raise InputError(f"--graph {file}: the name must end in .json (node-link data) or .graphml.")
+    check_output(file, option="--graph")
+    check_apart(file, {"RUN": run}, option="--graph")
+    graph = build_graph(run)
+    save(graph, file)
+    counts = Counter(kind for _, kind in graph.nodes(data="kind"))
+    listed = ", ".join(count(many, kind) for kind, many in counts.items())
+    echo(f"{file}: {listed}")
+
+
+def tell_why(run: str, sentence: str, *, as_json: bool) -> None:
+    """Answer where a sentence of the prompt, or a question, comes from.
+
+    Raises:
+        InputError: There is no run, nothing in it says the sentence, or several questions are meant.
+    """
+    graph = build_graph(run)
+    found = _reason_for(graph, sentence)
+    if as_json:
+        echo_json(found.to_dict())
+        return
+    lines = question_lines(found) if isinstance(found, QuestionStory) else _Telling(found, graph.graph).lines()
+    width = shutil.get_terminal_size((100, 24)).columns
+    for indent, text in lines:
+        echo(folded(text, indent, width))
+
+
+def _patch(file: Path) -> str:
+    try:
+        return read_text(file)
+    except FileNotFoundError:
+        raise InputError(f"{file}: there is no patch; a run that is not finished has none yet.") from None
+
+
+def _reason_for(graph: nx.DiGraph, sentence: str) -> Why | QuestionStory:
+    """What is known of a learned question, by its id; of a sentence of the prompt; or of a question that says this."""
+    if graph.nodes.get(f"question:{sentence}", {}).get("origin", "start") != "start":
+        return why_question(graph, sentence)
+    try:
+        found = why(graph, graph.nodes[f"version:{graph.graph['best']}"]["prompt"], sentence)
+        if found.found == "in the prompt":
+            return found
+    except InputError as error:
+        question = find_question(graph, sentence)
+        if question is None:
+            known = learned_ids(graph)
+            raise InputError(f"{error}{f' Questions that were proposed: {known}.' if known else ''}") from None
+        return why_question(graph, question)
+    question = find_question(graph, sentence)
+    return found if question is None else why_question(graph, question)
+
+
+Line = tuple[int, str]
+"""A paragraph with its indent."""
+
+
+class _Telling:
+    """An answer in words."""
+
+    def __init__(self, found: Why, about: dict[str, Any]) -> None:
+        self._found = found
+        self._about = about
+        self._told: set[str] = set()
+        """Lessons that were told of in full."""
+
+    def lines(self) -> Iterator[Line]:
+        """All of it."""
+        found = self._found
+        prompt = "accepted prompt" if self._about["finished"] else "accepted prompt so far (the run is not finished)"
+        if found.found == "not in the prompt":
+            yield 0, f"The {prompt} does not say this, but it was learnt:"
+        elif found.found == "nearest":
+            yield 0, f"The {prompt} does not say exactly this; the nearest to it:"
+        for passage in found.passages:
+            yield 0, f"Line {passage.line} of the {prompt} (version {found.version}):"
+            yield 2, passage.text
+            yield 0, _past(passage)
+        for story in found.edits:
+            yield 0, ""
+            yield 0, f"Edit {story.number}, iteration {story.iteration}: {_outcome(story)}"
+            yield from ((2, line) for line in self._change(story))
+            yield from self._behind(story)
+            yield from ((2, line) for line in _effect(story))
+        for lesson in found.lessons:
+            yield 0, ""
+            yield 0, f"No edit was written for lesson {lesson.id}."
+            yield from self._lesson(lesson, 0, ())
+        gains = {split: gain for split, gain in found.gain.items() if gain and gain["value"] is not None}
+        if gains and (found.edits or found.lessons):
+            said = "; ".join(f"{split} {gain['value']:+.3f}{interval_of(gain)}" for split, gain in gains.items())
+            yield 0, ""
+            yield 0, f"The whole run, start to accepted prompt ({self._about.get('yardstick') or 'gain'}): {said}"
+
+    def _change(self, story: EditStory) -> list[str]:
+        """The words that went and came; none where what it added is what was asked about."""
+        old, new = story.old.splitlines(), story.new.splitlines()
+        gone, come = ([line for line in mine if line not in other] for mine, other in ((old, new), (new, old)))
+        if not gone and {line.strip() for line in come} <= {each.text for each in self._found.passages}:
+            return []
+        return [f"- {line}" for line in gone] + [f"+ {line}" for line in come]
+
+    def _behind(self, story: EditStory) -> Iterator[Line]:
+        """The lessons that say it; the others are named."""
+        near = [each for each in story.lessons if each.said >= SAYS] or list(story.lessons[:1])
+        told = [story.reason, *(each.reason for each in story.measured)]
+        for lesson in near:
+            yield from self._lesson(lesson, 2, told)
+        others = [each.id for each in story.lessons if each not in near]
+        if others:
+            yield 2, f"It was written from lessons {', '.join(others)} too, which say other things."
+
+    def _lesson(self, lesson: LessonStory, indent: int, told: Sequence[str | None]) -> Iterator[Line]:
+        """``told`` are reasons that another line gives."""
+        what = ", ".join(filter(None, [lesson.direction, f"support {lesson.support}", lesson.status]))
+        yield indent, f"Lesson {lesson.id} ({what}): {lesson.text}"
+        if lesson.id in self._told:
+            yield indent + 2, "Its disagreements are listed above."
+            return
+        self._told.add(lesson.id)
+        if lesson.reason and lesson.status != "applied" and lesson.reason not in told:
+            yield indent + 2, f"{(lesson.status or 'because').capitalize()}: {lesson.reason}"
+        if lesson.recalled:
+            yield indent + 2, "It was in the lesson memory, and was tried before a note was taken."
+        if lesson.requirement:
+            words = next((each.question_text for each in lesson.cases if each.question_text), None)
+            asked = f'"{words}"' if words else lesson.requirement
+            yield indent + 2, f"It states what failed in its own words, before a note was taken: {asked}"
+        earlier, later = ([each for each in lesson.cases if each.later is late] for late in (False, True))
+        for case in earlier[:MOST_CASES]:
+            yield indent + 2, f"From {case.key}" + (f': "{case.question_text}"' if case.question_text else "")
+            yield from ((indent + 4, line) for line in [*_texts(case), *self._answers(case)])
+        if earlier[MOST_CASES:]:
+            yield indent + 2, f"and {len(earlier) - MOST_CASES} more: {_names(earlier[MOST_CASES:])}"
+        if later:
+            yield indent + 2, f"It came up again later on {_names(later)}."
+
+    def _answers(self, case: CaseStory) -> list[str]:
+        """What each side said; which sides there are, the mode decides."""
+        about, mode = self._about, self._about.get("mode")
+        if case.target is None:
+            return ["it failed; it was counted and not read"]
+        if mode == "tune":  # what fails should not, and the reason is that of the judge or checker
+            return [f"judged: {_answer(case.target, case.target_p_yes, case.reference_says)}"]
+        mine = _answer(case.target, case.target_p_yes, case.target_says)
+        if mode == "align":
+            theirs = case.reference_says or f"people: {_answer(case.reference, case.reference_p_yes, None)}"
+            return [f"the judge, {about.get('model')}: {mine}", theirs]
+        theirs = _answer(case.reference, case.reference_p_yes, case.reference_says)
+        return [f"the target, {about.get('target')}: {mine}", f"the source, {about.get('source')}: {theirs}"]
+
+
+def _effect(story: EditStory) -> Iterator[str]:
+    """What its trial, the acceptance test and pruning said of it."""
+    if trial := story.trial:
+        turned = f"{trial['turned']} of {trial['evidence']} of its disagreements fixed"
+        harmed = f"{trial['harmed']} of {trial['controls']} controls regressed"
+        yield f"Trial, {'passed' if trial['passed'] else 'failed'}: {turned}, {harmed}"
+    for each in story.measured:
+        verb = "accepted" if each.accepted else "rejected"
+        others = ", ".join(map(str, each.with_edits))
+        together = f", together with edit{'s' if len(each.with_edits) > 1 else ''} {others}" if others else ""
+        yield f"Acceptance test, version {each.version} {verb}{together}: {each.reason}{interval_of(each.gain)}"
+    if pruning := story.pruning:
+        verb = "taken out again" if pruning["removed"] else "not taken out"
+        yield f"Pruning, {verb}: {pruning['reason']}{interval_of(pruning['gain'])}"
+
+
+def _texts(case: CaseStory) -> Iterator[str]:
+    for name, text in (("input", case.input), ("context", case.context), ("output", case.output)):
+        if text:
+            yield f"{name}: {' '.join(excerpt(text, case.output or '', MOST_CHARS).split())}"
+
+
+def _names(cases: Sequence[CaseStory]) -> str:
+    return names_text([each.key for each in cases], MOST_NAMES)
+
+
+def _past(passage: Passage) -> str:
+    names = [f"edit {each}" for each in passage.edits]
+    if not names:
+        return "It stood in the starting prompt, and no edit has changed it."
+    if passage.in_start:
+        return f"The starting prompt had it in other words; {' and then '.join(names)} changed it."
+    changed = f", and {' and '.join(names[1:])} changed it" if names[1:] else ""
+    return f"It was not in the starting prompt: {names[0]} brought it in{changed}."
+
+
+def _outcome(story: EditStory) -> str:
+    """Its status; the reason where no line further down gives it."""
+    return story.status if not story.reason or story.measured or story.trial else f"{story.status} ({story.reason})"
+
+
+def _answer(yes: bool | None, p_yes: float | None, says: str | None) -> str:
+    if p_yes is not None:
+        answer = f"{'yes' if p_yes >= 0.5 else 'no'}, probability of yes {p_yes:.2f}"
+    elif yes is not None:
+        answer = f"towards {'yes' if yes else 'no'}"
+    else:
+        answer = "not known"
+    return f"{answer}. {shorten(' '.join(says.split()), MOST_CHARS)}" if says else answer
+
+
+def question_lines(story: QuestionStory) -> Iterator[tuple[int, str]]:
+    """The history of a question, as paragraphs with their indents: comments, development examples, acceptance test, worth."""
+    yield 0, f"{story.criterion} [{story.id}]"
+    if story.origin == "start":
+        yield 0, "It stood in the checklist that the run began with."
+        return
+    fate = {"accepted": "Learned", "waiting": "Not decided yet"}.get(story.status, f"Not learned: {story.reason}")
+    yield 0, f"{fate}. It was proposed in iteration {story.iteration}."
+    if found := FOUND.get(story.origin):
+        yield 2, f"It comes from {found}"
+    for comment in story.comments:
+        on = f", on {names_text(comment.examples, MOST_NAMES)}" if comment.examples else ""
+        yield 2, f"From the comment “{comment.text}”{on}"
+    if story.good is not None:
+        nearer, means = ("yes", "a fault") if story.good == "no" else ("no", "good")
+        yield 2, f"Development examples: those outputs are nearer to {nearer} than accepted ones, so yes is {means}"
+    if story.effect is not None:
+        yield (
+            2,
+            f"Against other rejected outputs it speaks {story.effect:+.2f} more than against accepted ones (1 at most)",
+        )
+    for version in story.measured:
+        verb = "accepted" if version.accepted else "rejected"
+        others = f", together with {', '.join(version.together)}" if version.together else ""
+        tried = f"Acceptance test, version {version.version} {verb}{others}"
+        yield 2, f"{tried}: {version.reason}{interval_of(version.gain)}"
+    for split, gain in story.worth.items():
+        yield 2, f"Worth on {split}, over the judge without it: {Figure.of(gain, '+.3f')}, n = {gain['n']}"
+
+
+def interval_of(gain: Mapping[str, Any] | None) -> str:
+    """The interval of a gain, as it goes on after its reason; nothing where there is none."""
+    span = Figure.of(gain, "+.3f").span("-") if gain else None
+    return f", 95% interval [{', '.join(span)}]" if span else ""
+
+
+@click.command(name="show")
+@click.argument("run")
+@click.option("--diff", is_flag=True, help="Print the changes of the prompt instead.")
+@click.option(
+    "--why",
+    "sentence",
+    metavar="SENTENCE|ID",
+    help="Say where a sentence of the prompt, or a learned question (its id), comes from.",
+)
+@click.option(
+    "--graph",
+    "file",
+    metavar="FILE",
+    help="Write the graph from disagreements and comments to versions: .json or .graphml.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print result.json; with --why the answer as JSON.")
+def show_command(run: str, diff: bool, sentence: str | None, file: str | None, as_json: bool) -> None:
+    """Show what the run in the directory RUN came to.
+
+    --why and --graph also work while the run is not finished.
+    """
+    if (diff, sentence is not None, file is not None).count(True) > 1:
+        raise click.UsageError("--diff, --why and --graph do not go together.")
+    if as_json and (diff or file is not None):
+        raise click.UsageError(f"--json does not go with {'--diff' if diff else '--graph'}.")
+    if sentence is not None:
+        tell_why(run, sentence, as_json=as_json)
+        return
+    if file is not None:
+        write_graph(run, file)
+        return
+    directory = RunDirectory(run)
+    directory.read_config()
+    record = directory.read_result()
+    done = RunResult(directory.path, record)
+    if as_json:
+        echo_json(done.result)
+    elif diff:
+        echo(_patch(Path(run) / "changes.diff"), nl=False)
+        if record.same_prompt:
+            known = "what did change is told by" if record.changed else "nothing was accepted, and why is told by"
+            echo(f"The prompt is as it was; {known} askance show {shlex.quote(run)}.", err=True)
+    else:
+        show(done)
+        if _went_on(directory):
+            said = "This is what the run came to before it was made longer or taken up again, and it is not finished since."
+            echo(f"{said} Go on with it: askance resume {shlex.quote(run)}", err=True)
+
+
+def _went_on(directory: RunDirectory) -> bool:
+    """Whether the run is on its way to another result."""
+    with suppress(InputError):  # what it came to can be shown without
+        events = read_events(directory.path / "journal.jsonl")
+        return bool(events) and not has_ended(events)
+    return False
+
+
+@click.command(name="diff")
+@click.argument("before", metavar="RUN")
+@click.argument("after", metavar="[RUN]", required=False, default=None)
+@click.option("--by", default=None, metavar="FIELD", help="A metadata field whose values are compared one by one.")
+@click.option(
+    "--patch", "only_patch", is_flag=True, help="Nothing but the change of the prompt, for the program patch."
+)
+@common_options
+def diff_command(before: str, after: str | None, by: str | None, only_patch: bool, as_json: bool, quiet: bool) -> None:
+    """Compare what two finished runs accepted, or a run's start with what it accepted: prompt, questions, scores.
+
+    Nothing is asked of a model: scores are compared on the examples that were test examples of both.
+    """
+    if only_patch and as_json:
+        raise click.UsageError("--patch and --json do not go together.")
+    found = run_difference(before, after, by=by)
+    if only_patch:
+        click.echo(found.patch, nl=False)
+    elif as_json:
+        echo_json(found.to_dict())
+    elif not quiet:
+        show(found)

@@ -1,1 +1,0 @@
-"""Measurements to repeat before a release; each writes figures that the pages in docs/results quote."""

@@ -1,1 +1,0 @@
-"""Other tools that learn from the same comments, beside a run of ours (``beside``)."""

@@ -1,0 +1,497 @@
+"""The records of a run: versions, figures, questions, edits, lessons, what was bought. ``result.json`` is their dump."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, PlainSerializer
+
+from ..prompts.checklist import GoodAnswer, Question, Sees, marked
+from ..prompts.lessons import Edit, Lesson
+from ..prompts.shown_examples import ShownExamples
+from ..prompts.verdicts import Provenance
+from ..stats.correlation import statistic_dict
+from ..stats.differences import Difference, difference_dict
+from ..stats.resampling import Statistic
+
+
+class ResultPart(BaseModel):
+    """A record of the file; a field that is not known here is kept."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", populate_by_name=True, serialize_by_alias=True)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it stands in the file."""
+        return self.model_dump(mode="json", exclude_unset=True)
+
+
+Figure = Annotated[Statistic, PlainSerializer(statistic_dict)]
+"""A figure with its 95 % interval."""
+Gain = Annotated[Difference, PlainSerializer(difference_dict)]
+"""How much better one version is than another; written with its 95 % interval and without its standard error."""
+
+
+class MeasureRecord(ResultPart):
+    """The figures of one version on one split: a judge's correlations, or a generator's mean score."""
+
+    spearman: float | None = None
+    kendall: float | None = None
+    pearson: float | None = None
+    n: int
+    low: float | None = None
+    high: float | None = None
+    mean: float | None = None
+    """Of a generator, whose correlations are undefined."""
+    reason: str | None = None
+    dimensions: dict[str, MeasureRecord] = {}
+    optimised: Figure | None = None
+    """The metric that the run was to raise, where it is another one."""
+    accuracy: Figure | None = None
+    """This and those below where people's labels are pass or fail, at the version's threshold."""
+    true_positive_rate: Figure | None = None
+    true_negative_rate: Figure | None = None
+    kappa: Figure | None = None
+    auc: Figure | None = None
+    confusion: dict[str, int] = {}
+
+    @property
+    def value(self) -> float | None:
+        """What the run is measured by: the mean score, Spearman's correlation, or another metric."""
+        return self.shown.value
+
+    @property
+    def shown(self) -> Statistic:
+        """The same with its interval."""
+        if self.optimised is not None:
+            return self.optimised
+        value = self.spearman if self.mean is None else self.mean
+        return Statistic(value, self.n, self.low, self.high, self.reason)
+
+
+class ErrorsRecord(ResultPart):
+    """How far scores are from the wanted ones."""
+
+    mean_absolute: float | None
+    drift: float | None
+    n: int
+    reason: str | None = None
+
+
+class CalibratedRecord(MeasureRecord):
+    """The figures of one way to read the same verdicts."""
+
+    errors: ErrorsRecord
+    gain: Gain | None = None
+    """Beyond the verdicts as they are; None for those themselves."""
+
+
+class BiasRecord(ResultPart):
+    """Mean score less the wanted mean by dimension, and the share of yes by question."""
+
+    mean_errors: dict[str, float | None]
+    yes_rates: dict[str, float] = {}
+
+
+class QuestionRecord(ResultPart):
+    """A question that was written anew."""
+
+    id: str
+    text: str
+    dimension: str = ""
+    good: str = "yes"
+    weight: float = 1.0
+
+    @property
+    def criterion(self) -> str:
+        """The text, and that yes is a fault where it is one."""
+        return marked(self.text, self.good)
+
+
+class ChecklistRecord(ResultPart):
+    """The checklist of a version, where it is not the one that the run began with."""
+
+    task: str = ""
+    questions: tuple[QuestionRecord, ...] = ()
+
+
+class ThresholdRecord(ResultPart):
+    """A score, in [0, 1], from which on an output passes."""
+
+    value: float
+    fitted_on: str | None
+    """``development``; None where it is 0.5, for a ``reason``."""
+    n: int = 0
+    of: tuple[str, ...] = ("overall",)
+    """The dimensions of whose scores the mean is held against it."""
+    reason: str | None = None
+
+
+class SideRecord(ResultPart):
+    """The first or the best version."""
+
+    prompt: str
+    hash: str | None = None
+    validation: MeasureRecord | None = None
+    test: MeasureRecord | None = None
+    reason: str | None = None
+    """Why there is no test."""
+    checklist: ChecklistRecord | None = None
+    read_by: dict[str, Any] | None = None
+    """The calibration that its verdicts are read by, where it has one."""
+    examples: ShownExamples | None = None
+    """The judged examples that it is shown, where it is."""
+    threshold: ThresholdRecord | None = None
+    """The score from which on an output passes, where people's labels are pass or fail."""
+    origins: dict[str, dict[str, Any]] = {}
+    """Where the questions that the run found came from, by id."""
+    mode: Literal["each", "batched"] | None = None
+    """How several questions are put to it, where the run found that out."""
+    p_yes_from: Provenance | None = None
+    """Where P(yes) comes from, of a judge that thinks and where the run found that out."""
+
+
+class BothWaysRecord(ResultPart):
+    """What a judge answered when it was asked questions together, beside its answers to the same questions alone."""
+
+    mode: Literal["each", "batched"]
+    same: int
+    answers: int
+    sentence: str
+
+
+NOT_ACCEPTED = "not accepted: "
+"""How the reason of a question begins that the acceptance test refused."""
+
+
+class WorthRecord(ResultPart):
+    """The gain of the accepted judge over the same judge without one question."""
+
+    validation: Gain | None = None
+    test: Gain | None = None
+
+    @property
+    def last(self) -> tuple[str, Difference] | None:
+        """The split and the gain on it: on test, else on validation."""
+        found = {"test": self.test, "validation": self.validation}
+        return next(((split, gain) for split, gain in found.items() if gain is not None), None)
+
+
+class Origin(ResultPart):
+    """Where a question came from."""
+
+    origin: str = Field(
+        min_length=1, validation_alias=AliasChoices("from", "kind", "origin"), serialization_alias="from"
+    )
+    """``start``, or how a run found it: ``comment``, ``contrast``, ``memory`` where an earlier run had learned it,
+    ``reworded``, ``flipped`` where its good answer is another. Files call it ``from``."""
+    sources: tuple[str, ...] = ()
+    """Ids of the examples that it came from."""
+    comments: tuple[str, ...] = ()
+    """Comments on these examples that led to it."""
+
+
+class Fate(Origin):
+    """Where a question came from, and what became of it in a run."""
+
+    joined: bool
+    """Whether the run's judge asks it."""
+    reason: str | None = Field(default=None, validation_alias=AliasChoices("reason", "problem"))
+    """Why it did not join. The journal calls it ``problem``."""
+    worth: WorthRecord = WorthRecord()
+
+
+class CriterionRecord(Fate):
+    """A question that was proposed: what it asks, where it came from, what the examples said, what became of it.
+
+    The loop makes it with :meth:`of` and fills the rest in; events carry it, and ``result.json`` holds it.
+    """
+
+    id: str = ""
+    """Its id in the checklist; empty as long as nobody asked it."""
+    text: str
+    good: GoodAnswer | None = None
+    """The answer that speaks for the output; None where that was not found out."""
+    dimension: str = ""
+    origin: str = Field("comment", validation_alias=AliasChoices("from", "kind", "origin"), serialization_alias="from")
+    parts: tuple[str, ...] = ()
+    """``development`` and ``validation`` as far as their outputs led to it, where it comes from no comment."""
+    sees: Sees = "all"
+    """What the judge is shown when it is asked."""
+    joined: bool = False
+    may_return: bool = False
+    """Whether only the acceptance test or a lack of room kept it out, so that new evidence may bring it back."""
+    effect: float | None = None
+    """How much more it speaks against other rejected outputs than against accepted ones, in [-1, 1]."""
+    iteration: int = 1
+
+    @classmethod
+    def of(
+        cls,
+        text: str,
+        dimension: str,
+        origin: str,
+        sources: Sequence[str] = (),
+        comments: Sequence[str] = (),
+        sees: Sees = "all",
+    ) -> CriterionRecord:
+        """A question before anybody knows what its answers are worth."""
+        return cls(
+            text=text,
+            dimension=dimension,
+            origin=origin,
+            sources=tuple(sources),
+            comments=tuple(comments),
+            sees=sees,
+            joined=False,
+        )
+
+    def but(self, **fields: Any) -> CriterionRecord:
+        """The record with other values of some fields."""
+        return self.model_copy(update=fields)
+
+    def with_sources_of(self, other: CriterionRecord) -> CriterionRecord:
+        """The same question, found once more."""
+        sources = tuple(dict.fromkeys([*self.sources, *other.sources]))
+        return self.but(sources=sources, comments=tuple(dict.fromkeys([*self.comments, *other.comments])))
+
+    @property
+    def criterion(self) -> str:
+        """The text, and that yes is a fault where it is one."""
+        return marked(self.text, self.good or "yes")
+
+    @property
+    def problem(self) -> str | None:
+        """The reason, as the journal calls it while the acceptance test is still to come."""
+        return self.reason
+
+    @property
+    def was_tried(self) -> bool:
+        """Whether it came as far as the acceptance test."""
+        return self.joined or (self.reason or "").startswith(NOT_ACCEPTED)
+
+
+class RevisedRecord(ResultPart):
+    """A question of the start that people's scores speak against, or too little for."""
+
+    id: str
+    text: str
+    good: Literal["yes", "no"]
+    """The good answer from now on; of one that is asked no more what it was."""
+    what: Literal["flipped", "dropped"]
+
+    @property
+    def sentence(self) -> str:
+        """What became of it, and why."""
+        now = (
+            "is asked no more, as it told too little of what people reject"
+            if self.what == "dropped"
+            else f"is turned round: {self.good} is now the good answer, as it spoke for outputs that people reject"
+        )
+        return f"The question '{self.id}' ({self.text}) {now}."
+
+
+class ReadRecord(ResultPart):
+    """What questions were looked for in: a run that goes on from this one does not read it again."""
+
+    comments: tuple[tuple[str, str], ...] = ()
+    """Example id and text."""
+    contrasted: tuple[str, ...] = ()
+    """Dimensions whose rejected outputs were held against accepted ones, or need not be, as comments said enough."""
+
+
+class _LaterEdit(Edit):
+    """An edit of a later version's file, with fields that are not known here."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class TriedRecord(ResultPart):
+    """A candidate that went through the acceptance test."""
+
+    edits: tuple[Edit | _LaterEdit, ...]
+    accepted: bool = Field(default=False, exclude=True)
+    """Whether it was taken. The file says it by the list that the record stands in."""
+    reason: str
+    gain: Gain | None = None
+    iteration: int
+    judged: int | None = None
+    """Validation examples that were judged before the decision."""
+    shows: str | None = None
+    """The examples that it shows the judge, in words; None where these are not what is new."""
+
+    @property
+    def lessons(self) -> list[str]:
+        """Ids of the lessons behind its edits."""
+        return [lesson for edit in self.edits for lesson in edit.lessons]
+
+
+class ShowingRecord(ResultPart):
+    """A way of showing the judge examples that was tried."""
+
+    mode: str
+    name: str
+    """As in "4 fixed examples"."""
+    sources: tuple[str, ...] = ()
+    """Ids of the development examples that are shown, or retrieved from."""
+    accepted: bool
+    reason: str
+
+
+class PrunedRecord(ResultPart):
+    """An accepted edit whose removal was tried at the end."""
+
+    edit: Edit | _LaterEdit
+    removed: bool
+    reason: str
+    gain: Gain | None = None
+    """Gain of the prompt without it."""
+
+    @property
+    def lessons(self) -> tuple[str, ...]:
+        """Ids of the lessons behind the edit."""
+        return self.edit.lessons
+
+
+class Wording(NamedTuple):
+    """How a question is asked: in which words, and with what in view."""
+
+    text: str
+    sees: Sees = "all"
+
+
+class WordingTried(ResultPart):
+    """One wording of a question, as far as it was judged on the development examples."""
+
+    text: str
+    good: GoodAnswer = "yes"
+    """The answer that would speak for the output; the data say it of a written wording."""
+    correlation: float | None = None
+    """Spearman's correlation of its P(good) with the source's, on ``n`` examples; None where undefined."""
+    n: int = 0
+    dropped: str | None = None
+    """Why it was judged on no more examples; None where it came to the end."""
+    sees: Sees = "all"
+
+    @classmethod
+    def of(cls, question: Question) -> WordingTried:
+        """A question as it stands, not yet tried."""
+        return cls(text=question.text, good=question.good, sees=question.sees)
+
+    @property
+    def wording(self) -> Wording:
+        """The words, and what is in view."""
+        return Wording(self.text, self.sees)
+
+    @property
+    def criterion(self) -> str:
+        """The text with its polarity and what the judge sees."""
+        return marked(self.text, self.good, self.sees)
+
+
+class ChangedQuestionRecord(ResultPart):
+    """A question of the start that the accepted judge asks otherwise, or no more; with its polarity and what is seen,
+    where these matter."""
+
+    id: str
+    old: str
+    new: str | None
+    """None where it is asked no more."""
+
+
+class QuestionWordings(ResultPart):
+    """A question with the wordings that were tried, and the one that the judge is asked."""
+
+    question: str
+    """Its id, which stays."""
+    before: WordingTried
+    """The source's own wording, put to the target."""
+    after: WordingTried | None = None
+    """The wording that replaced it, or would have, had the acceptance test taken it; None where nothing would."""
+    reason: str
+    """Why it is replaced, or why it stays."""
+    gain: float | None = None
+    """Gain of the best wording's correlation over that of the source's own, both on all development examples."""
+    bias: float | None = None
+    """Gain that the best of so many wordings may seem to have by chance, were none better."""
+    tried: tuple[WordingTried, ...] = ()
+    accepted: bool = False
+    """Whether the acceptance test took it."""
+
+    @property
+    def turned(self) -> bool:
+        """Whether the good answer is another one than before."""
+        return self.after is not None and self.after.good != self.before.good
+
+    def of(self, question: Question) -> Question:
+        """The question as the target is asked it: another text, and perhaps another good answer."""
+        if self.after is None:
+            return question
+        return question.model_copy(update={**self.after.wording._asdict(), "good": self.after.good})
+
+    @property
+    def sentence(self) -> str:
+        """What became of the question on development, for people."""
+        if self.after is None:
+            return f"question {self.question} stays as it is: {self.reason}"
+        asked = marked(f"'{self.after.text}'", self.after.good, self.after.sees)
+        return f"question {self.question} is to be asked as {asked}: {self.reason}"
+
+
+class ParityRecord(ResultPart):
+    """How far a judge says what its reference says: shares of same answers, kappa, rank correlation of P(good)."""
+
+    same: Figure
+    kappa: Figure
+    spearman: Figure
+    gain: Gain | None = None
+    """Of ``same`` over the first version's."""
+    questions: dict[str, ParityRecord] = {}
+
+
+class LessonRecord(Lesson):
+    """A lesson as it stood when the run ended; a field that is not known here is kept."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class GainsRecord(ResultPart):
+    """What the best version gained over the first; None where nothing was accepted, or the split was not judged."""
+
+    validation: Gain | None = None
+    test: Gain | None = None
+
+
+class PassRatesRecord(ResultPart):
+    """How many outputs pass a requirement, in [0, 1], over the examples on which both sides are known."""
+
+    before: float | None
+    after: float | None
+    n: int
+    gain: Gain | None = None
+
+
+class InstructionRecord(ResultPart):
+    """What an accepted instruction did to a requirement that it is about."""
+
+    lesson: str
+    text: str
+    requirement: str
+    """Id of the question, or name of the check."""
+    asked: str
+    """Its words."""
+    validation: PassRatesRecord | None = None
+    test: PassRatesRecord | None = None
+
+
+class RoleRecord(ResultPart):
+    """What one role of the run bought."""
+
+    calls: int = 0
+    cached_calls: int = 0
+    retries: int = 0
+    failures: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost_usd: float | None = 0.0
+    unpriced_calls: int = 0

@@ -1,0 +1,280 @@
+"""What a run takes over from an earlier one: its judge, its lessons and its memory of what was read and tried.
+
+It is copied into the inputs of the new run, which needs the earlier one no more.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from ..evaluation.judge_file import load_judge, parse_judge
+from ..evaluation.kept_judge import KeptJudge
+from ..memory.journal import has_ended, read_events
+from ..memory.records import CriterionRecord
+from ..memory.result_file import RunRecord
+from ..memory.run_directory import JUDGE_FILE, RunDirectory
+from ..models.budget import CAPS
+from ..prompts.errors import InputError, as_typed
+from ..prompts.examples import Example, document_of
+from ..prompts.human_feedback import one_line
+from ..prompts.lessons import Lesson
+from ..prompts.rows import validate_row
+from ..prompts.text_files import read_object, read_text
+from .splits import PARTS, Part
+
+EARLIER_FILE = "earlier.json"
+"""Beside the judge in ``inputs/``."""
+STILL_KNOWN = {"text", "dimension", "origin", "sources", "parts", "comments"}
+"""Fields of a question that hold beyond the run that proposed it."""
+
+
+class KnownExample(BaseModel):
+    """An example of an earlier run."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    part: Part
+    document: str
+    content: str
+    """Hash of what was judged."""
+    people: str
+    """Hash of what people gave it, their comments aside."""
+
+
+class Remembered(BaseModel):
+    """What earlier runs read and tried, as in ``inputs/earlier.json``."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    examples: dict[str, KnownExample]
+    """By id."""
+    comments: tuple[tuple[str, str], ...] = ()
+    """Example id and text of the comments that were read."""
+    contrasted: tuple[str, ...] = ()
+    """Dimensions whose rejected outputs were held against accepted ones."""
+    dropped: dict[str, str] = {}
+    """Questions that are not worth asking, as the judge cannot answer them or another one says the same, with where
+    they came from."""
+    waiting: tuple[CriterionRecord, ...] = ()
+    """Questions that the acceptance test refused, or for which there was no room: with further examples it may say
+    otherwise."""
+    disputed: tuple[tuple[str, str], ...] = ()
+    """Example and question of the disagreements of this judge that were read."""
+    lessons: tuple[Lesson, ...] = ()
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """A finished run whose judge another run is to improve."""
+
+    judge: KeptJudge
+    remembered: Remembered
+    answers: Path | None = None
+    """Its store; None where its answers were copied already."""
+
+    def files(self) -> dict[str, str]:
+        """What is copied into the new run's inputs, by name."""
+        remembered = self.remembered.model_dump(mode="json", exclude_defaults=True)
+        return {
+            JUDGE_FILE: self.judge.to_yaml(),
+            EARLIER_FILE: json.dumps(remembered, ensure_ascii=False, indent=1) + "\n",
+        }
+
+    def parts(self, examples: Sequence[Example]) -> dict[str, Part]:
+        """The part of each example that is not new, by id.
+
+        Known by its id, by its texts, or because its document was in a part; an example that was tested on stays so.
+        """
+        known = self.remembered.examples.values()
+        by_content, by_document = (
+            {getattr(each, name): each.part for part in PARTS for each in known if each.part == part}
+            for name in ("content", "document")
+        )
+        found: dict[str, Part] = {}
+        for each in examples:
+            before = self.remembered.examples.get(each.id)
+            part = before.part if before is not None else by_content.get(_content(each))
+            if part is not None:
+                found[each.id] = part
+                by_document.setdefault(document_of(each), part)
+        beside = {each.id: by_document[document_of(each)] for each in examples if document_of(each) in by_document}
+        return {**beside, **found}
+
+    def unchanged(self, examples: Iterable[Example], *, people: bool = True) -> set[str]:
+        """Ids of the examples that are what they were, also in what ``people`` gave them."""
+        return {
+            each.id
+            for each in examples
+            if (known := self.remembered.examples.get(each.id)) is not None
+            and known.content == _content(each)
+            and (known.people == _people(each) or not people)
+        }
+
+    def comments_read(self, examples: Iterable[Example]) -> set[tuple[str, str]]:
+        """Example id and text of the comments that need not be read again: on an output that is what it was."""
+        same = self.unchanged(examples, people=False)
+        return {each for each in self.remembered.comments if each[0] in same}
+
+    def contrasted(self, development: Collection[Example]) -> tuple[str, ...]:
+        """Dimensions on which outputs need not be held against each other again: nothing is new among them."""
+        return self.remembered.contrasted if len(self.unchanged(development)) == len(development) else ()
+
+    def disputed(self, examples: Iterable[Example]) -> set[str]:
+        """Keys of the disagreements that were read and are what they were."""
+        same = self.unchanged(examples)
+        return {f"{example}/{question}" for example, question in self.remembered.disputed if example in same}
+
+    def waiting(self, seen: Collection[Example], *, same_judge: bool) -> tuple[CriterionRecord, ...]:
+        """Questions to be tried again: none where the same judge has ``seen`` the same examples."""
+        if same_judge and len(self.unchanged(seen)) == len(seen):
+            return ()
+        return self.remembered.waiting
+
+    def is_same_judge(self, model: str) -> bool:
+        """Whether the model that is asked is the judge's own."""
+        return model == self.judge.model
+
+    def said(self, examples: Sequence[Example]) -> str:
+        """What is taken over, in words."""
+        known = self.parts(examples)
+        missing = len(self.remembered.examples.keys() - {each.id for each in examples})
+        left = f"; {missing} of its examples are not among them" if missing else ""
+        return (
+            f"going on from the judge of an earlier run: {len(known)} examples keep their part, "
+            f"{len(examples) - len(known)} are new{left}"
+        )
+
+
+def earlier_run(path: str | Path) -> Earlier:
+    """What is taken over from the run in a directory, or from the run whose ``judge.yaml`` is named.
+
+    Raises:
+        InputError: There is no run, it is not finished (or not since it was made longer), it improved no judge, or a
+            file of it is damaged.
+    """
+    path = Path(path)
+    judge = load_judge(path)
+    directory = RunDirectory(path if path.is_dir() else path.parent)
+    if not directory.config_file.is_file():
+        raise InputError(
+            f"{path}: this judge is without its run, so nobody knows which examples it was chosen and tested on. Name the "
+            "directory of the run."
+        )
+    result = directory.read_result()
+    examples, _, _ = directory.read_inputs()
+    events = read_events(directory.path / "journal.jsonl")
+    if events and not has_ended(events):
+        raise InputError(
+            f"{directory.path}: this run was made longer or taken up again, and is not finished since. Go on with it: "
+            f"askance resume {as_typed(directory.path)}"
+        )
+    before = read_earlier(directory)
+    remembered = Remembered(examples={}) if before is None else before.remembered
+    parts = _parts(directory.path, events)
+    refused = [each for each in result.questions if not each.joined]
+    known = {
+        each.id: KnownExample(
+            part=parts[each.id], document=document_of(each), content=_content(each), people=_people(each)
+        )
+        for each in examples
+        if each.id in parts
+    }
+    return Earlier(
+        judge,
+        Remembered(
+            examples={**remembered.examples, **known},
+            comments=tuple(dict.fromkeys([*remembered.comments, *_comments(result)])),
+            contrasted=result.read.contrasted,
+            dropped=remembered.dropped | {each.text: each.origin for each in refused if not each.may_return},
+            waiting=_waiting(remembered.waiting, result, judge),
+            disputed=_disputed(events, remembered.disputed),
+            lessons=tuple(
+                Lesson.model_validate(each.model_dump(include={*Lesson.model_fields})) for each in result.lessons
+            ),
+        ),
+        judge.answers,
+    )
+
+
+def read_earlier(directory: RunDirectory) -> Earlier | None:
+    """What the run in a directory took over from another one when it began; None where it did not.
+
+    Raises:
+        InputError: A file is missing or damaged.
+    """
+    inputs = directory.path / "inputs"
+    if not (inputs / EARLIER_FILE).is_file():
+        return None
+    remembered = validate_row(Remembered, read_object(inputs / EARLIER_FILE, "record"), str(inputs / EARLIER_FILE))
+    file = inputs / JUDGE_FILE
+    try:
+        return Earlier(parse_judge(read_text(file), str(file)), remembered)
+    except FileNotFoundError:
+        raise InputError(f"{file}: the judge that the run began with is not there.") from None
+
+
+def _parts(run: Path, events: Sequence[Mapping[str, Any]]) -> dict[str, Part]:
+    for event in events:
+        if event["event"] == "split":
+            return {name: part for part in PARTS for name in event.get(part, ())}
+    raise InputError(f"{run / 'journal.jsonl'}: damaged; it does not say which examples were tested on.")
+
+
+def _comments(result: RunRecord) -> list[tuple[str, str]]:
+    """Those that the run read; where an older run did not say so, those that questions came from."""
+    if "read" in result.model_fields_set:
+        return list(result.read.comments)
+    return [
+        (example, one_line(comment))
+        for each in result.questions
+        for example in each.sources
+        for comment in each.comments
+    ]
+
+
+def _waiting(before: Sequence[CriterionRecord], result: RunRecord, judge: KeptJudge) -> tuple[CriterionRecord, ...]:
+    """Those that wait still, and those that this run could not use; what it dropped waits no more."""
+    found = {each.text: each for each in before}
+    for each in result.questions:
+        found.pop(each.text, None)
+        if not each.joined and each.may_return:
+            found[each.text] = CriterionRecord.model_validate(each.model_dump(include=STILL_KNOWN))
+    asked = {each.text for each in judge.checklist.questions}
+    return tuple(each for text, each in found.items() if text not in asked)
+
+
+def _disputed(events: Sequence[Mapping[str, Any]], before: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """The disagreements that were read with the prompt and the questions that the run ended with.
+
+    Without those of a round that a budget or a failing note-taker ended: not all that they led to was tried.
+    """
+    cut = ("notes_failed", *CAPS)
+    ended = [each["iteration"] for each in events if each["event"] == "stopped" and each["reason"] in cut]
+    unread = {each["disagreement"] for each in events if each["event"] == "no_note" and each.get("unread")}
+    read = dict.fromkeys(before)
+    for event in events:
+        if (event["event"] == "decision" and event["accepted"]) or (event["event"] == "pruning" and event["removed"]):
+            read = {}
+        elif event["event"] == "disagreements" and event["iteration"] not in ended:
+            read |= {(each["example"], each["question"]): None for each in event["read"]}
+    return tuple(pair for pair in read if "/".join(pair) not in unread)
+
+
+def _content(example: Example) -> str:
+    reference = [] if example.reference is None else [example.reference]
+    return _hash([example.input, example.context, example.output, *reference])
+
+
+def _people(example: Example) -> str:
+    return _hash(sorted(example.human.items()))
+
+
+def _hash(value: Any) -> str:
+    return sha256(json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")).hexdigest()[:32]

@@ -1,0 +1,220 @@
+"""What a run takes from a lesson memory, and what it adds to it.
+
+The run has a copy of what the memory held when it began, so that it comes to the same when it is resumed, whatever
+became of the memory since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..memory.lesson_memory import LessonMemory
+from ..memory.memory_contents import (
+    Entry,
+    MemoryContents,
+    QuestionInRun,
+    RememberedLesson,
+    RememberedQuestion,
+    RemovedEntry,
+    remembered_lesson,
+)
+from ..memory.memory_directory import MEMORY_FILE, MemoryDirectory, facts_of_run, read_memory
+from ..memory.records import CriterionRecord
+from ..memory.run_directory import RunDirectory
+from ..prompts.checklist import Checklist
+from ..prompts.errors import InputError, as_typed
+from ..prompts.formatting import count
+from ..prompts.lessons import Lesson
+from .events import Teller
+from .job import Job
+from .subject import CHECKS, Version
+
+TRIED_FOR_ONE = 2
+"""Questions of a memory that are tried, for each that may join in a round."""
+
+
+def memory_for(job: Job, run: RunDirectory, *, make: bool = True) -> MemoryContents | None:
+    """What the memory of a job held when its run began: the run's own copy where there is one.
+
+    Without ``make`` no memory is made where there is none.
+
+    Raises:
+        InputError: The memory is no directory, or is damaged.
+        AskanceError: It cannot be written.
+    """
+    if job.options.memory is None:
+        return None
+    copy = run.path / "inputs" / MEMORY_FILE
+    if run.config_file.is_file():
+        return read_memory(copy) if copy.is_file() else None
+    path = Path(job.options.memory)
+    if path.resolve() == run.path.resolve():
+        raise InputError(f"{path}: the memory and the run need a directory each.")
+    return MemoryDirectory.create(path).touch() if make else MemoryDirectory.foresee(path)
+
+
+@dataclass
+class Remembering:
+    """The memory of one run."""
+
+    path: Path
+    loaded: MemoryContents
+    run: RunDirectory
+    checklist: Checklist | None
+    about: str
+    """``judge`` or ``generator``."""
+    events: Teller
+    checked: bool = False
+    """Whether a checker looks at the outputs too, so that lessons about checks are of use."""
+    _since: dict[str, int] = field(default_factory=dict, init=False)
+    """The iteration in which each lesson was first there."""
+    _tried: bool = field(default=False, init=False)
+
+    @classmethod
+    def of(cls, job: Job, run: RunDirectory, events: Teller) -> Remembering | None:
+        """That of a job, where it has a memory."""
+        if job.options.memory is None or job.memory is None:
+            return None
+        about = "judge" if job.is_judge else "generator"
+        checked = bool(job.checker)
+        return cls(run.memory(Path(job.options.memory)), job.memory, run, job.checklist, about, events, checked)
+
+    def recall(self, memory: LessonMemory) -> None:
+        """Have the lessons known, none of them tried yet, and those that people removed.
+
+        Their evidence stays behind, as it is of other examples. Of what the memory of the run knows word for word,
+        from an earlier run, nothing is recalled; what it knows in words that have been changed since, or removed, is
+        forgotten.
+        """
+        earlier = {each.id: each for each in memory.lessons}
+        known = {(each.text, each.direction, each.dimension) for each in earlier.values()}
+        for each in self._lessons():
+            if (each.text, each.direction, each.dimension) not in known:
+                if earlier.pop(each.id, None):
+                    memory.forget(each.id)
+                memory.recall(_as_lesson(each, self._requirement(each)))
+        for gone in self.loaded.removed:
+            if gone.key[0] == "question" or gone.key[1] != self.about:
+                continue
+            for old in list(earlier.values()):
+                if old.id == gone.id or (old.text in gone.texts and (old.direction, old.dimension) == gone.key[2:]):
+                    memory.forget(earlier.pop(old.id).id)
+            about = {"direction": gone.key[2], "dimension": gone.key[3], "requirement": self._requirement(gone)}
+            for number, text in enumerate(gone.texts, 1):
+                name = gone.id if number == 1 else f"{gone.id}/{number}"
+                row = {"id": name, "text": text, "status": "removed", "evidence": (), **about}
+                memory.recall(Lesson.model_validate(row))
+
+    def to_try(self, memory: LessonMemory, prompt: str) -> list[Lesson]:
+        """Lessons that the last run which tried them accepted, those first that helped most runs; once in a run.
+
+        A requirement's own words are left to the step that states what fails.
+        """
+        if self._tried:
+            return []
+        self._tried = True
+        asked = None if self.checklist is None else [*self.checklist.dimensions, *([CHECKS] if self.checked else [])]
+        helped = [each for each in self._lessons() if each.helped and (asked is None or each.dimension in asked)]
+        helped.sort(key=lambda each: -sum(one.status == "applied" for one in each.runs))
+        known = {each.id: each for each in memory.lessons if memory.is_recalled(each)}
+        lessons = [known[each.id] for each in helped if each.id in known]
+        return [each for each in lessons if each.promptable and not each.requirement and each.text not in prompt]
+
+    def candidates(self, most: int) -> list[CriterionRecord]:
+        """Questions to be tried, those first that the last run kept; ``most`` may join in a round.
+
+        They have no sources among the examples, so these alone have to speak for them.
+        """
+        if self.checklist is None:
+            return []
+        dimensions = self.checklist.dimensions
+        best = sorted(self.loaded.questions, key=lambda each: each.joined, reverse=True)[: TRIED_FOR_ONE * most]
+        return [
+            CriterionRecord.of(
+                each.text,
+                each.dimension if each.dimension in dimensions else dimensions[0],
+                "memory",
+                comments=tuple(dict.fromkeys(text for one in each.runs for text in one.comments)),
+            )
+            for each in best
+        ]
+
+    @property
+    def removed_questions(self) -> list[str]:
+        """Words of the questions that people removed."""
+        return [text for each in self.loaded.removed if each.key[0] == "question" for text in each.texts]
+
+    def keep(
+        self,
+        lessons: Sequence[Lesson],
+        best: Version,
+        learned: Sequence[CriterionRecord],
+        iteration: int,
+        *,
+        write: bool,
+    ) -> None:
+        """Add what the run has learned so far to the memory; adding it again changes nothing.
+
+        Args:
+            lessons: Those that the run had to do with.
+            best: The best version so far.
+            learned: Questions that were proposed, with what became of them so far.
+            iteration: The present one.
+            write: False while the run only repeats what an earlier process did.
+
+        Raises:
+            InputError: The memory was damaged meanwhile.
+            AskanceError: It cannot be written.
+        """
+        for each in lessons:
+            self._since.setdefault(each.id, iteration)
+        if not write:
+            return
+        if not self.path.is_dir():
+            self.events.say(
+                f"the memory {self.path} is not there any more, so what was learned is in the run alone. Put it back and "
+                f"resume the run to add it: askance resume {as_typed(self.run.path)}"
+            )
+            return
+        facts = facts_of_run(self.run)
+        found: list[Entry] = [
+            remembered_lesson(facts, each, iteration=self._since[each.id], questions=self._asked, edits=best.edits)
+            for each in lessons
+        ]
+        found += [_question(facts, each, best) for each in learned]
+        texts = {each.id: each.text for each in self.loaded.lessons}
+        before, after = MemoryDirectory(self.path).add(facts["fingerprint"], found, texts)
+        if more := len(after.entries) - len(before.entries):
+            held = f"{count(len(after.lessons), 'lesson')} and {count(len(after.questions), 'question')}"
+            self.events.say(f"{more} added to the memory {self.path}, which now holds {held}")
+
+    def _lessons(self) -> list[RememberedLesson]:
+        return [each for each in self.loaded.lessons if each.about == self.about]
+
+    def _requirement(self, entry: RememberedLesson | RemovedEntry) -> str | None:
+        """The question or check that a lesson states, where this run has it too: with the same words."""
+        same = self._asked.get(entry.requirement or "") == entry.requirement_text
+        return entry.requirement if same else None
+
+    @property
+    def _asked(self) -> dict[str, str]:
+        return {each.id: each.text for each in self.checklist.questions} if self.checklist else {}
+
+
+def _as_lesson(entry: RememberedLesson, requirement: str | None) -> Lesson:
+    known = entry.model_dump(include={"id", "text", "direction", "dimension", "kind", "kind_reason"})
+    return Lesson(**known, evidence=(), requirement=requirement)
+
+
+def _question(facts: Mapping[str, Any], found: CriterionRecord, best: Version) -> RememberedQuestion:
+    joined = found.id in best.draft.origins
+    refused = found.reason is None or found.was_tried
+    reason = None if joined else "the acceptance test did not accept it" if refused else found.reason
+    kept = {name: getattr(found, name) for name in ("origin", "sources", "comments", "worth", "iteration")}
+    record = QuestionInRun.model_validate({**facts, **kept, "name": found.id, "joined": joined, "reason": reason})
+    return RememberedQuestion(
+        id="", text=found.text, dimension=found.dimension, good=found.good or "yes", runs=(record,)
+    )

@@ -1,0 +1,330 @@
+"""The steps that edit the prompt: lines that need no note-taker first, then lessons from notes on disagreements (Algorithm 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from ...agents.lesson_checks import ContradictionFinder, Deduplicator, LessonClassifier
+from ...agents.note_takers import BatchNoteTaker
+from ...agents.notes import TakesNotes
+from ...memory.lesson_memory import LessonMemory
+from ...models.base import Model, ModelError
+from ...models.budget import CAPS
+from ...prompts.formatting import count
+from ...prompts.lessons import Disagreement, Edit, Lesson
+from ..contest import Contest, WritesQuestions
+from ..edits import OpposedParts, add_lines, change_of, edit_writer
+from ..events import DisagreementsFound, LessonRecalled, LessonTried, ReasonsGiven
+from ..mode import LoopRound, Step, Turn
+from ..run_context import RunContext
+from ..signals import Signal
+from ..subject import Draft, Observation, Outcome, Subject, Version
+from ..trial import LessonTrial, TrialResult
+from .lessons import LessonDesk
+from .papers_step import PapersStep
+from .plain_lines import PlainLines
+
+
+def edit_steps(
+    context: RunContext,
+    subject: Subject,
+    signal: Signal,
+    helper: Model,
+    note_taker: TakesNotes,
+    *,
+    batches: BatchNoteTaker | None = None,
+    plain: PlainLines | None = None,
+    classify: bool = False,
+    failed_before_first: bool = False,
+    writes_questions: WritesQuestions | None = None,
+) -> tuple[Step, ...]:
+    """Return the steps that edit a prompt: ours, or the papers' where the settings say so.
+
+    Args:
+        context: The run.
+        subject: What is improved.
+        signal: Finds the disagreements.
+        helper: Takes the roles that have no model of their own.
+        note_taker: Reads the disagreements one by one.
+        batches: Reads them in batches, where the settings say so.
+        plain: States requirements that fail in their own words.
+        classify: Whether lessons are sorted out that no prompt can carry.
+        failed_before_first: Whether a disagreement that was there in an earlier round is read before new ones.
+        writes_questions: Writes the questions anew in the papers' step; in ours the contest does.
+    """
+    options, gateway = context.job.options, context.gateway
+    if options.paper:
+        return (PapersStep(context, signal, helper, writes_questions),)
+    model, seed = context.helper("deduplicator", helper), options.seed
+    contradictions = ContradictionFinder(gateway, model, seed=seed)
+    desk = LessonDesk(
+        note_taker,
+        Deduplicator(gateway, model, seed=seed),
+        context.memory,
+        context.events,
+        signal,
+        contrast=options.contrast,
+        classifier=LessonClassifier(gateway, model, seed=seed) if classify else None,
+        contradictions=contradictions,
+        batches=batches if options.notes == "batched" else None,
+    )
+    disagreements = ReadingList(context, signal, failed_before_first)
+    return (
+        AddLines(context, disagreements, plain),
+        LessonEdits(
+            context, signal, disagreements, desk, helper, LessonTrial(subject, signal) if options.trial else None
+        ),
+    )
+
+
+@dataclass
+class ReadingList:
+    """The disagreements of each round, and those of them that are still to be read."""
+
+    context: RunContext
+    signal: Signal
+    failed_before_first: bool
+    """Whether a disagreement of an earlier round comes before new ones, as BinEval chooses IFBench's examples (App. B)."""
+    _round: int = field(default=0, init=False)
+    _found: list[Disagreement] = field(default_factory=list, init=False)
+    _to_read: list[Disagreement] = field(default_factory=list, init=False)
+    _known: set[str] = field(default_factory=set, init=False)
+    """Keys of the disagreements of the rounds so far."""
+    _read: set[tuple[int, str]] = field(default_factory=set, init=False)
+    """Version number and key. With another prompt the same disagreement may have another reason."""
+
+    def __post_init__(self) -> None:
+        """What an earlier run of the same judge has read is not read again."""
+        job = self.context.job
+        if job.earlier is not None and job.is_same_judge:
+            self._read = {(0, key) for key in job.earlier.disputed(job.examples)}
+
+    def of(self, now: LoopRound) -> tuple[list[Disagreement], list[Disagreement]]:
+        """Return all disagreements of a round, and those to be read now; the first call of a round tells of them."""
+        if now.number == self._round:
+            return self._found, self._to_read
+        self._round, found = now.number, self.signal.disagreements(now.best.draft, now.seen)
+        if self.failed_before_first:
+            found = sorted(found, key=lambda each: each.key not in self._known)
+        self._known.update(each.key for each in found)
+        new = [each for each in found if (now.best.number, each.key) not in self._read]
+        # Cases that a judge's leniency explains are read where nothing else is left: the whole judge may be too lenient.
+        self._found, most = found, self.context.job.options.max_notes
+        self._to_read = ([each for each in new if each.gap > 0] or new)[:most]
+        event = DisagreementsFound(now.number, len(found), len(now.seen.verdicts), self._to_read)
+        self.context.events.emit(event)
+        return self._found, self._to_read
+
+    def mark_read(self, version: Version, keys: Sequence[str]) -> None:
+        """ReadingList that need not be read again with this version."""
+        self._read.update((version.number, key) for key in keys)
+
+
+def _room(best: Version, contest: Contest, most: int) -> int:
+    """How many lessons may still be written into the prompt."""
+    held = {each for edit in best.edits for each in edit.lessons} | contest.waiting.lessons
+    return most - len(held)
+
+
+@dataclass(frozen=True)
+class LessonBook:
+    """Marks lessons after decisions about their edits."""
+
+    memory: LessonMemory
+
+    def mark(self, edits: Sequence[Edit], winner: Version, contest: Contest) -> None:
+        """Mark the lessons of edits that were just tried; ``winner`` is the best version after that."""
+        self._mark_applied(edits, winner, contest)
+        for edit in edits:
+            key = change_of(edit)
+            if edit in winner.edits or edit in contest.waiting.edits:
+                continue
+            if key in contest.refused:
+                self.memory.reject(edit.lessons, contest.refused[key])
+            else:
+                self.memory.put_off(edit.lessons, contest.untried[key])
+
+    def takes_out(self, edit: Edit, lesson: str) -> bool:
+        """Whether an edit takes the line of an earlier lesson out of the prompt."""
+        said = self.memory.words_in_prompt(lesson)
+        return said in edit.old and said not in edit.new
+
+    def close(self, outcome: Outcome, contest: Contest) -> None:
+        """Mark what is left open when the run ends."""
+        if outcome.finish_reason in CAPS:  # the budget may have ended right after an acceptance
+            last = [edit for each in outcome.tried if each.iteration == outcome.iterations for edit in each.edits]
+            self._mark_applied(last, outcome.best, contest)
+        self.memory.reject(sorted(contest.waiting.lessons), contest.waiting.reason)
+        self._retire_pruned(outcome)
+        self._leave_in_prompt(outcome.best)
+
+    def _mark_applied(self, edits: Sequence[Edit], version: Version, contest: Contest) -> None:
+        held = {lesson for edit in version.edits for lesson in edit.lessons}
+        for edit in edits:
+            if edit not in version.edits:
+                continue
+            reason = next(each.reason for each in reversed(contest.tried) if edit in each.edits)
+            self.memory.mark(edit.lessons, "applied", reason)
+            gone = {lesson for lesson in held.difference(edit.lessons) if self.takes_out(edit, lesson)}
+            self.memory.mark(gone, "retired", f"its line was corrected or taken out by {', '.join(edit.lessons)}")
+
+    def _retire_pruned(self, outcome: Outcome) -> None:
+        held = {lesson for edit in outcome.best.edits for lesson in edit.lessons}
+        for each in outcome.pruned:
+            if each.removed:
+                self.memory.mark(set(each.edit.lessons) - held, "retired", each.reason)
+        for lesson in [self.memory.get(name) for edit in outcome.best.edits for name in edit.lessons]:
+            if lesson.status == "retired" and lesson.text in outcome.best.prompt.text:
+                self.memory.mark([lesson.id], "applied", "the edit that took it out was taken out again")
+
+    def _leave_in_prompt(self, best: Version) -> None:
+        """Reject the new words of lessons that were reworded after acceptance and not tried again; the prompt keeps the old ones."""
+        for lesson in self.memory.lessons:
+            reworded = self.memory.words_in_prompt(lesson.id) != lesson.text
+            if lesson.status == "merged" and reworded and lesson.text not in best.prompt.text:
+                self.memory.reject([lesson.id], lesson.reason or "the run ended before it was tried")
+
+
+@dataclass(frozen=True)
+class AddLines:
+    """Adds lines without a note-taker: lessons that helped earlier runs, and failing requirements in their own words.
+
+    All lines are one candidate. They have no trial before the acceptance test: there are few, and each is tried once.
+    """
+
+    context: RunContext
+    disagreements: ReadingList
+    plain: PlainLines | None
+
+    async def take(self, now: LoopRound) -> Turn | None:
+        """Try the lines, all together."""
+        context, best, contest = self.context, now.best, now.contest
+        if best.draft.calibration is not None:
+            return None
+        most, waiting = context.job.options.max_lessons, contest.waiting
+        found, _ = self.disagreements.of(now)
+        stated = [] if self.plain is None else await self.plain.learn(now.seen, found, waiting.lessons)
+        lessons = [*context.recalled(best), *stated][: _room(best, contest, most)]
+        for each in filter(context.memory.is_recalled, lessons):
+            context.events.emit(LessonRecalled(each))
+        lessons.reverse()  # each line is put right after the same place, so the last one written stands first
+        written = add_lines(best.prompt, lessons, context.max_prompt_chars, context.events)
+        for lesson, reason in written.refused.items():
+            context.memory.reject([lesson], reason)
+        if not written.edits:
+            return None
+        winner = await contest.settle(best, written.edits, now.number)
+        LessonBook(context.memory).mark([*waiting.edits, *written.edits], winner, contest)
+        return Turn(winner, "max_lessons" if _room(winner, contest, most) <= 0 else None)
+
+
+@dataclass
+class LessonEdits:
+    """Draws lessons from disagreements and writes them into the prompt as edits."""
+
+    context: RunContext
+    signal: Signal
+    disagreements: ReadingList
+    desk: LessonDesk
+    helper: Model
+    trial: LessonTrial | None
+    """Tries each edit on development examples before the acceptance test."""
+    _trials: dict[str, TrialResult] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        """The writer looks for parts of the prompt that order the opposite of a lesson."""
+        context, options = self.context, self.context.job.options
+        model = context.helper("deduplicator", self.helper)
+        finder = ContradictionFinder(context.gateway, model, seed=options.seed)
+        opposed = OpposedParts(finder, context.memory, context.events)
+        self._book = LessonBook(context.memory)
+        self._writer = edit_writer(context, self.helper, context.max_prompt_chars, opposed=opposed)
+
+    async def take(self, now: LoopRound) -> Turn | None:
+        """Read disagreements, draw lessons, and try their edits."""
+        best, seen, contest, events = now.best, now.seen, now.contest, self.context.events
+        if best.draft.calibration is not None:  # it belongs to the prompt as it stands
+            return None
+        _, chosen = self.disagreements.of(now)
+        if not chosen:
+            return Turn(best, "no_disagreements")
+        if self._room(best, contest) <= 0:
+            return Turn(best, "max_lessons")
+        events.phase("asking for reasons")
+        reasons = await self.signal.reasons(best.draft, seen, chosen)
+        events.emit(ReasonsGiven(reasons.mine, reasons.theirs))
+        lessons = await self.desk.learn(best.draft, seen, chosen, reasons)
+        if not await self._could_read(best, chosen):
+            return Turn(best, "notes_failed")
+        waiting = contest.waiting
+        unsaid = [
+            each
+            for each in lessons
+            if each.promptable
+            and each.status != "applied"  # the prompt says it, if in other words
+            and each.text not in best.prompt.text
+            and each.id not in waiting.lessons
+        ]
+        edits = await self._edits(now, unsaid[: self._room(best, contest)])
+        winner = await contest.settle(best, edits, now.number)
+        self._book.mark([*waiting.edits, *edits], winner, contest)
+        return Turn(winner, "max_lessons" if self._room(winner, contest) <= 0 else None)
+
+    async def _could_read(self, best: Version, chosen: Sequence[Disagreement]) -> bool:
+        """Whether the run can go on after the notes; says which disagreements could not be read."""
+        failed = self.desk.failed
+        unread = {key for key, error in failed.items() if isinstance(error, ModelError)}
+        # A reply that cannot be used counts as read, unless there is nothing else and nothing was gained before.
+        if len(failed) == len(chosen) and (unread or not (self.desk.has_notes or best.number)):
+            await self.context.forget_replies(failed.values())
+            return False
+        self.disagreements.mark_read(best, [each.key for each in chosen if each.key not in unread])
+        if unread:
+            first = next(failed[each.key] for each in chosen if each.key in unread)
+            lost = count(len(unread), "disagreement")
+            self.context.events.say(f"{lost} could not be read and will be tried again: {first}")
+        return True
+
+    def _room(self, best: Version, contest: Contest) -> int:
+        return _room(best, contest, self.context.job.options.max_lessons)
+
+    async def _edits(self, now: LoopRound, lessons: Sequence[Lesson]) -> list[Edit]:
+        """Return edits that carry the lessons and have passed their trial, without those that were refused before."""
+        best, seen, memory = now.best, now.seen, self.context.memory
+        texts = [text for each in seen.examples for text in (each.input, each.output or "")]
+        written = await self._writer.write(best.prompt, lessons, texts)
+        for lesson, reason in written.refused.items():
+            memory.reject([lesson], reason)
+        kept = []
+        for number, edit in enumerate(written.edits, 1):
+            refused = now.contest.refused.get(change_of(edit))
+            if refused is None and self.trial is not None:
+                names = ", ".join(edit.lessons)
+                self.context.events.phase(f"trying lesson {names} ({number} of {len(written.edits)})")
+                refused = await self._try(self.trial, best.draft, edit, seen)
+            if refused is None:
+                kept.append(edit)
+            else:
+                memory.reject(edit.lessons, refused)
+        held = [lesson for edit in best.edits for lesson in edit.lessons]
+        overwritten = {each for each in held for edit in kept if self._book.takes_out(edit, each)}
+        retired = await self.desk.resolve([each for edit in kept for each in edit.lessons], self._strength, overwritten)
+        left = [edit for edit in kept if not retired.intersection(edit.lessons)]
+        stay = {each for edit in kept if edit not in left for each in edit.lessons} - retired
+        if stay:  # one rewrite says all lessons: it is written anew without those that were retired
+            left += await self._edits(now, [each for each in lessons if each.id in stay])
+        return left
+
+    async def _try(self, trial: LessonTrial, before: Draft, edit: Edit, seen: Observation) -> str | None:
+        """Try an edit on its lessons' evidence; returns why it is refused, None where it passed."""
+        lessons = [self.context.memory.get(each) for each in edit.lessons]
+        result = await trial.run(before, replace(before, prompt=before.prompt.apply(edit)), lessons, seen)
+        self.context.events.emit(LessonTried(edit.lessons, result))
+        self._trials |= dict.fromkeys(edit.lessons, result)
+        return None if result.passed else result.reason
+
+    def _strength(self, lesson: str) -> tuple[float, ...]:
+        """Rank a lesson: how selective its trial was, then how many disagreements are behind it."""
+        result = self._trials.get(lesson)
+        return result.selectivity if result else 0.0, float(self.context.memory.get(lesson).support)

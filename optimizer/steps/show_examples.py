@@ -1,0 +1,256 @@
+"""Showing the judge examples that people judged: which, what is known of them, and whether that is worth its price.
+
+Fixed examples are chosen among the development examples for what they teach: both answers, near the boundary between
+accepted and rejected ones, and unlike each other. Retrieved ones are the nearest of all that are remembered (METHOD part
+4). A few development examples that are not shown say first whether it helps at all; then the acceptance test decides, as on any
+candidate.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from ...evaluation.calibration_fit import FITS
+from ...evaluation.scoring import ExampleScore, Targets, mean_score
+from ...memory.embedders import Embedder, NearestExamples, embedded
+from ...memory.records import ShowingRecord
+from ...prompts.checklist import Question
+from ...prompts.examples import Example, answered_questions, named_document
+from ...prompts.human_feedback import WHOLE, told
+from ...prompts.shown_examples import MOST_REASON, FixedExamples, RememberedCase, ShownExamples, Shows, cut
+from ..events import Teller
+from ..mode import LoopRound, Turn
+from ..signals import Signal
+from ..subject import Draft, Observation, Outcome, Subject
+from ..yardsticks import Yardstick
+
+CLEAR = 2 / 3
+"""From this wanted score on an output counts as accepted, and up to 1 minus it as rejected; what lies between says nothing."""
+SCREENED = 16
+"""Development examples, none of them shown, on which it is tried first: half accepted, half rejected."""
+FEWEST_SCREENED = 8
+"""With fewer of them nothing is shown: nobody could say whether it helps."""
+SHORTLIST = 3
+"""Cases near the boundary, for each that is shown, among which those unlike each other are chosen."""
+MOST_REMEMBERED = 200
+"""Cases that are kept to be retrieved from; those near the boundary first."""
+
+ShowMode = Literal["fixed", "retrieved"]
+
+
+@dataclass
+class ShowExamples:
+    """Chooses the examples, tries them on development, and sends them to the acceptance test; each way of showing once."""
+
+    subject: Subject
+    signal: Signal
+    targets: Targets
+    yardstick: Yardstick
+    development: Sequence[Example]
+    embedder: Embedder
+    events: Teller
+    at_once: int
+    """Cases that are shown with one output."""
+    modes: Sequence[ShowMode]
+    """The ways of showing that are tried, in this order, until one is accepted; they share the acceptance test's level."""
+    soft: bool
+    alone: bool = True
+    """Whether this is the only step. Else a judge whose verdicts are read by a calibration is left to the others."""
+    shown: list[ShowingRecord] = field(default_factory=list, init=False)
+    """What became of each, as under ``examples`` in ``result.json``."""
+
+    async def take(self, now: LoopRound) -> Turn | None:
+        """Try each way of showing, once in a run. A judge that shows some already is left as it is."""
+        best, seen, contest = now.best, now.seen, now.contest
+        if best.draft.calibration is not None and not self.alone:
+            return None
+        if self.shown or best.prompt.shown is not None:
+            return Turn(best, "examples_tried")
+        cases = self._cases(best.draft, seen)
+        for look, mode in enumerate(self.modes, 1):
+            shows = self._shows(mode, cases)
+            undecided = "the run ended before it was decided"
+            self.shown.append(
+                ShowingRecord(mode=mode, name=f"{mode} examples", sources=(), accepted=False, reason=undecided)
+            )
+            if shows is None:
+                self._note(reason=self._too_few(cases))
+                continue
+            self._note(name=shows.record.name, sources=tuple(each.id for each in shows.record.cases))
+            self.events.phase(f"iteration {now.number}: trying {shows.record.name} on development examples")
+            draft, problem = await self._tried(best.draft, shows, seen)
+            if draft is None:
+                self._note(reason=problem)
+                self.events.say(f"showing the judge {shows.record.name}: {problem}")
+                continue
+            look_of = (look, len(self.modes))
+            winner = await contest.challenge(best, (), now.number, draft, look=look_of, shows=shows.record.name)
+            self._note(accepted=winner is not best, reason=contest.tried[-1].reason)
+            if winner is not best:
+                return Turn(winner)
+        return Turn(best, "examples_tried")
+
+    def facts(self, yardstick: Yardstick, outcome: Outcome, tests: Mapping[int, Observation]) -> dict[str, Any]:
+        """Return ``examples`` of ``result.json``: what became of each way of showing."""
+        return {"examples": self.shown} if self.shown else {}
+
+    def _note(self, **known: Any) -> None:
+        """Fill in what became of the way that is being tried."""
+        self.shown[-1] = self.shown[-1].model_copy(update=known)
+
+    def _shows(self, mode: ShowMode, cases: Sequence[RememberedCase]) -> Shows | None:
+        """What shows the examples in this way; None where too few are known."""
+        chosen = self._fixed(cases) if mode == "fixed" else list(cases[:MOST_REMEMBERED])
+        sides = {each.is_accepted for each in chosen}
+        if len(sides) < 2 or len(self._screened(chosen if mode == "fixed" else ())) < FEWEST_SCREENED:
+            return None
+        if mode == "fixed":
+            return FixedExamples(ShownExamples(mode=mode, at_once=len(chosen), cases=tuple(chosen)))
+        record = ShownExamples(mode=mode, at_once=self.at_once, embedder=self.embedder.name, cases=tuple(chosen))
+        return NearestExamples(record, self.embedder)
+
+    def _too_few(self, cases: Sequence[RememberedCase]) -> str:
+        fine = sum(each.is_accepted for each in cases)
+        return (
+            f"too few development examples are clearly accepted ({fine}) or rejected ({len(cases) - fine}) to show some "
+            f"and try them on {FEWEST_SCREENED} others"
+        )
+
+    async def _tried(self, before: Draft, shows: Shows, seen: Observation) -> tuple[Draft | None, str | None]:
+        """The judge that is shown these examples, or why it is not worth sending to the acceptance test."""
+        draft = replace(before, prompt=replace(before.prompt, shown=shows), calibration=None)
+        examples = self._screened(shows.record.cases if shows.record.mode == "fixed" else ())
+        if before.calibration is None:
+            scores = list((await self.subject.observe(draft, examples, self.events.advance)).scores)
+        else:  # it was fitted for the prompt without them
+            whole = await self.subject.observe(draft, self.development, self.events.advance)
+            fit = FITS[before.calibration.method]
+            fitted = fit(whole.verdicts, self.development, draft.questions, self.targets)
+            draft = replace(draft, calibration=fitted)
+            read = {each.example: each for each in draft.scores(self.development, whole.verdicts, soft=self.soft)}
+            scores = [read[each.id] for each in examples]
+        known = {each.example: each for each in seen.scores}
+        gain = self.yardstick.difference([known[each.id] for each in examples], scores, examples)
+        on = f"on {len(examples)} development examples"
+        if gain.value is None:
+            return None, f"the gain {on} is undefined: {gain.reason}"
+        if gain.value <= 0:
+            return None, f"no gain {on} ({self.yardstick.name} {gain.value:+.3f})"
+        return draft, None
+
+    def _screened(self, shown: Sequence[RememberedCase]) -> list[Example]:
+        """Development examples that are not shown: at most half of them accepted, half rejected."""
+        hidden = {each.id for each in shown}
+        left: dict[bool, list[str]] = {True: [], False: []}
+        for each in self.development:
+            wanted = self.targets.overall(each.id)
+            if wanted is not None and each.id not in hidden:
+                left[wanted >= 0.5].append(each.id)
+        if not all(left.values()):
+            return []
+        chosen = {name for side in left.values() for name in side[: SCREENED // 2]}
+        return [each for each in self.development if each.id in chosen]
+
+    def _cases(self, draft: Draft, seen: Observation) -> list[RememberedCase]:
+        """What is remembered: those of which something is known, nearest to the judge's boundary first."""
+        scores = {each.example: each for each in seen.scores}
+        found = [case for each in self.development if (case := self._case(draft, each)) is not None]
+        distances = _distances(found, scores, self.targets)
+        return sorted((each for each in found if each.id in distances), key=lambda each: distances[each.id])
+
+    def _case(self, draft: Draft, example: Example) -> RememberedCase | None:
+        """What is known of an example; None where people's verdict is not clear."""
+        wanted = {name: self.targets.wanted[example.id].get(name) for name in self.targets.dimensions}
+        clear = {name: side for name, value in wanted.items() if (side := _side(value)) is not None}
+        if not clear:
+            return None
+        about = {*self.targets.dimensions, *(each.id for each in draft.questions.questions), WHOLE, None}
+        reason = told([each.text for each in example.comment if each.about in about], MOST_REASON)
+        texts = cut(example)
+        return RememberedCase(
+            id=example.id,
+            document=named_document(example.metadata),
+            input=texts[0],
+            context=texts[1],
+            output=texts[2],
+            verdicts={name: "accepted" if fine else "rejected" for name, fine in clear.items()},
+            reason=reason or None,
+            answers=known_answers(draft, example, self.signal, self.targets),
+        )
+
+    def _fixed(self, cases: Sequence[RememberedCase]) -> list[RememberedCase]:
+        """Rejected and accepted ones in turn, near the boundary and unlike each other, those with a reason first."""
+        sides = [[each for each in cases if each.is_accepted is fine] for fine in (False, True)]
+        if not all(sides):
+            return []
+        sides[0].sort(key=lambda each: each.reason is None)
+        listed = [each for side in sides for each in side]
+        vectors = self.embedder.embed([embedded((each.input, each.context, each.output)) for each in listed])
+        place = {each.id: number for number, each in enumerate(listed)}
+        chosen: list[RememberedCase] = []
+        for turn in range(self.at_once):
+            side = sides[turn % 2]
+            left = [each for each in side[: SHORTLIST * ((self.at_once + 1) // 2)] if each not in chosen]
+            if not left:
+                continue
+            rows = vectors[[place[each.id] for each in chosen]] if chosen else vectors[:0]
+            alike = [float(np.max(rows @ vectors[place[each.id]], initial=-1.0)) for each in left]
+            chosen.append(left[int(np.argmin(np.round(alike, 6)))])
+        return chosen
+
+
+def known_answers(draft: Draft, example: Example, signal: Signal, targets: Targets) -> dict[str, Literal["yes", "no"]]:
+    """The right answers to the draft's questions that people's labels tell, by the text of the question.
+
+    An answer that somebody gave to the question itself; else the good answer, where people accepted the output. Where
+    they rejected it on the whole, the bad answer is known only of a question that was learned from this very output,
+    that a comment names, or that is all that was asked about the dimension in the first place.
+    """
+    given = answered_questions([example], draft.questions)
+    alone = Counter(_rated(each, targets) for each in draft.questions.questions if each.id not in draft.origins)
+    named = {each.about for each in example.comment}
+    found: dict[str, Literal["yes", "no"]] = {}
+    for question in draft.questions.questions:
+        if question.id in given:
+            yes = _side(example.human_answer(question.id))
+        else:
+            fine = _side(signal.reference(draft, example.id, question.id))
+            is_named = question.id in named and question.id not in draft.questions.dimensions
+            is_alone = question.id not in draft.origins and alone[_rated(question, targets)] == 1
+            if fine is None or (fine and is_named):
+                continue
+            if not fine and not (is_named or is_alone or question.id in draft.origins):
+                continue
+            yes = fine if question.good == "yes" else not fine
+        if yes is not None:
+            found[question.text] = "yes" if yes else "no"
+    return found
+
+
+def _rated(question: Question, targets: Targets) -> str:
+    return question.dimension if question.dimension in targets.dimensions else WHOLE
+
+
+def _side(value: float | None) -> bool | None:
+    """Whether a wanted score, or people's mean answer, is clearly high; None where it is neither high nor low."""
+    if value is None or not 0 <= value <= 1 or 1 - CLEAR < value < CLEAR:
+        return None
+    return value >= CLEAR
+
+
+def _distances(
+    cases: Sequence[RememberedCase], scores: Mapping[str, ExampleScore], targets: Targets
+) -> dict[str, float]:
+    """How far the judge's score of each lies from the middle between accepted and rejected ones; without scoreless ones."""
+    known = {each.id: score for each in cases if (score := targets.score(scores[each.id])) is not None}
+    means = [
+        mean_score(known[each.id] for each in cases if each.id in known and each.is_accepted is fine)
+        for fine in (True, False)
+    ]
+    middle = mean_score(means) or 0.0
+    return {name: abs(score - middle) for name, score in known.items()}
