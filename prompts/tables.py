@@ -113,7 +113,7 @@ def _kind(content: bytes) -> str:
         return ".xlsx"
     if content[:4] == b"PAR1":
         return ".parquet"
-    return ".json" if content.lstrip()[:1] == b"[" else ".txt"
+    return ".json" if content.lstrip()[:1] in (b"[", b"{") else ".txt"
 
 
 # --- Excel and Parquet --------------------------------------------------------------------------------------------

@@ -139,6 +139,7 @@ def test_packed_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
         json.dumps(ROWS, indent=2),
         "id,input,output\n1,a,b\n2,c,d\n",
         json.dumps({"data": ROWS}, indent=1),
+        json.dumps({"data": ROWS}),
     ],
 )
 @pytest.mark.parametrize("packed", [False, True])
