@@ -61,6 +61,7 @@ class JudgeSettings(ModelSettings, total=False):
     weights: str | Path | None
     human_scale: Sequence[float] | None
     labels: Mapping[str, Sequence[str]]
+    label_scale: Sequence[str] | None
     min_coverage: float
     field: Mapping[str, str | Sequence[str]]
     limit: int | None
@@ -253,6 +254,7 @@ class TrainSettings(GatewaySettings, total=False):
     resamples: int
     field: Mapping[str, str | Sequence[str]]
     labels: Mapping[str, Sequence[str]]
+    label_scale: Sequence[str] | None
     limit: int | None
 
 
@@ -268,6 +270,7 @@ class LabelSettings(TypedDict, total=False):
     seed: int
     field: Mapping[str, str | Sequence[str]]
     labels: Mapping[str, Sequence[str]]
+    label_scale: Sequence[str] | None
 
 
 class ResumeSettings(TypedDict, total=False):

@@ -131,7 +131,7 @@ def meaning(value: Any, labels: Labels) -> bool:
     if isinstance(value, bool):
         return value
     word = str(value).strip().casefold()
-    side = next((SIDES[side] for side, words in labels.items() if word in words), MEANINGS.get(word))
+    side = next((SIDES.get(side) for side, words in labels.items() if word in words), MEANINGS.get(word))
     if side is None:
         raise InputError(
             f"'{value}' is no label that is known; say what people's words mean with "

@@ -14,6 +14,7 @@ from typing import Any
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.field_map import TEXTS, FieldMap, check_field_map, columns_of, put
 from ..prompts.human_feedback import MEANINGS
+from ..prompts.json_documents import at
 from ..prompts.messages import text_of
 from ..prompts.tables import is_numbered_by_row, read_rows, suffix_of, text_encoding
 from .trace_conventions import openai_parts, openinference_parts
@@ -173,9 +174,7 @@ def _mapped(span: TracedSpan, fields: FieldMap) -> dict[str, Any]:
     whole = {"input": span.input, "output": span.output, "metadata": dict(span.metadata)}
     row: dict[str, Any] = {}
     for ours, given in {"input": "input", "output": "output", **fields}.items():
-        values = [
-            value for path in columns_of(ours, given, ()) if (value := _at(whole, path)) not in (None, "", [], {})
-        ]
+        values = [value for path in columns_of(ours, given, ()) if (value := at(whole, path)) not in (None, "", [], {})]
         if not values:
             continue
         if ours in TEXTS:
@@ -189,18 +188,6 @@ def _mapped(span: TracedSpan, fields: FieldMap) -> dict[str, Any]:
         else:
             put(row, ours, values, several=len(values) > 1)
     return row
-
-
-def _at(value: Any, path: str) -> Any:
-    """The value at a path such as ``output.answer`` or ``input.0.content``; None where there is none."""
-    for part in path.split("."):
-        if isinstance(value, Mapping):
-            value = value.get(part)
-        elif isinstance(value, list) and part.lstrip("-").isdigit() and -len(value) <= int(part) < len(value):
-            value = value[int(part)]
-        else:
-            return None
-    return value
 
 
 def _one(values: list[Any]) -> Any:

@@ -5,6 +5,7 @@ Each ``…_parts`` takes one row of an exported file and returns what it holds; 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -70,8 +71,7 @@ def _langfuse_trace(fields: Row) -> Iterator[Part]:
         trace,
         None,
         str(fields.get("name") or ""),
-        loaded(fields.get("input")),
-        loaded(fields.get("output")),
+        *_langfuse_texts(fields),
         short({**mapping(fields.get("metadata")), **about}),
     )
     for each in entries(fields.get("observations")):
@@ -85,6 +85,24 @@ def _langfuse_trace(fields: Row) -> Iterator[Part]:
     yield from _score_columns(fields, trace, None)
 
 
+def _langfuse_texts(fields: Row) -> tuple[Any, Any]:
+    """Input and output, without the quotation marks that they have where both went through JSON twice."""
+    given = [fields.get(name) for name in ("input", "output")]
+    inner = [_in_json(each) for each in given]
+    both = None not in inner and all(isinstance(each, str) for each in given)
+    asked, answered = (loaded(each[0]) for each in inner if each) if both else map(loaded, given)
+    return asked, answered
+
+
+def _in_json(value: Any) -> tuple[Any] | None:
+    """What a text holds as JSON where that is a text or null, else the text; None where it is no JSON."""
+    try:
+        found = json.loads(value) if isinstance(value, str) else value
+    except (ValueError, RecursionError):
+        return None
+    return (found,) if found is None or isinstance(found, str) else (value,)
+
+
 def _langfuse_observation(fields: Row) -> Iterator[Part]:
     trace, name = str(fields["traceId"]), str(fields["id"])
     failed = fields.get("level") == "ERROR"
@@ -93,8 +111,7 @@ def _langfuse_observation(fields: Row) -> Iterator[Part]:
         trace,
         text_or_none(fields.get("parentObservationId")) or trace,
         str(fields.get("name") or fields.get("type") or ""),
-        loaded(fields.get("input")),
-        loaded(fields.get("output")),
+        *_langfuse_texts(fields),
         short({**mapping(fields.get("metadata")), "model": fields.get("model") or fields.get("providedModelName")}),
         str(fields.get("statusMessage") or "error") if failed else None,
     )

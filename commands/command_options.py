@@ -390,7 +390,9 @@ def _option(name: str, info: FieldInfo) -> Callable[[Function], Function]:
     if get_origin(kind) is tuple:
         parts = get_args(kind)
         if parts[0] is str:
-            return click.option(long, name, metavar="YES,NO", default=None, help=help_text)
+            return click.option(
+                long, name, metavar="WORDS" if name == "label_scale" else "YES,NO", default=None, help=help_text
+            )
         return click.option(long, name, type=parts[0], nargs=len(parts), default=None, help=help_text)
     if name in ALSO.values():
         other = next(flag(also) for also, ours in ALSO.items() if ours == name)

@@ -92,7 +92,7 @@ def evaluate_command(config: Path | None, as_json: bool, quiet: bool, dry_run: b
     help="Look at probabilities of yes beside the yes/no answers, or at the expected number on --score-scale. "
     "[default: soft]",
 )
-@settings_options(DiagnoseOptions, without=("weights", "human_scale", "scores"))
+@settings_options(DiagnoseOptions, without=("weights", "scores"))
 def diagnose_command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **given: Any) -> None:
     """Say which questions of a checklist are worth asking of DATA (JSONL or CSV).
 

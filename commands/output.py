@@ -23,10 +23,11 @@ from rich.text import Text
 from ..evaluation.pass_fail import require_at_least
 from ..evaluation.scoring import Coverage
 from ..evaluation.view import Shown, cell_text, columns
+from ..prompts.csv_tables import CSV_SUFFIXES
 from ..prompts.errors import CoverageError, InputError
 from ..prompts.formatting import Figure, coverage_text
 from ..prompts.rows import column
-from ..prompts.tables import CSV_SUFFIXES, EXCEL_SUFFIXES, PARQUET_SUFFIXES, file_and_sheet, parquet_package, suffix_of
+from ..prompts.tables import EXCEL_SUFFIXES, PARQUET_SUFFIXES, file_and_sheet, parquet_package, suffix_of
 from ..prompts.text import visible
 from ..prompts.verdicts import Verdict, save_verdicts
 from . import terminal

@@ -10,7 +10,7 @@ import click
 
 from ..evaluation.options import ScoreOptions
 from ..prompts.errors import InputError
-from ..prompts.human_feedback import parse_labels
+from ..prompts.human_feedback import parse_label_scale, parse_labels
 from ..report.any_result import kind_of, write_report_of
 from ..report.verdicts_page import Beside
 from ..settings import flag
@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 @click.option("--checklist", default=None, help="Of verdicts: the checklist, for its texts and dimensions (criteria).")
 @click.option("--model", default=None, help="Of verdicts by several models: whose.")
 @config_option
-@settings_options(ScoreOptions, only=("field", "human_scale", "labels"))
+@settings_options(ScoreOptions, only=("field", "human_scale", "labels", "label_scale"))
 def command(path: str, output: str | None, config: Path | None, **given: Any) -> None:
     """Write the report of PATH as one HTML file that opens offline.
 
@@ -45,7 +45,8 @@ def command(path: str, output: str | None, config: Path | None, **given: Any) ->
         raise InputError(
             f"{output}: this file is there and is no page. Name another with -o, or one that ends in .html."
         )
-    beside = Beside(inputs["data"], inputs["checklist"], options.get("field"), scale, model, labels)
+    words = parse_label_scale(options.get("label_scale"))
+    beside = Beside(inputs["data"], inputs["checklist"], options.get("field"), scale, model, labels, words)
     echo(str(write_report_of(path, output, beside)))
     if named and (kind := kind_of(path)) != "verdicts":
         logger.warning(

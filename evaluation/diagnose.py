@@ -14,6 +14,7 @@ from ..models.named import ModelLike, named_models
 from ..prompts.checklist import load_checklist
 from ..prompts.errors import InputError
 from ..prompts.examples import ExampleTable, answered_questions, documents, human_dimensions, load_examples, mean_rating
+from ..prompts.human_feedback import are_labels
 from ..prompts.rows import column
 from ..setting_types import DiagnoseSettings
 from ..settings import parse_options, refuse_idle
@@ -38,13 +39,19 @@ if TYPE_CHECKING:
 
 
 def diagnose_verdicts(
-    examples: Sequence[Example], checklist: Checklist, verdicts: Sequence[Verdict], *, pairs: int = 5
+    examples: Sequence[Example],
+    checklist: Checklist,
+    verdicts: Sequence[Verdict],
+    *,
+    pairs: int = 5,
+    human_scale: tuple[float, float] | None = None,
 ) -> Diagnosis:
     """Yes-rates, relatedness, agreement with people, test-retest flips and coverage of every question.
 
     The yes-rates and phi are of the answers as they were given and count every replicate; correlations with people take
     an example's mean over replicates. Intervals treat examples of one document (``metadata.document``) as belonging
-    together. ``pairs`` is how many pairs of questions to name as the least related and the most alike.
+    together. ``pairs`` is how many pairs of questions to name as the least related and the most alike. ``human_scale``
+    is the worst and the best human score.
 
     Raises:
         InputError: There are no verdicts, they are by several judges, are about unknown examples or questions, or one
@@ -54,7 +61,7 @@ def diagnose_verdicts(
     table = tabulate(examples, checklist, verdicts)
     ids = [question.id for question in checklist.questions]
     phi = phi_matrix(ids, table.answers.reshape(-1, len(ids)), table.answers.shape[1])
-    questions = _questions(examples, checklist, table)
+    questions = _questions(examples, checklist, table, human_scale)
     groups = [
         _group(name, [each for each in questions if each.dimension == name], phi) for name in checklist.dimensions
     ]
@@ -77,11 +84,15 @@ def diagnose_verdicts(
     return replace(found, findings=findings(found))
 
 
-def _questions(examples: Sequence[Example], checklist: Checklist, table: VerdictTable) -> list[QuestionDiagnosis]:
+def _questions(
+    examples: Sequence[Example], checklist: Checklist, table: VerdictTable, human_scale: tuple[float, float] | None
+) -> list[QuestionDiagnosis]:
     soft = table.scores(soft=True)
     rated = _rated_dimensions(examples, checklist)
     turned = set(checklist.faults).intersection(answered_questions(examples, checklist))
-    with_people = [_with_people(examples, rated, turned, scores) for scores in (soft, table.scores(soft=False))]
+    with_people = [
+        _with_people(examples, rated, turned, scores, human_scale) for scores in (soft, table.scores(soft=False))
+    ]
     against = holm([tested.p_against for tested in with_people[0]])
     answered = table.answered
     answers, yes = answered.sum(axis=0), np.nansum(table.answers, axis=(0, 1))
@@ -120,7 +131,11 @@ def _rated_dimensions(examples: Sequence[Example], checklist: Checklist) -> list
 
 
 def _with_people(
-    examples: Sequence[Example], rated: Sequence[str | None], turned: Collection[str], scores: Cells
+    examples: Sequence[Example],
+    rated: Sequence[str | None],
+    turned: Collection[str],
+    scores: Cells,
+    scale: tuple[float, float] | None,
 ) -> list[TestedSpearman]:
     """Scores against people's; ``turned`` are questions that people answered yes where that is a fault."""
     unrated = TestedSpearman(Statistic(None, 0, None, None, "people did not rate its dimension"), None)
@@ -131,6 +146,12 @@ def _with_people(
         human = [mean_rating(each, dimension) for each in column(examples, "human")]
         if dimension in turned:
             human = [None if each is None else 1 - each for each in human]
+        elif (
+            scale
+            and scale[0] > scale[1]
+            and not are_labels(rating for each in column(examples, "human") for rating in each.get(dimension, ()))
+        ):
+            human = [None if each is None else -each for each in human]
         tested = spearman_intervals(scores[:, places], human, groups=groups)
         for place, each in zip(places, tested, strict=True):
             found[place] = each
@@ -213,7 +234,9 @@ def diagnose(
         each.model_copy(update={"human": {}}) for each in job.examples
     )  # nothing is correlated there
     found = replace(job, examples=unrated).run(watcher, progress)
-    done = diagnose_verdicts(job.examples, job.checklist, found.verdicts, pairs=settings.pairs)
+    done = diagnose_verdicts(
+        job.examples, job.checklist, found.verdicts, pairs=settings.pairs, human_scale=settings.human_scale
+    )
     return replace(done, budget=found.budget)
 
 
@@ -240,10 +263,10 @@ def _of_given(
     settings: DiagnoseOptions,
 ) -> Diagnosis:
     """From verdicts that are there: those on the examples that ``limit`` leaves, by one judge."""
-    whole = load_examples(data, fields=settings.field, labels=settings.labels)
+    whole = load_examples(data, fields=settings.field, labels=settings.labels, label_scale=settings.label_scale)
     examples = whole[: settings.limit]
     questions = load_checklist(checklist)
     given = given_verdicts(verdicts, whole, questions, model, prompt)
     if len(examples) < len(whole):
         given = given.only(given.places("example", column(examples, "id")) >= 0)
-    return diagnose_verdicts(examples, questions, given, pairs=settings.pairs)
+    return diagnose_verdicts(examples, questions, given, pairs=settings.pairs, human_scale=settings.human_scale)

@@ -285,7 +285,9 @@ def load_inputs(
     """Examples, checklist and evaluator prompt from files or objects, checked. InputError names the file, line and
     field at fault."""
     questions = load_checklist(checklist)
-    examples = load_examples(data, fields=settings.field, limit=settings.limit, labels=settings.labels)
+    examples = load_examples(
+        data, fields=settings.field, limit=settings.limit, labels=settings.labels, label_scale=settings.label_scale
+    )
     questions = weighted(questions, examples, settings)
     return examples, questions, default_prompt(examples) if prompt is None else load_prompt(prompt)
 

@@ -13,7 +13,7 @@ from ..agents.judging import Judging
 from ..memory.verdict_store import Place, SharedStore, VerdictStore, open_store, place_of, store_path
 from ..models.session import ModelOptions
 from ..prompts.checklist import AnswerPair
-from ..prompts.human_feedback import LabelWords
+from ..prompts.human_feedback import LabelScale, LabelWords
 from ..settings import FILE, FileName, Heading, Idle, ModelName, beside, where
 
 
@@ -108,10 +108,14 @@ class JudgeOptions(ModelOptions):
         None, description="Weights file of `askance weigh`; replaces the checklist's weights."
     )
     human_scale: Annotated[tuple[float, float] | None, Heading.DATA.at(3)] = Field(
-        None, description="Lowest and highest human score; default: the observed ones."
+        None,
+        description="Worst and best human score, 5 1 where lower is better; default: the lowest and highest observed.",
     )
     labels: Annotated[LabelWords, Heading.DATA.at(2)] = Field(
         default_factory=dict, description="Further words that people's labels are in, e.g. good=fine,bad=poor."
+    )
+    label_scale: Annotated[LabelScale, Heading.DATA.at(4)] = Field(
+        None, description="Words that people's labels are in, from worst to best, which count as 1, 2 and so on."
     )
     min_coverage: Annotated[float, Heading.DATA.at(9)] = Field(
         LEAST_COVERAGE,
@@ -140,8 +144,8 @@ class JudgeOptions(ModelOptions):
 
     @model_validator(mode="after")
     def _scale_ascends(self) -> JudgeOptions:
-        if self.human_scale and not self.human_scale[0] < self.human_scale[1]:
-            raise ValueError("human_scale: the lowest score must be below the highest")
+        if self.human_scale and self.human_scale[0] == self.human_scale[1]:
+            raise ValueError("human_scale: the worst and the best score must differ")
         if self.p_yes == "sampled" and self.samples < 2:
             raise ValueError("p_yes sampled needs samples of 2 or more")
         if self.scores != "expected" and self.score_scale != (1, 5):
@@ -375,7 +379,11 @@ class DiagnoseOptions(JudgeOptions, Where):
 
     idle: ClassVar[tuple[Idle, ...]] = (
         Idle(("weights",), lambda _: True, "questions are looked at one by one, and no score is made of them"),
-        Idle(("human_scale",), lambda _: True, "people's scores are compared by their ranks"),
+        Idle(
+            ("human_scale",),
+            lambda given: not given["human_scale"] or given["human_scale"][0] <= given["human_scale"][1],
+            "people's scores are compared by their ranks",
+        ),
         Idle(
             ("scores",),
             where(scores=("soft", "hard")),

@@ -451,12 +451,12 @@ def _unit(example: str, human: Mapping[str, Ratings], dimension: str, scale: Sca
         return None
     low, high = scale
     for rating in human[dimension]:
-        if not low <= rating <= high:
+        if not min(scale) <= rating <= max(scale):
             raise InputError(
                 f"Example '{example}': the human score {rating:g} on '{dimension}' is outside the scale "
                 f"{low:g} to {high:g} (--human-scale)."
             )
-    return (score - low) / (high - low)
+    return (score - low) / (high - low) + 0.0  # never -0.0
 
 
 def score_on(scores: ExampleScore, dimensions: Sequence[str]) -> float | None:

@@ -193,7 +193,9 @@ def label(
     """
     settings = parse_options(LabelOptions, options)
     judges = [judge] if isinstance(judge, (str, Path, KeptJudge)) else list(judge)
-    examples = load_examples(data, fields=settings.field, labels=settings.labels, need_output=False)
+    examples = load_examples(
+        data, fields=settings.field, labels=settings.labels, label_scale=settings.label_scale, need_output=False
+    )
     asked = [each for each in examples if each.output is not None]
     if not asked:
         raise InputError("No example has an output, so there is nothing to label.")

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from ..prompts.human_feedback import LabelWords
+from ..prompts.human_feedback import LabelScale, LabelWords
 from ..settings import Heading
 
 Order = Literal["auto", "informative", "disagreement", "uncertain", "untested", "spread", "random", "file"]
@@ -45,6 +45,10 @@ class LabelOptions(BaseModel):
     )
     labels: Annotated[LabelWords, Heading.DATA.at(2)] = Field(
         default_factory=dict, description="Further words that labels in the data are in, e.g. good=fine,bad=poor."
+    )
+
+    label_scale: Annotated[LabelScale, Heading.DATA.at(4)] = Field(
+        None, description="Words that people's labels are in, from worst to best, which count as 1, 2 and so on."
     )
 
     @field_validator("rater", "dimension")

@@ -31,6 +31,8 @@ ALONE = "of the output alone"
 """How one is marked that sees nothing else."""
 QUOTED = "answered with a quote"
 """How one is marked that asks for the words of the output that make the answer yes."""
+ID_WORDS = 6
+"""Words of a question that make its id, where it has none."""
 GoodAnswer = Literal["yes", "no"]
 Sees = Literal["all", "output", "quote"]
 """What a judge is shown when it is asked a question: everything that its prompt shows, or of the example the output
@@ -198,6 +200,29 @@ class Checklist(BaseModel):
             seen.add(question.id)
         return questions
 
+    @field_validator("questions", mode="before")
+    @classmethod
+    def _plain_questions(cls, questions: Any) -> Any:
+        """Questions that are texts alone get ids made from their words."""
+        if isinstance(questions, dict) and all(isinstance(each, str) for each in questions.values()):
+            return [{"id": name, "text": text} for name, text in questions.items()]
+        if not isinstance(questions, (list, tuple)) or not any(isinstance(each, str) for each in questions):
+            return questions
+        taken = {each.get("id") if isinstance(each, dict) else getattr(each, "id", None) for each in questions}
+        found = []
+        for each in questions:
+            if isinstance(each, str) and each.strip():
+                name = words = "_".join(re.findall(r"\w+", each.casefold())[:ID_WORDS]) or "question"
+                number = 1
+                while name in taken:
+                    number += 1
+                    name = f"{words}_{number}"
+                taken.add(name)
+                found.append({"id": name, "text": each})
+            else:
+                found.append(each)
+        return found
+
     @model_validator(mode="after")
     def _some_weight(self) -> Checklist:
         if not any(question.weight > 0 for question in self.questions):
@@ -317,6 +342,8 @@ def parse_checklist(text: str, name: str) -> Checklist:
         InputError: The text is no checklist.
     """
     data = _parse_json(text, name) or read_texts(text, name, "checklist")
+    if isinstance(data, list) and data:
+        data = {"questions": data}
     if not isinstance(data, dict):
         raise InputError(f"{name}: a checklist has the keys 'task' and 'questions'; this file has neither.")
     return validate_row(Checklist, data, name)

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import logging
 import marshal
-import tempfile
-import weakref
 from array import array
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from io import FileIO
 from operator import itemgetter
-from os import pread
 from pathlib import Path
 from struct import Struct
 from typing import Annotated, Any, overload
@@ -30,10 +27,11 @@ from pydantic import (
 
 from .checklist import Checklist
 from .errors import InputError, did_you_mean
-from .field_map import FIELDS, TEXTS, FieldMap, check_field_map, columns_of, missing, renamed
+from .field_map import FIELDS, TEXTS, FieldMap, check_field_map, columns_of, id_of_texts, missing, renamed
 from .human_feedback import (
     WHOLE,
     Comment,
+    HumanValues,
     Labels,
     contradictions_said,
     dump_comments,
@@ -43,7 +41,9 @@ from .human_feedback import (
     read_comments,
     refuse_mixed_labels,
 )
+from .json_documents import at, looked_at
 from .rows import column, source_rows, validate_row
+from .spilled_bytes import IN_MEMORY, SpilledBytes
 from .tables import plain
 from .text import sendable
 
@@ -51,8 +51,6 @@ logger = logging.getLogger(__name__)
 
 PLACES = 3
 """Rows that were left out, as a warning names them."""
-IN_MEMORY = 4 * 2**20
-"""Bytes of texts that are held before they go to a file: those of some three thousand examples."""
 _PLAIN = frozenset({str, int, bool, type(None)})
 
 
@@ -171,63 +169,6 @@ _HEAD = Struct("<BQI")
 _set = object.__setattr__
 
 
-class SpilledBytes:
-    """A run of bytes that only grows; most of a long one is in a temporary file that nobody else sees.
-
-    Where that file cannot be written, as on a full disk, all of it stays in memory.
-    """
-
-    def __init__(self, in_memory: int) -> None:
-        """There is nothing in it; ``in_memory``: bytes that are held before they are written."""
-        self._held = bytearray()
-        self._written = 0
-        self._file: FileIO | None = None
-        self._most = in_memory
-
-    def append(self, more: bytes) -> int:
-        """Take more; returns where it begins."""
-        start = self._written + len(self._held)
-        self._held += more
-        if len(self._held) >= self._most:
-            self._spill()
-        return start
-
-    def read(self, start: int, length: int) -> bytes:
-        """The bytes at a place, from any thread."""
-        if start >= self._written:
-            return bytes(self._held[start - self._written : start - self._written + length])
-        assert self._file is not None
-        return pread(self._file.fileno(), length, start)  # a place of its own: a forked process shares that of the file
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        places = range(0, self._written, IN_MEMORY)
-        parts = [self.read(start, min(IN_MEMORY, self._written - start)) for start in places]
-        return _spilled, (b"".join([*parts, self._held]),)
-
-    def _spill(self) -> None:
-        try:
-            if self._file is None:
-                self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 -- it goes with this object
-                weakref.finalize(self, self._file.close)
-            self._file.seek(self._written)
-            left = memoryview(self._held)
-            while left:
-                left = left[self._file.write(left) :]
-        except OSError as error:
-            logger.debug("Texts stay in memory: %s", error)
-            self._most *= 2
-            return
-        self._written += len(self._held)
-        self._held = bytearray()
-
-
-def _spilled(content: bytes) -> SpilledBytes:
-    """A run of bytes as it was in another process."""
-    made = SpilledBytes(IN_MEMORY)
-    made.append(content)
-    return made
-
-
 class ExampleTable(Sequence[Example]):
     """Examples as bytes: some 100 each in memory, and the texts of many in a file, where an :class:`Example` takes 700
     to 1,400.
@@ -330,11 +271,13 @@ def load_examples(
     limit: int | None = None,
     need_output: bool = True,
     labels: Labels | None = None,
+    label_scale: Sequence[str] | None = None,
     remarks: bool = True,
 ) -> ExampleTable:
     """Load examples from a file, the Hugging Face hub, a data frame or any iterable of mappings.
 
-    A row whose output is empty is left out, with a warning that says how many are, unless no output is needed.
+    A row whose output is empty is left out, with a warning that says how many are, unless no output is needed. One
+    without an id is called after a hash of its texts.
 
     Args:
         source: A path (JSONL, CSV, a JSON list, Excel, Parquet), ``hf:OWNER/NAME[/CONFIG]:SPLIT`` for the Hugging Face
@@ -344,7 +287,9 @@ def load_examples(
             rater: ``{"human.overall": ["anna", "ben"]}`` or ``"anna,ben"``.
         limit: Keep only the first ``limit`` examples.
         need_output: Whether every example must have an output to judge.
-        labels: Further words that people's labels are in, e.g. ``{"good": ["fine"], "bad": ["poor"]}``.
+        labels: Further words that people's labels are in, e.g. ``{"good": ["fine"], "bad": ["poor"]}``; those under
+            ``none`` are no label.
+        label_scale: Words from worst to best, which count as 1, 2 and so on.
         remarks: Whether to log a warning of what was found out about the file, of rows that are left out, of labels
             that contradict each other and of very long comments.
 
@@ -352,30 +297,40 @@ def load_examples(
         InputError: Names the file, line and field of the first problem.
         MissingExtraError: A package that reads such a file is not installed.
     """
-    fields, labels = fields or {}, labels or {}
+    fields, human = fields or {}, HumanValues(labels, label_scale)
     check_field_map(fields)
     name = str(source) if isinstance(source, (str, Path)) else "the data"
     examples = ExampleTable()
     seen: dict[str, str] = {}
+    unnamed: Counter[str] = Counter()
     empty: list[str] = []
     filled: set[str] = set()
     has_examples = False
     texts = {name for field in TEXTS for name in columns_of(field, fields.get(field, field), ())}
-    for where, row in source_rows(source, texts, say=logger.warning if remarks else None):
+    rows = source_rows(source, texts, say=logger.warning if remarks else None)
+    human.texts_in_json, rows = looked_at(rows, [str(fields.get(each, each)) for each in ("input", "output")])
+    if human.texts_in_json and remarks:
+        logger.warning("%s: the texts are written as JSON within the file; they are read without its marks.", name)
+    for where, row in rows:
         if not isinstance(row, (Example, Mapping)):
             raise InputError(f"{where}: a mapping from field to value is needed, not {type(row).__name__}.")
-        example = row if isinstance(row, Example) else _example(row, fields, labels, where)
+        example = row if isinstance(row, Example) else _example(row, fields, human, where, unnamed)
         has_examples |= isinstance(row, Example)
         given = row.metadata if isinstance(row, Example) else row
         filled |= {str(name) for name, value in given.items() if value is not None}
+        mapped = (column for ours, each in fields.items() for column in columns_of(ours, each, given))
+        filled |= {column for column in mapped if column not in filled and at(given, column) is not None}
         if need_output and example.output is None:
             [wanted] = columns_of("output", fields.get("output", "output"), given)
-            if wanted not in given:
+            if wanted not in given and not _is_empty_path(given, wanted):
                 raise InputError(f"{where}: {missing('output', given, fields)}")
             empty.append(where)
             continue
         if example.id in seen:
-            raise InputError(f"{where}: the id '{example.id}' was used before, in {seen[example.id]}.")
+            raise InputError(
+                f"{where}: the id '{example.id}' was used before, in {seen[example.id]}. Where it is that of a document or "
+                f"conversation: --field metadata.document={fields.get('id', 'id')}"
+            )
         if example.comment and example.output is None:
             raise InputError(
                 f"{where}: field 'comment': there is no output that it could be about. Give the 'output', or leave out "
@@ -389,11 +344,46 @@ def load_examples(
         raise InputError(f"{name}: {'no row has an output' if empty else 'there are no examples in it'}.")
     if not has_examples:
         _check_all_were_there(name, fields, filled)
+    examples = _with_numbers_turned(examples, human)
     refuse_mixed_labels(zip(seen.values(), examples.column("human"), strict=True))
     examples.without_output = len(empty)
     if remarks:
+        _say_what_was_missing(name, unnamed, human)
         _remark(name, examples, empty)
     return examples
+
+
+def _is_empty_path(row: Mapping[str, Any], path: str) -> bool:
+    """Whether the last part of a path stands in a row, with nothing in it."""
+    head, dot, last = path.rpartition(".")
+    inner = at(row, head) if dot else row
+    return isinstance(inner, Mapping) and any(str(name).casefold() == last.casefold() for name in inner)
+
+
+def _with_numbers_turned(examples: ExampleTable, human: HumanValues) -> ExampleTable:
+    """The examples with 0 and 1 as the labels that they were said to be, on dimensions that have nothing else."""
+    if not human.of_numbers:
+        return examples
+    names = labelled(examples.column("human"))
+
+    def read(rating: float) -> Any:
+        return rating if isinstance(rating, bool) else human.of_numbers.get(int(rating), rating)
+
+    turned = (
+        {name: tuple(map(read, given)) if name in names else given for name, given in each.human.items()}
+        for each in examples
+    )
+    return ExampleTable(
+        each.model_copy(update={"human": ratings}) for each, ratings in zip(examples, turned, strict=True)
+    )
+
+
+def _say_what_was_missing(name: str, unnamed: Counter[str], human: HumanValues) -> None:
+    if count := unnamed.total():
+        logger.warning("%s: %d of the rows have no id; each is called after a hash of its texts.", name, count)
+    if count := human.missing.total():
+        words = ", ".join(f"{word} ({times})" for word, times in human.missing.most_common() if times)
+        logger.warning("%s: %d values count as not given: %s.", name, count, words)
 
 
 def _check_all_were_there(name: str, fields: FieldMap, filled: set[str]) -> None:
@@ -432,11 +422,19 @@ def _remark(name: str, examples: Sequence[Example], empty: Sequence[str]) -> Non
             logger.warning("%s: %s", name, said)
 
 
-def _example(source: Mapping[str, Any], fields: FieldMap, labels: Labels, where: str) -> Example:
-    row = renamed(source, fields, labels)
-    for field in ("id", "input"):
-        if field not in row:
-            raise InputError(f"{where}: {missing(field, source, fields)}")
+def _example(
+    source: Mapping[str, Any], fields: FieldMap, human: HumanValues, where: str, unnamed: Counter[str]
+) -> Example:
+    """The example of a row."""
+    row = renamed(source, fields, human, where)
+    if "input" not in row:
+        raise InputError(f"{where}: {missing('input', source, fields)}")
+    if "id" not in row:
+        if "id" in fields and (wanted := str(fields["id"])) not in source and not _is_empty_path(source, wanted):
+            raise InputError(f"{where}: {missing('id', source, fields)}")
+        name = id_of_texts(row)
+        unnamed[name] += 1
+        row["id"] = name if unnamed[name] == 1 else f"{name}-{unnamed[name]}"
     return validate_row(Example, row, where)
 
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
 from typing import Any
+from uuid import UUID
 
 from .errors import InputError, did_you_mean
-from .human_feedback import Labels, is_number, with_words
+from .human_feedback import HumanValues, is_missing, is_number
+from .json_documents import at, without_marks
+from .messages import as_text
+from .tables import as_written, plain
 
 TEXTS = ("id", "input", "output", "context", "reference", "system")
 FIELDS = (*TEXTS, "metadata", "human", "comment")
@@ -16,8 +22,14 @@ NESTED = ("human", "metadata", "comment")
 SEVERAL = ("human", "comment")
 """Fields that several columns can hold: one a rater."""
 
+USUAL = {
+    "input": "input question prompt instruction query user_input user_prompt inputs problem source article document dialogue",
+    "output": "output answer response completion prediction generation actual_output outputs reply model_output summary",
+}
+"""Names that others give a column, the likelier first."""
+
 Columns = str | Sequence[str]
-"""A column's name; for human scores and comments also several, in a list or with commas between them."""
+"""A column's name, or a path such as ``inputs.question``; for human scores and comments also several, in a list or with commas between them."""
 FieldMap = Mapping[str, Columns]
 """Our name to the column's."""
 
@@ -44,12 +56,12 @@ def parse_field_map(pairs: Iterable[str]) -> dict[str, str | tuple[str, ...]]:
     return mapping
 
 
-def check_field_map(fields: FieldMap) -> None:
+def check_field_map(fields: FieldMap, known: Sequence[str] = FIELDS) -> None:
     """Raise InputError where a map names a field that is not ours, or several columns for one that has one."""
     for ours, given in fields.items():
         name, dot, part = ours.partition(".")
-        if name not in FIELDS:
-            raise InputError(f"Field map: '{ours}' is not one of our fields.{did_you_mean(name, FIELDS)}")
+        if name not in known:
+            raise InputError(f"Field map: '{ours}' is not one of our fields.{did_you_mean(name, known)}")
         if dot and (name not in NESTED or not part):
             raise InputError(
                 f"Field map: '{ours}' is not one of our fields; human.NAME, metadata.NAME and comment.NAME have a dot."
@@ -74,24 +86,67 @@ def _listed(given: Columns) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
 
 
-def renamed(row: Mapping[str, Any], fields: FieldMap, labels: Labels) -> dict[str, Any]:
-    """A row with its columns renamed by a checked map; null is the same as a field that is not there.
+def renamed(row: Mapping[str, Any], fields: FieldMap, human: HumanValues, where: str) -> dict[str, Any]:
+    """A row with its columns renamed and its values as an example has them; null is the same as a field that is not there.
 
-    A column that is called ``human.NAME``, ``comment.NAME`` or ``metadata.NAME`` needs no entry in the map.
+    A column that is called ``human.NAME``, ``comment.NAME`` or ``metadata.NAME`` needs no entry in the map. In a row
+    without an id or input of just this name, columns are found in any case.
+
+    Args:
+        row: As it is in the table.
+        fields: The map, checked.
+        human: Reads people's values.
+        where: The row's place, for errors.
+
+    Raises:
+        InputError: A text cannot be made of what stands where one is wanted, or as :meth:`HumanValues.read`.
     """
     dotted = {name: name for name in row if name not in fields and _is_ours_with_a_dot(name)}
-    sources = {ours: columns_of(ours, given, row) for ours, given in {**dotted, **fields}.items()}
+    loose = any(name not in row and name not in fields for name in ("id", "input"))
+    cased = {name: name for name in FIELDS if loose and name not in row and name not in fields}
+    sources = {ours: columns_of(ours, given, row) for ours, given in {**cased, **dotted, **fields}.items()}
     taken = {*sources, *(column for columns in sources.values() for column in columns)}
-    found = {name: value for name, value in row.items() if name not in taken and value is not None}
+    alike = {name.casefold() for name in cased} | {each.casefold() for each in taken if each not in row}
+    found = {
+        name: value
+        for name, value in row.items()
+        if name not in taken and value is not None and not (alike and str(name).casefold() in alike)
+    }
     for ours, columns in sources.items():
-        values = [row[column] for column in columns if row.get(column) is not None]
+        values = [value for column in columns if (value := at(row, column)) is not None]
         if values:
             put(found, ours, values, several=len(columns) > 1)
-    if isinstance(found.get("id"), int) and not isinstance(found["id"], bool):
-        found["id"] = str(found["id"])
+    _make_texts(found, human, where)
     if "human" in found:
-        found["human"] = with_words(found["human"], labels)
-    return found
+        found["human"] = human.read(found["human"], where)
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _make_texts(row: dict[str, Any], human: HumanValues, where: str) -> None:
+    """Texts of what stands where one is wanted, and of numbers that are ids."""
+    for field in TEXTS[1:]:
+        if human.texts_in_json and isinstance(row.get(field), str):
+            row[field] = without_marks(row[field])
+        if field in row and not isinstance(row[field], str):
+            try:
+                row[field] = as_text(plain(row[field]), passages=field == "context")
+            except ValueError as error:
+                raise InputError(f"{where}: field '{field}': {error}.") from None
+    identity = row.get("id")
+    if is_missing(identity):
+        if identity not in (None, ""):
+            human.missing[f"{identity} as id"] += 1
+        row["id"] = None
+    elif isinstance(identity, (int, float)) and not isinstance(identity, bool):
+        row["id"] = as_written(identity)
+    elif isinstance(identity, UUID):
+        row["id"] = str(identity)
+
+
+def id_of_texts(row: Mapping[str, Any], fields: Iterable[str] = TEXTS[1:], prefix: str = "example") -> str:
+    """An id for a row without one: a hash of its texts."""
+    texts = json.dumps([row.get(field) for field in fields], default=str)
+    return f"{prefix}-{sha256(texts.encode()).hexdigest()[:12]}"
 
 
 def _is_ours_with_a_dot(name: object) -> bool:
@@ -128,7 +183,9 @@ def missing(field: str, row: Mapping[str, Any], fields: FieldMap) -> str:
     if column in row:
         return f"there is nothing in '{column}'{mapped}."
     if mapped:
-        return f"there is no column '{column}'{mapped}.{did_you_mean(column, map(str, row))}"
+        return f"there is no column '{column}'{mapped}.{did_you_mean(column, [*map(str, row), *_paths(row)])}"
+    if line := mapping_line(row, fields):
+        return f"the field '{field}' is missing (there are: {', '.join(map(str, row))}). This would read it: {line}"
     others = [str(name) for name in row if name not in FIELDS]
     hint = did_you_mean(field, others).strip()
     if hint:
@@ -137,3 +194,27 @@ def missing(field: str, row: Mapping[str, Any], fields: FieldMap) -> str:
         there = ", ".join(map(str, row))
         return f"the field '{field}' is missing (there are: {there}; --field {field}=COLUMN names the one that it is)."
     return f"the field '{field}' is missing."
+
+
+def mapping_line(row: Mapping[str, Any], fields: FieldMap) -> str:
+    """The options that name the input and output of a row by their usual names; empty where it has none for both."""
+    leaves = list(_paths(row))
+    told = []
+    for ours, usual in USUAL.items():
+        if ours in row or ours in fields:
+            continue
+        found = (path for name in usual.split() for path in leaves if path.rpartition(".")[2].casefold() == name)
+        if (path := next(found, None)) is None:
+            return ""
+        told.append(f'--field "{ours}={path}"' if " " in path else f"--field {ours}={path}")
+    return " ".join(told)
+
+
+def _paths(row: Mapping[str, Any], before: str = "") -> Iterator[str]:
+    """The columns of a row, and the paths within those that are objects, the outer first."""
+    yield from (
+        f"{before}{name}" for name, value in row.items() if value is not None and not isinstance(value, Mapping)
+    )
+    for name, value in row.items():
+        if isinstance(value, Mapping):
+            yield from _paths(value, f"{before}{name}.")

@@ -5,6 +5,8 @@ A label is kept as ``True`` or ``False``, which count as 1 and 0, so that it can
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -18,8 +20,17 @@ from .text import sendable, sentences, shorten
 PAIRS = {"pass": "fail", "yes": "no", "good": "bad", "accept": "reject", "true": "false"}
 """Words that are understood in any case: the one that speaks for an output, and its opposite."""
 MEANINGS = dict.fromkeys(PAIRS, True) | dict.fromkeys(PAIRS.values(), False)
-SIDES = {"good": True, "bad": False}
-"""Sides that ``--labels`` gives words for."""
+SIDES = {"good": True, "bad": False, "none": None}
+"""Sides that ``--labels`` gives words for; ``none`` is no label."""
+PAIR_SIDES = ("a", "b", "tie")
+"""And of pairs, which output is preferred."""
+MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "-"})
+"""Words that stand where nobody gave anything, in any case."""
+_COUNTED = re.compile(
+    r"(?P<number>[-+]?\d+(?:\.\d+)?)\s*(?:(?:/|out of|of)\s*(?P<top>\d+(?:\.\d+)?)|stars?|points?|(?P<percent>%|percent))",
+    re.IGNORECASE,
+)
+_STARS = re.compile("([★⭐]+)☆*")
 FEW = 3
 """Contradictions that a warning names."""
 
@@ -38,23 +49,48 @@ def parse_labels(given: Any) -> dict[str, tuple[str, ...]]:
     """
     found: dict[str, tuple[str, ...]] = {}
     for side, word in _pairs(given):
-        if side not in SIDES:
+        if side not in (*SIDES, *PAIR_SIDES):
             raise InputError(
-                f"labels: '{side}' is neither 'good' nor 'bad'.{did_you_mean(side, SIDES)} Write good=WORD,bad=WORD."
+                f"labels: '{side}' is neither 'good' nor 'bad'.{did_you_mean(side, SIDES)} Write good=WORD,bad=WORD; "
+                "none=WORD where nothing was given; of pairs a=WORD,b=WORD,tie=WORD."
             )
+        if isinstance(word, bool):
+            word = str(word)
         if not isinstance(word, str) or not word.strip():
             raise InputError(f"labels, {side}: a word is needed, not {word!r} (in YAML put it in quotes).")
-        if is_number(word):
+        if is_number(word) and side in ("good", "bad") and word.strip() not in ("0", "1"):
             raise InputError(f"labels, {side}: a label is a word, and {word.strip()} is a number.")
         found[side] = tuple(dict.fromkeys([*found.get(side, ()), _plain(word)]))
-    both = [word for word in found.get("good", ()) if word in found.get("bad", ())]
-    if both:
-        raise InputError(f"labels: '{both[0]}' cannot be both good and bad.")
+    for sides in (SIDES, PAIR_SIDES):
+        told: dict[str, str] = {}
+        for one, word in [(side, word) for side in sides for word in found.get(side, ())]:
+            if word in told:
+                raise InputError(f"labels: '{word}' cannot be both {told[word]} and {one}.")
+            told[word] = one
+    return found
+
+
+def parse_label_scale(given: Any) -> tuple[str, ...] | None:
+    """Words for a scale, from worst to best, from a list or a text with commas between them.
+
+    Raises:
+        InputError: There are fewer than two, or one stands there twice.
+    """
+    words = given.split(",") if isinstance(given, str) else given
+    if words is None or words == ():
+        return None
+    if not isinstance(words, (list, tuple)) or not all(isinstance(each, str) and each.strip() for each in words):
+        raise InputError(f'label_scale: write words from worst to best, as "Bad,Acceptable,Excellent", not {given!r}.')
+    found = tuple(each.strip() for each in words)
+    if len(found) < 2 or len({_plain(each) for each in found}) < len(found):
+        raise InputError(f"label_scale: at least two words are needed, each once, not {', '.join(found)}.")
     return found
 
 
 LabelWords = Annotated[dict[str, tuple[str, ...]], BeforeValidator(parse_labels)]
 """A setting that takes what :func:`parse_labels` takes."""
+LabelScale = Annotated[tuple[str, ...] | None, BeforeValidator(parse_label_scale)]
+"""A setting that takes what :func:`parse_label_scale` takes."""
 
 
 def _pairs(given: Any) -> Iterable[tuple[str, Any]]:
@@ -72,18 +108,78 @@ def _pairs(given: Any) -> Iterable[tuple[str, Any]]:
         yield side.strip(), word
 
 
-def with_words(human: Any, labels: Labels) -> Any:
-    """A row's ``human`` with the words of ``labels`` as labels; anything else is left for the record to check."""
-    if not labels or not isinstance(human, Mapping):
-        return human
-    meanings = {_plain(word): SIDES[side] for side, words in labels.items() for word in words}
+def is_missing(value: Any) -> bool:
+    """Whether a value is none: null, NaN, nothing in a text or list, or a word that says so."""
+    if isinstance(value, str):
+        return _plain(value) in MISSING
+    return value is None or (isinstance(value, float) and value != value) or value in ([], ())
 
-    def read(value: Any) -> Any:
-        if isinstance(value, (list, tuple)):
-            return [read(each) for each in value]
-        return meanings.get(_plain(value), value) if isinstance(value, str) else value
 
-    return {name: read(value) for name, value in human.items()}
+class HumanValues:
+    """What people's values in one source mean: its words, words on a scale, shares such as 4/5, and what is missing."""
+
+    def __init__(self, labels: Labels | None = None, scale: Sequence[str] | None = None) -> None:
+        """The further words of ``labels``, and the words of a ``scale`` from worst to best, which count from 1."""
+        given = {_plain(word): side for side, words in (labels or {}).items() for word in words}
+        self._meanings: dict[str, float | None] = {_plain(word): at for at, word in enumerate(scale or (), 1)}
+        self._meanings |= {word: SIDES[side] for word, side in given.items() if side in SIDES}
+        self.of_numbers = {
+            number: self._meanings[word]
+            for number, words in ((0, ("false", "0")), (1, ("true", "1")))
+            for word in words
+            if word in self._meanings and self._meanings[word] is not None
+        }
+        """What 0 and 1 mean on a dimension of labels, where that was said."""
+        self.missing: Counter[str] = Counter()
+        """How often each word, or other sign of nothing, was met."""
+        self.texts_in_json = False
+        """Whether the source's texts went through JSON once too often."""
+        self._tops: dict[str, tuple[float, str]] = {}
+
+    def read(self, human: Any, where: str) -> Any:
+        """A row's ``human`` with numbers and labels for what is known; anything else is left for the record to check.
+
+        Raises:
+            InputError: A dimension has shares of different wholes, such as 4/5 and 8/10.
+        """
+        if not isinstance(human, Mapping):
+            return None if is_missing(human) else human
+        found: dict[str, Any] = {}
+        for name, value in human.items():
+            several = isinstance(value, (list, tuple)) and len(value) > 0
+            self.missing["null"] += sum(each is None for each in value) if several else 0
+            values = [self._value(each, str(name), where) for each in (value if several else [value])]
+            values = [each for each in values if each is not None]
+            if values:
+                found[name] = values if several else values[0]
+        return found
+
+    def _value(self, value: Any, name: str, where: str) -> Any:
+        if value is None:
+            return None
+        word = str(value).casefold() if isinstance(value, bool) else value
+        if isinstance(word, (int, float)) and f"{word:g}" in self._meanings:
+            return None if self._meanings[f"{word:g}"] is None else value
+        if isinstance(word, str) and _plain(word) in self._meanings:
+            return self._meanings[_plain(word)]
+        if is_missing(value):
+            self.missing[value.strip() or '""' if isinstance(value, str) else "[]" if value in ([], ()) else "NaN"] += 1
+            return None
+        if not isinstance(value, str):
+            return value
+        if stars := _STARS.fullmatch(value.replace("\ufe0f", "").strip()):
+            return float(len(stars[1]))
+        share = _COUNTED.fullmatch(value.strip())
+        if share is None:
+            return value
+        top = 100.0 if share["percent"] else float(share["top"]) if share["top"] else None
+        if top is not None and self._tops.setdefault(name, (top, where))[0] != top:
+            other, place = self._tops[name]
+            raise InputError(
+                f"{where}: field 'human.{name}': '{value}' is out of {top:g}, and {place} has one out of {other:g}. Bring "
+                "them to one scale."
+            )
+        return float(share["number"])
 
 
 def rating_of(value: Any, name: str) -> float:
@@ -116,7 +212,7 @@ def _label(word: str, name: str) -> bool:
     known = ", ".join(f"{good}/{bad}" for good, bad in PAIRS.items())
     raise ValueError(
         f"'{name}': '{shorten(word, 40)}' is no label that is known ({known}); say what your words mean with "
-        "--labels good=WORD,bad=WORD"
+        "--labels good=WORD,bad=WORD, or list them from worst to best: --label-scale WORD,WORD,WORD"
     )
 
 

@@ -32,19 +32,33 @@ def message_of(value: Any) -> Message | None:
     if isinstance(value.get("from"), str) and isinstance(value.get("value"), str):
         return _message(value["from"], {"content": value["value"]})
     role = value.get("role", value.get("type"))
-    return _message(role, value) if isinstance(role, str) and "content" in value else None
+    return _message(role, value) if isinstance(role, str) and ("content" in value or value.get("tool_calls")) else None
 
 
 def _message(role: str, fields: Mapping[str, Any]) -> Message | None:
-    if "content" not in fields:
+    calls = fields.get("tool_calls") or (fields.get("additional_kwargs") or {}).get("tool_calls")
+    if "content" not in fields and not calls:
         return None
     refused = fields.get("refusal")  # OpenAI puts it beside a content that is null
-    parts = [_content(fields["content"]) or (refused if isinstance(refused, str) else "")]
-    calls = fields.get("tool_calls") or (fields.get("additional_kwargs") or {}).get("tool_calls")
+    parts = [_content(fields.get("content")) or (refused if isinstance(refused, str) else "")]
     if calls:
-        parts.append(json.dumps(calls, ensure_ascii=False))
+        parts.append(_calls(calls))
     name = role.lower()
     return ROLES.get(name, name), "\n".join(part for part in parts if part)
+
+
+def _calls(calls: Any) -> str:
+    """Calls of tools: ``Calls weather({"city": "Bonn"})``, a line each; their JSON where one has no name."""
+    told = []
+    for each in calls if isinstance(calls, list) else [calls]:
+        call = each.get("function", each) if isinstance(each, Mapping) else None
+        if not isinstance(call, Mapping) or not isinstance(call.get("name"), str):
+            return json.dumps(calls, ensure_ascii=False)
+        given: Any = next((call[name] for name in ("arguments", "args", "input") if name in call), {})
+        told.append(
+            f"Calls {call['name']}({given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)})"
+        )
+    return "\n".join(told)
 
 
 def _content(content: Any) -> str:
@@ -66,8 +80,10 @@ def _part(part: Any) -> str:
         if isinstance(part.get(said), str):
             return str(part[said])
     kind = part.get("type", "part")
-    if kind in ("tool_use", "tool_result", "tool_call"):
-        return json.dumps(part, ensure_ascii=False)
+    if kind in ("tool_use", "tool_call"):
+        return _calls(part)
+    if kind == "tool_result":
+        return f"Result: {_content(part.get('content'))}"
     return f"[{kind}]"
 
 
@@ -125,3 +141,38 @@ def _inner(value: Mapping[str, Any]) -> Any:
         [(name, only)] = filled.items()
         return only if isinstance(only, str) or name.lower() in PLAIN_KEYS else None
     return None
+
+
+def as_text(value: Any, *, passages: bool = False) -> Any:
+    """A value that stands where a text is wanted, as text; None where nothing is there.
+
+    A text is itself and a number or truth value as JSON writes it. Messages are a transcript; texts in a list are
+    paragraphs, or as ``passages`` numbered; an object around one text that matters is that text, and any other object
+    or list is indented JSON.
+
+    Raises:
+        ValueError: A message has no content.
+    """
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float) and value != value:
+        return None
+    if isinstance(value, (bool, int, float)):
+        return json.dumps(value)
+    if isinstance(value, Mapping):
+        filled = {name: each for name, each in value.items() if each not in (None, "", {}, [])}
+        [name] = filled if len(filled) == 1 else [""]
+        if len(filled) == 1 and str(name).lower() in PLAIN_KEYS:
+            return as_text(filled[name])
+        told = message_of(value) is not None or any(each in value for each in ("messages", "choices", "generations"))
+        return text_of(value) if told or not filled else json.dumps(value, ensure_ascii=False, indent=2, default=str)
+    if not isinstance(value, (list, tuple)):
+        return value
+    if any(isinstance(each, Mapping) and "role" in each for each in value) and messages_of(value) is None:
+        wrong = next(place for place, each in enumerate(value, 1) if message_of(each) is None)
+        raise ValueError(f"message {wrong} needs 'role' and 'content'")
+    if messages_of(value) is None and (passages or all(isinstance(each, (str, int, float)) for each in value)):
+        texts = [text for each in value if (text := as_text(each)) not in (None, "")]
+        numbered = [f"[{number}] {text}" for number, text in enumerate(texts, 1)]
+        return "\n\n".join(numbered if passages and len(texts) > 1 else texts) or None
+    return text_of(value)

@@ -5,36 +5,33 @@ A cell that is empty (in a data frame also NaN, NaT and NA) is None. :func:`read
 
 from __future__ import annotations
 
-import csv
+import gzip
 import json
 import re
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+import zlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import date, time, timedelta
 from decimal import Decimal
+from functools import cache
+from io import BytesIO, TextIOWrapper
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO, cast
 from zipfile import BadZipFile, ZipFile
 
+from .csv_tables import CSV_SUFFIXES, HEADER_CHARS, SEPARATORS, csv_rows, is_empty, parsed, rows_of_cells, told_apart
 from .errors import InputError, import_optional, like_named, not_text
+from .json_documents import document, rows_of
 
 Row = dict[str, Any]
 Say = Callable[[str], None] | None
-LONGEST_CELL = 2**31 - 1
-"""Characters in a CSV cell; the csv module's own limit is shorter than many a document."""
 LARGEST_BOOK = 2**30
 """Bytes of an Excel workbook, unpacked."""
-HEADER_CHARS = 2**16
-"""So much of a CSV file is looked at for its separator."""
-SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
-CSV_SUFFIXES = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
-"""With the separator that is expected."""
 EXCEL_SUFFIXES = (".xlsx", ".xlsm")
 PARQUET_SUFFIXES = (".parquet", ".pq")
 NOTHING = ("NaTType", "NAType")
 """Types of what pandas has where nothing is, beside NaN."""
-_QUOTED = re.compile(r'"[^"]*"')
 
 
 def is_numbered_by_row(path: str | Path) -> bool:
@@ -43,15 +40,20 @@ def is_numbered_by_row(path: str | Path) -> bool:
 
 
 def file_and_sheet(path: str | Path) -> tuple[str, str]:
-    """The file of ``book.xlsx#Sheet``, and the sheet's name, which may be empty."""
-    found = re.fullmatch(r"(.*?\.xls[xm])#(.*)", str(path), re.IGNORECASE | re.DOTALL)
-    return (found[1], found[2]) if found else (str(path), "")
+    """The file of ``book.xlsx#Sheet`` or ``data.json#results.rows``, and the name of the part, which may be empty.
+
+    A ``#`` in a file's own name stays there.
+    """
+    found = re.fullmatch(r"(.*?\.(?:xls[xm]|json(?:\.gz)?))#(.*)", str(path), re.IGNORECASE | re.DOTALL)
+    if found is None or (found[1].lower().endswith((".json", ".gz")) and Path(path).exists()):
+        return str(path), ""
+    return found[1], found[2]
 
 
 def suffix_of(path: str | Path) -> str:
-    """The suffix, in lower case, without the sheet's name in ``book.xlsx#Sheet``."""
-    found = re.search(r"\.\w+$", file_and_sheet(path)[0])
-    return found[0].lower() if found else ""
+    """The suffix, in lower case, without the part in ``book.xlsx#Sheet`` and the ``.gz`` of a packed file."""
+    found = re.search(r"(\.\w+)(?:\.gz)?$", file_and_sheet(path)[0], re.IGNORECASE)
+    return found[1].lower() if found else ""
 
 
 def text_encoding(path: Path) -> str:
@@ -61,111 +63,63 @@ def text_encoding(path: Path) -> str:
         OSError: It cannot be read.
     """
     with path.open("rb") as file:
-        return "utf-16" if file.read(2) in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+        return _encoding(file)
 
 
-# --- CSV ----------------------------------------------------------------------------------------------------------
-
-
-def csv_rows(path: Path, file: Any, as_text: Collection[str], say: Say = None) -> Iterator[tuple[int, Row]]:
-    """The rows of a CSV file that is open, each with its line.
-
-    The separator is the one that the header has most of, quoted names aside; ``sep=;`` in the first line, as Excel
-    writes it, names it. Cells that hold JSON objects or arrays are parsed, except in the columns ``as_text``.
-
-    Raises:
-        InputError: It is not valid CSV, or JSON Lines, or a row has cells beyond the header.
-    """
-    csv.field_size_limit(LONGEST_CELL)
-    beginning = file.read(HEADER_CHARS)
-    if beginning.startswith('{"'):
-        raise InputError(f"{path}: this is JSON Lines and no CSV; give the file a name that ends in .jsonl.")
+def _encoding(file: IO[bytes]) -> str:
+    found = "utf-16" if file.read(2) in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     file.seek(0)
-    named = re.match(r"sep=(.)\r?\n", beginning, re.IGNORECASE)
-    header = _QUOTED.sub("", beginning).lstrip("\r\n").partition("\n")[0]
-    expected = CSV_SUFFIXES.get(suffix_of(path), ",")
-    most = max(SEPARATORS, key=lambda each: (header.count(each), each == expected))
-    separator = named[1] if named else most
-    if named:
-        file.readline()
-    elif separator != expected and say is not None:
-        say(f"{path}: read with {SEPARATORS[separator]} between the cells.")
-    reader = csv.reader(file, delimiter=separator, strict=True)
-    skipped = 1 if named else 0
-
-    def records() -> Iterator[tuple[int, Sequence[Any]]]:
-        try:
-            for cells in reader:
-                yield reader.line_num + skipped, cells
-        except csv.Error as error:
-            raise InputError(f"{path}, line {reader.line_num + skipped}: not valid CSV ({error}).") from None
-
-    def read(name: str, value: str, where: str) -> Any:
-        return value if name in as_text else _parsed(value)
-
-    yield from _rows_of_cells(f"{path}, line", records(), read)
+    return found
 
 
-def _rows_of_cells(
-    where: str, records: Iterable[tuple[int, Sequence[Any]]], read: Callable[[str, Any, str], Any]
-) -> Iterator[tuple[int, Row]]:
-    """Rows of the cells under a header, each with its number; without the empty ones."""
-    header: list[str] | None = None
-    for number, cells in records:
-        if all(_is_empty(cell) for cell in cells):
-            continue
-        if header is None:
-            header = ["" if _is_empty(cell) else str(cell).strip("\ufeff \t\r\n") for cell in cells]
-            _told_apart([name for name in header if name], f"{where} {number}")
-            continue
-        row: Row = dict.fromkeys(name for name in header if name)
-        for place, cell in enumerate(cells):
-            if _is_empty(cell):
-                continue
-            if place >= len(header):
-                raise InputError(f"{where} {number}: more cells than the header has columns.")
-            name = header[place] or f"column {place + 1}"  # without a name, as the index of a data frame
-            row[name] = read(name, cell, f"{where} {number}, column '{name}'")
-        yield number, row
-
-
-def _is_empty(cell: Any) -> bool:
-    return cell is None or (isinstance(cell, str) and not cell.strip())
-
-
-def _parsed(value: str) -> Any:
-    """The object or array that a cell holds as JSON, else its text."""
-    if value[:1] in "{[":
-        try:
-            return json.loads(value)
-        except (ValueError, RecursionError):
-            return value
-    return value
-
-
-# --- JSON lists ---------------------------------------------------------------------------------------------------
-
-
-def json_list(path: Path, text: str) -> Iterator[tuple[int, Row]]:
-    """The objects of a JSON array, counted from 1.
+def opened(path: Path) -> tuple[IO[bytes], str]:
+    """A file to be read, unpacked, from its beginning, and the suffix of its kind; a pipe may be read more than once.
 
     Raises:
-        InputError: It is not valid JSON, or holds something else.
+        InputError: A ``.zip`` does not hold exactly one file.
+        OSError: It cannot be opened.
     """
-    try:
-        entries = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: not valid JSON ({error}).") from None
-    for number, entry in enumerate(entries, 1):
-        if not isinstance(entry, dict):
-            raise InputError(f"{path}, row {number}: a JSON object is needed, not {type(entry).__name__}.")
-        yield number, entry
+    suffix = suffix_of(path)
+    if path.is_dir():
+        raise IsADirectoryError
+    if path.exists() and not path.is_file():
+        status = path.stat()
+        content = _piped(str(path), status.st_dev, status.st_ino)
+        return BytesIO(content), suffix or _kind(content)
+    if suffix == ".zip":
+        with ZipFile(path) as archive:
+            names = [
+                each for each in archive.infolist() if not each.is_dir() and not each.filename.startswith("__MACOSX")
+            ]
+            if len(names) != 1:
+                inside = ", ".join(each.filename for each in names[:6]) or "none"
+                raise InputError(f"{path}: one file is needed in a .zip, and there are {len(names)}: {inside}.")
+            if names[0].file_size > LARGEST_BOOK:
+                raise InputError(f"{path}: unpacks to more than {LARGEST_BOOK / 2**30:g} GiB. Unpack it first.")
+            return BytesIO(archive.read(names[0])), suffix_of(names[0].filename)
+    return (cast("IO[bytes]", gzip.open(path)) if str(path).lower().endswith(".gz") else path.open("rb")), suffix
+
+
+@cache
+def _piped(path: str, device: int, node: int) -> bytes:
+    """What comes through a pipe, which comes once."""
+    content = Path(path).read_bytes()
+    return gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
+
+
+def _kind(content: bytes) -> str:
+    """The suffix for a pipe's content."""
+    if content[:2] == b"PK":
+        return ".xlsx"
+    if content[:4] == b"PAR1":
+        return ".parquet"
+    return ".json" if content.lstrip()[:1] in (b"[", b"{") else ".txt"
 
 
 # --- Excel and Parquet --------------------------------------------------------------------------------------------
 
 
-def excel_rows(path: Path, as_text: Collection[str], say: Say = None) -> Iterator[tuple[int, Row]]:
+def excel_rows(path: Path, file: IO[bytes], as_text: Collection[str], say: Say = None) -> Iterator[tuple[int, Row]]:
     """The rows of a sheet, each with its number there: the sheet in ``book.xlsx#Sheet``, else the first one.
 
     Raises:
@@ -175,7 +129,7 @@ def excel_rows(path: Path, as_text: Collection[str], say: Say = None) -> Iterato
     """
     openpyxl = import_optional("openpyxl", "files", "openpyxl", "; or save the sheet as CSV.")
     place, wanted = file_and_sheet(path)
-    with Path(place).open("rb") as file, warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of drop-down lists and the like, which hold no data
         try:
             _check_unpacked(place, file)
@@ -194,7 +148,7 @@ def excel_rows(path: Path, as_text: Collection[str], say: Say = None) -> Iterato
 
         def read(name: str, value: Any, where: str) -> Any:
             if name not in as_text:
-                return plain(_parsed(value) if isinstance(value, str) else value)
+                return plain(parsed(value) if isinstance(value, str) else value)
             if isinstance(value, _ExcelError):  # as after pasting a text that begins with =
                 raise InputError(
                     f"{where}: the cell holds Excel's error {value}, not a text. Format the column as text and enter it "
@@ -203,7 +157,7 @@ def excel_rows(path: Path, as_text: Collection[str], say: Say = None) -> Iterato
             return as_written(value)
 
         cells = ([_value(cell) for cell in row] for row in sheet.iter_rows())
-        yield from _rows_of_cells(f"{place}, row", enumerate(cells, 1), read)
+        yield from rows_of_cells(f"{place}, row", enumerate(cells, 1), read)
 
 
 def _check_unpacked(place: str, file: Any) -> None:
@@ -237,7 +191,7 @@ def parquet_package() -> Any:
     return import_optional("pyarrow.parquet", "files", "pyarrow", "; or save the table as JSONL.")
 
 
-def parquet_rows(path: Path, as_text: Collection[str]) -> Iterator[tuple[int, Row]]:
+def parquet_rows(path: Path, file: IO[bytes], as_text: Collection[str]) -> Iterator[tuple[int, Row]]:
     """The rows of a Parquet file, counted from 1.
 
     Raises:
@@ -247,21 +201,20 @@ def parquet_rows(path: Path, as_text: Collection[str]) -> Iterator[tuple[int, Ro
     """
     parquet = parquet_package()
     number = 0
-    with path.open("rb") as file:
-        try:
-            whole = parquet.ParquetFile(file)
-            _told_apart(whole.schema_arrow.names, str(path))
-            for batch in whole.iter_batches():
-                for row in batch.to_pylist():
-                    number += 1
-                    yield number, _typed(row, as_text)
-        except (
-            ValueError,
-            OSError,
-        ) as error:  # pyarrow's own errors of a file: ValueErrors, and OSErrors without a number
-            if isinstance(error, OSError) and error.errno is not None:
-                raise
-            raise InputError(f"{path}: not a Parquet file that can be read ({error}).") from None
+    try:
+        whole = parquet.ParquetFile(file)
+        told_apart(whole.schema_arrow.names, str(path))
+        for batch in whole.iter_batches():
+            for row in batch.to_pylist():
+                number += 1
+                yield number, _typed(row, as_text)
+    except (
+        ValueError,
+        OSError,
+    ) as error:  # pyarrow's own errors of a file: ValueErrors, and OSErrors without a number
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise InputError(f"{path}: not a Parquet file that can be read ({error}).") from None
 
 
 ROWS = 2**16
@@ -307,30 +260,21 @@ def frame_rows(source: Any, as_text: Collection[str] = ()) -> Iterator[Row] | No
     if hasattr(source, "iter_rows") and hasattr(source, "columns"):
         rows = source.iter_rows(named=True)
     elif hasattr(source, "to_dict") and hasattr(source, "notna") and hasattr(source, "columns"):
-        _told_apart(map(str, source.columns), "the data frame")
+        told_apart(map(str, source.columns), "the data frame")
         levels = [name for name in source.index.names if name is not None and name not in source.columns]
         named = source.reset_index(level=levels) if levels else source
         rows = named.astype(object).where(named.notna(), None).to_dict("records")
     elif hasattr(source, "to_pylist") and hasattr(source, "column_names"):
-        _told_apart(source.column_names, "the table")
+        told_apart(source.column_names, "the table")
         rows = source.to_pylist()
     else:
         return None
     return (_typed(row, as_text) for row in rows)
 
 
-def _told_apart(names: Iterable[str], where: str) -> None:
-    """Refuse columns of one name: a row would hold one of them alone."""
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise InputError(f"{where}: two columns are called '{name}'.")
-        seen.add(name)
-
-
 def _typed(row: Row, as_text: Collection[str]) -> Row:
     found = {str(name): plain(value) for name, value in row.items()}
-    filled = {name: None if _is_empty(value) else value for name, value in found.items()}
+    filled = {name: None if is_empty(value) else value for name, value in found.items()}
     return {name: as_written(value) if name in as_text else value for name, value in filled.items()}
 
 
@@ -388,43 +332,81 @@ def read_rows(
             not a JSON object.
         MissingExtraError: Excel and Parquet need packages of the extra ``files``.
     """
-    suffix = suffix_of(path)
-    file = Path(file_and_sheet(path)[0])
+    file, part = Path(file_and_sheet(path)[0]), file_and_sheet(path)[1]
+    encoding = "utf-8-sig"
     try:
-        if suffix in EXCEL_SUFFIXES:
-            yield from excel_rows(path, as_text, say)
-        elif suffix in PARQUET_SUFFIXES:
-            yield from parquet_rows(path, as_text)
-        else:
-            yield from _text_rows(path, as_text, say, quick)
+        content, suffix = opened(file)
+        with content:
+            if suffix in EXCEL_SUFFIXES:
+                yield from excel_rows(path, content, as_text, say)
+            elif suffix in PARQUET_SUFFIXES:
+                yield from parquet_rows(path, content, as_text)
+            elif suffix == ".xls":
+                raise InputError(f"{path}: this is Excel's old format; save it as .xlsx or as CSV UTF-8.")
+            else:
+                encoding = _encoding(content)
+                with TextIOWrapper(content, encoding, newline="") as text:
+                    yield from _text_rows(file, part, text, suffix, as_text, say, quick)
     except FileNotFoundError:
         raise InputError(f"{file}: there is no such file.{like_named(file)}") from None
     except IsADirectoryError:
         raise InputError(f"{file}: this is a directory, a file with a table is needed (JSONL, CSV, ...).") from None
     except UnicodeDecodeError:
         hint = " In Excel: save as 'CSV UTF-8', or as .xlsx." if suffix in CSV_SUFFIXES else ""
-        raise not_text(file, text_encoding(file), hint) from None
+        raise not_text(file, encoding, hint) from None
+    except (gzip.BadGzipFile, BadZipFile, EOFError, zlib.error) as error:
+        raise InputError(f"{file}: cannot be unpacked ({error}).") from None
     except OSError as error:
         raise InputError(f"{file}: cannot be read ({error.strerror}).") from None
 
 
 def _text_rows(
     path: Path,
+    part: str,
+    file: TextIOWrapper,
+    suffix: str,
     as_text: Collection[str],
-    say: Callable[[str], None] | None,
+    say: Say,
     quick: Callable[[str], Any] | None,
 ) -> Iterator[tuple[int, Any]]:
-    suffix = suffix_of(path)
-    if suffix == ".xls":
-        raise InputError(f"{path}: this is Excel's old format; save it as .xlsx or as CSV UTF-8.")
-    with path.open(encoding=text_encoding(path), newline="") as file:
-        if suffix in CSV_SUFFIXES:
-            yield from csv_rows(path, file, as_text, say)
-        elif suffix == ".json" and (text := file.read()).lstrip().startswith("["):
-            yield from json_list(path, text)
-        else:
-            file.seek(0)
-            yield from _json_rows(path, file, quick)
+    beginning = file.read(HEADER_CHARS).lstrip("\ufeff \t\r\n")
+    file.seek(0)
+    has_header = any(each in beginning.partition("\n")[0] for each in SEPARATORS)
+    if suffix in CSV_SUFFIXES or (suffix in (".txt", "") and beginning[:1] not in ("{", "[", "") and has_header):
+        yield from csv_rows(path, file, suffix, as_text, say)
+    elif part or (suffix == ".json" and (beginning.startswith("[") or _is_whole(file))) or _is_cut(file, beginning):
+        yield from rows_of(path, file.read(), part, as_text, say)
+    else:
+        yield from _json_rows(path, file, quick)
+
+
+def _is_whole(file: TextIOWrapper) -> bool:
+    """Whether there is one line only, with an object."""
+    lines = list(islice((line for line in file if line.strip()), 2))
+    file.seek(0)
+    return len(lines) == 1 and lines[0].lstrip().startswith("{")
+
+
+def _is_cut(file: TextIOWrapper, beginning: str) -> bool:
+    """Whether the first line ends within an object, or holds several, and the whole is valid JSON."""
+    if not beginning.startswith("{"):
+        return False
+    first = next((line for line in file if line.strip()), "")
+    try:
+        json.loads(first)
+        is_cut = False
+    except (ValueError, RecursionError):
+        file.seek(0)
+        is_cut = first.rstrip().endswith(("{", ",", "[", "}")) and _is_document(file.read())
+    file.seek(0)
+    return is_cut
+
+
+def _is_document(text: str) -> bool:
+    try:
+        return all(isinstance(each, dict) for each in document(text))
+    except (ValueError, RecursionError):
+        return False
 
 
 def _json_rows(path: Path, file: Any, quick: Callable[[str], Any] | None) -> Iterator[tuple[int, Any]]:

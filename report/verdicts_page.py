@@ -54,6 +54,8 @@ class Beside:
     """The model whose verdicts are taken, where a file holds those of several."""
     labels: Labels | None = None
     """Further words that people's labels are in."""
+    label_scale: Sequence[str] | None = None
+    """Words that they are in, from worst to best."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +153,9 @@ def _read(path: Path, beside: Beside) -> _Read:
     known = None if checklist is None else [each.id for each in checklist.questions]
     data = None
     if beside.data is not None:
-        data = load_examples(beside.data, fields=beside.fields, need_output=False, labels=beside.labels)
+        data = load_examples(
+            beside.data, fields=beside.fields, need_output=False, labels=beside.labels, label_scale=beside.label_scale
+        )
     ids = None if data is None else dict.fromkeys(column(data, "id"))
     verdicts = read_verdicts(path, examples=ids, questions=known)
     if beside.model is not None:

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from ..evaluation.options import GatewayOptions
 from ..prompts.errors import InputError, import_optional
-from ..prompts.human_feedback import LabelWords
+from ..prompts.human_feedback import LabelScale, LabelWords
 from ..settings import Heading, Idle, where
 
 if TYPE_CHECKING:
@@ -105,7 +105,8 @@ class TrainOptions(GatewayOptions):
         (0.7, 0.15, 0.15), description="Shares of training, validation and test; a document is never divided."
     )
     human_scale: Annotated[tuple[float, float] | None, Heading.DATA.at(3)] = Field(
-        None, description="Lowest and highest human score; default: the observed ones."
+        None,
+        description="Worst and best human score, 5 1 where lower is better; default: the lowest and highest observed.",
     )
     teacher_price: Annotated[float | None, Heading.SAVED] = Field(
         None, ge=0, description="US dollars that a verdict of the teacher costs."
@@ -124,6 +125,9 @@ class TrainOptions(GatewayOptions):
     )
     labels: Annotated[LabelWords, Heading.DATA.at(2)] = Field(
         default_factory=dict, description="Further words that people's labels are in, e.g. good=fine,bad=poor."
+    )
+    label_scale: Annotated[LabelScale, Heading.DATA.at(4)] = Field(
+        None, description="Words that people's labels are in, from worst to best, which count as 1, 2 and so on."
     )
     limit: Annotated[int | None, Heading.DATA.at(7)] = Field(None, ge=1, description="Use only the first N examples.")
     seed: Annotated[int, Heading.MODELS] = Field(
@@ -164,8 +168,8 @@ class TrainOptions(GatewayOptions):
             )
         if self.onnx and self.precision != "float32":
             raise ValueError(f"onnx: the file is read in float32, and a scorer with precision {self.precision} in that")
-        if self.human_scale and not self.human_scale[0] < self.human_scale[1]:
-            raise ValueError("human_scale: the lowest score must be below the highest")
+        if self.human_scale and self.human_scale[0] == self.human_scale[1]:
+            raise ValueError("human_scale: the worst and the best score must differ")
         return self
 
 

@@ -209,7 +209,9 @@ def _load_all(data: Any, settings: TrainOptions) -> list[Example]:
     examples: list[Example] = []
     seen: dict[str, object] = {}
     for source in data if several else [data]:
-        for each in load_examples(source, fields=settings.field, labels=settings.labels):
+        for each in load_examples(
+            source, fields=settings.field, labels=settings.labels, label_scale=settings.label_scale
+        ):
             if each.id in seen:
                 raise InputError(f"{source}: the id '{each.id}' was used before, in {seen[each.id]}.")
             seen[each.id] = source

@@ -126,7 +126,9 @@ def prepare(
     if panel and "poll" not in names:
         raise InputError("panel: only the judge poll has a panel.")
     questions = None if checklist is None else load_checklist(checklist)
-    examples = load_examples(data, fields=settings.field, limit=settings.limit, labels=settings.labels)
+    examples = load_examples(
+        data, fields=settings.field, limit=settings.limit, labels=settings.labels, label_scale=settings.label_scale
+    )
     if questions is not None:
         questions = weighted(questions, examples, settings)
     compared = _dimensions(examples, questions, dimensions)

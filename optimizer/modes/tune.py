@@ -58,7 +58,12 @@ def prepare(
     if judge is None and judge_prompt is not None:
         raise InputError("judge_prompt: no judge is asked (--judge).")
     examples = load_examples(
-        data, fields=settings.field, limit=settings.limit, need_output=False, labels=settings.labels
+        data,
+        fields=settings.field,
+        limit=settings.limit,
+        need_output=False,
+        labels=settings.labels,
+        label_scale=settings.label_scale,
     )
     questions = None
     if checklist is not None:

@@ -196,14 +196,15 @@ def human_scores(
         )
     one = dimension or ("overall" if "overall" in rated else rated[0] if len(rated) == 1 else None)
     if one is not None:
-        return one, _column(examples, one)
+        are_words = are_labels(rating for example in examples for rating in example.human.get(one, ()))
+        return one, _column(examples, one) * (-1 if scale and scale[0] > scale[1] and not are_words else 1)
     parts = []
     for each in rated:
         column = _column(examples, each)
         low, high = scale or (float(np.nanmin(column)), float(np.nanmax(column)))
         if are_labels(rating for example in examples for rating in example.human.get(each, ())):
             low, high = 0.0, 1.0
-        parts.append((column - low) / (high - low if high > low else 1.0))
+        parts.append((column - low) / (high - low if high != low else 1.0))
     mean: Floats = np.mean(parts, axis=0) if parts else np.full(len(examples), np.nan)
     return f"mean of {', '.join(rated)}", mean
 
@@ -278,7 +279,11 @@ def load_select_inputs(
     settings: SelectOptions,
 ) -> Inputs:
     """Read and check everything, and draw the sample. InputError names the file, line and field at fault."""
-    every = list(load_examples(data, fields=settings.field, limit=settings.limit, labels=settings.labels))
+    every = list(
+        load_examples(
+            data, fields=settings.field, limit=settings.limit, labels=settings.labels, label_scale=settings.label_scale
+        )
+    )
     pool = None if candidates is None else load_checklist(candidates)
     if pool is not None:
         every = [without_answers(each, pool) for each in every]  # what is told is the whole, not single questions
@@ -313,7 +318,9 @@ def load_given(
         raise InputError("--verdicts: name the checklist that they answer (--candidates).")
     if settings.answer_levels > 2 or settings.estimate == "per-example" or settings.rated_by == "judge":
         raise InputError("--verdicts: they are yes/no answers, and further ratings would have to be bought.")
-    every = load_examples(data, fields=settings.field, labels=settings.labels, remarks=False)
+    every = load_examples(
+        data, fields=settings.field, labels=settings.labels, label_scale=settings.label_scale, remarks=False
+    )
     questions = load_checklist(candidates)
     given = given_verdicts(verdicts, every, questions, model, prompt)
     judged = {verdict.example for verdict in given}

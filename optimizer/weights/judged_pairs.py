@@ -25,7 +25,9 @@ from ...models.session import ModelOptions
 from ...prompts.checklist import Checklist
 from ...prompts.errors import InputError
 from ...prompts.examples import Example, named_document, without_answers
-from ...prompts.preferences import Preference, has_chosen, preference_of
+from ...prompts.field_map import FieldMap, check_field_map
+from ...prompts.human_feedback import Labels, is_missing, parse_labels
+from ...prompts.preferences import KNOWN_FIELDS, Preference, preference_of, with_our_names
 from ...prompts.prompt import Prompt
 from ...prompts.rows import source_rows
 from ...prompts.verdicts import Verdict
@@ -198,7 +200,8 @@ def prepare_pairs(
         InputError: Names the file, line and field of the first problem.
     """
     seed = options.get("seed", ModelOptions.model_fields["seed"].default)
-    pairs = load_pairs(path, limit=options.pop("limit", None), seed=seed)
+    renamed, labels = options.pop("pair_field", {}), options.get("labels")
+    pairs = load_pairs(path, limit=options.pop("limit", None), seed=seed, fields=renamed, labels=labels)
     if not pairwise:
         examples = [example for pair in pairs for example in separate_examples(pair)]
         return PairsJob(pairs, prepare(examples, checklist, model, prompt, options), pairwise, swap)
@@ -271,12 +274,20 @@ def prepare_ratings(
     return RatingsJob(job.examples, rated, replace(job, examples=asked))
 
 
-def load_pairs(source: Any, *, limit: int | None = None, seed: int = 42) -> list[Preference]:
+def load_pairs(
+    source: Any,
+    *,
+    limit: int | None = None,
+    seed: int = 42,
+    fields: FieldMap | None = None,
+    labels: Labels | None = None,
+) -> list[Preference]:
     """Read preference pairs whose outputs are to be judged, from a file, the Hugging Face hub, a data frame, or rows.
 
     A row has ``id``, ``input``, ``output_a``, ``output_b`` and ``preferred``; or ``chosen`` and ``rejected`` with a
     ``prompt``, where an ``id`` is not needed and the seed decides which is shown as a
-    (:func:`~askance.prompts.preferences.preference_of`).
+    (:func:`~askance.prompts.preferences.preference_of`). ``fields`` renames columns; ``labels`` are further words for
+    the preferred output, e.g. ``{"a": ["left"]}``.
 
     Raises:
         InputError: Names the file, line and field of the first problem.
@@ -284,11 +295,16 @@ def load_pairs(source: Any, *, limit: int | None = None, seed: int = 42) -> list
     pairs: list[Preference] = []
     seen: dict[str, str] = {}
     unnamed: dict[str, int] = {}
-    for where, row in islice(source_rows(source, TEXTS, say=logger.warning), limit):
+    fields, labels = fields or {}, parse_labels(labels or {})
+    check_field_map(fields, KNOWN_FIELDS)
+    texts = {*TEXTS, *(str(column) for ours, column in fields.items() if ours in TEXTS)}
+    for where, given in islice(source_rows(source, texts, say=logger.warning), limit):
+        row = given
         if not isinstance(row, Mapping):
             raise InputError(f"{where}: a mapping from field to value is needed, not {type(row).__name__}.")
+        row = with_our_names(row, fields, labels)
         pair = preference_of(row, where, seed=seed)
-        if row.get("id") is None and has_chosen(row):  # the same texts may be there more than once
+        if is_missing(row.get("id")):  # the same texts may be there more than once
             unnamed[pair.id] = unnamed.get(pair.id, 0) + 1
             if unnamed[pair.id] > 1:
                 pair = preference_of({**row, "id": f"{pair.id}-{unnamed[pair.id]}"}, where, seed=seed)

@@ -28,9 +28,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...prompts.errors import InputError, did_you_mean
-from ...prompts.human_feedback import Labels, rating_of, refuse_mixed_labels, with_words
-from ...prompts.preferences import document_in, has_chosen
+from ...prompts.field_map import FieldMap, id_of_texts
+from ...prompts.human_feedback import HumanValues, Labels, is_missing, rating_of, refuse_mixed_labels
+from ...prompts.json_documents import at
+from ...prompts.preferences import document_in, has_chosen, with_our_names
 from ...prompts.rows import source_rows
+from ...prompts.tables import as_written
 from .evidence import Floats, PairDifferences, codes_of
 
 logger = logging.getLogger(__name__)
@@ -180,14 +183,18 @@ def check_tables(
             raise InputError(f"{where}: {table[row, test]} is outside [0, 1]; rescale the scores.")
 
 
-def load_preferences(path: Any, *, limit: int | None = None) -> PreferenceScores:
+def load_preferences(
+    path: Any, *, limit: int | None = None, fields: FieldMap | None = None, labels: Labels | None = None
+) -> PreferenceScores:
     """Read pairs with scores from a file (JSONL, CSV, Excel, ...), a data frame or rows, with the fields named above.
-    InputError names the file, line and field of the first problem."""
+    ``fields`` renames columns; ``labels`` are further words for the preferred output. InputError names the file, line
+    and field of the first problem."""
     columns = ScoreColumns(sides=2)
     ids: list[str] = []
     preferred: list[str] = []
     groups, sections, datasets = [], [], []
-    for where, identity, row in identified_rows(path, limit, "pairs"):
+    for where, identity, given in identified_rows(path, limit, "pairs", fields):
+        row = with_our_names(given, fields or {}, labels or {})
         ids.append(identity)
         if row.get("preferred") not in list(_SIGN):  # a list, too, which has no hash
             raise InputError(f"{where}: {_wrong_preferred(row)}")
@@ -229,14 +236,23 @@ class ScoreColumns:
         return [np.column_stack([np.frombuffer(column) for column in side.values()]) for side in self.sides]
 
 
-def identified_rows(source: Any, limit: int | None, what: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Each row of a source, with where it stands and its id. Raises InputError where there are no rows, or an id is
-    missing, no text, or used twice."""
+def identified_rows(
+    source: Any, limit: int | None, what: str, fields: FieldMap | None = None
+) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Each row of a source, with where it stands and its id. Raises InputError where there are no rows, or an id is no
+    text, or used twice."""
     places: dict[str, str] = {}
+    unnamed: Counter[str] = Counter()
     for where, row in islice(source_rows(source, ("id",), say=logger.warning), limit):
         if not isinstance(row, Mapping):
             raise InputError(f"{where}: a mapping from field to value is needed, not {type(row).__name__}.")
         found = {name: value for name, value in row.items() if value is not None}
+        named = at(found, str((fields or {}).get("id", "id")))
+        if is_missing(named):
+            name = id_of_texts(found, sorted(found), "row")
+            unnamed[name] += 1
+            named = name if unnamed[name] == 1 else f"{name}-{unnamed[name]}"
+        found["id"] = named
         identity = _identity(found, where)
         if identity in places:
             raise InputError(
@@ -246,6 +262,8 @@ def identified_rows(source: Any, limit: int | None, what: str) -> Iterator[tuple
         yield where, identity, found
     if not places:
         raise InputError(f"{name_of(source)}: there are no {what} in it.")
+    if unnamed:
+        logger.warning("%d %s have no 'id'; each is called after a hash of its row.", unnamed.total(), what)
 
 
 def name_of(source: Any) -> str:
@@ -256,9 +274,9 @@ def name_of(source: Any) -> str:
 def _identity(row: dict[str, Any], where: str) -> str:
     if "id" not in row:
         raise InputError(f"{where}: the field 'id' is missing.{did_you_mean('id', row)}")
-    if isinstance(row["id"], bool) or not isinstance(row["id"], (str, int)) or row["id"] == "":
+    if isinstance(row["id"], bool) or not isinstance(row["id"], (str, int, float)) or row["id"] == "":
         raise InputError(f"{where}, field 'id': a text that is not empty is needed, not {row['id']!r}.")
-    return str(row["id"])
+    return str(as_written(row["id"]))
 
 
 def _wrong_preferred(row: dict[str, Any]) -> str:
@@ -266,7 +284,7 @@ def _wrong_preferred(row: dict[str, Any]) -> str:
         return "'chosen' and 'rejected' are outputs without scores; --checklist and --model have a judge score them."
     if "preferred" not in row:
         return f"the field 'preferred' is missing.{did_you_mean('preferred', row)}"
-    return f'field \'preferred\': {row["preferred"]!r} is not "a", "b" or "tie".'
+    return f'field \'preferred\': {row["preferred"]!r} is not "a", "b" or "tie"; say what your words mean with --labels a=WORD,b=WORD,tie=WORD.'
 
 
 def scores_of(row: dict[str, Any], field: str, where: str) -> dict[str, float]:
@@ -363,19 +381,25 @@ def rating_scores(
 
 
 def load_ratings(
-    path: Any, *, dimension: str | None = None, limit: int | None = None, labels: Labels | None = None
+    path: Any,
+    *,
+    dimension: str | None = None,
+    limit: int | None = None,
+    labels: Labels | None = None,
+    label_scale: Sequence[str] | None = None,
 ) -> RatingScores:
     """Read rated outputs with scores from a file (JSONL, CSV, Excel, ...), a data frame or rows; the source is read
     twice.
 
     The rating is the mean over raters of ``human.DIMENSION``. When ``dimension`` is None, it is ``rating`` where the
-    lines have one, else the only dimension that people rated, or ``overall`` among several.
+    lines have one, else the only dimension that people rated, or ``overall`` among several. ``labels`` are further
+    words that people's labels are in, ``label_scale`` those of a scale from worst to best.
 
     Raises:
         InputError: Names the file, line and field of the first problem.
     """
     dimension = _dimension_of_file(path) if dimension is None else dimension
-    columns = ScoreColumns()
+    columns, human = ScoreColumns(), HumanValues(labels, label_scale)
     ids: list[str] = []
     rated: list[tuple[str, dict[str, list[float]]]] = []
     groups = []
@@ -384,11 +408,11 @@ def load_ratings(
         metadata = row.get("metadata")
         given = metadata if "scores" not in row and isinstance(metadata, dict) and "scores" in metadata else row
         columns.add(scores_of(given, "scores", where))
-        rated.append((where, {dimension or "rating": _ratings(row, dimension, where, labels or {})}))
+        rated.append((where, {dimension or "rating": _ratings(row, dimension, where, human)}))
         groups.append(group_of(row, identity, where))
     [scores] = columns.tables(f"{name_of(path)}: the scores are empty; 'scores' must hold a number for each test.")
     refuse_mixed_labels(rated, "" if dimension is None else "human.")
-    ratings = [float(np.mean(given)) for _, human in rated for given in human.values()]
+    ratings = [float(np.mean(given)) for _, given_by in rated for given in given_by.values()]
     return rating_scores(ids, columns.tests, scores, ratings, groups=groups)
 
 
@@ -423,11 +447,12 @@ def _field(dimension: str | None) -> str:
     return "rating" if dimension is None else f"human.{dimension}"
 
 
-def _ratings(row: dict[str, Any], dimension: str | None, where: str, labels: Labels) -> list[float]:
+def _ratings(row: dict[str, Any], dimension: str | None, where: str, human: HumanValues) -> list[float]:
+    """The ratings of one output, one a rater."""
     field, name = _field(dimension), dimension or "rating"
     given = row if dimension is None else row.get("human")
     known = list(given) if isinstance(given, dict) else []
-    value = with_words({name: given.get(name)}, labels)[name] if isinstance(given, dict) else None
+    value = human.read({name: given.get(name)}, where).get(name) if isinstance(given, dict) else None
     if value is None:
         raise InputError(f"{where}: the field '{field}' is missing.{did_you_mean(dimension or 'rating', known)}")
     several = value if isinstance(value, list) else [value]

@@ -21,6 +21,8 @@ from ...models.budget import CAPS
 from ...models.named import ModelLike, named_models
 from ...prompts.checklist import Checklist
 from ...prompts.errors import BudgetExceededError, CoverageError, InputError
+from ...prompts.field_map import check_field_map
+from ...prompts.preferences import KNOWN_FIELDS
 from ...prompts.prompt import Prompt
 from ...setting_types import WeighSettings
 from ...settings import flag, parse_options, refuse_idle
@@ -136,15 +138,22 @@ def prepare(
     rated: RatingScores | RatingsJob | None = None
     dimension, limit = settings.rating_dimension, settings.limit
     if checklist is None or model is None:
-        pairs = None if data is None else load_preferences(data, limit=limit)
+        pairs = (
+            None if data is None else load_preferences(data, limit=limit, fields=settings.field, labels=settings.labels)
+        )
         rated = (
-            None if ratings is None else load_ratings(ratings, dimension=dimension, limit=limit, labels=settings.labels)
+            None
+            if ratings is None
+            else load_ratings(
+                ratings, dimension=dimension, limit=limit, labels=settings.labels, label_scale=settings.label_scale
+            )
         )
         return WeighingJob(pairs, rated, settings, "given")
     judge: dict[str, Any] = {"checklist": checklist, "model": model, "prompt": prompt, **settings.for_judging}
     if data is not None:
-        each = {name: value for name, value in judge.items() if name != "field"}  # which is for the ratings
-        pairs = prepare_pairs(data, pairwise=settings.pairwise, swap=settings.swap, **each)
+        each = {name: value for name, value in judge.items() if name != "field"}
+        renamed = {name: column for name, column in settings.field.items() if name in KNOWN_FIELDS}
+        pairs = prepare_pairs(data, pairwise=settings.pairwise, swap=settings.swap, pair_field=renamed, **each)
     if ratings is not None:
         rated = prepare_ratings(ratings, dimension=dimension, **judge)
     job = WeighingJob(pairs, rated, settings, "pairwise" if settings.pairwise else settings.scores)
@@ -241,8 +250,10 @@ def _refuse(settings: WeighOptions, *, data: Any, ratings: Any, checklist: Any, 
         raise InputError("--swap shows both outputs of a pair in both orders, so it needs --pairwise.")
     if settings.level != "global" and ratings is not None:
         raise InputError(f"--level {settings.level} takes pairs: from ratings one set of weights is learned.")
-    if settings.field and (ratings is None or model is None):
-        raise InputError("--field renames the columns of --ratings that are judged; PREFS has names of its own.")
+    if settings.field and data is None and model is None:
+        raise InputError("--field renames the columns of PREFS, and of --ratings that are judged.")
+    if data is not None and ratings is None:
+        check_field_map(settings.field, KNOWN_FIELDS)
 
 
 def _left_of_budget(settings: WeighOptions, judged: Sequence[Evaluation]) -> dict[str, Any]:

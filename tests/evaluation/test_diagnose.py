@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 import askance
+from askance.evaluation.diagnose import diagnose_verdicts
 from askance.models.base import Request
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import BudgetExceededError, InputError
+from askance.prompts.examples import Example
 from askance.prompts.prompt import Prompt
 from askance.prompts.verdicts import Verdict, write_verdicts
 from askance.testing import ScriptedModel
@@ -153,3 +155,14 @@ def test_people_who_answered_a_question_that_looks_for_a_fault_agree_with_a_judg
     assert found.questions[0].soft.value == pytest.approx(0.87, abs=0.01)
     turned = [row | {"human": {"falls": "no" if k > 9 else "yes"}} for k, row in enumerate(rows())]
     assert askance.diagnose(turned, checklist=fault, model=judge()).questions[0].soft.value < -0.8
+
+
+def test_a_scale_given_downwards_turns_the_correlation_with_people() -> None:
+    checklist = Checklist(questions=(Question(id="q", text="Is it good?"),))
+    examples = [Example(id=f"e{n}", input="i", output="o", human={"overall": n}) for n in range(6)]
+    verdicts = [
+        Verdict(example=f"e{n}", question="q", model="m", prompt="p", answer=n > 2, p_yes=n / 5, p_yes_from="logprob")
+        for n in range(6)
+    ]
+    up, down = (diagnose_verdicts(examples, checklist, verdicts, human_scale=scale) for scale in ((0, 5), (5, 0)))
+    assert [round(found.questions[0].soft.value or 0) for found in (up, down)] == [1, -1]

@@ -31,7 +31,7 @@ def test_what_interface_promises_is_the_default() -> None:
         (LoopOptions, {"split": (0.5, 0.5, 0.0)}, "split: three shares above 0 that add up to 1"),
         (LoopOptions, {"margin": float("nan")}, "margin"),
         (LoopOptions, {"alpha": 1}, "alpha"),
-        (ScoreOptions, {"human_scale": (5, 1)}, "human_scale: the lowest score must be below the highest"),
+        (ScoreOptions, {"human_scale": (5, 5)}, "human_scale: the worst and the best score must differ"),
         (ScoreOptions, {"scale": (1, 1)}, "scale: its two ends must differ"),
         (ScoreOptions, {"temperature": True}, "temperature: must be a number, not true"),
         (ScoreOptions, {"limit": False}, "limit: must be a number, not false"),

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from askance.evaluation.scoring import ExampleScore, human_targets, source_targets
+from askance.optimizer.selection.analysis import human_scores
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError
 from askance.prompts.examples import Example
@@ -148,3 +149,20 @@ def test_a_dimension_whose_questions_all_weigh_0_takes_no_score_from_the_others(
         human_targets(rated({"tone": 5}, {"tone": 1}), some)
     theirs = source_targets(some, [score(0.5, fluency=0.5, wit=0.25)])
     assert theirs.dimensions == ("fluency", "wit") and theirs.overall("e0") == 0.375
+
+
+def test_a_scale_given_downwards_turns_scores_and_leaves_labels() -> None:
+    targets = human_targets(rated({"fluency": 1}, {"fluency": 5}, {"fluency": [1, 2]}), checklist("fluency"), (5, 1))
+    assert [targets.overall(f"e{n}") for n in range(3)] == [1, 0, 0.875]
+    with pytest.raises(InputError, match=naming("'e0'", "score 6", "5 to 1")):
+        human_targets(rated({"fluency": 6}), checklist("fluency"), (5, 1))
+    labels = human_targets(rated({"fluency": True}, {"fluency": False}), checklist("fluency"), (5, 1))
+    assert [labels.overall(f"e{n}") for n in range(2)] == [1, 0]
+
+
+def test_human_scores_for_a_selection_are_turned_too() -> None:
+    examples = rated({"overall": 1}, {"overall": 5})
+    for scale, order in (((5, 1), [-1, -5]), ((1, 5), [1, 5]), (None, [1, 5])):
+        assert human_scores(examples, None, scale)[1].tolist() == order
+    assert human_scores(rated({"overall": True}), None, (5, 1))[1].tolist() == [1]
+    assert human_scores(rated({"a": 1, "b": 5}), None, (5, 1))[1].tolist() == [0.5]

@@ -8,7 +8,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from askance.prompts.checklist import READY, Checklist, Question, dump_checklist, load_checklist, parse_checklist
+from askance.prompts.checklist import (
+    READY,
+    Checklist,
+    Question,
+    asking,
+    dump_checklist,
+    load_checklist,
+    parse_checklist,
+)
 from askance.prompts.errors import InputError
 from tests.said import naming
 
@@ -293,3 +301,28 @@ def test_of_a_file_of_another_kind_the_first_problems_are_told() -> None:
     with pytest.raises(InputError) as caught:
         parse_checklist(json.dumps({f"k{n}": n for n in range(40)}), "other.json")
     assert str(caught.value).count(";") == 6 and str(caught.value).endswith("; and 35 other problems.")
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "questions:\n  - Is it good?\n  - Is it good?\n  - id: short\n    text: Is it short?\n",
+        "- Is it good?\n- Is it good?\n- {id: short, text: Is it short?}\n",
+    ],
+)
+def test_plain_questions_get_ids_made_from_their_words(written: str) -> None:
+    checklist = parse_checklist(written, "plain.yaml")
+    assert [each.id for each in checklist.questions] == ["is_it_good", "is_it_good_2", "short"]
+    assert checklist.questions[0].text == "Is it good?"
+
+
+def test_questions_by_their_ids() -> None:
+    assert parse_checklist("questions:\n  a: Is it good?\n  b: Is it short?\n", "plain.yaml").questions[1].id == "b"
+
+
+@pytest.mark.parametrize(
+    "written", ["[]", "questions: []", "questions: ['']", "questions: [3.5, {a: b}]", "just a text"]
+)
+def test_what_is_no_list_of_questions_is_refused(written: str) -> None:
+    with pytest.raises(InputError, match=r"plain\.yaml"):
+        asking(parse_checklist(written, "plain.yaml"), "plain.yaml")

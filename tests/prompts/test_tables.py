@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 
 from askance.prompts import errors
+from askance.prompts.csv_tables import CSV_SUFFIXES
 from askance.prompts.errors import InputError, MissingExtraError
 from askance.prompts.examples import load_examples
 from askance.prompts.field_map import parse_field_map
-from askance.prompts.tables import CSV_SUFFIXES, as_written, plain
+from askance.prompts.tables import as_written, plain
 from tests.said import naming, says
 
 GOOD = {"id": "a", "input": "x", "output": "y"}
@@ -258,7 +259,7 @@ def test_a_column_that_is_not_there_is_still_an_error(tmp_path: Path) -> None:
     path = written(tmp_path, "a.csv", "id,input,Agent reply\na,x,y\n")
     said = "there is no column 'Agent repl' (field map: output=Agent repl). Did you mean 'Agent reply'?"
     assert said in refusal(path, fields={"output": "Agent repl"})
-    assert says(refusal(written(tmp_path, "b.csv", "id,input,output\n,x,y\n")), "b.csv", "line 2", "nothing", "id")
+    assert says(refusal(written(tmp_path, "b.csv", "id,input,output\na,,y\n")), "b.csv", "line 2", "nothing", "input")
 
 
 # --- several raters -----------------------------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -177,3 +179,24 @@ def test_what_comes_out_is_an_examples_file(write: Any, tmp_path: Any) -> None:
     (tmp_path / "examples.jsonl").write_text(found.to_jsonl(), encoding="utf-8")
     [example] = load_examples(tmp_path / "examples.jsonl")
     assert example.human == {"helpful": (True,)} and example.comment[0].text == "Fine."
+
+
+def test_texts_that_went_through_json_twice_lose_their_marks(tmp_path: Path) -> None:
+    both = [
+        {"id": "1", "input": '"{\\"question\\": \\"Where?\\"}"', "output": '"In \\"Bonn\\".\\nYes"'},
+        {"id": "2", "input": '{"q": "Who?"}', "output": "null"},
+        {"id": "3", "input": "Say yes in marks.", "output": '"Yes"'},
+        {"id": "4", "input": {"q": "Yes in marks?"}, "output": '"Yes"'},
+    ]
+    path = tmp_path / "traces.json"
+    path.write_text(
+        json.dumps([{"timestamp": "2026-03-01", "name": "a", "sessionId": "s", "tags": [], **row} for row in both])
+    )
+    found = import_traces(path)
+    texts = {row["id"]: (row["input"], row["output"]) for row in found.rows}
+    assert texts == {
+        "1": ("Where?", 'In "Bonn".\nYes'),
+        "3": ("Say yes in marks.", '"Yes"'),
+        "4": ("Yes in marks?", '"Yes"'),
+    }
+    assert any("without an output" in note for note in found.notes)
