@@ -17,14 +17,15 @@ import yaml
 from ...agents.evaluator import Evaluator
 from ...agents.example_questions import ExampleQuestions
 from ...agents.judging import Judging
-from ...agents.replies import in_quotes
-from ...agents.requests import ExpectedScoreAsking
+from ...agents.replies import Reading, in_quotes
+from ...agents.requests import Ask, ExpectedScoreAsking
 from ...evaluation.options import GatewayOptions
 from ...evaluation.scoring import complete_mean, score_examples
 from ...models.base import Answer, AnswerStore, Model
 from ...models.budget import Budget
 from ...models.event_loops import run_sync
 from ...models.gateway import Gateway
+from ...models.replies.numbers import number_masses
 from ...models.replies.yes_no import LEAST_MASS
 from ...models.session import session
 from ...prompts.checklist import Checklist, Question
@@ -242,11 +243,14 @@ def _evaluator(asked: TestForm, gateway: Gateway, model: Model, seed: int) -> Ev
 class SaidScoreAsking(ExpectedScoreAsking):
     """Asks as for expected scores, and reads the likeliest number of the scale, mapped to [0, 1]."""
 
-    def _expected(self, masses: Sequence[float], answer: Answer) -> float:
+    def read(self, ask: Ask, answer: Answer) -> dict[str, Reading]:
+        """The likeliest number."""
         low, high = self.scale
+        masses = number_masses(answer.logprobs or (), low, high)
         if sum(masses) < LEAST_MASS:
             raise ValueError(f"{in_quotes(answer.text)} is no number from {low} to {high}")
-        return list(masses).index(max(masses)) / (high - low)
+        p_yes = masses.index(max(masses)) / (high - low)
+        return {ask.questions[0].id: Reading(p_yes >= 0.5, p_yes)}
 
 
 class SaidScoreEvaluator(Evaluator):

@@ -26,7 +26,7 @@ Jumps = Sequence[tuple[float, float]]
 SAID = "said.txt"
 """In its folder: what a command printed last."""
 _NEEDED = ("numpy", "scipy.stats", "aiohttp", "rich.table", "yaml", "askance.cli")
-_COMMANDS = ("evaluate", "runs", "select", "learning.weigh", "compare")
+_COMMANDS = ("judge_data", "make_run", "make_checklist", "weigh", "compare")
 
 
 @dataclass(frozen=True)
