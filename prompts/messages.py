@@ -54,7 +54,7 @@ def _calls(calls: Any) -> str:
         call = each.get("function", each) if isinstance(each, Mapping) else None
         if not isinstance(call, Mapping) or not isinstance(call.get("name"), str):
             return json.dumps(calls, ensure_ascii=False)
-        given = next((call[name] for name in ("arguments", "args", "input") if name in call), {})
+        given: Any = next((call[name] for name in ("arguments", "args", "input") if name in call), {})
         told.append(
             f"Calls {call['name']}({given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)})"
         )

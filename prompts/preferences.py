@@ -111,8 +111,8 @@ def with_our_names(row: Mapping[str, Any], fields: Mapping[str, Any], labels: La
             if column in row and column not in fields:
                 found.pop(column, None)
             found[ours] = value
-    ours = ("input", "output_a", "output_b", "preferred")
-    if not has_chosen(found) and not all(found.get(name) is not None for name in ours):
+    wanted = ("input", "output_a", "output_b", "preferred")
+    if not has_chosen(found) and not all(found.get(name) is not None for name in wanted):
         _know(found)
     if "preferred" in found:
         found["preferred"] = side_of(found["preferred"], row, labels)
@@ -138,10 +138,9 @@ def _know(row: dict[str, Any]) -> None:
 
 def _split_conversations(row: dict[str, Any]) -> None:
     """The messages that both conversations begin with are the input."""
-    both = [row.get("output_a"), row.get("output_b")]
-    if not all(isinstance(each, list) and messages_of(each) for each in both):
+    a, b = row.get("output_a"), row.get("output_b")
+    if not (isinstance(a, list) and isinstance(b, list) and messages_of(a) and messages_of(b)):
         return
-    a, b = both
     shared = 0
     while shared < min(len(a), len(b)) - 1 and a[shared] == b[shared]:
         shared += 1
