@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import marshal
 import tempfile
+import weakref
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
@@ -207,6 +208,7 @@ class SpilledBytes:
         try:
             if self._file is None:
                 self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 -- it goes with this object
+                weakref.finalize(self, self._file.close)
             self._file.seek(self._written)
             left = memoryview(self._held)
             while left:

@@ -40,9 +40,8 @@ from ...prompts.checklist import Checklist, Question
 from ...prompts.errors import AskanceError, InputError
 from ...prompts.examples import Example
 from ...prompts.verdicts import Verdict
-from ...stats.correlation import correlate, correlations_dict, statistic_dict
+from ...stats.correlation import correlate, correlation_kernel, correlations_dict, statistic_dict
 from ...stats.differences import difference_dict, paired_difference
-from ...stats.kernels import correlation_kernel
 from ...stats.resampling import Kernel, bootstrapped
 from ...training.measured import ScorerReader
 from ...training.train import DEFAULT_BASE

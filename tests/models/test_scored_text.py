@@ -14,7 +14,7 @@ from askance.prompts.checklist import Question
 from askance.prompts.errors import InputError
 from askance.prompts.examples import Example
 from askance.prompts.prompt import Prompt
-from askance.training.items import asked_with
+from askance.training.mixture import asked_with
 from tests.said import naming
 
 EXAMPLE = Example(id="e", input="asked so", output="the output", context="a page", reference="a model answer")

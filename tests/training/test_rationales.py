@@ -27,10 +27,10 @@ from askance.prompts.verdicts import VerdictColumns
 from askance.report.any_result import write_report_of
 from askance.testing import Reply, ScriptedModel
 from askance.training import rationales, trainer
-from askance.training.items import Probe, TrainingItem
+from askance.training.mixture import Probe, TrainingItem
 from askance.training.rationales import Drawn, RationaleCase, pairs_of, rationale_cases
+from askance.training.scorer_folder import TrainResult
 from askance.training.train import train
-from askance.training.trained import TrainResult
 
 from ..said import naming
 from .conftest import CHECKLIST, WORDS, made, p_yes, random_llama, said
