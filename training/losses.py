@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import numpy as np
 
 from ..models.trained.bases import torch_library
-from ..models.trained.network import after_rationale, asked_for, asked_why
+from ..models.trained.scorer_file import after_rationale, asked_for, asked_why
 from ..prompts.errors import import_optional
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from ..models.trained.causal import CausalNetwork
-    from ..models.trained.network import Network, ScoredText
+    from ..models.trained.network import Network
+    from ..models.trained.scorer_file import ScoredText
     from .mixture import Probe, TrainingItem
     from .options import TrainOptions
 

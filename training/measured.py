@@ -15,7 +15,7 @@ import numpy as np
 
 from ..evaluation.calibration_fit import platt
 from ..evaluation.scoring import complete_mean, human_targets, measure, score_examples, source_targets
-from ..models.trained.network import scored_text
+from ..models.trained.scorer_file import scored_text
 from ..models.trained.trained_scorer import DIGITS, expected_scores
 from ..prompts.examples import document_of, documents, human_dimensions
 from ..prompts.verdicts import Verdict, VerdictColumns
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from ..evaluation.scoring import ExampleScore, Targets
     from ..models.trained.causal import CausalNetwork
-    from ..models.trained.network import Network, ScoredText
-    from ..models.trained.scorer_file import ScorerFile
+    from ..models.trained.network import Network
+    from ..models.trained.scorer_file import ScoredText, ScorerFile
     from ..prompts.checklist import Checklist
     from ..prompts.examples import Example
     from ..stats.differences import Difference

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from ..agents.requests import EachAsking
 from ..evaluation.scoring import human_targets
-from ..models.trained.network import after_rationale, scored_text
+from ..models.trained.scorer_file import after_rationale, scored_text
 from ..optimizer.splits import own_split, split, unused_split
 from ..prompts.errors import AskanceError, InputError
 from ..prompts.examples import Example, answered_questions, human_dimensions
@@ -18,7 +18,8 @@ from ..prompts.human_feedback import WHOLE
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from ..models.trained.network import Network, ScoredText
+    from ..models.trained.network import Network
+    from ..models.trained.scorer_file import ScoredText
     from ..optimizer.earlier import Earlier
     from ..prompts.checklist import Checklist, Question
     from ..prompts.preferences import Preference

@@ -14,7 +14,7 @@ from ..agents.buying import all_together
 from ..models.base import Parameters, make_request
 from ..models.event_loops import run_sync
 from ..models.session import session
-from ..models.trained.network import Rationale, after_rationale, asked_why
+from ..models.trained.scorer_file import Rationale, after_rationale, asked_why
 from ..models.trained.trained_scorer import expected_scores
 from ..prompts.errors import AskanceError, InputError
 from .losses import RationaleObjective, RationalePair
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..memory.verdict_store import SharedStore
     from ..models.base import Model
     from ..models.trained.causal import CausalNetwork
-    from ..models.trained.network import ScoredText
+    from ..models.trained.scorer_file import ScoredText
     from .mixture import Mixture, TrainingItem
     from .options import TrainOptions
     from .trainer import LossCurve

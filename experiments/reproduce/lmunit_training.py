@@ -34,8 +34,8 @@ import numpy as np
 from ...evaluation.evaluate import evaluate
 from ...models.base import Model
 from ...models.trained.bases import find_base
-from ...models.trained.network import Network, open_network, scored_text, start_network
-from ...models.trained.scorer_file import read_scorer
+from ...models.trained.network import Network, open_network, start_network
+from ...models.trained.scorer_file import read_scorer, scored_text
 from ...prompts.checklist import Checklist, Question
 from ...prompts.errors import AskanceError, InputError
 from ...prompts.examples import Example

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from askance.models.trained import bases
-from askance.models.trained.network import scored_text
+from askance.models.trained.scorer_file import scored_text
 from askance.prompts.checklist import Question
 from askance.prompts.errors import InputError
 from askance.prompts.examples import Example

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from askance.models.trained.network import ScoredText
+from askance.models.trained.scorer_file import ScoredText
 from askance.training.losses import (
     RATIONALE_TIMES,
     ScoreObjective,

@@ -16,8 +16,8 @@ from askance.cli import main
 from askance.evaluation.evaluate import evaluate
 from askance.models.base import Request
 from askance.models.trained.bases import find_base
-from askance.models.trained.network import Rationale, ScoredText, after_rationale, asked_for, asked_why, start_network
-from askance.models.trained.scorer_file import read_scorer
+from askance.models.trained.network import start_network
+from askance.models.trained.scorer_file import Rationale, ScoredText, after_rationale, asked_for, asked_why, read_scorer
 from askance.prompts.checklist import dump_checklist
 from askance.prompts.errors import InputError
 from askance.prompts.examples import Example

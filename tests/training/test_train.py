@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from askance.evaluation.evaluate import evaluate
-from askance.models.trained.network import ScoredText, open_network, scored_text
-from askance.models.trained.scorer_file import ScorerFile, read_scorer
+from askance.models.trained.network import open_network
+from askance.models.trained.scorer_file import ScoredText, ScorerFile, read_scorer, scored_text
 from askance.prompts.checklist import Checklist
 from askance.prompts.errors import AskanceError, InputError
 from askance.prompts.preferences import Preference

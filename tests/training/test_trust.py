@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from askance.models.trained.network import open_network, scored_text
-from askance.models.trained.scorer_file import read_scorer
+from askance.models.trained.network import open_network
+from askance.models.trained.scorer_file import read_scorer, scored_text
 from askance.prompts.examples import Example
 from askance.prompts.text_files import read_object
 from askance.prompts.verdicts import Verdict, VerdictColumns
