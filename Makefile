@@ -29,8 +29,12 @@ EXPORT_TOOLS := deepeval
 PEER_TOOLS := autochecklist
 # Tests start some hundred processes: what the first has compiled is there for the next, whatever the environment says.
 export PYTHONDONTWRITEBYTECODE :=
-# A file of tests is one process's: what a module has made stays made.
-SIDE_BY_SIDE := -n logical --maxprocesses 4 --dist loadfile
+# A file of tests is one process's: what a module has made stays made. They begin in the order of tests/conftest.py.
+SIDE_BY_SIDE := -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+# Where other packages are installed their warnings are no errors of ours, as ours are in `make test`. Known are that of this
+# checkout's own egg-info, whose list of files has a __main__.py, and MLflow's call of pandas.
+THEIR_WARNINGS := -W default -W ignore::ResourceWarning -W error::pytest.PytestUnraisableExceptionWarning \
+	-W 'ignore:Module already imported so cannot be rewritten' -W 'ignore:Starting with pandas version 4.0'
 TRAIN := .venv-train
 TRAIN_EXTRAS := local,scorer,train
 TRAIN_TESTS := tests/training $(addprefix tests/experiments/reproduce/,test_lmunit_training.py test_lmunit_rationales.py)
@@ -97,7 +101,7 @@ define environment
 $(1)/.ready: pyproject.toml $(2)
 	@echo "Installing $(4) into $(1) ..."
 	@$$(PYTHON) -m venv $(1)
-	@$(1)/bin/python -m pip install $$(QUIETLY) -c $(2) $(3) pytest pytest-asyncio pytest-timeout syrupy || $$(FAILED)
+	@$(1)/bin/python -m pip install $$(QUIETLY) --no-compile -c $(2) $(3) pytest pytest-asyncio pytest-timeout syrupy || $$(FAILED)
 	@touch $$@
 endef
 $(eval $(call environment,$(BRIDGES),constraints-bridges.txt,-e '.[$(BRIDGE_EXTRAS)]' $(EXPORT_TOOLS) $(PEER_TOOLS) hypothesis pytest-xdist,the packages that askance has bridges to (about 1 GB)))
@@ -109,7 +113,7 @@ environments: $(BRIDGES)/.ready $(PROXY)/.ready $(POSTGRES)/.ready $(RAY)/.ready
 
 test-bridges: $(BRIDGES)/.ready
 	@echo "Running the tests of the bridges to other packages ..."
-	@LITELLM_LOCAL_MODEL_COST_MAP=True DEEPEVAL_TELEMETRY_OPT_OUT=YES $(BRIDGES)/bin/python -m pytest $(SIDE_BY_SIDE) $(BRIDGE_TESTS) $(SNIPPETS)
+	@LITELLM_LOCAL_MODEL_COST_MAP=True DEEPEVAL_TELEMETRY_OPT_OUT=YES $(BRIDGES)/bin/python -m pytest $(THEIR_WARNINGS) $(SIDE_BY_SIDE) $(BRIDGE_TESTS) $(SNIPPETS)
 
 $(PROMPTFOO_PLACE)/.ready: Makefile
 	@command -v npm >/dev/null || { echo "askance: npm is not installed; on Debian or Ubuntu: apt install npm"; exit 1; }
@@ -131,19 +135,19 @@ $(PROXY)/.ready: constraints-proxy.txt
 
 test-proxy: $(VENV)/.dev $(PROXY)/.ready
 	@echo "Running the tests of models behind a LiteLLM proxy ..."
-	@ASKANCE_TEST_LITELLM_PROXY=$(CURDIR)/$(PROXY)/bin/python $(BIN)/python -m pytest tests/bridges/test_litellm_proxy.py
+	@ASKANCE_TEST_LITELLM_PROXY=$(abspath $(PROXY))/bin/python $(BIN)/python -m pytest $(THEIR_WARNINGS) tests/bridges/test_litellm_proxy.py
 
 test-postgres: $(POSTGRES)/.ready
 	@echo "Running the tests of the store in PostgreSQL ..."
-	@$(POSTGRES)/bin/python -m pytest -k "not sqlite" $(POSTGRES_TESTS)
+	@$(POSTGRES)/bin/python -m pytest $(THEIR_WARNINGS) -k "not sqlite" $(POSTGRES_TESTS)
 
 test-ray: $(RAY)/.ready
 	@echo "Running the tests of models asked from a Ray cluster ..."
-	@$(RAY)/bin/python -m pytest $(RAY_TESTS) $(SNIPPETS)
+	@$(RAY)/bin/python -m pytest $(THEIR_WARNINGS) $(RAY_TESTS) $(SNIPPETS)
 
 test-train: $(TRAIN)/.ready
 	@echo "Running the tests of training ..."
-	@OMP_NUM_THREADS=1 $(TRAIN)/bin/python -m pytest $(SIDE_BY_SIDE) $(TRAIN_TESTS) $(SNIPPETS)
+	@OMP_NUM_THREADS=1 $(TRAIN)/bin/python -m pytest $(THEIR_WARNINGS) $(SIDE_BY_SIDE) $(TRAIN_TESTS) $(SNIPPETS)
 
 # Its last result is in docs/contributing.md.
 test-slow: $(VENV)/.dev

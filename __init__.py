@@ -11,8 +11,8 @@ _HOMES = {
     "AskanceError": ".prompts.errors",
     "Check": ".optimizer.modes.checker",
     "Checklist": ".prompts.checklist",
-    "Diagnosis": ".evaluation.diagnosis",
-    "Evaluation": ".evaluation.evaluation",
+    "Diagnosis": ".evaluation.findings",
+    "Evaluation": ".evaluation.evaluation_result",
     "Example": ".prompts.examples",
     "KeptJudge": ".evaluation.kept_judge",
     "NamedModel": ".models.named",
@@ -56,9 +56,9 @@ if TYPE_CHECKING:
     from .evaluation.compare.compare import compare as compare
     from .evaluation.compare.run_difference import run_difference as run_difference
     from .evaluation.diagnose import diagnose as diagnose
-    from .evaluation.diagnosis import Diagnosis as Diagnosis
     from .evaluation.evaluate import evaluate as evaluate
-    from .evaluation.evaluation import Evaluation as Evaluation
+    from .evaluation.evaluation_result import Evaluation as Evaluation
+    from .evaluation.findings import Diagnosis as Diagnosis
     from .evaluation.judge_file import load_judge as load_judge
     from .evaluation.kept_judge import KeptJudge as KeptJudge
     from .evaluation.write_questions import write_questions as write_questions

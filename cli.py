@@ -53,8 +53,8 @@ FILES = {
 """Files with several commands, each called ``NAME_command``; any other is the ``command`` of the file with its name."""
 
 COLLECTED = 50_000
-"""Objects after which garbage is looked for in a process of the command line's own: with Python's 700 that took a seventh of the time
-of reading stored answers, and found nothing."""
+"""Objects after which garbage is looked for in a process of the command line's own: with Python's 700 that took a
+seventh of the time of reading stored answers, and found nothing."""
 
 
 class Commands(click.Group):

@@ -20,7 +20,7 @@ from .optimizer.runner import run_job, take_up
 from .prompts.checklist import Checklist
 from .prompts.examples import Example
 from .prompts.prompt import Prompt
-from .report.run import write_report
+from .report.run_page import write_report
 from .setting_types import AlignSettings, MigrateSettings, ResumeSettings, TuneSettings
 
 
@@ -164,21 +164,21 @@ def resume(
 ) -> RunResult:
     """Go on with the run in a directory; one that is finished is read, not repeated.
 
-    What it may cost can be changed (``call_budget``, ``token_budget``, ``cost_budget``, ``max_concurrency``,
-    ``timeout``,
-    ``retries``, ``engine``, ``workers``), where else its answers are kept (``store``, ``no_cache``), and ``max_iterations`` be
-    larger: the run then comes to what one begun with so many comes to.
+    These settings can be changed: limits of its cost (``call_budget``, ``token_budget``, ``cost_budget``,
+    ``max_concurrency``, ``timeout``, ``retries``, ``engine``, ``workers``), other places of its answers (``store``,
+    ``no_cache``), and ``max_iterations``, which can be larger: the result is then that of a run begun with so many.
 
     Args:
         run: The run's directory.
         watcher: Told how the work goes on.
         callbacks: Told every event that is new.
         progress: Show how the work goes on; by default in notebooks only.
-        ask_first: As of :func:`run_and_report`.
-        options: What is changed.
+        ask_first: As in :func:`run_and_report`.
+        options: The changed settings.
 
     Raises:
-        InputError: There is no run, a setting that cannot be changed was given, or more iterations would change nothing.
+        InputError: There is no run, a setting that cannot be changed was given, or more iterations would change
+            nothing.
         AskanceError: As :func:`run_and_report`.
     """
     job = take_up(RunDirectory(run), options)

@@ -130,9 +130,6 @@ class SelectSettings(JudgeSettings, WhereSettings, total=False):
     clusters: int
     max_candidates: int
     max_rounds: int
-    quiet_rounds: int
-    shown: int
-    per_round: int
     same_question: float
     answer_levels: Literal[2, 3, 5]
     answers: Literal["soft", "hard", "split"]

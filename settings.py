@@ -86,6 +86,9 @@ RENAMED = {
 """Old names of settings. Files of earlier runs and judges are read with them; elsewhere an error names the new one."""
 GONE: dict[str, tuple[object, str]] = {
     "min_gain": (0.0, "a version must pass the paired test (alpha)"),
+    "quiet_rounds": (2, "two quiet rounds end the proposing; max_rounds and max_candidates end it earlier"),
+    "shown": (3, "the proposing model is shown three examples a round; max_rounds says how many rounds"),
+    "per_round": (8, "at most eight questions are proposed a round; max_candidates says how many in all"),
 }
 """Settings that an earlier version had: the default, which files of earlier runs may hold, and what takes their place."""
 ALSO = {"criterion": "dimension", "rating_criterion": "rating_dimension"}

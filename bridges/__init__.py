@@ -3,8 +3,8 @@
 - DSPy: `checklist_metric`, `open_gateway`, `AskanceTune` (an optimiser)
 - GEPA: `generator_adapter`, `evaluator_adapter`
 - Inspect AI: `checklist_scorer`
-- MLflow: `AskanceAlignmentOptimizer` (for ``judge.align``), `MLflowCallback` and `log_evaluation` (log runs and evaluations)
-- any: `export_judge`, `import_traces`
+- MLflow: `AskanceAlignmentOptimizer` (for ``judge.align``), `MLflowCallback` and `log_evaluation` (log runs and
+evaluations) - any: `export_judge`, `import_traces`
 """
 
 from __future__ import annotations

@@ -28,14 +28,14 @@ class BackgroundOptions(JudgeOptions, Where):
 
 @dataclass(frozen=True)
 class Judged:
-    """What the judge says of one output."""
+    """The judge's verdicts on one output."""
 
     verdicts: tuple[Verdict, ...]
     score: ExampleScore
     failed: tuple[str, ...]
     """The questions that speak against the output, each with its reason where there is one."""
     missing: CoverageError | None
-    """Which verdict is missing, where one is; there is no score then."""
+    """The error that names a missing verdict; there is no score then."""
 
 
 class BackgroundJudge:

@@ -103,7 +103,7 @@ class ChecklistMetric:
 
 
 class ShownFields(TypedDict, total=False):
-    """What the judge is shown of a DSPy example and its prediction: our field to theirs."""
+    """The fields of a DSPy example and its prediction that the judge is shown: our field to theirs."""
 
     output: str | None
     """The prediction's field that is judged; may be left out where it has one."""
@@ -168,7 +168,7 @@ def checklist_metric(
 
 
 def input_texts(example: Any, fields: Mapping[str, str | None]) -> dict[str, str]:
-    """What a judge is shown of a DSPy example: all its input fields as the input, or those that are named.
+    """The texts of a DSPy example for a judge: all its input fields as the input, or the named ones.
 
     Raises:
         InputError: The example has no field of a name.
@@ -185,7 +185,7 @@ def input_texts(example: Any, fields: Mapping[str, str | None]) -> dict[str, str
 
 
 def output_text(pred: Any, field: str | None) -> str:
-    """What a judge is shown of a prediction: the field that is named, or its only one.
+    """The text of a prediction for a judge: the named field, or its only one.
 
     Raises:
         InputError: There is no such field, or nobody can tell which is meant.
@@ -216,7 +216,7 @@ class OpenGateway:
 
     @property
     def budget(self) -> Budget:
-        """What each role took so far."""
+        """The calls, tokens and money of each role so far."""
         return self.gateway.budget
 
     def model(self, model: ModelLike) -> Model:

@@ -72,9 +72,9 @@ class AskanceTune(dspy.teleprompt.Teleprompter):  # type: ignore[misc]
                 are improved one after the other: compile what ``compile`` returned, with another name and run.
             num_threads: Examples that the program works on at once; DSPy's setting by default.
             options: ``output``, ``input``, ``context`` and ``reference``, as in
-                :class:`~askance.bridges.dspy_metric.ShownFields`; ``judge_prompt``, ``watcher`` and ``callbacks``, as in
-                :func:`askance.tune`; settings of :class:`~askance.optimizer.options.TuneOptions`, e.g. ``call_budget``,
-                where one run of the program counts as one call.
+                :class:`~askance.bridges.dspy_metric.ShownFields`; ``judge_prompt``, ``watcher`` and ``callbacks``, as
+                in :func:`askance.tune`; settings of :class:`~askance.optimizer.options.TuneOptions`, e.g.
+                ``call_budget``, where one run of the program counts as one call.
 
         Raises:
             InputError: There is nothing to judge by, or a setting that says nothing to a program.
@@ -247,7 +247,7 @@ class ProgramModel:
         return example.model_copy(update={"output": record["output"], "metadata": known})
 
     def checker(self) -> Callable[[Example], Check] | None:
-        """What the metric said of an example, as a checker that goes by the metric's name; None without a metric."""
+        """The metric's results as a checker that goes by the metric's name; None without a metric."""
         if self._metric is None:
             return None
 
@@ -304,7 +304,7 @@ class ProgramModel:
             raise _failure(error, "the metric") from error
 
     def _digest(self) -> str:
-        """What predictions depend on besides the instructions and the inputs, as far as it can be seen."""
+        """A hash of all that predictions depend on besides instructions and inputs, as far as it can be seen."""
         plain = self.with_instructions("").named_predictors()
         parts = [(name, each.signature.dump_state(), [_plain(demo) for demo in each.demos]) for name, each in plain]
         lms = [each.lm or dspy.settings.lm for _, each in plain]
@@ -331,7 +331,7 @@ class PassMetric:
         self._five = len(taken) >= 5 or Parameter.VAR_POSITIONAL in taken
 
     def check(self, example: Any, traced: _Traced) -> dict[str, Any]:
-        """What it says of one prediction, as the fields of a :class:`~askance.optimizer.modes.checker.Check`.
+        """The metric's result on one prediction, as the fields of a :class:`~askance.optimizer.modes.checker.Check`.
 
         Raises:
             InputError: It returned something else than a number, True or False.

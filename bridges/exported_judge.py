@@ -4,8 +4,8 @@ From Python: ``judge(input="…", output="…")`` gives ``score`` (0 to 1), ``pa
 ``reason``. From a shell: ``python THIS_FILE data.jsonl`` writes one such object a line, for lines with ``input``,
 ``output`` and perhaps ``context``, ``reference`` and ``id``.
 
-The server's address is OPENAI_BASE_URL (default: OpenAI's), its key OPENAI_API_KEY, and JUDGE_MODEL takes the place of the
-model's name there. A verdict that cannot be had is a JudgeError, never a score.
+The server's address is OPENAI_BASE_URL (default: OpenAI's), its key OPENAI_API_KEY, and JUDGE_MODEL takes the place of
+the model's name there. A verdict that cannot be had is a JudgeError, never a score.
 """
 
 from __future__ import annotations
@@ -147,7 +147,8 @@ def _read(question: dict[str, Any], said: dict[str, list[tuple[bool, float]]]) -
 
 
 def _lean(question: str, said: dict[str, list[tuple[bool, float]]]) -> float:
-    """What a question leans on the others: a share of the mean log-odds of yes to all other calibrated questions."""
+    """The share that a question takes from the others: a share of the mean log-odds of yes to all other calibrated
+    questions."""
     fits = JUDGE["calibration"]
     share = fits[question].get("lean", 0.0)
     if not share:
@@ -175,12 +176,12 @@ def _merged(draws: list[tuple[bool, float]]) -> tuple[bool, float]:
 
 
 def _seen(texts: dict[str, str], sees: str) -> dict[str, str]:
-    """What a question sees of the texts: all of them, or the output alone, also to quote it."""
+    """The texts that a question sees: all of them, or the output alone, also to quote it."""
     return {name: text if sees == "all" or name == "output" else "" for name, text in texts.items()}
 
 
 def _frame(prompt: str, texts: dict[str, str]) -> tuple[list[tuple[str, str]], str, str]:
-    """What is said first, and what stands before and after the question."""
+    """The opening messages, and the texts before and after the question."""
     places = [match for match in _BRACES.finditer(prompt) if match[2]]
     if not places:
         shown = [name for name in ("context", "input", "reference") if texts[name]]
@@ -227,7 +228,8 @@ def _messages(opening: list[tuple[str, str]], content: str) -> list[dict[str, st
 
 
 def _verdict(messages: list[dict[str, str]], source: str, replicate: int, output: str | None) -> tuple[bool, float]:
-    """Answer and P(yes), with one more try where the first reply cannot be used; ``output`` where words of it are a yes."""
+    """Answer and P(yes), with one more try where the first reply cannot be used; ``output`` where words of it are a
+    yes."""
     form, wanted = (JUDGE["form"], "yes nor no") if output is None else (_QUOTE_FORM, "none nor words of the output")
     words = _words()
     for again in (True, False):

@@ -1,7 +1,7 @@
 """A judge taken elsewhere: one file for another tool, which asks what askance asks and needs askance no more.
 
-Each is ``exported_judge.py`` with the judge in it, and the few lines by which the tool calls it. The judge's answers are
-read, calibrated and weighed there as here. OpenAI's graders take no code, so theirs is a JSON object.
+Each is ``exported_judge.py`` with the judge in it, and the few lines by which the tool calls it. The judge's answers
+are read, calibrated and weighed there as here. OpenAI's graders take no code, so theirs is a JSON object.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ class ExportedJudge:
 
     text: str
     name: str
-    """What the file is called as a rule."""
+    """The file's usual name."""
     use: str
     """How it is used, in words."""
     notices: tuple[str, ...] = ()
-    """What is otherwise there than here."""
+    """Differences from the judge in askance, in sentences."""
 
 
 def export_judge(judge: str | Path | KeptJudge, to: str) -> ExportedJudge:
@@ -94,7 +94,7 @@ def _inlined(text: str, module: ModuleType) -> str:
 
 
 def _of_values() -> str:
-    """What a file needs where its tool holds values that need not be texts: they are read as ``askance import`` reads traces."""
+    """Lines for a tool whose values need not be texts: they are read as ``askance import`` reads traces."""
     imports, begins, rest = inspect.getsource(messages).partition("ROLES = ")
     needed = "".join(f"{line}\n" for line in imports.splitlines() if line.startswith("from collections"))
     return f"\n\n{needed}\n{begins}{rest}{VALUES}"
@@ -116,8 +116,9 @@ def _check(kept: KeptJudge) -> None:
     for name in (name for name, is_so in cannot.items() if is_so):
         value = settings.get(name)
         raise InputError(
-            f"This judge has {name}{f' {value}' if value else ''}, which an exported file cannot do: it asks one question a "
-            f"call, for a yes or no. Use the judge in askance, or align one without{' (--mode each)' if name == 'mode' else ''}."
+            f"This judge has {name}{f' {value}' if value else ''}, which an exported file cannot do: it asks one "
+            "question a call, for a yes or no. Use the judge in askance, or align one "
+            f"without{' (--mode each)' if name == 'mode' else ''}."
         )
 
 
@@ -202,7 +203,7 @@ def _quotes(kept: KeptJudge) -> bool:
 
 
 def _parts(kept: KeptJudge) -> dict[str, Any]:
-    """What the file needs to know of a judge."""
+    """The judge as the file holds it."""
     settings = judge_settings(kept.settings, "settings")
     fits = None
     if kept.calibration is not None:
@@ -249,13 +250,14 @@ def _grader(kept: KeptJudge, notices: list[str]) -> ExportedJudge:
     """A grader of OpenAI's: a label for every question, and their weighted mean."""
     if kept.calibration is not None:
         raise InputError(
-            "This judge has a calibration, which is about probabilities of yes, and OpenAI's graders know only labels. Export it --to "
-            "python instead, or align one without a calibration (--update edits)."
+            "This judge has a calibration, which is about probabilities of yes, and OpenAI's graders know only labels. "
+            "Export it --to python instead, or align one without a calibration (--update edits)."
         )
     prompts = _prompts(kept)
     if _quotes(kept):
         raise InputError(
-            "This judge has questions that are answered with a quote, and OpenAI's graders know only labels. Export it --to python instead."
+            "This judge has questions that are answered with a quote, and OpenAI's graders know only labels. Export it "
+            "--to python instead."
         )
     words = dict(zip(("yes", "no"), kept.checklist.answers or ENGLISH, strict=True))
     graders: dict[str, Any] = {}
@@ -280,8 +282,9 @@ def _grader(kept: KeptJudge, notices: list[str]) -> ExportedJudge:
         "calculate_output": f"({total}) / {sum(weights.values()):g}",
     }
     notices.append(
-        "A grader of OpenAI's answers each question with a label: its scores are shares of good answers, not mean probabilities of yes, "
-        f"and the texts stand between fixed tags. {'There is no threshold in it.' if kept.threshold is None else ''}"
+        "A grader of OpenAI's answers each question with a label: its scores are shares of good answers, not mean "
+        "probabilities of yes, and the texts stand between fixed tags. "
+        f"{'There is no threshold in it.' if kept.threshold is None else ''}"
         f"{'' if kept.threshold is None else f'An output passes from {kept.threshold:g} on (pass_threshold).'}"
     )
     text = json.dumps(made, ensure_ascii=False, indent=2) + "\n"
@@ -306,12 +309,12 @@ USES = {
     "python": "from judge import judge; judge(input=…, output=…). Or: python {name} data.jsonl",
     "promptfoo": "In promptfooconfig.yaml: assert: [{{type: python, value: file://{name}}}]; vars input, context and "
     "reference are shown to the judge.",
-    "inspect": "from inspect_judge import askance_judge; Task(…, scorer=askance_judge()). Or: inspect score LOG --scorer "
-    "{name}",
+    "inspect": "from inspect_judge import askance_judge; Task(…, scorer=askance_judge()). Or: inspect score LOG "
+    "--scorer {name}",
     "deepeval": "from deepeval_judge import AskanceJudge; evaluate(test_cases, [AskanceJudge()])",
     "mlflow": "from mlflow_judge import askance_judge; mlflow.genai.evaluate(data=…, scorers=[askance_judge])",
-    "openai-grader": "As the grader of a reinforcement fine-tuning job or of /v1/fine_tuning/alpha/graders/run; items have "
-    "input, and context or reference where the prompt shows them.",
+    "openai-grader": "As the grader of a reinforcement fine-tuning job or of /v1/fine_tuning/alpha/graders/run; items "
+    "have input, and context or reference where the prompt shows them.",
 }
 
 THRESHOLDS = {
@@ -323,7 +326,7 @@ THRESHOLDS = {
 VALUES = '''
 
 def judge_of_values(**given: Any) -> dict[str, Any]:
-    """The same of what a tool holds, which need not be text: messages are a conversation, an object around a single text is
+    """Judge values of a tool, which need not be texts: messages are a conversation, an object around a single text is
     that text, and any other is its JSON.
 
     Raises:
@@ -344,7 +347,7 @@ ADAPTERS = {
     "promptfoo": '''
 
 def get_assert(output: Any, context: dict[str, Any]) -> dict[str, Any]:
-    """What promptfoo calls. Its variables input, context and reference are shown to the judge.
+    """The function that promptfoo calls. Its variables input, context and reference are shown to the judge.
 
     ``config`` may name others (``input: question``) and give a ``threshold``. Without a variable for the input the
     prompt is shown as the input.
@@ -379,7 +382,8 @@ from inspect_ai.scorer import Score, mean, scorer, stderr
 
 @scorer(metrics=[mean(), stderr()])
 def askance_judge(reference: bool = False, context: str | None = None) -> Any:
-    """A scorer of Inspect; the target is shown as the reference, and a field of the metadata as the context, on request."""
+    """A scorer of Inspect; the target is shown as the reference, and a field of the metadata as the context, on "
+    "request."""
 
     async def score(state: Any, target: Any) -> Any:
         if not (state.output.choices or state.output.completion):

@@ -24,11 +24,10 @@ from ..models.resolve import Models
 from ..models.session import background_session
 from ..optimizer.events import Teller
 from ..optimizer.job import Job, SplitExamples, split_examples
-from ..optimizer.mode import mode_of
+from ..optimizer.mode import RunContext, mode_of
 from ..optimizer.modes import align, tune
 from ..optimizer.modes.checker import CheckFunction
 from ..optimizer.options import LoopOptions
-from ..optimizer.run_context import RunContext
 from ..optimizer.signals import Signal
 from ..optimizer.subject import Draft, Observation, Subject
 from ..prompts.checklist import Checklist
@@ -46,7 +45,7 @@ KEPT = ("split",)
 
 @dataclass(kw_only=True)
 class AskanceAdapter:
-    """What is improved as GEPA sees it (``gepa.core.adapter.GEPAAdapter``); examples are askance's.
+    """The prompt under improvement as GEPA sees it (``gepa.core.adapter.GEPAAdapter``); examples are askance's.
 
     Made by :func:`generator_adapter` or :func:`evaluator_adapter`.
     """
@@ -79,7 +78,7 @@ class AskanceAdapter:
     def make_reflective_dataset(
         self, candidate: Mapping[str, str], eval_batch: Any, components_to_update: Sequence[str]
     ) -> dict[str, list[dict[str, Any]]]:
-        """What the reflection reads: the records of the minibatch."""
+        """The records of the minibatch, which the reflection reads."""
         return {name: list(eval_batch.trajectories) for name in components_to_update}
 
     def prompt(self, candidate: Mapping[str, str]) -> Prompt:
@@ -101,8 +100,8 @@ class AskanceAdapter:
         unknown = next((example.id for example in batch if not self.metric.knows(example.id)), None)
         if unknown is not None:
             raise InputError(
-                f"The data of this adapter have no human score of the example '{unknown}', so it can have no number; take the "
-                "examples of its splits."
+                f"The data of this adapter have no human score of the example '{unknown}', so it can have no number; "
+                "take the examples of its splits."
             )
         examples = list({example.id: example for example in batch}.values())
         seen, reasons = self.search.loop.run(self._observe(draft, examples, traces))
@@ -122,7 +121,7 @@ class AskanceAdapter:
     async def _observe(
         self, draft: Draft, examples: Sequence[Example], traces: bool
     ) -> tuple[Observation, Mapping[str, str]]:
-        """What a draft did and, where it is reflected on, why the judge answered as it did, by example/question."""
+        """A draft's outputs and verdicts and, where it is reflected on, the judge's reasons by example/question."""
         seen = await self.subject.observe(draft, examples)
         if self.signal is None or not traces:
             return seen, {}
@@ -139,7 +138,7 @@ class OpenAdapter(AskanceAdapter):
     splits: SplitExamples
     """Development examples to learn from, validation examples to choose on, test examples for the final figure."""
     gateway: Gateway
-    """What was spent is its ``budget``."""
+    """Its ``budget`` says what was spent."""
     models: Models
     seed: int
 
@@ -266,8 +265,8 @@ def _missing(seen: Observation, example: str) -> str:
     failed = next(each for each in seen.verdicts if each.example == example and each.answer is None)
     return (
         f"{failed.model} gave no verdict on '{failed.question}' of the example '{example}' "
-        f"({failed.error or failed.status}), so it has no score, and GEPA stops. Run it again: what was bought is kept, "
-        "and only what is missing is asked for."
+        f"({failed.error or failed.status}), so it has no score, and GEPA stops. Run it again: what was bought is "
+        "kept, and only what is missing is asked for."
     )
 
 

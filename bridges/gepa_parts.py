@@ -1,4 +1,4 @@
-"""What a search by GEPA is made of: the text that it may rewrite, what it is told of an example, and who reflects.
+"""The parts of a search by GEPA: the text that it may rewrite, what it is told of an example, and who reflects.
 
 The part of a prompt between its placeholders is GEPA's to rewrite; the part around it it never sees.
 
@@ -18,8 +18,8 @@ from ..evaluation.scoring import ExampleScore, Targets
 from ..models.base import Model, ModelError, Parameters, make_request
 from ..models.event_loops import BackgroundLoop
 from ..models.gateway import Gateway
+from ..optimizer.acceptance import CorrelationYardstick, Yardstick
 from ..optimizer.subject import CHECKS, Observation
-from ..optimizer.yardsticks import CorrelationYardstick, Yardstick
 from ..prompts.checklist import Question, marked
 from ..prompts.errors import InputError
 from ..prompts.examples import Example
@@ -33,7 +33,7 @@ _PLACEHOLDER = re.compile(r"(?<!\{)\{[A-Za-z_]\w*\}(?!\})")
 
 @dataclass(frozen=True)
 class Frame:
-    """What stays as it is before and after the guidance: the placeholders with their headings."""
+    """The fixed text before and after the guidance: the placeholders with their headings."""
 
     before: str
     after: str
@@ -71,7 +71,7 @@ class Metric(Protocol):
     """The number of an example, and its record for the reflection."""
 
     explained: Literal["mine", "theirs"]
-    """Which side of a signal's reasons are the judge's explanations."""
+    """The side of a signal's reasons that holds the judge's explanations."""
 
     def knows(self, example: str) -> bool:
         """Whether an example can have a number at all."""
@@ -208,13 +208,13 @@ many in a row were not."""
 
 @dataclass
 class Search:
-    """What the adapter and the reflection model of one search share."""
+    """State that the adapter and the reflection model of one search share."""
 
     loop: BackgroundLoop
     reflections: int = 0
     """How many were asked for."""
     error: BaseException | None = None
-    """What GEPA, which logs an exception and goes on, must not go on after."""
+    """Errors after which GEPA, which logs an exception and goes on, must not go on."""
 
 
 @dataclass(frozen=True)
@@ -222,7 +222,7 @@ class ReflectionSettings:
     """How the reflection model is asked. GEPA sends neither setting, which leaves both to the endpoint."""
 
     temperature: float = 1.0
-    """What an OpenAI endpoint takes where none is sent."""
+    """The value that an OpenAI endpoint takes where none is sent."""
     max_tokens: int = 2048
 
 

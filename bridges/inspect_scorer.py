@@ -42,8 +42,9 @@ def checklist_scorer(
         judge: A run's directory or a ``judge.yaml``, in place of all three; ``model`` may name another model.
         reference: Whether the judge is shown the sample's target as a reference.
         context: Field of the sample's metadata that the judge is shown as context.
-        on_missing: What becomes of a sample without an output, or with a missing verdict: an error, which ``fail_on_error`` and
-            ``retry_on_error`` of Inspect decide about, or an unscored sample, which no metric counts. Never a score.
+        on_missing: What becomes of a sample without an output, or with a missing verdict: an error, which
+            ``fail_on_error`` and ``retry_on_error`` of Inspect decide about, or an unscored sample, which no metric
+            counts. Never a score.
         options: Settings of :class:`~askance.evaluation.options.JudgeOptions`, e.g. ``api_base`` or ``call_budget``,
         and
             of :class:`~askance.evaluation.options.Where` (``store``, ``no_cache``).
@@ -92,7 +93,7 @@ def checklist_scorer(
 
 
 def _example(state: Any, target: Any, reference: bool, context: str | None) -> Example:
-    """What the judge is shown of a sample."""
+    """The texts of a sample that the judge is shown."""
     fields: dict[str, Any] = {"id": str(state.sample_id), "input": state.input_text, "output": state.output.completion}
     if reference:
         fields["reference"] = target.text

@@ -52,7 +52,7 @@ NOT_OURS = {
 }
 """Settings of ``align`` that say nothing to traces, and why."""
 SERVED_BY_MLFLOW = ("databricks", "endpoints", "gateway", "typesafe")
-"""What stands before ``:/`` where MLflow or Databricks answers, and not a provider that askance reaches."""
+"""Prefixes before ``:/`` of models that MLflow or Databricks answers for, which askance does not reach."""
 REPLIES = ("max_tokens", "max_completion_tokens")
 """Parameters of a judge that say how long a reply may be."""
 WHERE = ("api_base", "store", "no_cache", "timeout", "retries", "max_concurrency")
@@ -61,7 +61,7 @@ NOUNS = (
     *("answer", "article", "code", "description", "draft", "email", "explanation", "letter", "message", "note", "post"),
     *("reply", "report", "response", "review", "story", "summary", "text", "translation"),
 )
-"""What applications write."""
+"""Nouns for the outputs of applications."""
 _NOUN = re.compile(rf"\b({'|'.join(NOUNS)})\b", re.IGNORECASE)
 _VARIABLE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 
@@ -105,19 +105,21 @@ class AskanceAlignmentOptimizer(mlflow_judges.AlignmentOptimizer):  # type: igno
     def align(self, judge: Any, traces: Sequence[Any]) -> AskanceJudge:
         """A judge in place of ``judge`` whose questions, weights and threshold fit people's assessments better.
 
-        An assessment counts whose source is human and whose name is the judge's. Several on a trace are several raters. One
-        that was aligned by askance before goes on from its run: give another directory for this one.
+        An assessment counts whose source is human and whose name is the judge's. Several on a trace are several
+        raters. One that was aligned by askance before goes on from its run: give another directory for this one.
 
         Args:
             judge: It must read the outputs, and may read inputs and expectations.
-            traces: As of ``mlflow.search_traces(return_type="list")``; those that nobody assessed are left out, and said.
+            traces: As of ``mlflow.search_traces(return_type="list")``; those that nobody assessed are left out, and
+                said.
 
         Returns:
-            The judge of the run, which is that of the start where nothing was gained; its ``askance_run`` has the figures.
+            The judge of the run, which is that of the start where nothing was gained; its ``askance_run`` has the
+            figures.
 
         Raises:
-            InputError: Too few assessments, values of mixed kinds, variables that askance does not show, or another run in
-                the directory.
+            InputError: Too few assessments, values of mixed kinds, variables that askance does not show, or another
+                run in the directory.
             CoverageError: Fewer verdicts than ``min_coverage``.
             AskanceError: The endpoint is down or refuses. ``align`` can be repeated.
         """
@@ -130,7 +132,8 @@ class AskanceAlignmentOptimizer(mlflow_judges.AlignmentOptimizer):  # type: igno
             options = {**_parameters_of(judge, self._settings), **options}
         elif getattr(judge, "inference_params", None):
             logger.warning(
-                "The inference_params of the judge '%s' are for its own model: the one that was given is asked without.",
+                "The inference_params of the judge '%s' are for its own model: the one that was given is asked "
+                "without.",
                 judge.name,
             )
         labels = self._settings.labels
@@ -138,8 +141,8 @@ class AskanceAlignmentOptimizer(mlflow_judges.AlignmentOptimizer):  # type: igno
         needed = fewest_examples(self._settings.split)
         if earlier is None and len(rows) < needed:
             raise InputError(
-                f"{len(rows)} of {len(traces)} traces can be learned from: they have an output and a human assessment named "
-                f"'{judge.name}'. At least {needed} are needed, for development, validation and test."
+                f"{len(rows)} of {len(traces)} traces can be learned from: they have an output and a human assessment "
+                f"named '{judge.name}'. At least {needed} are needed, for development, validation and test."
             )
         form = ValueForm.of(values, value_type_of(judge), labels, self._settings.human_scale, before)
         starts = {"from_run": earlier} if earlier else {"checklist": self._start(judge, form), "prompt": self._prompt}
@@ -164,7 +167,7 @@ class AskanceAlignmentOptimizer(mlflow_judges.AlignmentOptimizer):  # type: igno
 
 
 def noun_in(instructions: str) -> str:
-    """What an output is called in a judge's instructions: the one of ``NOUNS`` nearest to ``{{ outputs }}``, or "output".
+    """The noun for an output in a judge's instructions: the one of ``NOUNS`` nearest to ``{{ outputs }}``, or "output".
 
     Questions that are learned call it the same.
     """
@@ -183,8 +186,8 @@ def _check_variables(judge: Any) -> None:
     strange = [name for name in dict.fromkeys([*fields, *written]) if name not in SHOWN]
     if strange:
         raise InputError(
-            f"The judge '{judge.name}' reads {', '.join('{{ ' + name + ' }}' for name in strange)}, which askance cannot show "
-            f"a model; it knows {', '.join('{{ ' + name + ' }}' for name in SHOWN)}."
+            f"The judge '{judge.name}' reads {', '.join('{{ ' + name + ' }}' for name in strange)}, which askance "
+            f"cannot show a model; it knows {', '.join('{{ ' + name + ' }}' for name in SHOWN)}."
         )
     if "outputs" not in fields:
         raise InputError(f"The judge '{judge.name}' does not read {{{{ outputs }}}}, so there is nothing to judge.")
@@ -225,14 +228,15 @@ def _parameters_of(judge: Any, settings: AlignOptions) -> dict[str, Any]:
             found["mode"] = "each"  # a judge's reply is shorter then: yes or no, or a reason
         else:
             why = (
-                f"a judge that askance asks says yes or no and, where reasons are wanted, up to {REASON_TOKENS} tokens, or more "
-                "in a batch"
+                f"a judge that askance asks says yes or no and, where reasons are wanted, up to {REASON_TOKENS} "
+                "tokens, or more in a batch"
                 if name in REPLIES
                 else "askance sets temperature and seed alone"
             )
             raise InputError(
-                f"The judge '{judge.name}' has inference_params {name}={value!r}, which cannot hold: {why}. Make the judge "
-                "without it, or give the optimiser model='provider/model', which is asked without inference_params."
+                f"The judge '{judge.name}' has inference_params {name}={value!r}, which cannot hold: {why}. Make the "
+                "judge without it, or give the optimiser model='provider/model', which is asked without "
+                "inference_params."
             )
     return found
 
@@ -268,7 +272,8 @@ def _place(trace: Any) -> tuple[int, str]:
     """When a trace began: the same traces are the same run in whatever order they come."""
     if not hasattr(trace, "info") or not hasattr(trace, "data"):
         raise InputError(
-            f"A list of traces is needed, as mlflow.search_traces(return_type='list') gives, not of {type(trace).__name__}."
+            "A list of traces is needed, as mlflow.search_traces(return_type='list') gives, not of "
+            f"{type(trace).__name__}."
         )
     return trace.info.request_time, trace.info.trace_id
 
@@ -289,8 +294,8 @@ def _value(value: Any, trace: Any, judge: Any) -> Any:
         if isinstance(value, bool):
             return value
         raise InputError(
-            f"Trace {trace.info.trace_id}: the human assessment '{judge.name}' is a {type(value).__name__}; askance learns "
-            "from labels (true, false or a word) and numbers."
+            f"Trace {trace.info.trace_id}: the human assessment '{judge.name}' is a {type(value).__name__}; askance "
+            "learns from labels (true, false or a word) and numbers."
         )
     if value_type_of(judge) is bool and value in (0, 1):
         return bool(value)
@@ -307,6 +312,6 @@ def _check_kinds(rows: Sequence[dict[str, Any]], judge: Any) -> None:
     if len(where) == 2:
         (label, word), (number, score) = where[True], where[False]
         raise InputError(
-            f"The human assessments '{judge.name}' are of mixed kinds: trace {label} has a label ({word}), trace {number} the "
-            f"number {score:g}. Give all traces labels, or all of them numbers."
+            f"The human assessments '{judge.name}' are of mixed kinds: trace {label} has a label ({word}), trace "
+            f"{number} the number {score:g}. Give all traces labels, or all of them numbers."
         )

@@ -25,7 +25,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from ..evaluation.evaluation import Evaluation
+from ..evaluation.evaluation_result import Evaluation
 from ..evaluation.judge_file import load_judge
 from ..evaluation.kept_judge import KeptJudge
 from ..memory.run_directory import RunDirectory
@@ -42,18 +42,18 @@ MOST_METRICS = 900
 """In one call; a server takes 1,000 things."""
 TAG = "askance.run"
 _UNNAMEABLE = re.compile(r"[^\w\-. /:]", re.ASCII)
-"""What MLflow does not take in a name; dimensions may be called anything."""
+"""Signs that MLflow does not take in a name; dimensions may be called anything."""
 
 
 class MLflowCallback:
     """Logs a run of ``migrate``, ``align`` or ``tune`` to one MLflow run.
 
-    Parameters are the run's settings. Metrics, by step: ``gain``, ``p_value``, ``accepted`` (0 or 1) and ``judged`` at each
-    candidate's version number; ``disagreements`` and ``disagreements_read`` at each iteration. When the run is written:
-    ``best.test.spearman`` with its interval (``best.test.low``, ``best.test.high``) and whatever else in ``result.json`` is
-    a number, and the files as artifacts, among them the judge (``judge.yaml``). What is undefined is left out. A run that
-    is resumed goes on in the MLflow run that it began in; one that ends without a result is marked as killed when Python
-    exits, or another run begins with the same callback.
+    Parameters are the run's settings. Metrics, by step: ``gain``, ``p_value``, ``accepted`` (0 or 1) and ``judged`` at
+    each candidate's version number; ``disagreements`` and ``disagreements_read`` at each iteration. When the run is
+    written: ``best.test.spearman`` with its interval (``best.test.low``, ``best.test.high``) and whatever else in
+    ``result.json`` is a number, and the files as artifacts, among them the judge (``judge.yaml``). What is undefined is left out. A run
+    that is resumed goes on in the MLflow run that it began in; one that ends without a result is marked as killed when
+    Python exits, or another run begins with the same callback.
 
     The calls to MLflow are made between the run's own steps, which wait for them. A server that fails once is not asked
     again; the run goes on without it, and the log says so.
@@ -81,7 +81,7 @@ class MLflowCallback:
         self._id: str | None = None
 
     def __call__(self, event: Event) -> None:
-        """What a run tells."""
+        """Take an event of a run."""
         if isinstance(event, RunBegan):
             self._begin(event)
             return
@@ -165,8 +165,8 @@ def log_evaluation(
     """Log what ``evaluate`` gave, and the judge that gave it, to one MLflow run.
 
     Parameters are the model and the hash of the prompt, metrics every figure of ``evaluate --json`` (``means.overall``,
-    ``agreement.overall.pooled.spearman``, ``pass_rate.value``, ``coverage.share``, ``calls``, …), undefined ones left out, and
-    ``examples``. Artifacts are ``evaluation.json``, ``verdicts.jsonl`` and ``judge.yaml``.
+    ``agreement.overall.pooled.spearman``, ``pass_rate.value``, ``coverage.share``, ``calls``, …), undefined ones left
+    out, and ``examples``. Artifacts are ``evaluation.json``, ``verdicts.jsonl`` and ``judge.yaml``.
 
     Args:
         found: As ``askance.evaluate`` or a judge's ``evaluate`` returns it.
@@ -174,7 +174,8 @@ def log_evaluation(
         tracking_uri: As of :class:`MLflowCallback`.
         experiment: Name of the experiment; it is made where there is none.
         run_name: Name of the run; MLflow makes one up otherwise.
-        run_id: An MLflow run to log to, e.g. ``mlflow.active_run().info.run_id``, which stays open; otherwise one is made.
+        run_id: An MLflow run to log to, e.g. ``mlflow.active_run().info.run_id``, which stays open; otherwise one is
+            made.
 
     Returns:
         The id of the MLflow run.

@@ -18,7 +18,7 @@ from ..prompts.human_feedback import MEANINGS, SIDES, Labels
 from ..prompts.messages import text_of
 from ..prompts.prompt import load_prompt
 from ..settings import parse_options
-from ..stats.threshold import HALF
+from ..stats.pass_fail import HALF
 from .background_judge import BackgroundJudge, BackgroundOptions
 
 mlflow_judges: Any = import_optional(
@@ -29,7 +29,8 @@ SHOWN = {"inputs": "the input", "outputs": "the output", "expectations": "the re
 
 
 def as_text(value: Any) -> str:
-    """What a judge is shown of inputs, outputs or expectations: as ``askance import`` reads traces; empty where nothing is."""
+    """The text of inputs, outputs or expectations for a judge, as ``askance import`` reads traces; empty for
+    nothing."""
     return str(value) if isinstance(value, (int, float)) else text_of(value) or ""
 
 
@@ -59,7 +60,7 @@ def values_in(trace: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class ValueForm:
-    """What stands for a score: one of two labels, or a number on a scale."""
+    """The form of a value in place of a score: one of two labels, or a number on a scale."""
 
     good: Any = True
     bad: Any = False
@@ -133,13 +134,14 @@ def meaning(value: Any, labels: Labels) -> bool:
     side = next((SIDES.get(side) for side, words in labels.items() if word in words), MEANINGS.get(word))
     if side is None:
         raise InputError(
-            f"'{value}' is no label that is known; say what people's words mean with labels={{'good': [...], 'bad': [...]}}."
+            f"'{value}' is no label that is known; say what people's words mean with "
+            "labels={'good': [...], 'bad': [...]}."
         )
     return side
 
 
 def _word(side: bool, named: Sequence[Any], seen: Sequence[Any], kind: Any, labels: Labels) -> Any:
-    """What is said for one side: as the judge's type has it, or else as people wrote it most often."""
+    """The label for one side: as the judge's type has it, or else as people wrote it most often."""
     if kind is bool:
         return side
     own = [each for each in named if isinstance(each, (bool, str)) and meaning(each, labels) is side]
@@ -147,7 +149,8 @@ def _word(side: bool, named: Sequence[Any], seen: Sequence[Any], kind: Any, labe
 
 
 class AskanceJudge(mlflow_judges.Judge):  # type: ignore[misc]
-    """The judge of a finished run, called by MLflow; its answers are kept, capped and repeated as everywhere in askance.
+    """The judge of a finished run, called by MLflow; its answers are kept, capped and repeated as everywhere in
+    askance.
 
     ``mlflow.genai.evaluate(data=..., scorers=[judge])`` uses it; made by
     :class:`~askance.bridges.mlflow_alignment.AskanceAlignmentOptimizer`.
@@ -199,7 +202,7 @@ class AskanceJudge(mlflow_judges.Judge):  # type: ignore[misc]
 
     @property
     def instructions(self) -> str:
-        """Those of the judge that was aligned, and every question that is asked of an output."""
+        """The aligned judge's instructions, and every question that is asked of an output."""
         asked = "\n".join(f"- {each.criterion}" for each in self._checklist.questions)
         return f"{self._original.instructions}\n\nQuestions that are asked of each output:\n{asked}"
 
@@ -210,7 +213,7 @@ class AskanceJudge(mlflow_judges.Judge):  # type: ignore[misc]
 
     @property
     def feedback_value_type(self) -> Any:
-        """That of the judge that was aligned."""
+        """The value type of the judge that was aligned."""
         return value_type_of(self._original)
 
     @property
@@ -227,12 +230,13 @@ class AskanceJudge(mlflow_judges.Judge):  # type: ignore[misc]
             InputError: Says what to do instead.
         """
         raise InputError(
-            f"MLflow's registry keeps instructions, and this judge is questions with weights and a threshold. Log its run "
-            f"with MLflowCallback, or write it as a file that stands alone: askance export {as_typed(self.directory)} --to mlflow."
+            "MLflow's registry keeps instructions, and this judge is questions with weights and a threshold. Log its "
+            "run with MLflowCallback, or write it as a file that stands alone: askance export "
+            f"{as_typed(self.directory)} --to mlflow."
         )
 
     def get_input_fields(self) -> list[Any]:
-        """Those of the judge that was aligned."""
+        """The input fields of the judge that was aligned."""
         return list(self._original.get_input_fields())
 
     def __call__(
@@ -241,9 +245,9 @@ class AskanceJudge(mlflow_judges.Judge):  # type: ignore[misc]
         """Judge one output; what is not given is taken from the trace.
 
         Returns:
-            MLflow's ``Feedback``: a label at the judge's threshold, or its score on people's scale. Its rationale names the
-            questions that speak against the output; its metadata has ``askance.score``, in [0, 1], and the scores by
-            dimension.
+            MLflow's ``Feedback``: a label at the judge's threshold, or its score on people's scale. Its rationale
+            names the questions that speak against the output; its metadata has ``askance.score``, in [0, 1], and the
+            scores by dimension.
 
         Raises:
             InputError: There is no output, or nothing of another variable that the judge reads.

@@ -106,7 +106,7 @@ def _below(attributes: Row, name: str) -> dict[str, Any]:
 
 
 def _value(attributes: Row, side: str) -> Any:
-    """What a span was given or gave: its value, else its messages, in the conventions of OpenInference or GenAI."""
+    """A span's input or output: its value, else its messages, in the conventions of OpenInference or GenAI."""
     value = attributes.get(f"{side}.value")
     if value is not None:
         return loaded(value, texts="json" in str(attributes.get(f"{side}.mime_type", "")))
@@ -248,7 +248,7 @@ def _metadata(row: Row) -> dict[str, Any]:
 
 
 def _asked(body: Row) -> Any:
-    """What a model was asked: messages, the input of a response with its instructions, or a prompt."""
+    """The request to a model: messages, the input of a response with its instructions, or a prompt."""
     if body.get("messages"):
         return body["messages"]
     given = body.get("input", body.get("prompt"))
@@ -260,7 +260,7 @@ def _asked(body: Row) -> Any:
 
 
 def _answer(body: Row) -> Any:
-    """What it answered: the first choice, or the messages of a response."""
+    """The model's answer: the first choice, or the messages of a response."""
     choices = entries(body.get("choices"))
     if choices:
         return choices[0].get("message", choices[0].get("text"))

@@ -51,7 +51,7 @@ class ImportedTraces:
     """As in an examples file."""
     format: str
     notes: tuple[str, ...]
-    """What was read, what was left out and why, in sentences."""
+    """Sentences on what was read, what was left out and why."""
 
     def to_jsonl(self) -> str:
         """The content of an examples file."""
@@ -77,8 +77,8 @@ def import_traces(
             ``output.answer``, ``input.0.content`` or ``metadata.rating``.
 
     Raises:
-        InputError: A file cannot be read, is of no known format or of several, no span has that name, or not one example
-            came of them.
+        InputError: A file cannot be read, is of no known format or of several, no span has that name, or not one
+            example came of them.
         MissingExtraError: Parquet and Excel need packages of the extra ``files``.
     """
     fields = fields or {}
@@ -95,7 +95,8 @@ def import_traces(
     for name in scores:
         if name not in known:
             raise InputError(
-                f"--score {name}: there is no such score.{did_you_mean(name, known)} There are: {', '.join(known) or 'none'}."
+                f"--score {name}: there is no such score.{did_you_mean(name, known)} There are: "
+                f"{', '.join(known) or 'none'}."
             )
     taken, left_out = found.chosen(span)
     examples: list[dict[str, Any]] = []
@@ -126,7 +127,7 @@ def import_traces(
 
 
 def _content(placed: tuple[str, Mapping[str, Any]]) -> bytes:
-    """What a row holds: where the times of two exports overlap, it is there again."""
+    """A hash of a row, by which it is known again where the times of two exports overlap."""
     return sha256(json.dumps(placed[1], default=str).encode()).digest()
 
 
@@ -181,7 +182,8 @@ def _mapped(span: TracedSpan, fields: FieldMap) -> dict[str, Any]:
             row |= {} if text is None else {ours: text}
         elif ours in ("human", "metadata") and not isinstance(values[0], Mapping):
             raise InputError(
-                f"Field map: '{ours}' takes an object, and in trace {span.trace} '{given}' is none; {ours}.NAME takes one value."
+                f"Field map: '{ours}' takes an object, and in trace {span.trace} '{given}' is none; {ours}.NAME takes "
+                "one value."
             )
         else:
             put(row, ours, values, several=len(values) > 1)
@@ -193,7 +195,7 @@ def _one(values: list[Any]) -> Any:
 
 
 def _said_of_scores(found: TraceSet, scores: Sequence[str], used: Sequence[GivenScore]) -> Iterator[str]:
-    """Whose scores were taken, and which were not and why."""
+    """Yield whose scores were taken, and which were not and why."""
     everything = [each for given in found.scores.values() for each in given]
     rated, remarks = (sum(getattr(each, part) is not None for each in used) for part in ("value", "comment"))
     yield f"Of people: {counted(rated, 'score')}, {counted(remarks, 'comment')}."
@@ -243,7 +245,8 @@ def _rows_of_file(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _plain(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """With None where a number is none, as what was written from a data frame has NaN where nothing is; and bytes as texts."""
+    """With None where a number is none, as what was written from a data frame has NaN where nothing is; and bytes as
+    texts."""
     left: list[Any] = [row]
     while left:
         holder = left.pop()
@@ -307,8 +310,9 @@ def _detected(rows: list[tuple[str, Mapping[str, Any]]]) -> str:
     where, row = rows[0]
     if not possible:
         raise InputError(
-            f"{where}: no export of {', '.join(FORMATS)} looks like this (it has: {', '.join(map(str, row))}). Name its "
-            "format with --from; a table with a column for each field needs no import: askance evaluate FILE --field ..."
+            f"{where}: no export of {', '.join(FORMATS)} looks like this (it has: {', '.join(map(str, row))}). Name "
+            "its format with --from; a table with a column for each field needs no import: askance evaluate FILE "
+            "--field ..."
         )
     raise InputError(f"{where}: this may be of {' or '.join(possible)}; say which with --from.")
 

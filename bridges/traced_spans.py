@@ -42,7 +42,7 @@ class GivenScore:
     """A score, label or comment on a span, or on a whole trace."""
 
     name: str | None
-    """What it is about; None for a comment in general."""
+    """The quality that it is about; None for a comment in general."""
     value: bool | float | str | None
     comment: str | None
     by: By
@@ -73,7 +73,7 @@ Row = Mapping[str, Any]
 
 
 def loaded(value: Any, *, texts: bool = False) -> Any:
-    """What a text holds as JSON, or as Python writes it (as in a data frame's CSV); anything else as it is.
+    """Parse a text that holds JSON or a Python literal (as in a data frame's CSV); return anything else as it is.
 
     Args:
         value: From a file.
@@ -223,7 +223,7 @@ class TraceSet:
         return cls(traces, by_trace, references, len(kept) - len(known), list(unlike))
 
     def said_of(self, span: TracedSpan, *, as_root: bool) -> list[GivenScore]:
-        """What was said of a span; of a trace's only root also what was said of the whole trace."""
+        """The scores and comments on a span; on a trace's only root also those on the whole trace."""
         alone = as_root and len(roots_of(self.traces[span.trace])) == 1
         given = self.scores.get(span.trace, ())
         return [each for each in given if each.span == span.id or (each.span is None and alone)]

@@ -19,7 +19,7 @@ from ..evaluation.options import (
     Where,
     WriterOptions,
 )
-from ..labelling.options import LabelOptions
+from ..labelling.label_options import LabelOptions
 from ..models.named import with_settings
 from ..optimizer.options import AlignOptions, MigrateOptions, TuneOptions, WeighOptions
 from ..prompts.checklist import READY

@@ -35,7 +35,8 @@ from .terminal import echo
 @click.option(
     "--prompt",
     multiple=True,
-    help="Prompt of the judges that ask questions; given several times, each of them with each. Default: a neutral one.",
+    help="Prompt of the judges that ask questions; given several times, each of them with each. Default: a neutral "
+    "one.",
 )
 @click.option("--criteria", default=None, help="What counts, in words, for the judges that need no checklist.")
 @click.option(
@@ -55,9 +56,10 @@ from .terminal import echo
 def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, dataset: str | None, **given: Any) -> None:
     """Have several judges rate DATA (JSONL or CSV), with one model or several, and compare them.
 
-    Every --judge is there with every --model and, where it asks questions, every --prompt. One table says how each judge agrees with people, with itself (--repeat 2; at --temperature 0 most models repeat
-    themselves word for word) and what it costs; another how the judges differ from the first one. All judges are
-    compared on the examples that every one of them scored.
+    Every --judge is there with every --model and, where it asks questions, every --prompt. One table says how each
+    judge agrees with people, with itself (--repeat 2; at --temperature 0 most models repeat themselves word for word)
+    and what it costs; another how the judges differ from the first one. All judges are compared on the examples that
+    every one of them scored.
     """
     load_dotenv()
     options, inputs = settings(CompareOptions, config, given)
@@ -92,7 +94,7 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, data
 
 
 def _print_estimates(estimates: Mapping[str, Estimate], *, as_json: bool) -> None:
-    """What each judge would buy."""
+    """Print the calls that each judge would buy."""
     kinds = {"verdicts": "verdicts", "calls": "API calls", "stored": "already there", "tokens": "tokens, about"}
     if as_json:
         echo_json({name: {kind: getattr(each, kind) for kind in kinds} for name, each in estimates.items()})

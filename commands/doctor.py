@@ -1,4 +1,4 @@
-"""``askance doctor``: whether askance can work here. Packages, models, disk and store are looked at, nothing is bought."""
+"""``askance doctor``: whether packages, models, disk and store let askance work here; nothing is bought."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ class Checked:
     """One thing, how it is, and what to do."""
 
     area: str
-    """Which group of lines it belongs to: ``python``, ``extras``, ``models``, ``embedded models``, ``files``."""
+    """The group of lines that it belongs to: ``python``, ``extras``, ``models``, ``embedded models``, ``files``."""
     name: str
     state: State
     said: str
-    """What was found, as a sentence without a full stop. Never holds a key."""
+    """The finding, as a sentence without a full stop. Never holds a key."""
     do: str | None = None
-    """What to do about it; None where there is nothing to do."""
+    """Advice; None where there is nothing to do."""
     needed: bool = True
     """Whether what was asked for cannot work without it."""
 
@@ -93,14 +93,14 @@ def check_packages() -> list[Checked]:
 
 
 def extra_problem(extra: str) -> str | None:
-    """What keeps an extra from working, with the command that mends it; None where it is whole."""
+    """The reason why an extra does not work, with the command that mends it; None where it works."""
     checked = _extra(extra)
     return None if checked.state == "ok" else f"{checked.said}; {checked.do}"
 
 
 @cache
 def declared_requirements() -> dict[str, list[Requirement]] | None:
-    """What askance needs by extra (``""``: always); None where no record of it is found.
+    """The packages that askance needs by extra (``""``: always); None where no record of it is found.
 
     The record is that of the installed package or, in a source tree, ``pyproject.toml``.
     """
@@ -123,7 +123,7 @@ def declared_requirements() -> dict[str, list[Requirement]] | None:
 
 
 def _problem(needed: Requirement) -> tuple[str, bool] | None:
-    """What is wrong with what is installed, or the name of what is not; and whether it is there. None: all is well."""
+    """The problem of a package, and whether it is installed at all; None where all is well."""
     try:
         found = metadata.version(needed.name)
     except metadata.PackageNotFoundError:

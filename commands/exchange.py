@@ -92,7 +92,8 @@ def _use(made: ExportedJudge, file: Path) -> str:
     if told == use or file.stem.isidentifier():
         return told
     as_module = re.sub(r"\W", "_", file.stem)
-    return f"{told} Python cannot import it under this name: call it {as_module if as_module.isidentifier() else usual}.py for that."
+    name = as_module if as_module.isidentifier() else usual
+    return f"{told} Python cannot import it under this name: call it {name}.py for that."
 
 
 def _check_suffix(output: str | None, made: ExportedJudge) -> None:

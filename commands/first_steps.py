@@ -34,7 +34,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 """Less than the defaults, so that two cores are done in some minutes."""
 READERS: dict[str, ModuleType] = {"openvino": openvino_reader, "onnx": onnx_reader}
-"""What may read faster than llama.cpp, the fastest first."""
+"""Readers that may be faster than llama.cpp, the fastest first."""
 
 
 @click.command(name="demo")
@@ -83,7 +83,7 @@ def demo_command(what: str, model: str, run: str | None, quiet: bool) -> None:
 
 
 def made_ready(provider: str, model: RegisteredModel, path: Path) -> str:
-    """Make a model's file ready for what reads it: the ``provider``, or where that is "" the fastest here that can. What does.
+    """Make a model's file ready for its reader; returns the ``provider``, or where that is "" the fastest one here.
 
     Raises:
         InputError: The provider cannot.
@@ -113,8 +113,8 @@ def _job(what: str, folder: Path, model: str) -> tuple[Job, str]:
         commented = sum(bool(each.comment) for each in job.examples)
         asked = job.questions.questions[0].text
         return job, (
-            f"{len(job.examples)} made-up replies that reviewers passed or failed, {commented} with a comment. The judge, "
-            f"{model}, starts from one question: {asked}"
+            f"{len(job.examples)} made-up replies that reviewers passed or failed, {commented} with a comment. The "
+            f"judge, {model}, starts from one question: {asked}"
         )
     job = migrate.prepare(data, checklist, model, model, prompt, folder / "source_prompt.md", settings)
     return job, (

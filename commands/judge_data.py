@@ -1,4 +1,4 @@
-"""``askance evaluate`` and ``diagnose``: judge a data set with a checklist; say which of its questions are worth asking."""
+"""``askance evaluate`` and ``diagnose``: judge a data set with a checklist; say which questions are worth asking."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ from .terminal import echo
     "judge_file",
     default=None,
     metavar="RUN_OR_FILE",
-    help="The judge of a run of align or migrate, a trained scorer's folder, or a judge.yaml: model, prompt, checklist and how they are used.",
+    help="The judge of a run of align or migrate, a trained scorer's folder, or a judge.yaml: model, prompt, checklist "
+    "and how they are used.",
 )
 @click.option("--prompt", default=None, help="Evaluator prompt; default: a neutral one.")
 @click.option("-o", "--output", default=None, help="Write the verdicts to this file: JSONL, or Parquet.")
@@ -88,7 +89,8 @@ def evaluate_command(config: Path | None, as_json: bool, quiet: bool, dry_run: b
     "--scores",
     type=click.Choice(["soft", "expected"]),
     default=None,
-    help="Look at probabilities of yes beside the yes/no answers, or at the expected number on --score-scale. [default: soft]",
+    help="Look at probabilities of yes beside the yes/no answers, or at the expected number on --score-scale. "
+    "[default: soft]",
 )
 @settings_options(DiagnoseOptions, without=("weights", "scores"))
 def diagnose_command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **given: Any) -> None:

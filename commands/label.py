@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from ..labelling.label import Labelled, label
-from ..labelling.options import LabelOptions
+from ..labelling.label_options import LabelOptions
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
 from ..prompts.errors import as_typed
 from .command_options import GroupedCommand, common_options, config_option, need, settings, settings_options
@@ -25,8 +25,8 @@ from .terminal import echo
     "judges",
     multiple=True,
     metavar="RUN_OR_FILE",
-    help="A run, a judge.yaml, or verdicts of `evaluate -o`: decides what is asked first, and its agreement is shown; may "
-    "be given several times.",
+    help="A run, a judge.yaml, or verdicts of `evaluate -o`: decides what is asked first, and its agreement is shown; "
+    "may be given several times.",
 )
 @click.option("--checklist", default=None, help="Questions that can be answered one by one; a judge brings its own.")
 @click.option("--open", "to_open", is_flag=True, help="Open the page in the browser.")
@@ -38,8 +38,8 @@ def command(
 ) -> None:
     """Label the outputs in DATA on a page of this machine: pass, fail, answers to questions, comments.
 
-    Every label is saved at once; Ctrl-C ends it, and the same command goes on. DATA is never written to: the labels go to
-    DATA-labelled.jsonl, which align reads.
+    Every label is saved at once; Ctrl-C ends it, and the same command goes on. DATA is never written to: the labels go
+    to DATA-labelled.jsonl, which align reads.
     """
     options, inputs = settings(LabelOptions, config, given)
     need(inputs, "data")
@@ -59,7 +59,7 @@ def command(
 
 
 def _tell(found: Labelled, judges: tuple[str, ...], checklist: str | None) -> None:
-    """What was labelled, and what to run next."""
+    """Say how much was labelled, and what to run next."""
     if not found.labelled:
         echo("Nothing was labelled.")
         return

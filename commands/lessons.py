@@ -1,4 +1,4 @@
-"""``askance lessons``: what a memory holds, or what a run has learned; found by meaning, and removed where it is wrong."""
+"""``askance lessons``: a memory's or a run's lessons, found by meaning, and removed where they are wrong."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def command(
 ) -> None:
     """List the lessons and questions in DIRECTORY, a memory (--memory of migrate, align and tune) or a run.
 
-    What was removed is never tried or learned again by a run with this memory. Prompts and judges that runs have written
-    stay as they are; those concerned are named.
+    What was removed is never tried or learned again by a run with this memory. Prompts and judges that runs have
+    written stay as they are; those concerned are named.
     """
     if (text, remove, forget_removal).count(None) < 2:
         raise click.UsageError("--search, --remove and --forget-removal do not go together.")
@@ -94,7 +94,7 @@ def _tell_found(text: str, found: Sequence[tuple[Entry, float]], *, as_json: boo
 
 
 def _tell_removed(directory: str, gone: Entry, *, as_json: bool) -> None:
-    """What was removed, what went with it, and where it stays as it was written."""
+    """Say what was removed, what went with it, and where it stays as it was written."""
     wordings = [*gone.wordings]
     notes = sum(len(each.evidence) for each in gone.runs if isinstance(each, LessonInRun))
     stays = [each for each in map(_stays, gone.runs) if each]
@@ -117,7 +117,7 @@ def _tell_removed(directory: str, gone: Entry, *, as_json: bool) -> None:
 
 
 def _stays(run: InRun) -> dict[str, Any] | None:
-    """What a run has written that came from an entry; None where nothing did."""
+    """The text that a run has written because of an entry; None where there is none."""
     where = {"run": run.run, "fingerprint": run.fingerprint, "made_with": _made_with(run)}
     if isinstance(run, LessonInRun):
         edits = [{"old": each.old, "new": each.new} for each in run.edits]
@@ -149,7 +149,7 @@ def _said(entry: Entry) -> str:
 
 
 def _fate(entry: Entry) -> str:
-    """What became of it in all runs together."""
+    """Its fate in all runs together."""
     if isinstance(entry, RememberedLesson):
         who = "for generators" if entry.about == "generator" else f"for judges, {entry.direction}"
         fates = Counter("accepted" if each.status == "applied" else _unapplied(each) for each in entry.runs)

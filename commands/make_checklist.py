@@ -42,7 +42,7 @@ from .output import (
 from .terminal import echo
 
 if TYPE_CHECKING:
-    from ..optimizer.selection import Selection
+    from ..optimizer.selection.selected import Selection
 
 
 @click.command(name="questions", cls=GroupedCommand)

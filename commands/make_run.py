@@ -49,7 +49,8 @@ if TYPE_CHECKING:
 
 
 def run_options(record: type[LoopOptions]) -> Callable[[Function], Function]:
-    """``--run``, ``--store``, ``--no-cache``, ``--dry-run``, ``--config``, ``--json``, ``--quiet`` and the settings of a mode."""
+    """``--run``, ``--store``, ``--no-cache``, ``--dry-run``, ``--config``, ``--json``, ``--quiet`` and the settings of
+    a mode."""
     run = click.option(
         "--run", default=None, help="Directory of the run; the same command on it goes on where it stopped."
     )
@@ -76,7 +77,8 @@ def _written_out(work: Callable[[Watcher, bool], RunResult], run: str, *, quiet:
         echo(error, err=True)
     if not click.confirm("Write them out?", err=True):
         raise UnapprovedError(
-            f"Nothing was written out. Every version that was tried is in {run}/prompts; askance resume {as_typed(run)} asks again."
+            f"Nothing was written out. Every version that was tried is in {run}/prompts; askance resume "
+            f"{as_typed(run)} asks again."
         )
     with showing(not quiet) as watcher:
         return work(watcher, False)
@@ -175,14 +177,14 @@ def finish(done: RunResult, *, as_json: bool) -> None:
     if done.finish_reason == "notes_failed":
         reason = next(_notes_not_had(done.directory), "the note-taker failed")
         raise AskanceError(
-            f"No note could be taken on any disagreement, so nothing was learned and the test was not judged: {reason} To go on: "
-            f"askance resume {as_typed(done.directory)}"
+            f"No note could be taken on any disagreement, so nothing was learned and the test was not judged: {reason} "
+            f"To go on: askance resume {as_typed(done.directory)}"
         )
     if done.finish_reason in CAPS:
         raise BudgetExceededError(
             done.finish_reason,
-            f"A budget ended the run; the best prompt so far is kept. To go on: askance resume {as_typed(done.directory)} "
-            f"{flag(CAPS[done.finish_reason])} MORE",
+            "A budget ended the run; the best prompt so far is kept. To go on: askance resume "
+            f"{as_typed(done.directory)} {flag(CAPS[done.finish_reason])} MORE",
         )
 
 

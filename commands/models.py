@@ -73,7 +73,8 @@ class _Tenths:
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable list.")
 @click.pass_context
 def command(context: click.Context, as_json: bool) -> None:
-    """List the embedded models (use them as local/NAME, onnx/NAME or openvino/NAME), or fetch one with `askance models pull NAME`."""
+    """List the embedded models (use them as local/NAME, onnx/NAME or openvino/NAME), or fetch one with `askance models
+    pull NAME`."""
     if context.invoked_subcommand:
         return
     rows = [_row(model) for model in MODELS]

@@ -1,4 +1,4 @@
-"""What the commands write: results as tables or JSON, progress, and whether enough verdicts are there."""
+"""Output of the commands: results as tables or JSON, progress, and whether enough verdicts are there."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rich.text import Text
 
 from ..evaluation.pass_fail import require_at_least
 from ..evaluation.scoring import Coverage
-from ..evaluation.shown import Shown, cell_text, columns
+from ..evaluation.view import Shown, cell_text, columns
 from ..prompts.csv_tables import CSV_SUFFIXES
 from ..prompts.errors import CoverageError, InputError
 from ..prompts.formatting import Figure, coverage_text
@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ..agents.buying import Estimate
-    from ..evaluation.diagnosis import Diagnosis
-    from ..evaluation.evaluation import Evaluation
-    from ..evaluation.shown import Rows
+    from ..evaluation.evaluation_result import Evaluation
+    from ..evaluation.findings import Diagnosis
+    from ..evaluation.view import Rows
 
 
 _ESCAPED = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), 0x2028, 0x2029, *range(0xD800, 0xE000))}
-"""What may stand in JSON as it is, and a terminal or a program that reads lines may not take for text; and halves of surrogate pairs,
-which cannot be written."""
+"""Signs that JSON may hold as they are and that a terminal, or a program that reads lines, may not take for text; and
+halves of surrogate pairs, which cannot be written."""
 
 
 def dump_json(value: Any) -> str:
@@ -100,11 +100,12 @@ def check_output(
 
 
 OWN = re.compile(
-    r"(config\.yaml|inputs|journal\.jsonl|verdicts\.db|verdicts|prompts|prompt\.md|changes\.diff|judge\.yaml|checklist\.yaml|"
-    r"(lessons|memory|rationales)\.jsonl|calibration-\w+\.json|(result|scorer|train|(adapter_)?config|tokenizer\w*)\.json|"
+    r"(config\.yaml|inputs|journal\.jsonl|verdicts\.db|verdicts|prompts|prompt\.md|changes\.diff|judge\.yaml|"
+    r"checklist\.yaml|(lessons|memory|rationales)\.jsonl|calibration-\w+\.json|"
+    r"(result|scorer|train|(adapter_)?config|tokenizer\w*)\.json|"
     r"(adapter_)?model\.(safetensors|gguf|onnx)|checkpoints)(/|$)"
 )
-"""What a run, a judge, a lesson memory and a scorer have in their folder, from where that begins; what else is in it is anybody's."""
+"""Paths of a run, a judge, a lesson memory and a scorer within their folder; any other file in it is anybody's."""
 
 
 def check_apart(output: str | Path | None, read: Mapping[str, Any], option: str = "-o") -> None:
@@ -112,7 +113,8 @@ def check_apart(output: str | Path | None, read: Mapping[str, Any], option: str 
 
     Args:
         output: The file that is written.
-        read: What names the others → the file, or files, or the folder of a run, a judge or a scorer; what is neither is passed over.
+        read: An option or argument → its file, files, or folder of a run, judge or scorer; anything else is passed
+            over.
         option: What names ``output``.
 
     Raises:
@@ -130,7 +132,8 @@ def check_apart(output: str | Path | None, read: Mapping[str, Any], option: str 
                 else:
                     continue
                 raise InputError(
-                    f"{output}: {what} '{name}' names, and what is read is never written to. Name another file with {option}."
+                    f"{output}: {what} '{name}' names, and what is read is never written to. Name another file with "
+                    f"{option}."
                 )
 
 
@@ -263,11 +266,11 @@ def _print_listed(rows: Rows) -> None:
 
 
 NARROWEST = 8
-"""Characters that a column has on the average at least; a table with more columns than that leaves room for is printed in parts."""
+"""Characters of a column on average, at least; a table with more columns than fit is printed in parts."""
 
 
 def print_rows(rows: Rows) -> None:
-    """A table on standard output, and below it why figures of it are undefined or have no interval; those with one reason in one line."""
+    """Print a table, and below it, one line a reason, which figures are undefined or have no interval."""
     out, names = terminal.console(), columns(rows)
     first, others, most = names[:1], names[1:], max(1, out.width // NARROWEST - 1)
     for start in range(0, len(others) or 1, most):

@@ -12,7 +12,7 @@ from ..evaluation.options import ScoreOptions
 from ..prompts.errors import InputError
 from ..prompts.human_feedback import parse_label_scale, parse_labels
 from ..report.any_result import kind_of, write_report_of
-from ..report.verdicts import Beside
+from ..report.verdicts_page import Beside
 from ..settings import flag
 from .command_options import config_option, settings, settings_options
 from .output import check_apart, check_output
@@ -32,7 +32,8 @@ logger = logging.getLogger(__name__)
 def command(path: str, output: str | None, config: Path | None, **given: Any) -> None:
     """Write the report of PATH as one HTML file that opens offline.
 
-    PATH is the directory of a finished run, a scorer, or a file that evaluate, diagnose, weigh, select or compare wrote.
+    PATH is the directory of a finished run, a scorer, or a file that evaluate, diagnose, weigh, select or compare
+    wrote.
     """
     named = [flag(name) for name, value in given.items() if value not in (None, ())]
     model = given.pop("model")

@@ -1,4 +1,4 @@
-"""``askance show`` and ``diff``: what a run came to, where its prompt's sentences come from, what changed between runs."""
+"""``askance show`` and ``diff``: what a run came to, where its sentences come from, what changed since another."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _patch(file: Path) -> str:
 
 
 def _reason_for(graph: nx.DiGraph, sentence: str) -> Why | QuestionStory:
-    """What is known of a learned question, by its id; of a sentence of the prompt; or of a question that says this."""
+    """The history of a learned question, by its id or words, or of a sentence of the prompt."""
     if graph.nodes.get(f"question:{sentence}", {}).get("origin", "start") != "start":
         return why_question(graph, sentence)
     try:
@@ -188,7 +188,7 @@ class _Telling:
             yield indent + 2, f"It came up again later on {_names(later)}."
 
     def _answers(self, case: CaseStory) -> list[str]:
-        """What each side said; which sides there are, the mode decides."""
+        """Each side's answer; the mode decides which sides there are."""
         about, mode = self._about, self._about.get("mode")
         if case.target is None:
             return ["it failed; it was counted and not read"]
@@ -203,7 +203,7 @@ class _Telling:
 
 
 def _effect(story: EditStory) -> Iterator[str]:
-    """What its trial, the acceptance test and pruning said of it."""
+    """Yield the results of its trial, the acceptance test and pruning."""
     if trial := story.trial:
         turned = f"{trial['turned']} of {trial['evidence']} of its disagreements fixed"
         harmed = f"{trial['harmed']} of {trial['controls']} controls regressed"
@@ -254,7 +254,8 @@ def _answer(yes: bool | None, p_yes: float | None, says: str | None) -> str:
 
 
 def question_lines(story: QuestionStory) -> Iterator[tuple[int, str]]:
-    """The history of a question, as paragraphs with their indents: comments, development examples, acceptance test, worth."""
+    """The history of a question, as paragraphs with their indents: comments, development examples, acceptance test,
+    worth."""
     yield 0, f"{story.criterion} [{story.id}]"
     if story.origin == "start":
         yield 0, "It stood in the checklist that the run began with."
@@ -334,7 +335,7 @@ def show_command(run: str, diff: bool, sentence: str | None, file: str | None, a
     else:
         show(done)
         if _went_on(directory):
-            said = "This is what the run came to before it was made longer or taken up again, and it is not finished since."
+            said = "This is what the run came to before it was made longer or taken up again; it is not finished since."
             echo(f"{said} Go on with it: askance resume {shlex.quote(run)}", err=True)
 
 

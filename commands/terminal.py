@@ -1,4 +1,4 @@
-"""What reaches a terminal: no text that came from a file or a model is markup there, or an order to the terminal."""
+"""Output to a terminal: no text of a file or a model is markup there, or an order to the terminal."""
 
 from __future__ import annotations
 

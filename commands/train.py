@@ -61,8 +61,8 @@ def command(config: Path | None, as_json: bool, quiet: bool, **given: Any) -> No
     """Train a small model on DATA that answers the checklist's questions with P(yes) in milliseconds.
 
     It learns from people's scores in DATA, a judge's verdicts and preference pairs. The folder is then a judge:
-    `askance evaluate DATA --judge FOLDER`; or a model, with another checklist: `--checklist C --model FOLDER`. The same command
-    goes on with a training that was broken off.
+    `askance evaluate DATA --judge FOLDER`; or a model, with another checklist: `--checklist C --model FOLDER`. The
+    same command goes on with a training that was broken off.
     """
     load_dotenv()
     options, inputs = settings(TrainOptions, config, given)
@@ -77,6 +77,7 @@ def command(config: Path | None, as_json: bool, quiet: bool, **given: Any) -> No
         show(found)
     if not quiet:
         echo(
-            f"The scorer is in {job.output}; use it with --judge {as_typed(job.output)} (its questions come along) or --model.",
+            f"The scorer is in {job.output}; use it with --judge {as_typed(job.output)} (its questions come along) or "
+            "--model.",
             err=True,
         )

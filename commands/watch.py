@@ -85,7 +85,7 @@ def _follow(progress: RunProgress, wait: bool, show: Callable[[list[dict[str, An
 
 @contextmanager
 def _screen(as_json: bool) -> Iterator[Callable[[list[dict[str, Any]], RunProgress], None]]:
-    """What shows events: JSON lines, a live line on a terminal, plain lines elsewhere."""
+    """Show events as JSON lines, as a live line on a terminal, or as plain lines elsewhere."""
     if as_json:
         yield _json_lines
     elif sys.stdout.isatty():

@@ -11,8 +11,7 @@ from ..evaluation.options import LEAST_COVERAGE
 from ..evaluation.progress import showing
 from ..models.budget import spending
 from ..optimizer.options import UNUSED, WeighOptions
-from ..optimizer.weights import learners
-from ..optimizer.weights.choosing import refuse_gone
+from ..optimizer.weights.learner_choice import learners, refuse_gone
 from ..optimizer.weights.weigh import prepare
 from ..prompts.errors import InputError, as_typed
 from ..prompts.text_files import write_whole

@@ -3,8 +3,8 @@
 A score is S = Σ w f / Σ w with every f in [0, 1]. After some of the answers it lies between low (all the rest speak
 against the output) and high (all the rest speak for it), exactly. Two rules end the questions about an example:
 
-* ``tolerance``: high - low is at most twice the tolerance, so a score within the tolerance of the final one can be told.
-  How many questions that takes depends on the weights alone, so it is the same for every example.
+* ``tolerance``: high - low is at most twice the tolerance, so a score within the tolerance of the final one can be
+  told. How many questions that takes depends on the weights alone, so it is the same for every example.
 * ``cuts``: no cut lies between low and high, so it is settled on which side of each cut (a pass mark, the steps of a
   grading scale) the final score is. That is where examples differ.
 
@@ -52,7 +52,7 @@ class AdaptiveScore:
     asked: int
     """Questions asked."""
     ended: Ended
-    """What ended the questions: a rule, their number, or a missing answer."""
+    """Reason why the questions ended: a rule, their number, or a missing answer."""
 
     @property
     def error(self) -> float | None:
@@ -66,7 +66,7 @@ class AdaptiveEvaluation:
 
     scores: tuple[AdaptiveScore, ...]
     verdicts: tuple[Verdict, ...]
-    """Those that were asked for, example by example."""
+    """Verdicts that were asked for, example by example."""
     order: tuple[str, ...]
     """Question ids in the order given, or as in the checklist."""
     asked: int
@@ -85,14 +85,10 @@ class AdaptiveEvaluation:
         return max(errors) if errors else None
 
     def known(self, scores: Sequence[ExampleScore], checklist: Checklist) -> list[ExampleScore]:
-        """Scores derived from the verdicts, with nothing that questions left out would have decided.
+        """Scores derived from the verdicts, one per example, with nothing that questions left out would have decided.
 
         The overall score is the one told, within its ``error``. A dimension has a score where all its questions were
         asked of every example without a missing answer; the only dimension of a checklist has the overall one.
-
-        Args:
-            scores: Of the verdicts, one per example.
-            checklist: Whose questions were asked.
         """
         asked: dict[str, set[str]] = {each.example: set() for each in self.scores if each.ended != "missing"}
         for verdict in self.verdicts:
@@ -132,7 +128,8 @@ async def evaluate_adaptively(
     another, so that a prompt cache holds. Answers come from the store or are bought, as in :meth:`Evaluator.judge`.
 
     Args:
-        evaluator: With the checklist and its weights (those of the example's section); questions of weight 0 are not asked.
+        evaluator: With the checklist and its weights (those of the example's section); questions of weight 0 are not
+            asked.
         examples: To be scored.
         tolerance: Largest error that a score may have, in [0, 1]; 0 allows none. None sets no such rule.
         cuts: Scores in [0, 1]; that an example is at or above each of them or below is to be settled.
@@ -191,7 +188,6 @@ def _in_order(checklist: Checklist, order: Sequence[str] | None) -> list[str]:
 
 
 def _for_one(evaluator: Evaluator, question: str) -> Evaluator:
-    """The same evaluator with one question."""
     one = copy(evaluator)
     update = {"questions": (evaluator.checklist.question(question),), "section_weights": {}}
     one.checklist = evaluator.checklist.model_copy(update=update)

@@ -48,7 +48,8 @@ class QuestionCalibration(Polar):
     shift: float | None = None
     """b."""
     lean: float | None = Field(default=None, ge=0)
-    """How much of the mean log-odds of yes to all other questions is taken off those of this one first; None for nothing."""
+    """How much of the mean log-odds of yes to all other questions is taken off those of this one first; None for
+    nothing."""
     n: int = Field(ge=0)
     """Examples with both a verdict and a wanted score."""
     reason: str | None = None
@@ -56,7 +57,9 @@ class QuestionCalibration(Polar):
 
 
 class Calibration(BaseModel):
-    """What turns one judge's verdicts into better ones; belongs to the model and prompt it was fitted for."""
+    """Parameters that turn one judge's verdicts into better ones; they belong to the model and prompt it was fitted
+    for.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -66,7 +69,7 @@ class Calibration(BaseModel):
     prompt: str
     """Content hash of that judge's prompt."""
     target: str
-    """What was wanted: ``human`` scores, or those of the ``source`` judge."""
+    """Wanted scores: ``human`` scores, or those of the ``source`` judge."""
     n: int = Field(ge=0, strict=True)
     """Development examples."""
     questions: Mapping[str, QuestionCalibration] = Field(min_length=1)
@@ -96,8 +99,8 @@ class Calibration(BaseModel):
     def apply(self, verdicts: Iterable[Verdict]) -> list[Verdict]:
         """The verdicts, calibrated, in the same order; those without an answer are left alone.
 
-        Replicates of a question on an example are averaged first, as for fitting, so all of them get the same
-        value. With ``thresholds`` P(yes) becomes 1 or 0 (``hard``); with ``platt`` and ``accepted`` it is replaced, and the
+        Replicates of a question on an example are averaged first, as for fitting, so all of them get the same value.
+        With ``thresholds`` P(yes) becomes 1 or 0 (``hard``); with ``platt`` and ``accepted`` it is replaced, and the
         answer is the good one where P(good) >= 0.5. A verdict that is read beside those on the other questions has no
         answer where one of these has none.
 
@@ -116,11 +119,7 @@ class Calibration(BaseModel):
         return [verdict if verdict.answer is None else self._calibrated(verdict, means, scaled) for verdict in verdicts]
 
     def check(self, example: str, question: str, model: str, prompt: str) -> None:
-        """See that it calibrates what this judge says of an example on this question; ``prompt`` is the hash of the judge's prompt.
-
-        Raises:
-            InputError: It is of another model or prompt, or does not know the question.
-        """
+        """Raise InputError unless it was fitted for this model, prompt (its hash) and question."""
         if question not in self.questions:
             raise InputError(
                 f"The calibration knows no question '{question}' (example '{example}')."
@@ -133,23 +132,23 @@ class Calibration(BaseModel):
             )
 
     def check_questions(self, checklist: Checklist) -> None:
-        """See that every question means what it meant when the calibration was fitted, and is read beside the same others.
-
-        Raises:
-            InputError: The good answer to a question is another one now, or one that others are read beside is not asked any more.
-        """
+        """See that every question means what it meant when the calibration was fitted, and is read beside the same
+        others. Raises InputError where the good answer to a question is another one now, or one that others are read
+        beside is not asked."""
         for question in checklist.questions:
             fit = self.questions.get(question.id)
             if fit is not None and fit.good != question.good:
                 raise InputError(
-                    f"The calibration was fitted when {fit.good} was the good answer to '{question.id}'; the checklist now "
+                    f"The calibration was fitted when {fit.good} was the good answer to '{question.id}'; the "
+                    "checklist now "
                     f"says 'good: {question.good}'. Fit it again for this checklist."
                 )
         asked = {question.id for question in checklist.questions}
         gone = next((each for each in self.questions if each not in asked), None)
         if gone is not None and any(self.questions[each].lean for each in asked & self.questions.keys()):
             raise InputError(
-                f"The calibration reads the answers beside those to '{gone}', which the checklist does not ask. Put the question "
+                f"The calibration reads the answers beside those to '{gone}', which the checklist does not ask. Put "
+                "the question "
                 "back, with 'weight: 0' where it is not to count, or fit it again for this checklist."
             )
 
@@ -188,9 +187,8 @@ class Calibration(BaseModel):
     def p_good(self, question: str, said: Mapping[str, Vector]) -> Vector:
         """Scaled P(good) of a question, shape (n,), where it is scaled: p' = sigmoid(a·z + b).
 
-        Args:
-            question: z is its log-odds of the good answer, less what it leans on the others.
-            said: Log-odds of yes by question, each of shape (n,); that of a question which leans on none is enough.
+        z is its log-odds of the good answer, less what it leans on the others. ``said`` are log-odds of yes by
+        question; that of a question which leans on none is enough.
         """
         fit = self.questions[question]
         assert fit.slope is not None and fit.shift is not None  # the validator
@@ -203,13 +201,10 @@ class Calibration(BaseModel):
 def mean_of_others(said: Sequence[Vector]) -> Vector:
     """Mean log-odds of yes to all questions but one, by example, shape (n,); NaN where one is missing.
 
-    A model says yes more readily of one output than of another, whatever it is asked: acquiescence, as in people who fill in
-    questionnaires, whose answers are for that reason taken relative to their own mean (ipsatisation; Fischer,
-    "Standardization to account for cross-cultural response bias", Journal of Cross-Cultural Psychology 35, 2004).
-
-    Args:
-        said: Log-odds of yes to each other question, each of shape (n,). They are added up one after the other, so that an
-            example has the same mean whichever others are read with it.
+    A model says yes more readily of one output than of another, whatever it is asked: acquiescence, as in people who
+    fill in questionnaires, whose answers are for that reason taken relative to their own mean (ipsatisation; Fischer,
+    "Standardization to account for cross-cultural response bias", Journal of Cross-Cultural Psychology 35, 2004). The
+    questions are added up one after the other, so that an example has the same mean whichever others are read with it.
     """
     total = np.zeros_like(said[0])
     for each in said:
@@ -218,11 +213,7 @@ def mean_of_others(said: Sequence[Vector]) -> Vector:
 
 
 def load_calibration(path: str | Path) -> Calibration:
-    """Read a ``calibration.json``.
-
-    Raises:
-        InputError: Names the file, and the field at fault.
-    """
+    """Read a ``calibration.json``. InputError names the file, and the field at fault."""
     data = read_object(path, "calibration")
     schema = data.pop("schema", None)
     if schema != SCHEMA:

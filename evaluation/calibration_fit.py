@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..prompts.errors import AskanceError, InputError, did_you_mean
-from ..stats.resampling import Vector, constant_reason
+from ..prompts.examples import documents
+from ..stats.resampling import Vector, constant_reason, group_codes
 from .calibration import Calibration, Method, QuestionCalibration, logit, mean_of_others, replicates, sigmoid
 from .scoring import complete_mean
 from .verdict_table import only_judge
@@ -28,11 +29,15 @@ if TYPE_CHECKING:
     from .scoring import Targets
 
 
+Codes = NDArray[np.intp]
+
 FEWEST = 8
 """With fewer examples than this nothing is fitted."""
 SMALLER_SIDE = 3
-"""A threshold leaves at least so many examples on each side. UniEval's scores against people's (five questions, 12
-development examples, 60 splits): held-out Spearman .436, .444 and .452 with at least 1, 2 and 3; .392 at 0.5."""
+"""A threshold leaves at least so many examples, of so many documents, on each side. UniEval's scores against people's
+(five questions, 12 development examples, 60 splits): held-out Spearman .436, .444 and .452 with at least 1, 2 and 3;
+.392 at 0.5.
+"""
 CHANCE = 0.1
 """Largest chance that shuffled scores are separated as well: so often the threshold of a question that says nothing
 moves. In the same trial 0.2 gave .461 and 1 gave .469; from 30 examples on all levels gave the same."""
@@ -51,10 +56,11 @@ MANY = 20
 NORMAL = 1.4826
 """Standard deviations of a normal distribution in its median absolute deviation."""
 OUTSTANDING = 2.5
-"""Deviations below the centre of the accepted outputs at which an output counts as half bad. For a fault in one output of twenty that
-raises a question's log-odds by two deviations the odds are even there (1 + log(19)/2)."""
+"""Deviations below the centre of the accepted outputs at which an output counts as half bad. For a fault in one output
+of twenty that raises a question's log-odds by two deviations the odds are even there (1 + log(19)/2)."""
 STEEPNESS = 2.0
-"""Log-odds of being fine for each deviation, the same two: what they say of a fault between two normal distributions."""
+"""Log-odds of being fine for each deviation, the same two: what they say of a fault between two normal distributions.
+"""
 SHRUNK_BY = 5.0
 """Accepted outputs that the prior is worth by which a question leans on no other."""
 MOST_LEANING = 1.5
@@ -71,14 +77,12 @@ def fit_thresholds(
 
     A question stays at 0.5, with the reason, where no threshold is better than a coin: P(good) or the wanted scores
     are constant, there are fewer than 8 examples, every threshold runs against the wanted scores, or
-    shuffled scores are separated as well in more than one of ten trials. The score of an example is then the
-    weighted mean of the thresholded answers (:func:`~.scoring.score_examples` of the calibrated verdicts).
+    shuffled scores are separated as well in more than one of ten trials. Examples of one document are not taken for
+    independent there. The score of an example is then the weighted mean of the thresholded answers
+    (:func:`~.scoring.score_examples` of the calibrated verdicts).
 
-    Args:
-        verdicts: One judge's; those on other examples are not looked at. Replicates are averaged first.
-        examples: The development examples.
-        checklist: What was asked. Where ``overall`` is the only dimension wanted, every question is held to it.
-        targets: Wanted scores in [0, 1]; must know every example.
+    The verdicts are one judge's, replicates averaged; those on other examples are not looked at. Where ``overall`` is
+    the only dimension wanted, every question is held to it. ``targets`` must know every example.
 
     Raises:
         InputError: There are no verdicts, they are by several judges, or one answers a question that is not asked.
@@ -107,12 +111,12 @@ def fit_accepted(
     """For each question p' = sigmoid(a·z + b), a > 0, such that .5 lies 2.5 deviations below the accepted centre.
 
     z is logit P(good) less what it leans on the other questions: the slope on the mean of theirs
-    (:func:`~.calibration.mean_of_others`) among accepted outputs, which have no faults that several questions could find.
-    Centre and spread are those of z on the outputs whose wanted score is at least the mean one of all ``examples``;
-    verdicts on others are not needed. So what a question says counts once it stands out from what it says of outputs that
-    are fine, and only downwards: a question that looks for one fault among many is no reason to praise the outputs that
-    lack it. Unlike Platt's, the slope does not shrink where a fault is rare. With fewer than 4 accepted outputs a question
-    keeps a = 1 and b = 0.
+    (:func:`~.calibration.mean_of_others`) among accepted outputs, which have no faults that several questions could
+    find. Centre and spread are those of z on the outputs whose wanted score is at least the mean one of all
+    ``examples``; verdicts on others are not needed. So what a question says counts once it stands out from what it says
+    of outputs that are fine, and only downwards: a question that looks for one fault among many is no reason to praise
+    the outputs that lack it. Unlike Platt's, the slope does not shrink where a fault is rare. With fewer than 4
+    accepted outputs a question keeps a = 1 and b = 0.
 
     Arguments and errors as in :func:`fit_thresholds`.
     """
@@ -132,6 +136,8 @@ def _fit(
     targets: Targets,
 ) -> Calibration:
     ids = [example.id for example in examples]
+    groups = documents(examples)
+    codes = np.arange(len(ids)) if groups is None else group_codes(groups, np.ones(len(ids), dtype=bool))
     chosen = set(ids)
     mine = [verdict for verdict in verdicts if verdict.example in chosen]
     model, prompt = _judge(mine, checklist)
@@ -146,7 +152,8 @@ def _fit(
         beside = [logit(each[there]) for each in np.delete(said, place, axis=0)]
         others = mean_of_others(beside) if beside else np.full(np.count_nonzero(there), np.nan)
         p_good = 1.0 - said[place, there] if question.is_fault else said[place, there]
-        fit = fit_one(_Column(p_good, wanted[there], usual, -others if question.is_fault else others, dimension))
+        others = -others if question.is_fault else others
+        fit = fit_one(_Column(p_good, wanted[there], usual, others, dimension, codes[there]))
         fits[question.id] = _of_fault(fit) if question.is_fault else fit
     return Calibration(method=method, model=model, prompt=prompt, target=targets.kind, n=len(ids), questions=fits)
 
@@ -160,7 +167,9 @@ def _mean_answers(verdicts: Sequence[Verdict], checklist: Checklist, ids: Sequen
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """What a question is fitted on; vectors of shape (n,), one number an example with a verdict and a wanted score."""
+    """Data that a question is fitted on; vectors of shape (n,), one number an example with a verdict and a wanted
+    score.
+    """
 
     p_good: Vector
     wanted: Vector
@@ -169,6 +178,8 @@ class _Column:
     others: Vector
     """Mean log-odds of yes to all other questions, or of no where no is the good answer; NaN where one is missing."""
     dimension: str
+    codes: Codes
+    """Number of each example's document."""
 
 
 FitOne = Callable[[_Column], QuestionCalibration]
@@ -192,12 +203,13 @@ def _threshold(column: _Column) -> QuestionCalibration:
     for values, name in ((p_good, "probabilities of yes"), (wanted, f"wanted scores on '{dimension}'")):
         if reason := constant_reason(values, name):
             return kept(reason)
-    cut = best_cut(p_good, wanted)
+    cut = best_cut(p_good, wanted, column.codes)
     if cut is None:
-        return kept(f"no threshold leaves {SMALLER_SIDE} of the {n} examples on either side")
+        what = "examples" if len(set(column.codes)) == n else "examples, of as many documents,"
+        return kept(f"no threshold leaves {SMALLER_SIDE} of the {n} {what} on either side")
     if cut.correlation <= 0:
         return kept("the answers run against the wanted scores at every threshold")
-    chance = chance_of_cut(p_good, wanted, cut)
+    chance = chance_of_cut(p_good, wanted, cut, column.codes)
     if chance > CHANCE:
         return kept(
             f"no threshold is better than a coin: the best reaches a correlation of {cut.correlation:.2f}, as shuffled "
@@ -240,16 +252,16 @@ def _accepted(column: _Column) -> QuestionCalibration:
 
 
 def least_accepted(usual: float) -> float:
-    """The wanted score from which an output counts as accepted: ``usual``, the mean one, which is off by rounding where all are equal."""
+    """The wanted score from which an output counts as accepted: ``usual``, the mean one, which is off by rounding where
+    all are equal.
+    """
     return usual - _ROUNDING
 
 
 def leaning(values: Vector, others: Vector) -> float:
     """How much of ``others`` is in ``values``: the least-squares slope, shrunk towards 0, in [0, 1.5].
 
-    Args:
-        values: Log-odds of a question on accepted outputs, shape (n,).
-        others: The mean ones of all other questions on them; where it is NaN, as where there are none, nothing is known.
+    Both are log-odds on accepted outputs: of a question, and the mean of all others (NaN where not known).
     """
     known = ~np.isnan(others)
     values, others = values[known], others[known]
@@ -261,14 +273,12 @@ def leaning(values: Vector, others: Vector) -> float:
 
 
 def centre_and_spread(fine: Vector) -> tuple[float, float]:
-    """Centre and spread of what a question says of accepted outputs, the latter 0.3 at least.
+    """Centre and spread (0.3 at least) of a question's log-odds on two accepted outputs or more.
 
-    From 20 on they are the median and the median absolute deviation (as the standard deviation of a normal distribution): some
-    outputs are accepted by mistake, and one that has the fault would move a mean and blow up a standard deviation. Of
-    fewer these two are the better ones: a median absolute deviation of eight is off by .4 of itself.
-
-    Args:
-        fine: Log-odds, shape (n,), n > 1.
+    From 20 on they are the median and the median absolute deviation (as the standard deviation of a normal
+    distribution): some outputs are accepted by mistake, and one that has the fault would move a mean and blow up a
+    standard deviation. Of fewer these two are the better ones: a median absolute deviation of eight is off by .4 of
+    itself.
     """
     if len(fine) < MANY:
         return float(fine.mean()), max(float(fine.std(ddof=1)), LEAST_SPREAD)
@@ -283,7 +293,6 @@ def _too_little(p_good: Vector, wanted: Vector, dimension: str) -> str | None:
 
 
 def _judge(verdicts: Sequence[Verdict], checklist: Checklist) -> tuple[str, str]:
-    """The one model and prompt that the verdicts are by."""
     asked = {question.id for question in checklist.questions}
     for verdict in verdicts:
         if verdict.question not in asked:
@@ -304,19 +313,13 @@ class Cut:
     """Pearson's correlation of 1[P(good) > threshold] with the wanted scores (point-biserial)."""
 
 
-def best_cut(p_good: Vector, wanted: Vector) -> Cut | None:
-    """The threshold whose answers correlate best with the wanted scores.
+def best_cut(p_good: Vector, wanted: Vector, codes: Codes | None = None) -> Cut | None:
+    """The threshold whose answers correlate best with the wanted scores; of equally good ones the closest to 0.5.
 
-    Among equally good thresholds the one closest to 0.5 is taken.
-
-    Args:
-        p_good: Shape (n,), in [0, 1].
-        wanted: Shape (n,), in [0, 1].
-
-    Returns:
-        None where no threshold leaves enough examples on both sides, or the wanted scores are constant.
+    ``codes`` are numbers of the examples' documents, where several share one. None where no threshold leaves enough
+    examples on both sides, or the wanted scores are constant.
     """
-    order, ends = _cuts(p_good)
+    order, ends = _cuts(p_good, codes)
     if not len(ends) or constant_reason(wanted, "wanted scores"):
         return None
     found = _correlations(wanted[order][:, None], ends)[:, 0]
@@ -327,23 +330,38 @@ def best_cut(p_good: Vector, wanted: Vector) -> Cut | None:
     return Cut(float(thresholds[chosen]), float(found[chosen]))
 
 
-def chance_of_cut(p_good: Vector, wanted: Vector, cut: Cut) -> float:
+def chance_of_cut(p_good: Vector, wanted: Vector, cut: Cut, codes: Codes | None = None) -> float:
     """Share of shuffled scores, in (0, 1], for which some threshold separates as well as ``cut`` does here.
 
     The best of many thresholds looks good on noise too; this is what it is worth. The p-value of a permutation test
-    of the maximum, with 200 shuffles.
+    of the maximum, with 200 shuffles. Where several examples share a document, the deviations of its scores from the
+    mean change sign together in place of that, as examples that are alike tell no more than one.
     """
-    _, ends = _cuts(p_good)
-    shuffled = np.random.default_rng(_SEED).permuted(np.tile(wanted, (SHUFFLES, 1)), axis=1).T
+    order, ends = _cuts(p_good, codes)
+    chance = np.random.default_rng(_SEED)
+    if codes is None or len(set(codes)) == len(codes):
+        shuffled = chance.permuted(np.tile(wanted, (SHUFFLES, 1)), axis=1).T
+    else:
+        signs = chance.choice([-1.0, 1.0], (codes.max() + 1, SHUFFLES))
+        shuffled = (signs[codes] * (wanted - wanted.mean())[:, None])[order]
     best = _correlations(shuffled, ends).max(axis=0)
     return float((1 + np.count_nonzero(best >= cut.correlation - 1e-12)) / (1 + SHUFFLES))
 
 
-def _cuts(p_good: Vector) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _cuts(p_good: Vector, codes: Codes | None) -> tuple[Codes, Codes]:
     """The order of the values, and the last place below each allowed threshold."""
     order = np.argsort(p_good, kind="stable")
     ends = np.flatnonzero(np.diff(p_good[order]) > 0)
-    return order, ends[(ends + 1 >= SMALLER_SIDE) & (len(order) - 1 - ends >= SMALLER_SIDE)]
+    mine = order if codes is None else codes[order]
+    below, above = _so_far(mine)[ends], _so_far(mine[::-1])[::-1][ends + 1]
+    return order, ends[(below >= SMALLER_SIDE) & (above >= SMALLER_SIDE)]
+
+
+def _so_far(codes: Codes) -> Codes:
+    """How many different ones there are up to each place."""
+    is_first = np.zeros(len(codes), dtype=np.intp)
+    is_first[np.unique(codes, return_index=True)[1]] = 1
+    return np.cumsum(is_first)
 
 
 def _correlations(wanted: NDArray[np.float64], ends: NDArray[np.intp]) -> NDArray[np.float64]:
@@ -369,11 +387,6 @@ def platt(p_good: Vector, wanted: Vector, ridge: float = RIDGE) -> tuple[float, 
     They minimise the cross-entropy with the wanted scores as soft labels, summed over the examples, plus
     ridge/2·((a - 1)² + b²). The sum is convex; where its minimum lies at a negative slope, the best a >= 0 is 0. A
     constant P(good) says nothing of the slope, which then stays 1.
-
-    Args:
-        p_good: Shape (n,), in [0, 1].
-        wanted: Shape (n,), in [0, 1].
-        ridge: Weight of the prior, above 0.
     """
     z = logit(p_good)
     if np.ptp(z) > 0:

@@ -22,9 +22,8 @@ from ..stats.differences import holm
 from ..stats.phi import PhiMatrix, phi_matrix, relatedness
 from ..stats.resampling import Statistic
 from ..stats.spearman_interval import TestedSpearman, spearman_intervals
-from .diagnosis import Diagnosis, GroupDiagnosis, QuestionDiagnosis
 from .evaluate import EvaluationJob, load_inputs
-from .findings import by_likeness, findings
+from .findings import Diagnosis, GroupDiagnosis, QuestionDiagnosis, by_likeness, findings
 from .options import DiagnoseOptions, EvaluateOptions
 from .verdict_table import Cells, VerdictTable, given_verdicts, only_judge, tabulate
 
@@ -49,15 +48,10 @@ def diagnose_verdicts(
 ) -> Diagnosis:
     """Yes-rates, relatedness, agreement with people, test-retest flips and coverage of every question.
 
-    The yes-rates and phi are of the answers as they were given and count every replicate; correlations with people take an example's mean over replicates.
-    Intervals treat examples of one document (``metadata.document``) as belonging together.
-
-    Args:
-        examples: What was judged, with human scores where there are some.
-        checklist: The questions.
-        verdicts: Of one judge: one model with one prompt.
-        pairs: How many pairs of questions to name as the least related and the most alike.
-        human_scale: Worst and best human score; turned where the worst is the higher one.
+    The yes-rates and phi are of the answers as they were given and count every replicate; correlations with people take
+    an example's mean over replicates. Intervals treat examples of one document (``metadata.document``) as belonging
+    together. ``pairs`` is how many pairs of questions to name as the least related and the most alike; a
+    ``human_scale`` whose worst score is the higher one is turned.
 
     Raises:
         InputError: There are no verdicts, they are by several judges, are about unknown examples or questions, or one
@@ -143,7 +137,7 @@ def _with_people(
     scores: Cells,
     scale: tuple[float, float] | None,
 ) -> list[TestedSpearman]:
-    """Scores against people's; ``turned`` are the questions that people answered yes where it speaks against an output."""
+    """Scores against people's; ``turned`` are questions that people answered yes where that is a fault."""
     unrated = TestedSpearman(Statistic(None, 0, None, None, "people did not rate its dimension"), None)
     found = [unrated] * len(rated)
     groups = documents(examples)
@@ -172,7 +166,7 @@ def _spreads(soft: Cells) -> list[float | None]:
 
 
 def _flips(yes: Cells, answered: NDArray[np.int64]) -> list[float | None]:
-    """Of all pairs of answers to the same example, the share that differ."""
+    """Share of all pairs of answers to the same example that differ."""
     differing = (yes * (answered - yes)).sum(axis=0)
     pairs = (answered * (answered - 1) / 2).sum(axis=0)
     return [float(some / all_) if all_ else None for some, all_ in zip(differing, pairs, strict=True)]
@@ -220,7 +214,8 @@ def diagnose(
         verdicts: File as ``askance evaluate -o`` writes it, or verdicts; then nothing is bought.
         watcher: Told how the work goes on.
         progress: Show how the work goes on; by default in notebooks only.
-        options: Settings of :class:`~askance.evaluation.options.DiagnoseOptions`, among them ``store`` and ``no_cache``.
+        options: Settings of :class:`~askance.evaluation.options.DiagnoseOptions`, among them ``store`` and
+            ``no_cache``.
 
     Raises:
         InputError: Bad data, checklist, prompt, model name, verdicts or setting.
@@ -252,10 +247,8 @@ def prepare(
     prompt: str | Path | Prompt | None,
     options: Mapping[str, Any],
 ) -> EvaluationJob:
-    """What is bought to diagnose a checklist, as for :func:`~askance.evaluation.evaluate.evaluate`.
-
-    Raises:
-        InputError: Names the file, line and field at fault.
+    """Prepare the evaluation that a diagnosis buys, as for :func:`~askance.evaluation.evaluate.evaluate`. InputError
+    names the file, line and field at fault.
     """
     settings = parse_options(DiagnoseOptions, options)
     return EvaluationJob(*load_inputs(data, checklist, prompt, settings), model, EvaluateOptions.of(settings))

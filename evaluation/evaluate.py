@@ -23,15 +23,14 @@ from ..prompts.verdicts import Provenance, Verdict, VerdictColumns, fields_of
 from ..setting_types import EvaluateSettings
 from ..settings import parse_options
 from ..stats.correlation import between_systems, correlate, per_group
+from ..stats.pass_fail import HALF
 from ..stats.resampling import Resampling
-from ..stats.threshold import HALF
 from .calibration import load_calibration
-from .evaluation import Agreement, Evaluation
+from .evaluation_result import Agreement, Evaluation, slice_rows, slice_values
 from .options import EvaluateOptions, JudgeOptions
 from .pass_fail import PassThreshold, judge_passes, pass_labels
 from .progress import watching
 from .scoring import ExampleScore, coverage, human_targets, nothing_in_common, score_examples
-from .slices import slice_rows, slice_values
 from .weights_file import weighted_by
 
 logger = logging.getLogger(__name__)
@@ -71,7 +70,8 @@ def evaluate(
         watcher: Told how the work goes on.
         progress: Show how the work goes on; by default in notebooks only.
         evaluator: What puts the questions to the model.
-        options: Settings of :class:`~askance.evaluation.options.EvaluateOptions`, among them ``store`` and ``no_cache``.
+        options: Settings of :class:`~askance.evaluation.options.EvaluateOptions`, among them ``store`` and
+            ``no_cache``.
 
     Raises:
         InputError: Bad data, checklist, prompt, model name or setting.
@@ -90,11 +90,8 @@ def prepare(
     options: Mapping[str, Any],
     evaluator: type[Evaluator] = Evaluator,
 ) -> EvaluationJob:
-    """Load and check what :func:`evaluate` is given; nothing is bought.
-
-    Raises:
-        InputError: Names the file, line and field at fault.
-    """
+    """Load and check what :func:`evaluate` is given; nothing is bought. InputError names the file, line and field at
+    fault."""
     settings = parse_options(EvaluateOptions, options)
     if settings.own_questions and checklist is not None:
         raise InputError("--own-questions writes questions for each example; leave out --checklist, or that.")
@@ -129,16 +126,13 @@ class EvaluationJob:
 
     @cached_property
     def read_with(self) -> Calibration | None:
-        """The calibration of the answers: the settings' file, or what came along.
-
-        Raises:
-            InputError: The file is damaged, or not there.
-        """
+        """The calibration of the answers: the settings' file, or what came along. Raises InputError where the file is
+        damaged, or not there."""
         named = self.settings.calibration
         return self.calibration if named is None else load_calibration(named)
 
     def estimate(self) -> Estimate:
-        """What :meth:`run` would buy; nothing is bought."""
+        """Estimate of what :meth:`run` would buy; nothing is bought."""
 
         async def estimate(store: AnswerStore) -> Estimate:
             async with session(self.settings, store) as (models, gateway):
@@ -241,7 +235,9 @@ class EvaluationJob:
     async def _ask(
         self, asked: Evaluator, models: Models, gateway: Gateway, watcher: Watcher
     ) -> tuple[Sequence[Verdict], Mapping[str, Checklist] | None, AdaptiveEvaluation | None]:
-        """The verdicts; each example's own questions, where they were written; what was asked, where some were left out."""
+        """The verdicts; each example's own questions, where they were written; what was asked, where some were left
+        out.
+        """
         examples, settings, phase = self.examples, self.settings, f"asking {asked.model.name}"
         if settings.own_questions:
             watcher.phase("writing questions for each example", len(examples))
@@ -286,11 +282,8 @@ def load_inputs(
     prompt: str | Path | Prompt | None,
     settings: JudgeOptions,
 ) -> tuple[ExampleTable, Checklist, Prompt]:
-    """Examples, checklist and evaluator prompt from files or objects, checked.
-
-    Raises:
-        InputError: Names the file, line and field at fault.
-    """
+    """Examples, checklist and evaluator prompt from files or objects, checked. InputError names the file, line and
+    field at fault."""
     questions = load_checklist(checklist)
     examples = load_examples(
         data, fields=settings.field, limit=settings.limit, labels=settings.labels, label_scale=settings.label_scale
@@ -300,11 +293,8 @@ def load_inputs(
 
 
 def weighted(questions: Checklist, examples: Sequence[Example], settings: JudgeOptions) -> Checklist:
-    """The questions that examples are judged by, with the weights that the settings name.
-
-    Raises:
-        InputError: Names the file and field at fault.
-    """
+    """The questions that examples are judged by, with the weights that the settings name. InputError names the file and
+    field at fault."""
     if settings.weights is None:
         return questions
     return weighted_by(questions, settings.weights, scores=settings.scores, examples=examples)
@@ -326,7 +316,7 @@ def score_by_own(
 
 
 def _decaying(own: Checklist, decay: float) -> Checklist:
-    """Question n weighs ``decay`` to the power of n - 1 (LMUnit, Table 15, has 0.8 to the n; the ratios are the same)."""
+    """Question n weighs ``decay`` to the power of n - 1 (LMUnit, Table 15, has 0.8 to the n, the same ratios)."""
     weighted = (each.model_copy(update={"weight": decay**place}) for place, each in enumerate(own.questions))
     return own.model_copy(update={"questions": tuple(weighted)})
 

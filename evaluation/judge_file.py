@@ -73,7 +73,8 @@ class _File(BaseModel):
 
 
 def load_judge(path: str | Path | KeptJudge) -> KeptJudge:
-    """Read a judge from the directory of a run or of a trained scorer, or from a ``judge.yaml``; one that is a judge already stays.
+    """Read a judge from the directory of a run or of a trained scorer, or from a ``judge.yaml``; one that is a judge
+    already stays.
 
     A run that was finished before runs wrote ``judge.yaml`` is read from its other files.
 
@@ -107,7 +108,7 @@ def load_judge(path: str | Path | KeptJudge) -> KeptJudge:
 
 @dataclass(frozen=True)
 class JudgeParts:
-    """What a judge is made of where it is used: a kept judge, or a checklist, a model and perhaps a prompt."""
+    """Parts of a judge in use: a kept judge, or a checklist, a model and perhaps a prompt."""
 
     checklist: str | Path | Checklist
     model: str | Model
@@ -131,11 +132,8 @@ def judge_of_parts(
     model: str | Model | None,
     prompt: str | Path | Prompt | None,
 ) -> JudgeParts:
-    """The judge that is meant where either a kept one is named, or its parts are.
-
-    Raises:
-        InputError: Both are given, or too little, or the kept judge cannot be read.
-    """
+    """The judge that is meant where either a kept one is named, or its parts are. Raises InputError where both are
+    given, or too little, or the kept judge cannot be read."""
     if judge is None:
         if checklist is None or model is None:
             missing = "checklist" if checklist is None else "model"
@@ -151,11 +149,8 @@ def judge_of_parts(
 
 
 def parse_judge(text: str, name: str) -> KeptJudge:
-    """Read a judge from the text of a ``judge.yaml``; ``name`` is used in errors.
-
-    Raises:
-        InputError: Names the field at fault.
-    """
+    """Read a judge from the text of a ``judge.yaml``; ``name`` is used in errors. InputError names the field at
+    fault."""
     data = read_texts(text, name, "judge")
     if not isinstance(data, dict):
         raise InputError(f"{name}: a judge has the keys 'schema', 'model', 'prompt' and 'checklist'.")
@@ -182,7 +177,8 @@ def parse_judge(text: str, name: str) -> KeptJudge:
     named = _named(text, name) if read.models else {}
     if read.models and read.model not in named:
         raise InputError(
-            f"{name}, field 'models': the judge's model is '{read.model}', which is none of them.{did_you_mean(read.model, named)}"
+            f"{name}, field 'models': the judge's model is '{read.model}', which is none of "
+            f"them.{did_you_mean(read.model, named)}"
         )
     judge = KeptJudge(
         model=read.model,
@@ -212,17 +208,8 @@ def _named(text: str, name: str) -> dict[str, NamedModel]:
 
 
 def judge_of_run(result: RunRecord, config: Mapping[str, Any], start: Checklist, where: str = "the run") -> KeptJudge:
-    """The judge that a run accepted.
-
-    Args:
-        result: What the run came to.
-        config: Its settings, as in ``config.yaml``.
-        start: The checklist that it began with.
-        where: Its directory, for errors.
-
-    Raises:
-        InputError: The model, a setting or the checklist is missing or damaged.
-    """
+    """The judge that a run accepted, from its result, the settings in ``config.yaml`` and the checklist that it began
+    with. Raises InputError where the model, a setting or the checklist is missing or damaged."""
     best, model = result.best, config.get(JUDGES[result.mode])
     if not isinstance(model, str):
         raise InputError(f"{where}: config.yaml has no '{JUDGES[result.mode]}', the model that judges.")
@@ -274,10 +261,8 @@ def judge_of_run(result: RunRecord, config: Mapping[str, Any], start: Checklist,
 
 
 def _shown(examples: ShownExamples | None, name: str) -> Shows | None:
-    """What shows the judge its examples.
-
-    Raises:
-        InputError: There is no such embedder, or what it needs is not installed.
+    """Chooser of the examples that the judge is shown. Raises InputError where there is no such embedder, or what it
+    needs is not installed.
     """
     try:
         return None if examples is None else shown_by(examples)
@@ -312,11 +297,8 @@ def _short(value: float | None) -> float | None:
 
 
 def _judge_of_files(path: Path) -> KeptJudge:
-    """The judge of a run that was finished before runs wrote it.
-
-    Raises:
-        InputError: There is no finished run of a judge.
-    """
+    """The judge of a run that was finished before runs wrote it. Raises InputError where there is no finished run of a
+    judge."""
     directory = RunDirectory(path)
     if not directory.config_file.is_file():
         raise InputError(f"{path}: there is no judge in this directory (no {JUDGE_FILE}, and no run).")
@@ -331,7 +313,9 @@ def _judge_of_files(path: Path) -> KeptJudge:
 
 
 def accepted_on(row: MeasureRecord | None, otherwise: str | None = None) -> AcceptedOn:
-    """The figures of a judge on one split as ``judge.yaml`` has them; ``otherwise`` says why there are none where that is so."""
+    """The figures of a judge on one split as ``judge.yaml`` has them; ``otherwise`` says why there are none where that
+    is so.
+    """
     if row is None:
         return AcceptedOn(spearman=None, n=0, reason=otherwise or "it was not judged")
     low, high, spearman = (_short(each) for each in (row.low, row.high, row.spearman))
@@ -344,11 +328,7 @@ def _figure(row: Statistic) -> Statistic:
 
 
 def _calibration(texts: Mapping[str, Any], name: str) -> Calibration:
-    """A calibration whose numbers are texts still.
-
-    Raises:
-        InputError: Names the field at fault.
-    """
+    """A calibration whose numbers are texts still. InputError names the field at fault."""
     fits = texts.get("questions")
     numbers = ("threshold", "correlation", "slope", "shift", "lean", "n")
     read: dict[str, Any] = {**texts, "n": _number(texts.get("n"))}
@@ -369,14 +349,10 @@ def _number(text: Any) -> Any:
 
 
 def check_calibration(judge: KeptJudge, name: str) -> None:
-    """Refuse a calibration that was fitted for another judge, before a call is bought.
+    """Refuse a calibration that does not fit the judge, before a call is bought; ``name`` is the judge's in errors.
 
-    Args:
-        judge: Whose calibration it is.
-        name: What to call the judge in errors.
-
-    Raises:
-        InputError: It was, or for questions whose good answer was another one, or that are read beside one that is not asked.
+    Raises InputError where it was fitted for another judge, for questions whose good answer was another one, or beside
+    a question that is not asked any more.
     """
     found = judge.calibration
     if found is None:

@@ -33,7 +33,7 @@ from ..setting_types import EvaluateSettings
 from ..settings import idle_settings, parse_options
 from .calibration import Calibration
 from .evaluate import EvaluationJob, load_inputs
-from .evaluation import Evaluation
+from .evaluation_result import Evaluation
 from .options import EvaluateOptions
 from .pass_fail import PassThreshold
 
@@ -50,7 +50,7 @@ SETTINGS = (
     *("mode", "explain", "p_yes", "samples", "temperature", "repeat", "seed"),
     *("scores", "score_scale", "human_scale"),
 )
-"""What a judge's answers, scores and agreement with people depend on, of the settings of ``evaluate``."""
+"""Settings of ``evaluate`` that a judge's answers, scores and agreement with people depend on."""
 THIS_FOLDER = "."
 """The model of a ``judge.yaml`` beside a trained scorer: the folder that both are in, wherever it is."""
 HEADER = """\
@@ -72,11 +72,11 @@ class QuestionOrigin(Origin):
     model_config = _Part.model_config
 
     text: str | None = None
-    """What was asked before it was worded anew."""
+    """Wording before it was worded anew."""
     good: GoodAnswer | None = None
     """Which answer spoke for the output then; people's answers to the question mean this one."""
     sees: Sees | None = None
-    """What the judge was shown then, where that is another thing now."""
+    """Part of an example that the judge was shown then, where it is another one now."""
     agreement: float | None = None
     """Rank correlation with the judge that it was worded after, on ``n`` development examples."""
     agreement_before: float | None = None
@@ -93,7 +93,7 @@ class AcceptedOn(MeasureRecord):
 
 
 class JudgeFigures(_Part):
-    """What was measured of a judge when it was accepted."""
+    """Figures of a judge when it was accepted."""
 
     reference: Literal["human", "source"] | None = None
     """Whose scores its own were correlated with: people's, or another judge's."""
@@ -126,7 +126,7 @@ class KeptJudge:
     prompt: Prompt
     checklist: Checklist
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """Those of :data:`SETTINGS` that it is used with."""
+    """Values of :data:`SETTINGS` that it is used with."""
     named: NamedModel | None = None
     """Settings behind ``model``, where it is a named model."""
     calibration: Calibration | None = None
@@ -168,8 +168,14 @@ class KeptJudge:
         if self.decision in (None, "adopt") or self.edited or self.made_by is None or self.made_by.accepted is False:
             return None
         if self.decision == "keep":
-            return "validation accepted this judge and the test speaks against it (decision: keep): keep the one that the run began with."
-        return "validation accepted this judge and the test does not settle whether it is better than the start (decision: undecided)."
+            return (
+                "validation accepted this judge and the test speaks against it (decision: keep): keep the one "
+                "that the run began with."
+            )
+        return (
+            "validation accepted this judge and the test does not settle whether it is better than the start "
+            "(decision: undecided)."
+        )
 
     def measured(self, figures: JudgeFigures) -> KeptJudge:
         """The judge with figures that were measured of it as it is."""
@@ -187,18 +193,8 @@ class KeptJudge:
     ) -> Evaluation:
         """Judge examples, as :func:`~askance.evaluation.evaluate.evaluate` does with the parts of this judge.
 
-        Args:
-            data: JSONL or CSV file, or rows.
-            model: Another model in place of the judge's own.
-            watcher: Told how the work goes on.
-            progress: Show how the work goes on; by default in notebooks only.
-            evaluator: What puts the questions to the model.
-            options: Settings of :class:`~askance.evaluation.options.EvaluateOptions`, e.g. ``api_base``; they win over
-                the judge's own.
-
-        Raises:
-            InputError: Bad data, model name or setting.
-            AskanceError: As :func:`~askance.evaluation.evaluate.evaluate`.
+        Arguments and errors are the same. ``model`` takes the place of the judge's own, and ``options`` win over its
+        settings.
         """
         asked, given = named_models(options, model)
         return self.prepare(data, asked, given, evaluator).run(watcher, progress)
@@ -230,7 +226,8 @@ class KeptJudge:
         threshold = self.pass_threshold(model, options)
         if threshold is not None and settings.stop_within is not None:
             raise InputError(
-                "This judge says from which score on an output passes, and with stop_within scores are not exact. Leave it "
+                "This judge says from which score on an output passes, and with stop_within scores are not exact. "
+                "Leave it "
                 f"out, or take pass_mark {threshold.value:g}."
             )
         return EvaluationJob(
@@ -252,7 +249,8 @@ class KeptJudge:
         return self.made_by.p_yes_from if self.made_by is not None and own else None
 
     def pass_threshold(self, model: str | Model | None, options: Mapping[str, Any]) -> PassThreshold | None:
-        """From which score on an output passes; None where nobody said, or it does not fit: another model, or another calibration.
+        """From which score on an output passes; None where nobody said, or it does not fit: another model, or another
+        calibration.
 
         Its error rates come along unless it is used otherwise than it was measured.
         """
@@ -279,7 +277,9 @@ class KeptJudge:
         return None if self.prompt.shown is None else self.prompt.shown.record
 
     def with_options(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """The judge's settings with those that are given; these win, and what they leave without use of the judge's is left out."""
+        """The judge's settings with those that are given; these win, and what they leave without use of the judge's is
+        left out.
+        """
         merged = {**self.settings, **options}
         if self.named is not None:
             merged["models"] = {self.model: self.named, **(options.get("models") or {})}
@@ -312,7 +312,7 @@ class KeptJudge:
         logger.warning("This is not the judge as it was kept: %s%s.%s", ", ".join(others), measured, lost)
 
     def _differences(self, model: str | Model | None, options: Mapping[str, Any]) -> list[str]:
-        """What is otherwise than it was measured, in words."""
+        """Differences from the judge as it was measured, in words."""
         asked = _name(model, self.model)
         known, given = (
             judge_settings({name: value for name, value in each.items() if name in SETTINGS}, "options")
@@ -379,11 +379,8 @@ class KeptJudge:
 
 
 def judge_settings(given: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """All of :data:`SETTINGS`, those that are not given with their default.
-
-    Raises:
-        InputError: One is unknown, or has a value that it cannot have.
-    """
+    """All of :data:`SETTINGS`, those that are not given with their default. Raises InputError where one is unknown, or
+    has a value that it cannot have."""
     for name in given:
         if name not in SETTINGS:
             raise InputError(f"{where}: there is no setting '{name}'.{did_you_mean(name, SETTINGS)}")
@@ -422,7 +419,6 @@ def _without_blanks(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _said(value: Any) -> str:
-    """A setting as it is written in the file."""
     return json.dumps(list(value)) if isinstance(value, tuple) else "null" if value is None else f"{value}"
 
 

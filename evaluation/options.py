@@ -40,11 +40,9 @@ class Where(BaseModel):
         return place_of(given) if isinstance(given, (str, Path)) else given
 
     def open_store(self, *, to_estimate: bool = False, beside: Path | None = None) -> SharedStore:
-        """The store, opened.
+        """The store, opened; with ``to_estimate`` no file is made where there is none.
 
-        Args:
-            to_estimate: Make no file where there is none, as nothing will be bought.
-            beside: Another store whose answers are reused too, unless none are to be.
+        The answers of the store ``beside`` are reused too, unless none are to be.
 
         Raises:
             InputError: The file is no store, or one of a newer askance; the address is none, or the database refuses.
@@ -269,7 +267,7 @@ class EvaluateOptions(PassOptions):
 
     @classmethod
     def of(cls, settings: JudgeOptions) -> EvaluateOptions:
-        """Those settings of another command that ``evaluate`` has too."""
+        """Settings of another command, as far as ``evaluate`` has them too."""
         shared = type(settings).model_fields.keys() & cls.model_fields.keys()
         return cls(**{name: getattr(settings, name) for name in shared})
 
@@ -400,8 +398,7 @@ class SelectOptions(JudgeOptions, Where):
 
     k: Annotated[int, Heading.COMPARED.at(1)] = Field(5, ge=1, description="Questions to keep.")
     choice: Annotated[Literal["joint", "top"], Heading.CHOSEN] = Field(
-        "joint",
-        description="joint: the k most informative together; top: the k best one by one, as in the paper.",
+        "joint", description="joint: the k most informative together; top: the k best one by one, as in the paper."
     )
     sample: Annotated[int, Heading.CHOSEN] = Field(
         200, ge=4, description="Examples that the candidates are answered on."
@@ -415,15 +412,6 @@ class SelectOptions(JudgeOptions, Where):
     )
     max_candidates: Annotated[int, Heading.PROPOSED] = Field(40, ge=2, description="Candidates proposed at most.")
     max_rounds: Annotated[int, Heading.PROPOSED] = Field(12, ge=1, description="Rounds of proposing at most.")
-    quiet_rounds: Annotated[int, Heading.PROPOSED] = Field(
-        2, ge=1, description="Rounds in a row with at most one new question that end proposing."
-    )
-    shown: Annotated[int, Heading.PROPOSED] = Field(
-        3, ge=1, description="Examples that the proposing model is shown in one round."
-    )
-    per_round: Annotated[int, Heading.PROPOSED] = Field(
-        8, ge=1, le=20, description="Questions proposed in one round at most."
-    )
     same_question: Annotated[float, Heading.PROPOSED] = Field(
         0.9, gt=0, le=1, description="Cosine similarity from which a proposed question counts as there already."
     )
@@ -465,7 +453,7 @@ class SelectOptions(JudgeOptions, Where):
 
     idle: ClassVar[tuple[Idle, ...]] = (
         Idle(
-            ("writer", "max_candidates", "max_rounds", "quiet_rounds", "shown", "per_round", "same_question"),
+            ("writer", "max_candidates", "max_rounds", "same_question"),
             beside("candidates"),
             "no question is proposed where candidates are given",
         ),

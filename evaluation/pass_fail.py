@@ -17,16 +17,21 @@ from ..prompts.examples import documents
 from ..prompts.formatting import Figure
 from ..prompts.human_feedback import are_labels
 from ..stats.correlation import statistic_dict
-from ..stats.pass_fail import pass_fail_figures, passes, rate
-from ..stats.pass_rate import CorrectedPassRate, prediction_powered, rogan_gladen
+from ..stats.pass_fail import (
+    CorrectedPassRate,
+    fit_threshold,
+    pass_fail_figures,
+    passes,
+    prediction_powered,
+    rate,
+    rogan_gladen,
+)
 from ..stats.resampling import Resampling, Statistic
-from ..stats.threshold import fit_threshold
 from .scoring import score_on
 
 if TYPE_CHECKING:
     from ..prompts.examples import Example
-    from ..stats.pass_fail import PassFailFigures
-    from ..stats.threshold import FittedThreshold
+    from ..stats.pass_fail import FittedThreshold, PassFailFigures
     from .scoring import ExampleScore, Targets
 
 FIGURES = ("accuracy", "true_positive_rate", "true_negative_rate", "kappa", "auc")
@@ -40,7 +45,7 @@ NAMES = {
 }
 RATES = FIGURES[:3]
 CELLS = ("true_positive", "false_positive", "false_negative", "true_negative")
-"""Of the confusion matrix; positive is a pass."""
+"""Cells of the confusion matrix; positive is a pass."""
 
 Column = list[float | None]
 Origin = Literal["judge", "given", "pass_mark", "default"]
@@ -84,9 +89,13 @@ def _majority(shares: Sequence[float | None]) -> float | None:
     return float(min(known) > 0.5) if len(known) == len(shares) else None
 
 
-def threshold_for(scores: Sequence[ExampleScore], targets: Targets, labels: PassLabels) -> FittedThreshold:
-    """The threshold that the scores of development examples suggest."""
-    return fit_threshold([targets.score(each) for each in scores], labels.of(each.example for each in scores))
+def threshold_for(
+    scores: Sequence[ExampleScore], examples: Sequence[Example], targets: Targets, labels: PassLabels
+) -> FittedThreshold:
+    """The threshold that the scores of development examples suggest; each of these is among ``examples``."""
+    by_id = {each.id: each for each in examples}
+    groups = documents([by_id[each.example] for each in scores])
+    return fit_threshold([targets.score(each) for each in scores], labels.of(each.example for each in scores), groups)
 
 
 def fitted_dict(threshold: FittedThreshold) -> dict[str, Any]:
@@ -135,7 +144,7 @@ class PassThreshold:
     true_negative_rate: Statistic | None = None
     fitted_on: str | None = None
     dimensions: tuple[str, ...] = ()
-    """Of whose scores the mean is held against it; none means the score over all questions."""
+    """Dimensions whose mean score is held against it; none means the score over all questions."""
 
     def score(self, scores: ExampleScore) -> float | None:
         """The score that passes or fails; None where one is missing."""
@@ -150,7 +159,7 @@ class PassFail:
     passed: Mapping[str, bool | None]
     """By example id; None where there is no score."""
     pass_rate: Statistic
-    """Of the judge."""
+    """Pass rate by the judge."""
     figures: PassFailFigures | None = None
     """On the examples that people labelled."""
     people: Statistic | None = None
@@ -181,8 +190,8 @@ def judge_passes(
 ) -> PassFail:
     """Hold the scores against a threshold, and the verdicts against people's labels where there are some.
 
-    Where people labelled a part of the examples, these correct the pass rate; where they labelled none, what is known of
-    the judge does.
+    Where people labelled a part of the examples, these correct the pass rate; where they labelled none, what is known
+    of the judge does.
     """
     values: Column = [threshold.score(each) for each in scores]
     reached = passes(np.array(values, dtype=np.float64), threshold.value).tolist()
@@ -210,7 +219,7 @@ ORIGINS = {
 
 
 def pass_fail_lines(data: Mapping[str, Any]) -> list[str]:
-    """What there is to say first of ``evaluate --json``; nothing where no threshold is known."""
+    """First sentences on ``evaluate --json``; none where no threshold is known."""
     if "threshold" not in data:
         return []
     threshold, own = data["threshold"], data["pass_rate"]
@@ -258,12 +267,8 @@ def _corrected_line(found: Mapping[str, Any]) -> str:
 
 
 def require_at_least(data: Mapping[str, Any], least: float, option: str = "--fail-under") -> str:
-    """Check ``--fail-under``, and say what held: the pass rate where a threshold is known, else the mean score in [0, 1].
-
-    Args:
-        data: What ``evaluate --json`` prints.
-        least: Smallest share, in [0, 1].
-        option: What it is called, for errors.
+    """Check ``--fail-under``, and say what held: the pass rate where a threshold is known, else the mean score in [0,
+    1].
 
     Raises:
         AskanceError: It is below, whatever the examples without a score, and questions left out, would have given.

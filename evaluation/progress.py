@@ -1,4 +1,4 @@
-"""Telling people how the work goes on: on a terminal, in plain lines, in a notebook's cell. Watching changes nothing."""
+"""Tell people how the work goes on: on a terminal, in plain lines, in a notebook's cell. Watching changes nothing."""
 
 from __future__ import annotations
 
@@ -49,11 +49,9 @@ class Watcher(Protocol):
 
 @contextmanager
 def watching(watcher: Watcher | None, progress: bool | None) -> Iterator[Watcher]:
-    """Somebody who is told how the work goes on, until it ends.
+    """Somebody who is told how the work goes on, until it ends: ``watcher``, or askance's own display.
 
-    Args:
-        watcher: The one; None where askance shows progress itself, or nobody does.
-        progress: Whether progress is shown: in the cell of a notebook, else on standard error. None: in notebooks only.
+    ``progress`` shows it in the cell of a notebook, else on standard error. None: in notebooks only.
 
     Raises:
         InputError: A watcher, and progress too.
@@ -69,7 +67,7 @@ def watching(watcher: Watcher | None, progress: bool | None) -> Iterator[Watcher
 
 @contextmanager
 def showing(progress: bool | None) -> Iterator[Counting]:
-    """What shows progress, as :func:`watching` says, or keeps it to itself."""
+    """Display of progress as :func:`watching` says, or one that keeps it to itself."""
     if progress is False or (progress is None and not in_notebook()):
         yield Silent()
     elif in_notebook():
@@ -112,7 +110,7 @@ class Counting:
         self._start: float | None = None
         """Validation score of the starting prompt; None where it is not known."""
         self._gain: float | None = None
-        """Of the accepted prompt over the starting one, on validation; None before anything was accepted."""
+        """Gain of the accepted prompt over the starting one, on validation; None before anything was accepted."""
 
     def watch(self, budget: Budget) -> None:
         """Read this budget from now on."""
@@ -308,7 +306,6 @@ class Notebook(Counting):
         self._publish(plain, f"<div>{html}</div>")
 
     def _publish(self, plain: str, html: str) -> None:
-        """Show it in the place where the last was shown."""
         bundle = {"text/plain": visible(plain), "text/html": visible(html)}  # half a surrogate pair cannot be sent
         if self._handle is None:
             display: Any = importlib.import_module("IPython.display").display

@@ -25,7 +25,7 @@ from ..settings import parse_options
 from ..stats.differences import Difference, mean_difference
 from ..stats.resampling import Resampling
 from .evaluate import EvaluationJob, load_inputs
-from .evaluation import Evaluation
+from .evaluation_result import Evaluation
 from .judge_file import judge_of_parts
 from .options import EvaluateOptions, RegressionOptions
 from .pass_fail import require_at_least
@@ -71,7 +71,8 @@ def missing_verdict(checklist: Checklist, verdicts: Iterable[Verdict]) -> Covera
     failed = next(each for each in verdicts if each.answer is None)
     question = checklist.question(failed.question).text
     return CoverageError(
-        f"{failed.model} gave no verdict on '{question}' ({failed.error or failed.status}), so this output has no score. "
+        f"{failed.model} gave no verdict on '{question}' ({failed.error or failed.status}), so this output has no "
+        "score. "
         "Run it again: what was bought is kept, and only what is missing is asked for."
     )
 
@@ -88,10 +89,11 @@ HOW = "Make one, and commit it: pytest --askance-update"
 
 @dataclass(frozen=True)
 class Regression:
-    """What a check came to."""
+    """Result of a check."""
 
     difference: Difference | None
-    """Mean score now less mean score of the baseline, paired, in [-1, 1]; None without one, or where it was just written."""
+    """Mean score now less mean score of the baseline, paired, in [-1, 1]; None without one, or where it was just
+    written."""
     p_drop: float | None
     """One-sided p-value of "it did not drop"; small speaks for a drop."""
     dropped: bool
@@ -101,7 +103,7 @@ class Regression:
     now: float
     """Mean score now, over the same examples."""
     message: str
-    """What a person is told."""
+    """Text that a person is told."""
     evaluation: Evaluation
     wrote: Path | None = None
     """The baseline, where it was written."""
@@ -120,19 +122,11 @@ def check_regression(
 ) -> Regression:
     """Judge outputs and hold their scores against those kept in a file, against ``fail_under``, or both.
 
-    Args:
-        data: JSONL or CSV file, or rows; the ids must be those of the baseline.
-        checklist: YAML or JSON file, or a checklist.
-        model: The judge.
-        baseline: JSON file with the scores to hold against; not needed where ``fail_under`` is given.
-        prompt: The judge's prompt; askance's own neutral one by default.
-        judge: A run's directory, a ``judge.yaml`` or a judge, in place of checklist and prompt, and of the model unless
-            another is given.
-        update: Write the baseline in place of comparing with it.
-        options: Settings of :class:`~askance.evaluation.options.RegressionOptions`, among them ``store`` and ``no_cache``.
-
-    Returns:
-        Whether the score dropped: the paired swap test says so at the level of 5 %, and by more than ``tolerance``.
+    The ids of ``data`` must be those of the ``baseline``, a JSON file, which ``update`` writes anew. A ``judge`` (a
+    run's directory, a ``judge.yaml`` or a judge) takes the place of checklist and prompt, and of the model unless
+    another is given. ``options`` are those of :class:`~askance.evaluation.options.RegressionOptions`, with ``store``
+    and ``no_cache``. The score has dropped where the paired swap test says so at the level of 5 %, and by more than
+    ``tolerance``.
 
     Raises:
         InputError: There is no baseline, or it is of other examples, another checklist, judge or prompt; or there are
@@ -193,16 +187,18 @@ def _check_dimension(settings: RegressionOptions, questions: Checklist) -> None:
     if dimension not in questions.dimensions:
         known = ", ".join(questions.dimensions)
         raise InputError(
-            f"The checklist has no dimension '{dimension}' (it has: {known}).{did_you_mean(dimension, questions.dimensions)}"
+            f"The checklist has no dimension '{dimension}' (it has: "
+            f"{known}).{did_you_mean(dimension, questions.dimensions)}"
         )
 
 
 def _require_outputs(examples: ExampleTable, least: float) -> None:
-    """Refuse a share of outputs that pass where too many rows have none: those would count as if they were not there."""
+    """Refuse a share of outputs that pass where too many rows have none: those would not be counted."""
     rows = len(examples) + examples.without_output
     if len(examples) / rows < least:
         raise CoverageError(
-            f"{examples.without_output} of {rows} rows have no output, so a pass rate of the others says nothing about them. "
+            f"{examples.without_output} of {rows} rows have no output, so a pass rate of the others says nothing "
+            "about them. "
             "Give them an output, leave the rows out, or allow for them with a lower min_coverage."
         )
 
@@ -212,7 +208,8 @@ def _require_coverage(found: Evaluation, least: float) -> None:
     if seen.share < least or not seen.answered:
         error = next((each.error for each in found.verdicts if each.error), "")
         raise CoverageError(
-            f"Only {seen.answered} of {seen.asked} verdicts are there ({coverage_text(seen.share)}), less than min_coverage="
+            f"Only {seen.answered} of {seen.asked} verdicts are there ({coverage_text(seen.share)}), less than "
+            "min_coverage="
             f"{least:.1%}, so nothing can be said about the score. {error}".rstrip()
         )
 
@@ -266,7 +263,6 @@ def _compare(
 def _worst(
     pairs: Sequence[tuple[float, float, Example]], questions: Checklist, found: Evaluation, dimension: str | None
 ) -> str:
-    """The examples that lost most, with the questions that they fail now."""
     lines = ["\nThe examples that lost most:"]
     for before, now, example in sorted(pairs, key=lambda pair: pair[1] - pair[0])[:WORST]:
         if now >= before:
@@ -302,11 +298,7 @@ def _is_score(value: object) -> bool:
 
 
 def _write(
-    path: Path,
-    facts: Mapping[str, Any],
-    scores: Mapping[str, Mapping[str, float | None]],
-    found: Evaluation,
-    name: str,
+    path: Path, facts: Mapping[str, Any], scores: Mapping[str, Mapping[str, float | None]], found: Evaluation, name: str
 ) -> Regression:
     """Write the baseline: one line an example, so that a change of it can be read in a review."""
     values = [each for row in scores.values() if (each := row[name]) is not None]
@@ -325,16 +317,13 @@ def _write(
 
 
 def _same(path: Path, kept: Mapping[str, Any], facts: Mapping[str, Any], examples: Sequence[Example]) -> None:
-    """Check that only the outputs differ.
-
-    Raises:
-        InputError: Something else does.
-    """
+    """Check that only the outputs differ. Raises InputError where something else does."""
     what = {"model": "judge", "prompt": "judge's prompt", "checklist": "checklist", "settings": "settings"}
     changed = [words for name, words in what.items() if kept.get(name) != facts[name]]
     if changed:
         raise InputError(
-            f"{path}: the {' and the '.join(changed)} changed since the baseline was made, so scores cannot be compared. "
+            f"{path}: the {' and the '.join(changed)} changed since the baseline was made, so scores cannot be "
+            "compared. "
             "Look at the new ones and keep them: pytest --askance-update"
         )
     ids = {each.id for each in examples}

@@ -47,7 +47,9 @@ class TabledScores(Sequence[ExampleScore]):
     """Scores in columns, each made when it is asked for: 16 bytes an example with one dimension, in place of 300."""
 
     def __init__(self, examples: Sequence[str], dimensions: Sequence[str], values: NDArray[np.float64]) -> None:
-        """Ids of examples; overall scores and below them those of the dimensions, NaN where there is none; (1 + dimensions, examples)."""
+        """Ids of examples; overall scores and below them those of the dimensions, NaN where there is none; (1 +
+        dimensions, examples).
+        """
         self._examples, self._dimensions, self._values = examples, dimensions, values
 
     def __len__(self) -> int:
@@ -105,7 +107,7 @@ class Coverage:
 
 
 def coverage_line(seen: Mapping[str, Any]) -> str:
-    """The same in words, from a result file; what is missing, and why, in brackets."""
+    """Coverage in words, from a result file; the missing verdicts, and why, in brackets."""
     kinds = {"abstained": "abstained", "parse_errors": "not readable", "api_errors": "failed"}
     missing = ", ".join(f"{seen[name]} {what}" for name, what in kinds.items() if seen[name])
     there = f"coverage {seen['answered']}/{seen['asked']} verdicts = {coverage_text(seen['share'])}"
@@ -127,7 +129,8 @@ def coverage(verdicts: Iterable[HasStatus]) -> Coverage:
 
 
 def worth(checklist: Checklist | None, *, soft: bool) -> Callable[[Verdict], float | None]:
-    """What a verdict counts for in a score: P(good) of its question (soft), or 1 for the good answer and 0 for the other.
+    """Worth of a verdict in a score: P(good) of its question (soft), or 1 for the good answer and 0 for the
+    other.
 
     None where there is no answer. Without a checklist, and of a question that is not in it, yes is good.
     """
@@ -173,7 +176,7 @@ def scored_dimensions(checklist: Checklist) -> list[str]:
 def _question_means(
     examples: Sequence[Example], checklist: Checklist, verdicts: VerdictColumns, *, soft: bool
 ) -> NDArray[np.float64]:
-    """What each question's answers are worth on average, NaN where one is missing; shape (examples, questions)."""
+    """Mean worth of each question's answers, NaN where one is missing; shape (examples, questions)."""
     shape = (len(examples), len(checklist.questions))
     rows = verdicts.places("example", column(examples, "id"))
     columns = verdicts.places("question", [question.id for question in checklist.questions])
@@ -200,7 +203,7 @@ def to_scale(score: float | None, low: float, high: float) -> float | None:
 
 
 def whole_name(dimensions: Iterable[str]) -> str:
-    """What the score over all questions is called beside those of dimensions, one of which may be called ``overall``."""
+    """Name of the score over all questions beside those of dimensions, one of which may be ``overall``."""
     names = set(dimensions)
     return ALL if WHOLE in names and len(names) > 1 else WHOLE
 
@@ -317,7 +320,7 @@ class ScoreErrors:
 
 
 def overall_errors(scores: Sequence[ExampleScore], targets: Targets) -> ScoreErrors:
-    """Of the score over all wanted dimensions."""
+    """Errors of the score over all wanted dimensions."""
     return _errors((targets.score(each), targets.overall(each.example)) for each in scores)
 
 
@@ -330,7 +333,6 @@ def dimension_errors(scores: Sequence[ExampleScore], targets: Targets) -> dict[s
 
 
 def _errors(pairs: Iterable[tuple[float | None, float | None]]) -> ScoreErrors:
-    """Of pairs of a score and the wanted one."""
     errors = [score - wanted for score, wanted in pairs if score is not None and wanted is not None]
     reason = None if errors else "no example has both a score and a wanted score"
     return ScoreErrors(mean_score(map(abs, errors)), mean_score(errors), len(errors), reason)
@@ -347,12 +349,15 @@ class Targets:
     """Example id to dimension to score."""
 
     def without_scale(self) -> str | None:
-        """A sentence on dimensions that people rated and that have no wanted score all the same; None where there is none."""
+        """A sentence on dimensions that people rated and that have no wanted score all the same; None where there is
+        none.
+        """
         names = [each for each in self.dimensions if all(row.get(each) is None for row in self.wanted.values())]
         if not names:
             return None
         return (
-            f"All human scores on {', '.join(names)} are the same, so that the scale they are on is not known and nothing is held "
+            f"All human scores on {', '.join(names)} are the same, so that the scale they are on is not known and "
+            "nothing is held "
             "beside them; name its ends with --human-scale, such as --human-scale 1 5."
         )
 
@@ -373,8 +378,8 @@ def human_targets(examples: Sequence[Example], checklist: Checklist, scale: Scal
     """Human scores on the dimensions of the checklist that have a score, mapped to [0, 1].
 
     A rated dimension ``overall`` belongs to the score over all questions. People's answers to single questions are no
-    scores of a dimension. Labels are on the scale from 0 to 1, whatever ``scale`` says. Without one, scores that are all the
-    same have no place on it, and no example a wanted score.
+    scores of a dimension. Labels are on the scale from 0 to 1, whatever ``scale`` says. Without one, scores that are
+    all the same have no place on it, and no example a wanted score.
 
     Raises:
         InputError: The checklist asks about no dimension that people rated, or a score is outside the scale.
@@ -398,7 +403,8 @@ def human_targets(examples: Sequence[Example], checklist: Checklist, scale: Scal
             )
         if unweighed := [each for each in rated if each in checklist.dimensions]:
             raise InputError(
-                f"Every question on {' and '.join(unweighed)}, which people rated, weighs 0, so there is no score to compare with "
+                f"Every question on {' and '.join(unweighed)}, which people rated, weighs 0, so there is no score "
+                "to compare with "
                 f"theirs. Give one a weight, or people's scores on what else is asked about: {have}."
             )
         raise InputError(nothing_in_common(asked, rated))
@@ -416,7 +422,8 @@ def nothing_in_common(asked: Sequence[str], rated: Sequence[str]) -> str:
     guess = next((hint for each in asked if (hint := did_you_mean(each, rated))), "")
     return (
         f"The checklist's dimensions ({', '.join(asked)}) and the rated ones ({', '.join(rated)}) have none in "
-        f"common, so there is nothing to correlate with. Say what the questions are about, in the checklist, with one that "
+        "common, so there is nothing to correlate with. Say what the questions are about, in the checklist, with "
+        "one that "
         f"people rated: dimension: {rated[0]}.{guess}"
     )
 

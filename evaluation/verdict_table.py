@@ -1,29 +1,39 @@
-"""Verdicts of one judge that are there already, and verdicts as arrays for statistics over whole checklists."""
+"""Verdicts that are there already: those of one judge, as arrays for statistics over whole checklists, and the parity
+of two.
+
+Parity is how often, and how well, one judge says of each question what another says. Judges may be asked the same
+question in other words and the other way round: what is compared is which answer is good for the output, never yes with
+yes. Means are not compared: two judges that say yes equally often may never agree.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..prompts.errors import InputError
+from ..prompts.examples import documents
 from ..prompts.prompt import load_prompt
 from ..prompts.rows import column
 from ..prompts.verdicts import Status, Verdict, VerdictColumns, read_verdicts
+from ..stats.agreement import agreement_hits, cohen_kappa, observed_agreement
+from ..stats.correlation import correlate, per_group, statistic_dict
+from ..stats.differences import difference_dict, mean_difference
+from ..stats.resampling import Resampling
 from .scoring import Coverage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from ..models.base import Model
     from ..prompts.checklist import Checklist
     from ..prompts.examples import Example
     from ..prompts.prompt import Prompt
-
 
 STATUSES = get_args(Status)
 Cells = NDArray[np.float64]
@@ -58,8 +68,8 @@ class VerdictTable:
     def scores(self, *, soft: bool) -> Cells:
         """Each example's score on each question: what its replicates are worth on average; shape (examples, questions).
 
-        That is P(good), or the share of good answers, as in `score_examples`. NaN where a replicate failed: part of them
-        is no score. Some examples may have been asked less often than others.
+        That is P(good), or the share of good answers, as in `score_examples`. NaN where a replicate failed: part of
+        them is no score. Some examples may have been asked less often than others.
         """
         values = np.array(self.p_yes if soft else self.answers)
         values[..., self.faults] = 1.0 - values[..., self.faults]
@@ -70,11 +80,8 @@ class VerdictTable:
 
 
 def tabulate(examples: Sequence[Example], checklist: Checklist, verdicts: Sequence[Verdict]) -> VerdictTable:
-    """Put verdicts into arrays, in the order of examples and checklist.
-
-    Raises:
-        InputError: A verdict is about an unknown example or question, or is there twice.
-    """
+    """Put verdicts into arrays, in the order of examples and checklist. Raises InputError where a verdict is about an
+    unknown example or question, or is there twice."""
     table = VerdictColumns.of(verdicts)
     rows = _places(table, "example", column(examples, "id"), "data")
     columns = _places(table, "question", [question.id for question in checklist.questions], "checklist")
@@ -122,18 +129,9 @@ def given_verdicts(
     model: str | Model | None = None,
     prompt: str | Path | Prompt | None = None,
 ) -> VerdictColumns:
-    """Verdicts on these questions, of one model or made with one prompt where that is asked for.
-
-    Args:
-        verdicts: File as ``askance evaluate -o`` writes it, or verdicts.
-        examples: All that the file may be about.
-        checklist: All that the file may answer.
-        model: Name of the model whose verdicts are wanted; any where None.
-        prompt: The evaluator prompt of those wanted; any where None.
-
-    Raises:
-        InputError: The file is wrong (with its line and field), or no verdict is by the model or with the prompt.
-    """
+    """Verdicts on these questions, from a file or as they are; of one model or made with one prompt where that is asked
+    for. Raises InputError where the file is wrong (with its line and field), or no verdict is by the model or with the
+    prompt."""
     if isinstance(verdicts, (str, Path)):
         of_examples = dict.fromkeys(column(examples, "id"))
         of_questions = [question.id for question in checklist.questions]
@@ -154,11 +152,8 @@ def given_verdicts(
 
 
 def only_judge(verdicts: Sequence[Verdict]) -> tuple[str, str]:
-    """The one model, and the hash of the one prompt, that verdicts are by.
-
-    Raises:
-        InputError: There are none, or they are by several judges.
-    """
+    """The one model, and the hash of the one prompt, that verdicts are by. Raises InputError where there are none, or
+    they are by several judges."""
     judges = list(dict.fromkeys(zip(column(verdicts, "model"), column(verdicts, "prompt"), strict=True)))
     if not judges:
         raise InputError("There are no verdicts, so there is nothing to go by.")
@@ -166,3 +161,76 @@ def only_judge(verdicts: Sequence[Verdict]) -> tuple[str, str]:
         named = ", ".join(f"{model} with prompt {prompt}" for model, prompt in judges[:3])
         raise InputError(f"The verdicts are by {len(judges)} judges ({named}); give those of one at a time.")
     return judges[0]
+
+
+Column = list[float | None]
+
+
+@dataclass(frozen=True)
+class SaidGood:
+    """One judge's answers to every question: the good answer or the other, and P(good); None where it said nothing."""
+
+    answers: Mapping[str, Column]
+    """By question, 1 for the good answer and 0 for the other, one for each example."""
+    p_good: Mapping[str, Column]
+
+    @classmethod
+    def of(cls, checklist: Checklist, verdicts: Iterable[Verdict], examples: Sequence[Example]) -> SaidGood:
+        """The first replicates of the verdicts on some examples; others are not looked at."""
+        known = {(each.example, each.question): each for each in verdicts if each.replicate == 0}
+        answers: dict[str, Column] = {}
+        p_good: dict[str, Column] = {}
+        for question in checklist.questions:
+            mine = [known.get((example.id, question.id)) for example in examples]
+            said = [None if each is None else question.is_good(each.answer) for each in mine]
+            answers[question.id] = [None if each is None else float(each) for each in said]
+            p_good[question.id] = [None if each is None else question.p_good(each.p_yes) for each in mine]
+        return cls(answers, p_good)
+
+
+def parity(
+    reference: SaidGood,
+    judge: SaidGood,
+    examples: Sequence[Example],
+    *,
+    before: SaidGood | None = None,
+    resamples: int = 2000,
+    seed: int = 42,
+) -> dict[str, Any]:
+    """Parity over all questions and on each, with intervals, as in ``result.json``: ``judge`` is to match
+    ``reference``.
+
+    ``same`` is the share of the examples on which both give the good answer, or both the other, ``kappa`` Cohen's of
+    the same answers, and ``spearman`` the rank correlation of P(good), over all questions the mean of theirs, n being
+    the questions. With ``before``, the judge that ``judge`` replaces, their shares of same answers are compared on the
+    same examples. Those of one document are resampled together.
+    """
+    groups = documents(examples) or [example.id for example in examples]
+    by_document = Resampling(groups, resamples, seed=seed)
+
+    def one(names: Sequence[str], resampling: Resampling) -> dict[str, Any]:
+        theirs, mine = _joined(reference.answers, names), _joined(judge.answers, names)
+        wanted, ranked = _joined(reference.p_good, names), _joined(judge.p_good, names)
+        if len(names) == 1:
+            rank = correlate(ranked, wanted, resampling).spearman
+        else:
+            asked = [name for name in names for _ in examples]
+            rank = per_group(ranked, wanted, asked, resampling=Resampling(resamples=resamples, seed=seed)).average
+        row: dict[str, Any] = {
+            "same": statistic_dict(observed_agreement(mine, theirs, resampling)),
+            "kappa": statistic_dict(cohen_kappa(mine, theirs, resampling)),
+            "spearman": statistic_dict(rank),
+        }
+        if before is not None:
+            was = _joined(before.answers, names)
+            gain = mean_difference(agreement_hits(was, theirs), agreement_hits(mine, theirs), resampling)
+            row["gain"] = difference_dict(gain)
+        return row
+
+    names = list(reference.answers)
+    every = Resampling([group for _ in names for group in groups], resamples, seed=seed)
+    return one(names, every) | {"questions": {name: one([name], by_document) for name in names}}
+
+
+def _joined(columns: Mapping[str, Column], names: Sequence[str]) -> Column:
+    return [value for name in names for value in columns[name]]

@@ -18,21 +18,14 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 ScoreKind = Literal["given", "hard", "soft", "expected", "pairwise"]
-"""What weights were learned from: scores in the file, a judge's scores of each output alone, or its comparisons of two
-outputs, which say nothing of how to weigh the scores of one."""
+"""Kind of scores that weights were learned from: scores in the file, a judge's scores of each output alone, or its
+comparisons of two outputs, which say nothing of how to weigh the scores of one."""
 
 
 def load_weights(path: str | Path, *, section: str | None = None) -> dict[str, float]:
-    """Read the weights of a ``weights.json``, or of a plain object from test id to number.
-
-    Args:
-        path: The file.
-        section: Take the weights of this section or data set; the overall weights when None.
-
-    Raises:
-        InputError: The file cannot be read, its weights were learned from comparisons of two outputs, it has no such
-            section, or a weight is not a number of at least 0.
-    """
+    """Read the weights of a ``weights.json``, or of a plain object from test id to number; the overall ones, or a
+    section's. Raises InputError where the file cannot be read, its weights were learned from comparisons of two
+    outputs, it has no such section, or a weight is not a number of at least 0."""
     return _weights_in(read_object(path, "weights file"), path, section)
 
 
@@ -53,20 +46,12 @@ def _weights_in(data: dict[str, Any], path: str | Path, section: str | None = No
 
 
 def weighted_by(
-    checklist: Checklist,
-    path: str | Path,
-    *,
-    scores: ScoreKind | None = None,
-    examples: Sequence[Example] = (),
+    checklist: Checklist, path: str | Path, *, scores: ScoreKind | None = None, examples: Sequence[Example] = ()
 ) -> Checklist:
     """The checklist with the weights of a file: the overall ones for its questions, and those of every section.
 
-    Args:
-        checklist: Its own weights are replaced.
-        path: The file.
-        scores: What is to be weighed; a warning is logged where the weights were learned from another kind.
-        examples: What is to be judged; a warning is logged where there are weights for sections and some of the
-            examples are in none of these.
+    A warning is logged where the weights were learned from another kind of scores than ``scores``, and where some of
+    the examples are in none of the sections that have weights.
 
     Raises:
         InputError: As :func:`load_weights` and :func:`with_weights`.
@@ -104,7 +89,7 @@ def _say_where_sections_are_missing(checklist: Checklist, path: str | Path, exam
 
 
 def _kind(data: Mapping[str, Any], path: str | Path) -> ScoreKind | None:
-    """What the weights were learned from; None where the file does not say."""
+    """Kind of scores that the weights were learned from; None where the file does not say."""
     kind: ScoreKind | None = data.get("scores") if "weights" in data else None
     if kind is not None and kind not in get_args(ScoreKind):
         raise InputError(f"{path}, field 'scores': {kind!r} is none of {', '.join(get_args(ScoreKind))}.")
@@ -132,12 +117,9 @@ def _checked(weights: Any, where: str, field: str) -> dict[str, float]:
 def with_weights(
     checklist: Checklist, weights: Mapping[str, float], sections: Mapping[str, Mapping[str, float]] | None = None
 ) -> Checklist:
-    """The checklist with ``weights`` as the weights of its questions, scaled to a mean of 1.
+    """The checklist with ``weights``, by question id, as the weights of its questions, scaled to a mean of 1.
 
-    Args:
-        checklist: Its own weights are replaced, also those of sections.
-        weights: By question id.
-        sections: Weights that examples of a section (or data set) get instead.
+    Examples of one of the ``sections`` get its weights instead.
 
     Raises:
         InputError: A question has no weight, or a weight belongs to no question.

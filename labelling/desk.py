@@ -17,12 +17,12 @@ from ..prompts.errors import InputError
 from ..prompts.examples import Example
 from ..prompts.human_feedback import Comment
 from .labels_file import AllSaid, Entry, LabelsFile, Why, texts_of
-from .order import WORDS, Queue
+from .next_output import WORDS, Queue
 
 
 @dataclass(frozen=True)
 class RaterCount:
-    """What one rater has said so far."""
+    """The count of one rater's labels so far."""
 
     labelled: int
     """Outputs with a label, an answer or a comment."""
@@ -64,7 +64,7 @@ class Desk:
         self.rater, self.dimension, self.questions = rater, dimension, questions
         self._file, self._queue = file, queue
         self._known = {dimension, *(each.id for each in questions)}
-        """What is asked here; what was said of anything else stays as it is."""
+        """The outputs that are asked about here; labels of any other stay as they are."""
         self._places = {each.id: place for place, each in enumerate(self.asked)}
         self._texts = {each.id: texts_of(each) for each in self.asked}
         self._rows: dict[str, str] = {}
@@ -76,8 +76,8 @@ class Desk:
     def next(self) -> tuple[Example, Why] | None:
         """The output that is asked about, and why; None where this rater has labelled all of them.
 
-        One that was taken back comes first, then those that nobody has labelled, then those that others have, then those
-        that were skipped.
+        One that was taken back comes first, then those that nobody has labelled, then those that others have, then
+        those that were skipped.
         """
         mine = self._done()
         if self._back is not None:
@@ -94,7 +94,7 @@ class Desk:
         return self.asked[place], why
 
     def _done(self) -> dict[str, Entry]:
-        """What this rater is not asked about again: of an earlier session on another dimension that is not done."""
+        """This rater's entries on outputs that are done; a label on another dimension alone leaves an output open."""
         return {
             name: each
             for name, each in self.said.standing(self.rater).items()
@@ -103,7 +103,7 @@ class Desk:
 
     @property
     def labelled(self) -> NDArray[np.bool_]:
-        """Which of the asked outputs have a label, whoever gave it; shape (outputs,)."""
+        """Whether each asked output has a label, whoever gave it; shape (outputs,)."""
         theirs = self._labels()
         return np.array(
             [self.dimension in each.human or bool(theirs.get(each.id)) for each in self.asked], dtype=np.bool_
@@ -119,7 +119,8 @@ class Desk:
         return found
 
     def people(self) -> list[float | None]:
-        """People's label of each asked output: 1 for pass, 0 for fail, by majority; None where there is none or a tie."""
+        """People's label of each asked output: 1 for pass, 0 for fail, by majority; None where there is none or a
+        tie."""
         theirs = self._labels()
         found: list[float | None] = []
         for each in self.asked:
@@ -129,7 +130,7 @@ class Desk:
         return found
 
     def at_random(self) -> NDArray[np.bool_]:
-        """Which of the asked outputs were labelled because they were drawn at random."""
+        """Whether each asked output was labelled because it was drawn at random."""
         drawn = {name for name, theirs in self._labels().items() if any(each.why == "random" for each in theirs)}
         return np.array([each.id in drawn for each in self.asked], dtype=np.bool_)
 
@@ -139,7 +140,7 @@ class Desk:
         return sorted(times, key=lambda name: times[name])
 
     def count(self) -> RaterCount:
-        """What this rater has said."""
+        """This rater's labels."""
         mine = [each for each in self.said.standing(self.rater).values() if each.kind == "label"]
         labels = [each.human[self.dimension] for each in mine if self.dimension in each.human]
         return RaterCount(
@@ -152,7 +153,7 @@ class Desk:
         )
 
     def draft(self, example: str) -> Entry | None:
-        """What this rater began to say of an output."""
+        """This rater's unfinished label of an output."""
         return self.said.drafts.get((self.rater, example))
 
     # what is said
@@ -240,7 +241,7 @@ class Desk:
 
 
 def majority(ratings: Sequence[float]) -> bool | None:
-    """What most ratings (0 or 1) say; None where there are none, or as many on each side."""
+    """The majority of ratings (0 or 1); None where there are none, or as many on each side."""
     mean = sum(ratings) / len(ratings) if ratings else 0.5
     return None if mean == 0.5 else mean > 0.5
 

@@ -1,45 +1,157 @@
-"""``label``: a page on this machine on which people label outputs."""
+"""``label``: people's labels on a page of this machine, which a server for this machine alone hands out."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
+import secrets
 import signal
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, Unpack
+
+from aiohttp import web
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError
 
 from ..evaluation.kept_judge import KeptJudge
 from ..prompts.checklist import Checklist, Question
 from ..prompts.errors import AskanceError, InputError, as_typed
 from ..prompts.examples import Example, human_dimensions, load_examples
 from ..prompts.human_feedback import are_labels
-from ..prompts.rows import is_on_hub
+from ..prompts.rows import explain, is_on_hub
 from ..prompts.tables import file_and_sheet
 from ..prompts.text_files import write_whole
 from ..setting_types import LabelSettings
 from ..settings import parse_options
 from .desk import Desk, RaterCount
-from .figures import agreement, agreement_line, enough_for
-from .labels_file import LabelsFile, known_entries
-from .opinions import Opinions, load_opinions
-from .options import LabelOptions
-from .order import Queue
-from .server import LOOPBACK, Said, application, new_token
+from .label_figures import agreement, agreement_line, enough_for
+from .label_options import LabelOptions
+from .labels_file import MOST_COMMENT, LabelsFile, known_entries
+from .next_output import Opinions, Queue, load_opinions
 
 logger = logging.getLogger(__name__)
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+LOOPBACK = "127.0.0.1"
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",  # the address holds the token
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+MOST_BYTES = 8 * MOST_COMMENT
+PAGE = {
+    "": ("label.html", "text/html"),
+    "label.js": ("label.js", "text/javascript"),
+    "label.css": ("label.css", "text/css"),
+}
+
+
+class Said(BaseModel):
+    """A message of the page."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    example: str
+    human: dict[str, StrictBool] = {}
+    comment: str = Field("", max_length=MOST_COMMENT)
+
+
+def new_token() -> str:
+    """A token that makes the address one that nobody guesses."""
+    return secrets.token_urlsafe(24)
+
+
+def application(token: str, say: Callable[[str, Said | None], dict[str, Any]]) -> web.Application:
+    """The page and what it asks for.
+
+    Args:
+        token: First part of every path.
+        say: Told what the rater does (``state``, ``label``, ``draft``, ``skip``, ``undo``) and, where it is about an
+            output, what was said; gives the state that the page shows.
+    """
+
+    async def page(request: web.Request) -> web.StreamResponse:
+        name, kind = PAGE[request.match_info.get("file", "")]
+        text = files(__package__).joinpath("page", name).read_text("utf-8")
+        return web.Response(text=text, content_type=kind, charset="utf-8")
+
+    async def state(request: web.Request) -> web.StreamResponse:
+        return web.json_response(say("state", None))
+
+    async def act(request: web.Request) -> web.StreamResponse:
+        if request.content_type != "application/json":
+            return _problem(415, "JSON is needed.")
+        action = request.match_info["action"]
+        try:
+            said = None if action == "undo" else Said.model_validate_json(await request.read())
+            return web.json_response(say(action, said))
+        except ValidationError as error:
+            return _problem(400, explain(error))
+        except InputError as error:
+            return _problem(400, str(error))
+        except AskanceError as error:
+            logger.error("%s", error)
+            return _problem(507, str(error))
+
+    @web.middleware
+    async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+        try:
+            answer = _refusal(request, token) or await handler(request)
+        except web.HTTPException as error:
+            answer = _problem(error.status, error.reason)
+        answer.headers.update(HEADERS)
+        return answer
+
+    app = web.Application(middlewares=[guard], client_max_size=MOST_BYTES)
+    app.router.add_get("/{token}/{file:(label[.](js|css))?}", page)
+    app.router.add_get("/{token}/api/state", state)
+    app.router.add_post("/{token}/api/{action:label|draft|skip|undo}", act)
+    return app
+
+
+def _refusal(request: web.Request, token: str) -> web.Response | None:
+    """Why a request is not answered; None where it is from the page.
+
+    The host must be this machine's name, as another site's may lead here (DNS rebinding); a browser says from which
+    site a request comes, and only the page itself may send any.
+    """
+    transport = request.transport
+    port = transport.get_extra_info("sockname")[1] if transport is not None else 0
+    hosts = (f"{LOOPBACK}:{port}", f"localhost:{port}")
+    if request.host not in hosts:
+        return _problem(403, f"This page is at {hosts[0]} alone. Through a tunnel: the same port at both ends.")
+    origin = request.headers.get("Origin")
+    if origin is not None and origin != f"http://{request.host}":
+        return _problem(403, "Another site may not use this page.")
+    if request.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
+        return _problem(403, "Another site may not lead here. Paste the address into the browser.")
+    given = request.path.split("/")[1]
+    if not secrets.compare_digest(given.encode("utf-8", "replace"), token.encode()):
+        return _problem(404, "There is nothing here. The address that was printed when it began has the key in it.")
+    return None
+
+
+def _problem(status: int, text: str) -> web.Response:
+    return web.Response(status=status, text=json.dumps({"error": text}), content_type="application/json")
 
 
 @dataclass(frozen=True)
 class Labelled(RaterCount):
-    """What a session of labelling came to; the rater's counts are those of earlier sessions, too."""
+    """The result of a session of labelling; the rater's counts include earlier sessions."""
 
     output: Path
     """The labelled data."""
     labels: Path
-    """What each rater said."""
+    """The counts of each rater's labels."""
     rater: str
     added: int
     """Outputs labelled in this session."""
@@ -68,8 +180,8 @@ def label(
 
     Args:
         data: What is to be labelled; it is never written to.
-        output: The labelled data (JSONL), as ``align`` reads them; default: ``DATA-labelled.jsonl`` beside the data. What
-            each rater said is in ``OUTPUT.labels.jsonl``, from which a later call goes on.
+        output: The labelled data (JSONL), as ``align`` reads them; default: ``DATA-labelled.jsonl`` beside the data.
+            What each rater said is in ``OUTPUT.labels.jsonl``, from which a later call goes on.
         judge: Runs, ``judge.yaml`` files or files of verdicts: what is asked first, and whose agreement is shown.
         checklist: Questions that may be answered one by one; a judge brings its own.
         ready: Told the address and the order, once the page is there; default: they are printed.
@@ -136,8 +248,6 @@ class _Session:
 
     async def serve(self, port: int, order: str, ready: Callable[[str, str], None]) -> None:
         """Serve until somebody ends it."""
-        from aiohttp import web
-
         token = new_token()
         runner = web.AppRunner(application(token, self._say), access_log=None, shutdown_timeout=1)
         await runner.setup()
@@ -239,8 +349,8 @@ def _check_dimension(examples: Sequence[Example], checklist: Checklist, dimensio
     rated = [each for each in human_dimensions(examples, checklist) if each in checklist.dimensions]
     if rated and dimension not in checklist.dimensions:
         raise InputError(
-            f"People rated {', '.join(rated)} in these data, and the checklist asks about that, so other commands would not "
-            f"read labels on '{dimension}'. Name the dimension: --dimension {as_typed(rated[0])}."
+            f"People rated {', '.join(rated)} in these data, and the checklist asks about that, so other commands "
+            f"would not read labels on '{dimension}'. Name the dimension: --dimension {as_typed(rated[0])}."
         )
 
 

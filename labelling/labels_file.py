@@ -1,4 +1,4 @@
-"""What each rater said, one line a time, in a file that only grows; the labelled data are made of it.
+"""The raters' labels, one line a time, in a file that only grows; the labelled data are made of it.
 
 Files of several raters may be put together, one after the other: the lines of each rater stand in their order, and that
 is all that counts.
@@ -32,13 +32,13 @@ logger = logging.getLogger(__name__)
 Why = Literal["disagreement", "uncertain", "untested", "random", "spread", "file", "skipped"]
 """Why an output was asked about."""
 BEGINNING = b'{"example": "'
-"""Of every line that is written here."""
+"""The beginning of every line that is written here."""
 MOST_COMMENT = 100_000
 """Characters of one comment."""
 
 
 class Entry(BaseModel):
-    """What one rater said of one output, or that the last such thing is taken back."""
+    """One rater's label of one output, or that the last one is taken back."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -67,7 +67,7 @@ def texts_of(example: Example) -> str:
 
 @dataclass
 class AllSaid:
-    """What stands of all entries."""
+    """The entries that were not taken back."""
 
     history: dict[str, list[Entry]] = field(default_factory=dict)
     """By rater: labels and skips in their order, without those that were taken back."""
@@ -107,7 +107,7 @@ class AllSaid:
 
     @property
     def raters(self) -> list[str]:
-        """Those who said something, by name."""
+        """The raters who gave a label, by name."""
         return sorted(name for name, mine in self.history.items() if mine)
 
 

@@ -38,7 +38,7 @@ class Embedder(Protocol):
 
     @property
     def name(self) -> str:
-        """What :func:`embedder` takes to make this embedder again; kept in a run's record."""
+        """Name by which :func:`embedder` makes this embedder again; kept in a run's record."""
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return one L2-normalised row per text, shape (n, d); (0, d) for no texts.
@@ -227,7 +227,7 @@ class NeighbourIndex:
     def __init__(self, dimension: int) -> None:
         self._ids: list[str] = []
         self._known: set[str] = set()
-        """The same ids: to look for one in the list takes a sixth of a search."""
+        """The ids as a set: to look for one in the list takes a sixth of a search."""
         self._rows = np.empty((64, dimension), dtype=np.float32)
         """The vectors in the order of the ids, then room for more."""
 
@@ -365,12 +365,12 @@ class NearestExamples:
 
 
 def embedded(texts: Texts) -> str:
-    """What is embedded of an example: its output first, as an embedder may read the beginning alone."""
+    """The text of an example for the embedder: its output first, as an embedder may read the beginning alone."""
     return f"Output: {texts[2]}\nInput: {texts[0]}"
 
 
 def shown_by(record: ShownExamples) -> Shows:
-    """What shows these examples, wherever they are used.
+    """Make the object that shows these examples.
 
     Raises:
         InputError: There is no such embedder.

@@ -73,7 +73,7 @@ class Journal:
 
 
 def _still_written(known: Any) -> Any:
-    """What an earlier process wrote, without the fields that this version no longer writes."""
+    """A row of an earlier process without the fields that this version no longer writes."""
     if not isinstance(known, dict):
         return known
     return {name: _still_written(value) for name, value in known.items() if name not in RETIRED}

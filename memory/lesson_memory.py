@@ -40,7 +40,7 @@ class LessonMemory:
 
     @property
     def learned(self) -> list[Lesson]:
-        """Those that this run had to do with: without what it recalled and left as it was."""
+        """Lessons that this run had to do with: without what it recalled and left as it was."""
         return [each for each in self.lessons if self._recalled.get(each.id) != each]
 
     def is_recalled(self, lesson: Lesson) -> bool:

@@ -29,7 +29,7 @@ class _Part(BaseModel):
 
 
 class InRun(_Part):
-    """What one run had to do with an entry."""
+    """One run that had to do with an entry."""
 
     run: str
     """Name of its directory."""
@@ -55,7 +55,7 @@ class LessonInRun(InRun):
     asked: dict[str, str] = {}
     """The questions that they are about, by id."""
     edits: tuple[Edit, ...] = ()
-    """Those that the run accepted because of it."""
+    """Edits that the run accepted because of it."""
 
     @property
     def was_tried(self) -> bool:
@@ -74,7 +74,7 @@ class _Entry(_Part):
     text: str = Field(min_length=1)
     dimension: str
     wordings: tuple[str, ...] = ()
-    """What it said before other lessons were merged into it."""
+    """Earlier words, from before other lessons were merged into it."""
 
 
 class RememberedLesson(_Entry):
@@ -88,12 +88,12 @@ class RememberedLesson(_Entry):
     requirement: str | None = None
     """The question or check whose own words it states."""
     requirement_text: str | None = None
-    """What that question asks; None of a check, whose name says it."""
+    """Words of that question; None of a check, whose name says it."""
     runs: tuple[LessonInRun, ...] = Field(min_length=1)
 
     @property
     def key(self) -> tuple[Literal["lesson"], About, Direction, str]:
-        """What lessons have in common that may be the same."""
+        """Kind of lesson: only lessons of one kind may be the same."""
         return ("lesson", self.about, self.direction, self.dimension)
 
     @property
@@ -112,7 +112,7 @@ class RememberedQuestion(_Entry):
 
     @property
     def key(self) -> tuple[Literal["question"]]:
-        """What questions have in common that may be the same."""
+        """Kind of entry: any two questions may be the same."""
         return ("question",)
 
     @property
@@ -128,7 +128,7 @@ class RememberedQuestion(_Entry):
 
 
 class RemovedEntry(_Part):
-    """What people removed, so that it is not learned again."""
+    """An entry that people removed, so that it is not learned again."""
 
     entry: Literal["removed"] = "removed"
     id: str

@@ -90,7 +90,7 @@ class MemoryDirectory:
 
     @classmethod
     def foresee(cls, path: str | Path) -> MemoryContents:
-        """What :meth:`create` and :meth:`touch` would find, or their refusal; nothing is made or written.
+        """Find what :meth:`create` and :meth:`touch` would find, or refuse as they do; nothing is made or written.
 
         Raises:
             InputError: It is a file, a run's directory or damaged, or cannot be made.
@@ -114,7 +114,7 @@ class MemoryDirectory:
         return self.path / MEMORY_FILE
 
     def read(self) -> MemoryContents:
-        """What it holds now; nothing, where nothing was added yet.
+        """Read its contents; empty where nothing was added yet.
 
         Raises:
             InputError: The file is damaged.
@@ -122,7 +122,7 @@ class MemoryDirectory:
         return read_memory(self.file) if self.file.is_file() else MemoryContents()
 
     def touch(self) -> MemoryContents:
-        """What it holds, with a file to hold it: what cannot be written is said before a run begins."""
+        """Read its contents, and write the file: what cannot be written is said before a run begins."""
         with self._locked():
             held = self.read()
             write_whole(self.file, held.to_text())
@@ -204,7 +204,7 @@ def facts_of_run(directory: RunDirectory) -> dict[str, Any]:
 
 
 def contents_of_run(directory: RunDirectory) -> MemoryContents:
-    """What a run has learned by itself, in the form of a memory; ids are the run's own.
+    """Read what a run has learned by itself, in the form of a memory; ids are the run's own.
 
     Raises:
         InputError: There is no run, or a file of it is damaged.

@@ -194,7 +194,7 @@ class _Builder:
             self._node("lesson", lesson, no_edit=event["reason"])
 
     def _on_edit(self, event: Row) -> None:
-        """The same edit proposed again, on more evidence, is the same node."""
+        """Add an edit. Proposed again, on more evidence, it is the same node."""
         key = (event["old"], event["new"])
         number = self._edits.setdefault(key, len(self._edits) + 1)
         edit = self._node("edit", number, number=number, old=event["old"], new=event["new"], iteration=self._iteration)
@@ -241,7 +241,7 @@ class _Builder:
             self._graph.add_edge(self._comments[text], node, kind="proposed")
 
     def _decide_questions(self, version: int, event: Row) -> None:
-        """What became of the questions that waited for the acceptance test."""
+        """Say the fate of the questions that waited for the acceptance test."""
         for node, row in self._graph.nodes(data=True):
             if row["kind"] == "question" and row["status"] == "waiting":
                 taken = event["accepted"]
@@ -326,7 +326,7 @@ class _Builder:
         return graph
 
     def _written(self) -> dict[tuple[int, str], str | None]:
-        """What a generator wrote, by version and example, as far as it was kept."""
+        """Outputs of a generator by version and example, as far as they were kept."""
         kept = self._directory.path / "verdicts" / "outputs.jsonl"
         numbered = read_rows(kept) if kept.is_file() else ()
         rows = [validate_row(_Written, row, f"{kept}, line {number}") for number, row in numbered]

@@ -42,7 +42,7 @@ class MeasureRecord(ResultPart):
     low: float | None = None
     high: float | None = None
     mean: float | None = None
-    """Of a generator, whose correlations are undefined."""
+    """Mean score of a generator, whose correlations are undefined."""
     reason: str | None = None
     dimensions: dict[str, MeasureRecord] = {}
     optimised: Figure | None = None
@@ -57,12 +57,12 @@ class MeasureRecord(ResultPart):
 
     @property
     def value(self) -> float | None:
-        """What the run is measured by: the mean score, Spearman's correlation, or another metric."""
+        """The figure that the run is measured by: mean score, Spearman's correlation, or another metric."""
         return self.shown.value
 
     @property
     def shown(self) -> Statistic:
-        """The same with its interval."""
+        """The figure that the run is measured by, with its interval."""
         if self.optimised is not None:
             return self.optimised
         value = self.spearman if self.mean is None else self.mean
@@ -152,7 +152,7 @@ class SideRecord(ResultPart):
 
 
 class BothWaysRecord(ResultPart):
-    """What a judge answered when it was asked questions together, beside its answers to the same questions alone."""
+    """How a judge answers several questions in one call, beside its answers to the same questions alone."""
 
     mode: Literal["each", "batched"]
     same: int
@@ -217,7 +217,7 @@ class CriterionRecord(Fate):
     parts: tuple[str, ...] = ()
     """``development`` and ``validation`` as far as their outputs led to it, where it comes from no comment."""
     sees: Sees = "all"
-    """What the judge is shown when it is asked."""
+    """The part of an example that the judge is shown with it."""
     joined: bool = False
     may_return: bool = False
     """Whether only the acceptance test or a lack of room kept it out, so that new evidence may bring it back."""
@@ -251,7 +251,7 @@ class CriterionRecord(Fate):
         return self.model_copy(update=fields)
 
     def with_sources_of(self, other: CriterionRecord) -> CriterionRecord:
-        """The same question, found once more."""
+        """Add the sources and comments of the same question, found once more."""
         sources = tuple(dict.fromkeys([*self.sources, *other.sources]))
         return self.but(sources=sources, comments=tuple(dict.fromkeys([*self.comments, *other.comments])))
 
@@ -282,7 +282,7 @@ class RevisedRecord(ResultPart):
 
     @property
     def sentence(self) -> str:
-        """What became of it, and why."""
+        """A sentence on its fate and the reason."""
         now = (
             "is asked no more, as it told too little of what people reject"
             if self.what == "dropped"
@@ -292,7 +292,7 @@ class RevisedRecord(ResultPart):
 
 
 class ReadRecord(ResultPart):
-    """What questions were looked for in: a run that goes on from this one does not read it again."""
+    """Evidence that was searched for questions: a run that goes on from this one does not read it again."""
 
     comments: tuple[tuple[str, str], ...] = ()
     """Example id and text."""
@@ -431,7 +431,7 @@ class QuestionWordings(ResultPart):
 
     @property
     def sentence(self) -> str:
-        """What became of the question on development, for people."""
+        """A sentence on its fate on development, for people."""
         if self.after is None:
             return f"question {self.question} stays as it is: {self.reason}"
         asked = marked(f"'{self.after.text}'", self.after.good, self.after.sees)
@@ -445,7 +445,7 @@ class ParityRecord(ResultPart):
     kappa: Figure
     spearman: Figure
     gain: Gain | None = None
-    """Of ``same`` over the first version's."""
+    """Gain of ``same`` over that of the first version."""
     questions: dict[str, ParityRecord] = {}
 
 
@@ -456,7 +456,7 @@ class LessonRecord(Lesson):
 
 
 class GainsRecord(ResultPart):
-    """What the best version gained over the first; None where nothing was accepted, or the split was not judged."""
+    """Gain of the best version over the first; None where nothing was accepted, or the split was not judged."""
 
     validation: Gain | None = None
     test: Gain | None = None
@@ -472,7 +472,7 @@ class PassRatesRecord(ResultPart):
 
 
 class InstructionRecord(ResultPart):
-    """What an accepted instruction did to a requirement that it is about."""
+    """The effect of an accepted instruction on a requirement that it is about."""
 
     lesson: str
     text: str
@@ -485,7 +485,7 @@ class InstructionRecord(ResultPart):
 
 
 class RoleRecord(ResultPart):
-    """What one role of the run bought."""
+    """Calls and tokens that one role of the run bought."""
 
     calls: int = 0
     cached_calls: int = 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from ..models.budget import spending_of
 from ..prompts.formatting import count, missing_share
@@ -87,7 +87,7 @@ CROSSED = (
 
 
 class OnSplit(NamedTuple):
-    """What was measured on one split."""
+    """Figures of both versions on one split."""
 
     split: str
     before: MeasureRecord | None
@@ -128,9 +128,9 @@ class RunRecord(ResultPart):
     wordings: tuple[QuestionWordings, ...] = ()
     lessons: tuple[LessonRecord, ...]
     questions: tuple[CriterionRecord, ...] = ()
-    """Those that were proposed; those that joined first, then those that the acceptance test refused."""
+    """Questions that were proposed: first those that joined, then those that the acceptance test refused."""
     revised_questions: tuple[RevisedRecord, ...] = ()
-    """Those of the start that the accepted judge asks the other way round, or no more."""
+    """Questions of the start that the accepted judge asks the other way round, or no more."""
     changed_questions: tuple[ChangedQuestionRecord, ...] = ()
     """Every question of the start that the accepted judge asks in other words, or no more."""
     why_no_questions: str | None = None
@@ -138,9 +138,9 @@ class RunRecord(ResultPart):
     asked_both_ways: BothWaysRecord | None = None
     """How several questions are put to the judge, and why; None where that was not to be found out."""
     examples: tuple[ShowingRecord, ...] = ()
-    """What became of showing the judge examples, where that was tried."""
+    """Ways of showing the judge examples, where that was tried."""
     instructions: tuple[InstructionRecord, ...] = ()
-    """Of a generator: each instruction in the best prompt with its effect."""
+    """Each instruction in a generator's best prompt with its effect."""
     read: ReadRecord = ReadRecord()
     calls: int
     cached_calls: int
@@ -162,6 +162,11 @@ class RunRecord(ResultPart):
     """By side."""
     parity: dict[str, dict[str, ParityRecord]] = Field(default_factory=dict)
     """With the source's verdicts, by split and side."""
+
+    @field_validator("accepted_edits")
+    @classmethod
+    def _say_that_they_are(cls, value: tuple[TriedRecord, ...]) -> tuple[TriedRecord, ...]:
+        return tuple(each.model_copy(update={"accepted": True}) for each in value)
 
     @property
     def reworded(self) -> tuple[QuestionWordings, ...]:
@@ -201,7 +206,7 @@ class RunRecord(ResultPart):
 
     @property
     def thing(self) -> str:
-        """What a user takes away, or keeps: a ``judge`` where questions or examples are new, or else a ``prompt``."""
+        """The thing that a user takes away: a ``judge`` where questions or examples are new, else a ``prompt``."""
         if self.changed:
             return "judge" if self.learned or self.best.checklist or self.best.examples else "prompt"
         unread = self.finish_reason == "max_iterations" and self.why_no_questions is not None and not self.lessons
@@ -220,13 +225,13 @@ class RunRecord(ResultPart):
         return [each for each in self.questions if each.was_tried and each.iteration == tried.iteration]
 
     def name_of(self, tried: TriedRecord) -> str:
-        """What a candidate is known by: its lessons, or its questions."""
+        """Name of a candidate: its lessons, or its questions."""
         asked = ", ".join(each.id for each in self.questions_of(tried))
         return ", ".join(tried.lessons) or tried.shows or (f"questions {asked}" if asked else "a changed checklist")
 
     @property
     def why_unchanged(self) -> str:
-        """What became of all that was proposed, where nothing was accepted; without a full stop."""
+        """Why nothing was accepted of all that was proposed; without a full stop."""
         tried, failed, questions = len(self.rejected_edits), self.failed_trials, len(self.questions)
         said = []
         if tried:
@@ -299,5 +304,5 @@ class RunRecord(ResultPart):
 
     @property
     def spending(self) -> str:
-        """What was bought, for people."""
+        """Calls, tokens and money, for people."""
         return spending_of(vars(self))

@@ -66,9 +66,9 @@ class CaseStory:
     context: str | None
     output: str | None
     target: bool | None
-    """What the judge that is improved answered."""
+    """The answer of the judge that is improved."""
     reference: bool | None
-    """What it should have answered."""
+    """The answer that it should have given."""
     target_p_yes: float | None
     reference_p_yes: float | None
     target_says: str | None
@@ -140,11 +140,11 @@ class Why:
     passages: tuple[Passage, ...]
     """Sentences of the prompt that hold it."""
     edits: tuple[EditStory, ...]
-    """Those that the passages come from, or those that would have brought it in."""
+    """Edits that the passages come from, or that would have brought the sentence in."""
     lessons: tuple[LessonStory, ...]
     """Lessons that say it and for which there never was an edit."""
     gain: Row
-    """What the whole run gained, ``validation`` and ``test``; empty while it is not finished."""
+    """Gain of the whole run on ``validation`` and ``test``; empty while it is not finished."""
 
     def to_dict(self) -> Row:
         """As JSON."""
@@ -382,7 +382,7 @@ class CommentStory:
 
     text: str
     examples: tuple[str, ...]
-    """Those of the question's examples that it was written of."""
+    """Examples of the question that it was written of."""
 
 
 @dataclass(frozen=True)

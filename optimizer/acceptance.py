@@ -1,20 +1,37 @@
-"""The acceptance test: a version is accepted only if a paired test on validation says that it is better."""
+"""The measures of a version on held-out examples, and the test that accepts it in place of the best one so far.
+
+A yardstick measures. The acceptance test accepts a version only if a paired test on validation says that it is better.
+A guard refuses a gain that was bought with bias, or with another question's success: BinEval's update of Relevance
+lowered the correlation from .505 to .357, because its lessons made the judge too severe.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Literal, Protocol
 
-from ..evaluation.scoring import ExampleScore
-from ..prompts.examples import Example
-from ..stats.differences import Difference
+from ..evaluation.pass_fail import PassLabels
+from ..evaluation.scoring import ExampleScore, Targets, dimension_errors, mean_score, measure
+from ..prompts.examples import Example, documents
+from ..stats.correlation import correlate, kendall, spearman, statistic_dict
+from ..stats.differences import Difference, label_difference, mean_difference, paired_difference
+from ..stats.pass_fail import label_agreement
+from ..stats.resampling import Resampling
 from .options import LoopOptions
 from .subject import Crossed
-from .yardsticks import Guard, Ranks, Yardstick
 
+Metric = Literal["spearman", "kendall", "auc", "kappa"]
+METRICS = {"spearman": "Spearman", "kendall": "Kendall", "auc": "AUC", "kappa": "kappa"}
+"""Metrics that a judge can be optimised for, with their names for people."""
+Scores = Sequence[ExampleScore]
+Ranks = tuple[Scores, Scores]
+"""Two versions' ranks in place of their scores, before and after."""
+
+CLEARLY = 0.1
+"""One-sided p-value up to which a judge ranks worse."""
 HOPELESS = 0.1
-"""One-sided p-value of "it is no worse" up to which a candidate is clearly worse: it is dropped before the rest is paid.
+"""One-sided p-value of "it is no worse" up to which a candidate is dropped before the rest of its verdicts is paid.
 
 Not 1 minus the p-value of a gain: where few examples changed, that is near 1 after a single loss.
 """
@@ -22,9 +39,205 @@ LATE = 0.6
 """Share of the validation examples from which a candidate without any gain is dropped."""
 FAR = 2.0
 """Where the p-value on the lessons' own questions is more than so many levels, the other questions are not bought."""
-
 SPENT = 0.5
-"""Share of what is left of the level that a look takes, where candidates of a kind are tried one after the other."""
+"""Share of the remaining level that one look takes, where candidates of a kind are tried one after the other."""
+
+
+class Yardstick(Protocol):
+    """Measures a version on held-out examples, and two versions against each other."""
+
+    @property
+    def name(self) -> str:
+        """The name of the figure for people, e.g. ``Spearman``."""
+        ...
+
+    def value(self, scores: Scores) -> float | None:
+        """The figure without an interval; None where it is undefined."""
+        ...
+
+    def measure(self, scores: Scores, examples: Sequence[Example]) -> dict[str, Any]:
+        """The figures of one version, as in ``result.json``."""
+        ...
+
+    def difference(self, before: Scores, after: Scores, examples: Sequence[Example]) -> Difference:
+        """The gain of ``after`` over ``before``; both and the examples are in the same order."""
+        ...
+
+
+@dataclass(frozen=True)
+class CorrelationYardstick:
+    """Agreement with the wanted scores; a judge whose scores are constant counts as one that ranks nothing."""
+
+    targets: Targets
+    """Must know every example that is measured."""
+    resamples: int
+    seed: int
+    metric: Metric = "spearman"
+    labels: PassLabels | None = None
+    """People's labels; needed for ``auc`` and ``kappa``."""
+
+    @property
+    def name(self) -> str:
+        """Spearman, or another metric."""
+        return METRICS[self.metric]
+
+    def on(self, dimension: str) -> CorrelationYardstick:
+        """The yardstick of one dimension."""
+        return replace(self, targets=replace(self.targets, dimensions=(dimension,)))
+
+    def value(self, scores: Scores) -> float | None:
+        """The metric over all dimensions."""
+        mine = self._mine(scores)
+        if self.metric == "auc" or self.metric == "kappa":
+            return label_agreement(self.metric, mine, self._passed(scores), Resampling(resamples=1)).value
+        return (kendall if self.metric == "kendall" else spearman)(mine, self._wanted(scores)).value
+
+    def measure(self, scores: Scores, examples: Sequence[Example]) -> dict[str, Any]:
+        """Spearman, Kendall and Pearson over all dimensions and on each, with intervals, and another metric beside."""
+        row = measure(scores, self.targets, examples, resamples=self.resamples, seed=self.seed).to_dict()
+        if self.metric == "spearman":
+            return row
+        mine, resampling = self._mine(scores), self._resampling(examples)
+        if self.metric == "kendall":
+            found = correlate(mine, self._wanted(scores), resampling).kendall
+        else:
+            found = label_agreement(self.metric, mine, self._passed(scores), resampling)
+        return row | {"optimised": {"metric": self.metric, **statistic_dict(found)}}
+
+    def difference(self, before: Scores, after: Scores, examples: Sequence[Example]) -> Difference:
+        """Paired difference of the metric."""
+        first, second, resampling = self._mine(before), self._mine(after), self._resampling(examples)
+        if self.metric == "auc" or self.metric == "kappa":
+            return label_difference(first, second, self._passed(before), self.metric, resampling)
+        wanted = self._wanted(before)
+        return paired_difference(first, second, wanted, resampling, statistic=self.metric, undefined_as_zero=True)
+
+    def _mine(self, scores: Scores) -> list[float | None]:
+        return [self.targets.score(each) for each in scores]
+
+    def _wanted(self, scores: Scores) -> list[float | None]:
+        return [self.targets.overall(each.example) for each in scores]
+
+    def _passed(self, scores: Scores) -> list[float | None]:
+        assert self.labels is not None, "these metrics are of labels"
+        return self.labels.of(each.example for each in scores)
+
+    def _resampling(self, examples: Sequence[Example]) -> Resampling:
+        return Resampling(documents(examples), self.resamples, seed=self.seed)
+
+
+@dataclass(frozen=True)
+class MeanYardstick:
+    """The mean score of a generator's outputs, in [0, 1]."""
+
+    resamples: int
+    seed: int
+    name = "mean score"
+
+    def value(self, scores: Scores) -> float | None:
+        """Mean over the examples that have a score."""
+        return mean_score(each.overall for each in scores)
+
+    def measure(self, scores: Scores, examples: Sequence[Example]) -> dict[str, Any]:
+        """Mean over the examples, overall and on each dimension, with an interval; there is nothing to rank."""
+
+        def row(values: list[float | None]) -> dict[str, Any]:
+            nothing = [None if value is None else 0.0 for value in values]
+            mean = self._difference(nothing, values, examples)
+            reason = mean.reason or "a generator is measured by its mean score; there is nothing to correlate with"
+            correlations = dict.fromkeys(("spearman", "kendall", "pearson"))
+            interval = {"n": mean.n, "low": mean.low, "high": mean.high}
+            return {**correlations, **interval, "mean": mean.value, "reason": reason}
+
+        columns = {name: [each.dimensions.get(name) for each in scores] for name in _dimensions(scores)}
+        dimensions = {name: row(column) for name, column in columns.items()}
+        return row([each.overall for each in scores]) | {"dimensions": dimensions}
+
+    def difference(self, before: Scores, after: Scores, examples: Sequence[Example]) -> Difference:
+        """Paired difference of the means."""
+        return self._difference([each.overall for each in before], [each.overall for each in after], examples)
+
+    def _difference(
+        self, before: list[float | None], after: list[float | None], examples: Sequence[Example]
+    ) -> Difference:
+        return mean_difference(before, after, Resampling(documents(examples), self.resamples, seed=self.seed))
+
+
+def _dimensions(scores: Scores) -> list[str]:
+    return list(dict.fromkeys(name for each in scores for name in each.dimensions))
+
+
+class Guard(Protocol):
+    """Looks for losses that the yardstick does not see."""
+
+    def problem(
+        self, before: Scores, after: Scores, examples: Sequence[Example], ranks: Ranks | None = None
+    ) -> str | None:
+        """The objection to the version ``after``; None where there is none.
+
+        ``ranks`` are given where the yardstick read ranks, because each of several judges has a scale of its own.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class BiasGuard:
+    """A judge's mean score against people's: one that moves away without ranking better has only become severer."""
+
+    yardstick: CorrelationYardstick
+    limit: float
+    """Largest move of a dimension's mean away from the wanted mean, in units of the score."""
+
+    def problem(
+        self, before: Scores, after: Scores, examples: Sequence[Example], ranks: Ranks | None = None
+    ) -> str | None:
+        """The first dimension whose mean moved away by more than the limit and whose ranking is no better for it.
+
+        With ``ranks`` the ranking has to be clearly worse: learned questions are read against accepted outputs, which
+        moves every mean, also where nothing was learned.
+        """
+        was, now = (dimension_errors(each, self.yardstick.targets) for each in (before, after))
+        for name in self.yardstick.targets.dimensions:
+            old, new = was[name].bias, now[name].bias
+            if old is None or new is None or abs(new) - abs(old) <= self.limit:
+                continue
+            first, second = ranks or (before, after)
+            lost = replace(self.yardstick.on(name), metric="spearman").difference(second, first, examples)
+            if (lost.value or 0.0) < 0 or (ranks and (lost.p_value is None or lost.p_value > CLEARLY)):
+                continue
+            way = "more severe" if new < old else "more lenient"
+            return (
+                f"the judge only became {way} on {name}: its mean score is {new:+.2f} from the wanted one, after "
+                f"{old:+.2f}, and ranks {'no better' if ranks is None else 'clearly worse'} there"
+            )
+        return None
+
+
+@dataclass(frozen=True)
+class PassRateGuard:
+    """A generator's pass rate per dimension: none may fall by more than the limit while the mean rises."""
+
+    limit: float
+    """In units of the pass rate."""
+
+    def problem(
+        self, before: Scores, after: Scores, examples: Sequence[Example], ranks: Ranks | None = None
+    ) -> str | None:
+        """The dimension that lost most, where that is more than the limit."""
+        was, now = (_means(before), _means(after))
+        losses = {
+            name: old - new
+            for name, old in was.items()
+            if old is not None and (new := now.get(name)) is not None and old - new > self.limit
+        }
+        if not losses:
+            return None
+        worst = max(losses, key=lambda name: losses[name])
+        return f"'{worst}' fell from {was[worst]:.2f} to {now[worst]:.2f}"
+
+
+def _means(scores: Scores) -> Mapping[str, float | None]:
+    return {name: mean_score(each.dimensions.get(name) for each in scores) for name in _dimensions(scores)}
 
 
 @dataclass(frozen=True)
@@ -35,26 +248,25 @@ class Decision:
     reason: str
     gain: Difference | None
     within_noise: bool = False
-    """Rejected for no other reason than that the gain may be noise, or verdicts are missing: with further edits, or later,
-    it may stand out."""
+    """Rejected only because the gain may be noise or verdicts are missing: with more edits, or later, it may pass."""
 
 
 class Acceptance(Protocol):
     """Decides whether a candidate replaces the best version so far."""
 
-    def decide(self, best: Sequence[ExampleScore], candidate: Sequence[ExampleScore]) -> Decision:
+    def decide(self, best: Scores, candidate: Scores) -> Decision:
         """Compare the two on the same validation examples, in the same order."""
         ...
 
     def decide_crossed(self, crossed: Crossed) -> Decision:
-        """Compare a judge with those that were learned from other examples than they are tested on."""
+        """Compare a judge with judges that were learned from other examples than they are tested on."""
         ...
 
     def at_look(self, number: int, most: int) -> Acceptance:
-        """The acceptance test for the ``number``-th of ``most`` looks, from 1, that together let no more through than one."""
+        """The test for the ``number``-th of ``most`` looks, from 1, that together let no more through than one."""
         ...
 
-    def hopeless(self, best: Sequence[ExampleScore], candidate: Sequence[ExampleScore]) -> Decision | None:
+    def hopeless(self, best: Scores, candidate: Scores) -> Decision | None:
         """A rejection where a part of the candidate's verdicts says that the others are not worth their price.
 
         The candidate's scores are of the first validation examples, or of all where only some questions were asked.
@@ -71,22 +283,21 @@ class PairedAcceptance:
     """
 
     yardstick: Yardstick
-    """What is to rise."""
+    """The figure that has to rise."""
     examples: Sequence[Example]
     """The validation examples, in the order of the scores."""
     level: float
     """Share of useless edits let through."""
     guard: Guard | None = None
-    """Refuses what the yardstick does not see."""
     where: str = "validation"
     """The examples, as reasons name them."""
 
     def at_look(self, number: int, most: int) -> PairedAcceptance:
-        """The acceptance test at half of what is left of the level, or at all of it where this is the last look."""
+        """The test at half of the remaining level; the last look has all of it."""
         left = self.level * (1 - SPENT) ** (number - 1)
         return replace(self, level=left if number >= most else SPENT * left)
 
-    def decide(self, best: Sequence[ExampleScore], candidate: Sequence[ExampleScore]) -> Decision:
+    def decide(self, best: Scores, candidate: Scores) -> Decision:
         """Compare the two."""
         return self._decide(best, candidate, self.yardstick.difference(best, candidate, self.examples))
 
@@ -97,14 +308,7 @@ class PairedAcceptance:
         whole = replace(self, examples=crossed.examples, where="examples that taught it nothing")
         return whole._decide(crossed.before, crossed.after, gain, (by.before, by.after))
 
-    def _decide(
-        self,
-        best: Sequence[ExampleScore],
-        candidate: Sequence[ExampleScore],
-        gain: Difference,
-        ranks: Ranks | None = None,
-    ) -> Decision:
-        """The same, where the gain is known; ``ranks`` of both where the scores are of judges with scales of their own."""
+    def _decide(self, best: Scores, candidate: Scores, gain: Difference, ranks: Ranks | None = None) -> Decision:
         if gain.value is None or gain.p_value is None:
             return Decision(False, f"the gain is undefined: {gain.reason}", gain)
         found = f"{self.yardstick.name} {gain.value:+.3f}, p = {gain.p_value:.3f}, n = {gain.n}"
@@ -117,8 +321,8 @@ class PairedAcceptance:
             return Decision(False, f"a gain within noise ({found}; p must be at most {self.level:g})", gain, True)
         return Decision(True, f"better on {self.where} ({found})", gain)
 
-    def hopeless(self, best: Sequence[ExampleScore], candidate: Sequence[ExampleScore]) -> Decision | None:
-        """Whether what was judged so far is enough to drop the candidate."""
+    def hopeless(self, best: Scores, candidate: Scores) -> Decision | None:
+        """Whether the verdicts so far are enough to drop the candidate."""
         n = len(candidate)
         gain = self.yardstick.difference(best[:n], candidate, self.examples[:n])
         if gain.value is None:
@@ -137,15 +341,6 @@ class PairedAcceptance:
         return Decision(False, f"clearly worse on the first {n} validation examples ({found})", gain)
 
 
-def acceptance_of(
-    options: LoopOptions, yardstick: Yardstick, validation: Sequence[Example], guard: Guard
-) -> Acceptance:
-    """Return the acceptance test that the settings name."""
-    if options.paper:
-        return HeldOutAcceptance(yardstick, validation)
-    return PairedAcceptance(yardstick, validation, options.alpha, guard)
-
-
 @dataclass(frozen=True)
 class HeldOutAcceptance:
     """The papers' way, for comparison: a version is kept unless the held-out figure falls; no test, no second look."""
@@ -155,10 +350,10 @@ class HeldOutAcceptance:
     """The validation examples; the paper itself looked at the test set."""
 
     def at_look(self, number: int, most: int) -> HeldOutAcceptance:
-        """The same at every look."""
+        """Every look is the same."""
         return self
 
-    def decide(self, best: Sequence[ExampleScore], candidate: Sequence[ExampleScore]) -> Decision:
+    def decide(self, best: Scores, candidate: Scores) -> Decision:
         """Compare the two by their point estimates."""
         gain = self.yardstick.difference(best, candidate, self.examples)
         if gain.value is None:
@@ -172,6 +367,15 @@ class HeldOutAcceptance:
         by = crossed.ranked()
         return replace(self, examples=crossed.examples).decide(by.before, by.after)
 
-    def hopeless(self, best: Sequence[ExampleScore], candidate: Sequence[ExampleScore]) -> Decision | None:
+    def hopeless(self, best: Scores, candidate: Scores) -> Decision | None:
         """Nothing is dropped early."""
         return None
+
+
+def acceptance_of(
+    options: LoopOptions, yardstick: Yardstick, validation: Sequence[Example], guard: Guard
+) -> Acceptance:
+    """Return the acceptance test that the settings name."""
+    if options.paper:
+        return HeldOutAcceptance(yardstick, validation)
+    return PairedAcceptance(yardstick, validation, options.alpha, guard)

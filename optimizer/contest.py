@@ -1,12 +1,13 @@
 """Candidates against the best version so far, on validation: bundles, the guilty edit, and early drops.
 
-A gain within noise is no reason to take a bundle apart, as its parts gain less: its edits wait and are tried again
+A candidate is first judged on the questions that its lessons come from: most useless ones are seen through there. A
+gain within noise is no reason to take a bundle apart, as its parts gain less: its edits wait and are tried again
 together with the next ones, until the gain of all stands out or nothing is left to add.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import pairwise
@@ -14,27 +15,26 @@ from math import ceil, inf, log2
 from typing import Protocol
 
 from ..evaluation.scoring import ExampleScore, coverage
+from ..memory.lesson_memory import LessonMemory
 from ..memory.records import TriedRecord
 from ..memory.run_directory import RunDirectory
 from ..prompts.examples import Example
 from ..prompts.formatting import coverage_text
 from ..prompts.lessons import Edit
-from ..prompts.prompt import Prompt
+from ..prompts.prompt import EditRefusedError, Prompt, check_length
 from ..prompts.verdicts import Verdict
 from .acceptance import Acceptance, Decision
-from .edits import Waiting, bundle, change_of, problem_of
 from .events import Teller, VersionDecided
 from .subject import Crossed, Draft, Subject, Version
-from .trial import Screening
 
-Stop = Callable[[Sequence["ExampleScore"], Sequence["ExampleScore"]], "Decision | None"]
-"""Told the best version's scores and the candidate's on the first validation examples; a rejection ends the race."""
+Stop = Callable[[Sequence[ExampleScore], Sequence[ExampleScore]], Decision | None]
+"""Reads the best version's scores and the candidate's on the first validation examples; a rejection ends the race."""
 LEAST_RUNG = 8
 """Validation examples that are judged before a candidate may be dropped."""
 ON_ITS_OWN = ", judged on its lessons' own questions alone"
-"""Said of a candidate that was dropped before the other questions were asked."""
+"""Added to the reason where a candidate was dropped before the other questions were asked."""
 ANEW = ", with its questions written anew"
-"""Said of a candidate that is a prompt and the questions that were written from it."""
+"""Added to the reason where a candidate is a prompt and the questions that were written from it."""
 
 
 class WritesQuestions(Protocol):
@@ -47,10 +47,10 @@ class WritesQuestions(Protocol):
 
 @dataclass(frozen=True)
 class Race:
-    """What became of one candidate."""
+    """The course and the end of one candidate's trial on validation."""
 
     number: int
-    """Of the version that it would be."""
+    """Number of the version that it would be."""
     decision: Decision
     judged: int
     """Validation examples that it was judged on."""
@@ -58,12 +58,69 @@ class Race:
     """The candidate with its verdicts on every question and example; None where it was dropped before."""
 
 
+@dataclass(frozen=True)
+class Waiting:
+    """Edits that together gain something on the best version, but no more than noise may."""
+
+    edits: tuple[Edit, ...] = ()
+    gain: float = 0.0
+    reason: str = ""
+    """The acceptance test's reason."""
+
+    @property
+    def lessons(self) -> set[str]:
+        """Ids of the lessons behind them."""
+        return {lesson for edit in self.edits for lesson in edit.lessons}
+
+
+@dataclass(frozen=True)
+class Screening:
+    """Judges a part of the questions, for a judge that is asked each question on its own."""
+
+    subject: Subject
+    memory: LessonMemory
+    """Knows the lessons' evidence."""
+    soft: bool
+    """Whether scores come from P(yes)."""
+
+    def questions(self, before: Draft, after: Draft, edits: Sequence[Edit]) -> tuple[str, ...]:
+        """The questions that the lessons of the edits come from, in the checklist's order.
+
+        Empty where nothing can be saved: these are all questions, or the drafts do not share theirs.
+        """
+        if after.checklist is None or after.checklist != before.checklist:
+            return ()
+        lessons = [self.memory.get(each) for edit in edits for each in edit.lessons]
+        keys = [key for lesson in lessons for key in lesson.evidence]
+        asked = [question.id for question in after.checklist.questions]
+        found = tuple(each for each in asked if any(key.endswith(f"/{each}") for key in keys))
+        return found if len(found) < len(asked) else ()
+
+    async def judge(
+        self,
+        draft: Draft,
+        examples: Sequence[Example],
+        questions: Collection[str],
+        on_done: Callable[[int, int], None] | None = None,
+    ) -> list[Verdict]:
+        """The draft's verdicts on some of its questions."""
+        checklist = draft.questions
+        chosen = tuple(each for each in checklist.questions if each.id in questions)
+        part = replace(draft, checklist=checklist.model_copy(update={"questions": chosen}))
+        return list((await self.subject.observe(part, examples, on_done)).verdicts)
+
+    def scores(self, draft: Draft, examples: Sequence[Example], verdicts: Sequence[Verdict]) -> Sequence[ExampleScore]:
+        """The examples' scores from verdicts on all questions, whichever prompt each verdict comes from."""
+        ids = {example.id for example in examples}
+        known = [verdict for verdict in verdicts if verdict.example in ids]
+        return draft.scores(examples, known, soft=self.soft)
+
+
 @dataclass
 class Contest:
     """Measures versions on the validation examples and lets the acceptance test decide."""
 
     subject: Subject
-    """What is improved."""
     acceptance: Acceptance
     validation: Sequence[Example]
     """In an order in which any first part of them is a fair sample."""
@@ -95,11 +152,10 @@ class Contest:
     _tries: int = field(default=0, init=False)
     """Candidates that may still be tried in this round."""
     _decided: dict[tuple[int, frozenset[tuple[str, str]]], Decision] = field(default_factory=dict, init=False)
-    """What the acceptance test said of edits on a version: where one half of a bundle waits, the other makes the bundle
-    again."""
+    """The acceptance test's decisions, by version and edits: where one half of a bundle waits, the other half makes the
+    bundle again."""
     _look: tuple[int, int] | None = field(default=None, init=False)
-    """Which of the looks that share the acceptance test's level the edits of this round have, where a pair was tried
-    before them."""
+    """The look of this round's edits, as in ``challenge``, where a pair was tried before them."""
 
     async def start(self, draft: Draft) -> Version:
         """Measure the starting draft."""
@@ -116,22 +172,20 @@ class Contest:
         seen = min((coverage(each.verdicts) for each in versions), key=lambda each: each.share)
         if seen.share >= self.min_coverage:
             return None
+        share = coverage_text(seen.share)
         return (
-            f"only {seen.answered} of {seen.asked} verdicts are there ({coverage_text(seen.share)}), less than --min-coverage "
+            f"only {seen.answered} of {seen.asked} verdicts are there ({share}), less than --min-coverage "
             f"{self.min_coverage:.1%}"
         )
 
     async def settle(self, best: Version, edits: Sequence[Edit], iteration: int) -> Version:
-        """Try edits together with those that wait; where that gains nothing, each half, so that a guilty edit is found.
+        """Try edits together with the waiting ones; where that gains nothing, try each half to find the guilty edit.
 
-        Edits come best supported first. Those that are in the best version afterwards are accepted, those in
-        ``refused`` rejected, those in ``waiting`` or ``untried`` neither.
+        Edits come best supported first. Returns the best version afterwards: edits in it are accepted, edits in
+        ``refused`` are rejected, edits in ``waiting`` or ``untried`` are undecided.
 
         Where questions are written anew, all edits with the questions that their prompt leads to are the first
-        candidate (BinEval App. B, steps 4 and 5); the prompt alone is the second, and the two share the acceptance
-        test's level.
-
-        Returns the best version afterwards.
+        candidate (BinEval App. B, steps 4 and 5). The prompt alone is the second; both share the test's level.
         """
         self._tries, self._look = most_tries(len(edits)), None
         usable = self._candidate(best, edits)
@@ -192,14 +246,14 @@ class Contest:
         return await self._settle(winner, left, iteration) if left else winner
 
     def _candidate(self, best: Version, edits: Sequence[Edit]) -> tuple[Edit, ...]:
-        """What is tried together: the edits with those that wait, or alone where none can stand beside them."""
+        """The edits with the waiting ones, or alone where none can stand beside these."""
         beside = bundle(best.draft.prompt, [*self.waiting.edits, *edits], self.max_prompt_chars)
         if len(beside) > len(self.waiting.edits):
             return beside
         return bundle(best.draft.prompt, edits, self.max_prompt_chars)
 
     def _wait(self, now: Waiting, beside: Sequence[Edit]) -> None:
-        """Other edits wait from now on; those that waited and were not tried with the last ones are rejected."""
+        """Let other edits wait from now on; reject waiting edits that could not be tried with the last ones."""
         self._refuse([edit for edit in self.waiting.edits if edit not in beside], self.waiting.reason)
         self.waiting = now
 
@@ -245,12 +299,8 @@ class Contest:
         number = self._new_version(draft)
         seen = await self.subject.observe(draft, self.validation, self.events.advance)
         version = Version(number, draft, seen.scores, (), best.number, seen.verdicts, crossed)
-        return Race(
-            number,
-            self._complete(self.acceptance.decide_crossed(crossed), best, version),
-            len(crossed.examples),
-            version,
-        )
+        decision = self._complete(self.acceptance.decide_crossed(crossed), best, version)
+        return Race(number, decision, len(crossed.examples), version)
 
     def conclude(
         self, best: Version, raced: Race, edits: Sequence[Edit], iteration: int, shows: str | None = None
@@ -290,18 +340,13 @@ class Contest:
     ) -> Race:
         """Judge a candidate in steps, dropping it as soon as it is clearly worse, and decide.
 
-        The questions that the changed edits' lessons come from are asked first, the best version's verdicts standing in
-        for the others: a candidate that gains nothing where it was meant to is not worth the other questions. Such
-        mixed scores only ever drop a candidate; they are in no version, and the acceptance test sees whole ones alone.
-
         Args:
-            best: The version that it is held against.
+            best: The version to beat.
             draft: The candidate.
-            edits: All that it has.
-            changed: Those that are added to the best version, or taken out of it.
-            stop: Says after a part of the verdicts whether the rest is worth its price; by default the acceptance
-                test does.
-            look: Which of how many of its kind it is, from 1, where these share the acceptance test's level.
+            edits: All edits of the candidate.
+            changed: The edits that are added to the best version, or taken out of it.
+            stop: Rejects after a part of the verdicts; by default the acceptance test does.
+            look: As in ``challenge``.
         """
         acceptance = self.acceptance if look is None else self.acceptance.at_look(*look)
         stop = stop or acceptance.hopeless
@@ -312,6 +357,8 @@ class Contest:
         verdicts: list[Verdict] = []
         scores: Sequence[ExampleScore] = []
         if screening is not None and asked:
+            # A candidate that gains nothing on its lessons' own questions is not worth the others. The best version's
+            # verdicts stand in for them. Such mixed scores only ever drop a candidate; they are in no version.
             others = [each for each in best.verdicts if each.question not in asked]
             for start, rung in pairwise([0, *self._rungs()]):
                 verdicts += await screening.judge(draft, examples[start:rung], asked, self.events.advance)
@@ -331,12 +378,11 @@ class Contest:
                 if dropped is not None:
                     return Race(number, dropped, rung, None)
         version = Version(number, draft, scores, edits, best.number, verdicts, best.crossed)
-        return Race(
-            number, self._complete(acceptance.decide(best.scores, scores), best, version), len(examples), version
-        )
+        decision = self._complete(acceptance.decide(best.scores, scores), best, version)
+        return Race(number, decision, len(examples), version)
 
     def _rungs(self) -> list[int]:
-        """How many validation examples are judged before each look."""
+        """The numbers of validation examples that are judged before each look."""
         n = len(self.validation)
         steps = [n // 3, 2 * n // 3] if self.racing else []
         return [*(step for step in steps if LEAST_RUNG <= step < n), n]
@@ -348,13 +394,37 @@ class Contest:
         return number
 
 
+def change_of(edit: Edit) -> tuple[str, str]:
+    """Old and new text: edits that change the same are one, whatever lessons they come from."""
+    return edit.old, edit.new
+
+
+def bundle(prompt: Prompt, edits: Sequence[Edit], max_chars: int | None = None) -> tuple[Edit, ...]:
+    """The edits that can be applied one after the other, as long as the prompt stays short enough."""
+    applied = []
+    for edit in edits:
+        if problem_of(prompt, edit, max_chars) is None:
+            prompt = prompt.apply(edit)
+            applied.append(edit)
+    return tuple(applied)
+
+
+def problem_of(prompt: Prompt, edit: Edit, max_chars: int | None = None) -> str | None:
+    """Why an edit cannot be applied to a prompt; None where it can."""
+    try:
+        check_length(prompt.apply(edit), max_chars)
+    except EditRefusedError as error:
+        return str(error)
+    return None
+
+
 def edited(draft: Draft, edits: Sequence[Edit]) -> Draft:
     """The draft with edits applied to its prompt, one after the other."""
     return replace(draft, prompt=reduce(Prompt.apply, edits, draft.prompt))
 
 
 def most_tries(edits: int) -> int:
-    """How many candidates are tried at most in a round with so many edits: what finding one guilty edit takes.
+    """Candidates at most in a round with so many edits: as many as finding one guilty edit takes.
 
     Where more are useless, testing all their parts costs more than testing each alone, and every further candidate is
     a further chance to accept one that only seems better.
@@ -363,6 +433,6 @@ def most_tries(edits: int) -> int:
 
 
 def _at_best(decision: Decision) -> float:
-    """The gain with a standard error more; minus infinity where there is none to speak of."""
+    """The gain plus one standard error; minus infinity where there is no gain."""
     gain = decision.gain
     return -inf if gain is None or gain.value is None else gain.value + (gain.standard_error or 0.0)

@@ -1,4 +1,4 @@
-"""What a run takes over from an earlier one: its judge, its lessons and its memory of what was read and tried.
+"""An earlier run as the start of another one: its judge, its lessons and its record of what was read and tried.
 
 It is copied into the inputs of the new run, which needs the earlier one no more.
 """
@@ -49,7 +49,7 @@ class KnownExample(BaseModel):
 
 
 class Remembered(BaseModel):
-    """What earlier runs read and tried, as in ``inputs/earlier.json``."""
+    """Inputs that earlier runs read and tried, as in ``inputs/earlier.json``."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -80,7 +80,7 @@ class Earlier:
     """Its store; None where its answers were copied already."""
 
     def files(self) -> dict[str, str]:
-        """What is copied into the new run's inputs, by name."""
+        """Files for the new run's inputs, by name."""
         remembered = self.remembered.model_dump(mode="json", exclude_defaults=True)
         return {
             JUDGE_FILE: self.judge.to_yaml(),
@@ -118,16 +118,16 @@ class Earlier:
         }
 
     def comments_read(self, examples: Iterable[Example]) -> set[tuple[str, str]]:
-        """Example id and text of the comments that need not be read again: on an output that is what it was."""
+        """Example id and text of the comments that were read on outputs that are unchanged."""
         same = self.unchanged(examples, people=False)
         return {each for each in self.remembered.comments if each[0] in same}
 
     def contrasted(self, development: Collection[Example]) -> tuple[str, ...]:
-        """Dimensions on which outputs need not be held against each other again: nothing is new among them."""
+        """Dimensions on which outputs need not be held against each other again, as no example is new or changed."""
         return self.remembered.contrasted if len(self.unchanged(development)) == len(development) else ()
 
     def disputed(self, examples: Iterable[Example]) -> set[str]:
-        """Keys of the disagreements that were read and are what they were."""
+        """Keys of the disagreements that were read, on examples that are unchanged."""
         same = self.unchanged(examples)
         return {f"{example}/{question}" for example, question in self.remembered.disputed if example in same}
 
@@ -137,12 +137,8 @@ class Earlier:
             return ()
         return self.remembered.waiting
 
-    def is_same_judge(self, model: str) -> bool:
-        """Whether the model that is asked is the judge's own."""
-        return model == self.judge.model
-
     def said(self, examples: Sequence[Example]) -> str:
-        """What is taken over, in words."""
+        """A sentence about the examples that are taken over."""
         known = self.parts(examples)
         missing = len(self.remembered.examples.keys() - {each.id for each in examples})
         left = f"; {missing} of its examples are not among them" if missing else ""
@@ -153,7 +149,7 @@ class Earlier:
 
 
 def earlier_run(path: str | Path) -> Earlier:
-    """What is taken over from the run in a directory, or from the run whose ``judge.yaml`` is named.
+    """Read the finished run in a directory, or the run whose ``judge.yaml`` is named.
 
     Raises:
         InputError: There is no run, it is not finished (or not since it was made longer), it improved no judge, or a
@@ -164,8 +160,8 @@ def earlier_run(path: str | Path) -> Earlier:
     directory = RunDirectory(path if path.is_dir() else path.parent)
     if not directory.config_file.is_file():
         raise InputError(
-            f"{path}: this judge is without its run, so nobody knows which examples it was chosen and tested on. Name the "
-            "directory of the run."
+            f"{path}: this judge is without its run, so nobody knows which examples it was chosen and tested on. Name "
+            "the directory of the run."
         )
     result = directory.read_result()
     examples, _, _ = directory.read_inputs()
@@ -186,25 +182,21 @@ def earlier_run(path: str | Path) -> Earlier:
         for each in examples
         if each.id in parts
     }
-    return Earlier(
-        judge,
-        Remembered(
-            examples={**remembered.examples, **known},
-            comments=tuple(dict.fromkeys([*remembered.comments, *_comments(result)])),
-            contrasted=result.read.contrasted,
-            dropped=remembered.dropped | {each.text: each.origin for each in refused if not each.may_return},
-            waiting=_waiting(remembered.waiting, result, judge),
-            disputed=_disputed(events, remembered.disputed),
-            lessons=tuple(
-                Lesson.model_validate(each.model_dump(include={*Lesson.model_fields})) for each in result.lessons
-            ),
-        ),
-        judge.answers,
+    lessons = [each.model_dump(include={*Lesson.model_fields}) for each in result.lessons]
+    remembered = Remembered(
+        examples={**remembered.examples, **known},
+        comments=tuple(dict.fromkeys([*remembered.comments, *_comments(result)])),
+        contrasted=result.read.contrasted,
+        dropped=remembered.dropped | {each.text: each.origin for each in refused if not each.may_return},
+        waiting=_waiting(remembered.waiting, result, judge),
+        disputed=_disputed(events, remembered.disputed),
+        lessons=tuple(map(Lesson.model_validate, lessons)),
     )
+    return Earlier(judge, remembered, judge.answers)
 
 
 def read_earlier(directory: RunDirectory) -> Earlier | None:
-    """What the run in a directory took over from another one when it began; None where it did not.
+    """The earlier run that the run in a directory began from; None where there is none.
 
     Raises:
         InputError: A file is missing or damaged.
@@ -228,7 +220,7 @@ def _parts(run: Path, events: Sequence[Mapping[str, Any]]) -> dict[str, Part]:
 
 
 def _comments(result: RunRecord) -> list[tuple[str, str]]:
-    """Those that the run read; where an older run did not say so, those that questions came from."""
+    """The comments that the run read; of an older run that did not say so, the sources of its questions."""
     if "read" in result.model_fields_set:
         return list(result.read.comments)
     return [
@@ -240,7 +232,7 @@ def _comments(result: RunRecord) -> list[tuple[str, str]]:
 
 
 def _waiting(before: Sequence[CriterionRecord], result: RunRecord, judge: KeptJudge) -> tuple[CriterionRecord, ...]:
-    """Those that wait still, and those that this run could not use; what it dropped waits no more."""
+    """Questions that still wait, with those that this run could not use; what it dropped waits no more."""
     found = {each.text: each for each in before}
     for each in result.questions:
         found.pop(each.text, None)
@@ -251,10 +243,8 @@ def _waiting(before: Sequence[CriterionRecord], result: RunRecord, judge: KeptJu
 
 
 def _disputed(events: Sequence[Mapping[str, Any]], before: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    """The disagreements that were read with the prompt and the questions that the run ended with.
-
-    Without those of a round that a budget or a failing note-taker ended: not all that they led to was tried.
-    """
+    """The disagreements that were read with the prompt and the questions that the run ended with."""
+    # a round that a budget or a failing note-taker ended does not count: not all that it led to was tried
     cut = ("notes_failed", *CAPS)
     ended = [each["iteration"] for each in events if each["event"] == "stopped" and each["reason"] in cut]
     unread = {each["disagreement"] for each in events if each["event"] == "no_note" and each.get("unread")}

@@ -1,4 +1,4 @@
-"""What happens in a run, one typed record each, and who is told: the journal, the one who watches, and callbacks.
+"""Events of a run, one typed record each, and who is told: the journal, the one who watches, and callbacks.
 
 All are told the same events, and listening changes nothing. A callback is anything that takes an event; one that fails
 is logged and does not disturb the run.
@@ -22,7 +22,7 @@ from ..models.base import CallError
 from ..models.budget import Budget
 from ..prompts.lessons import Disagreement, Edit, Lesson
 from ..prompts.text import shorten
-from .trial import TrialResult
+from .subject import TrialResult
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ class Event:
 
     @property
     def sentence(self) -> str | None:
-        """What a person is told; None where that would be too much."""
+        """A sentence for a person; None where that would be too much."""
         return sentence_of({"event": self.kind, **self.row()})
 
 
@@ -86,7 +86,7 @@ class DisagreementsFound(Event):
     found: int
     verdicts: int
     read: Sequence[Disagreement]
-    """Those that the note-taker reads, unless the requirements' own words gain something first."""
+    """Disagreements that the note-taker reads, unless the requirements' own words gain something first."""
 
 
 @dataclass(frozen=True)
@@ -280,7 +280,7 @@ class RunBegan(Event):
     config: Mapping[str, Any]
     """Settings that the result depends on, as in ``config.yaml``."""
     fingerprint: str
-    """Of the settings and all inputs."""
+    """Hash of the settings and all inputs."""
 
 
 @dataclass(frozen=True)
@@ -300,7 +300,7 @@ KINDS: dict[str, type[Event]] = {
 
 
 def sentence_of(row: Mapping[str, Any]) -> str | None:
-    """What a person is told of a line of the journal; None where that would be too much.
+    """Tell a line of the journal as a sentence for a person; None where that would be too much.
 
     A kind of event that this askance does not know, or with other fields, is named and no more.
     """
@@ -448,7 +448,7 @@ class Teller:
 
 
 async def answer_or_none(asked: Awaitable[Found], otherwise: str, events: Teller) -> Found | None:
-    """What a call brings; None, and a person is told what happens otherwise, where it brings nothing that can be used.
+    """Wait for a call; None where it brings nothing of use, and a person is told what happens otherwise.
 
     Raises:
         CallError: Every further call would fail too.

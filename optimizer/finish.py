@@ -1,6 +1,4 @@
-"""The end of a run: the test is looked at, once, then all is written down: the prompt with its diff, the verdicts of the first
-and the best version, and ``result.json``.
-"""
+"""The end of a run: one look at the test, then the prompt, its diff, the verdicts and ``result.json`` are written."""
 
 from __future__ import annotations
 
@@ -23,13 +21,12 @@ from ..prompts.errors import BudgetExceededError, InputError, UnapprovedError
 from ..prompts.examples import Example
 from ..prompts.text import prompt_diff
 from ..stats.differences import difference_dict
+from .acceptance import CorrelationYardstick, Yardstick
 from .events import RunFinished, RunWritten, TestOpened
-from .mode import SetUp
-from .run_context import RunContext
+from .mode import RunContext, SetUp
 from .run_result import RunResult
 from .signals import Signal
 from .subject import Draft, Observation, Outcome, Version
-from .yardsticks import CorrelationYardstick, Yardstick
 
 
 async def finish(
@@ -86,9 +83,9 @@ async def finish(
 
 
 async def _look_at_test(context: RunContext, set_up: SetUp, outcome: Outcome) -> dict[int, Observation]:
-    """What the first and the best version did on the test examples, by number."""
+    """The first and the best version on the test examples, by number."""
     tests: dict[int, Observation] = {}
-    # the best first: where it asks the starting questions too, those are not bought again, and an example's prompt once
+    # the best first: where it asks the starting questions too, they are not bought again, and an example's prompt once
     for version in {outcome.best.number: outcome.best, outcome.baseline.number: outcome.baseline}.values():
         thing = "prompt" if version.draft.checklist is outcome.baseline.draft.checklist else "judge"
         name = "the starting prompt" if version is outcome.baseline else f"the accepted {thing}"
@@ -98,7 +95,7 @@ async def _look_at_test(context: RunContext, set_up: SetUp, outcome: Outcome) ->
 
 
 def _changed(context: RunContext, outcome: Outcome) -> dict[str, Any]:
-    """Return the parts of the result that any run may have: changed questions, and earlier looks at the test."""
+    """The parts of the result that any run may have: changed questions, and earlier looks at the test."""
     found: dict[str, Any] = {}
     changed = outcome.best.draft.checklist
     if changed is not None and context.job.checklist is not None:
@@ -109,7 +106,7 @@ def _changed(context: RunContext, outcome: Outcome) -> dict[str, Any]:
 
 
 def earlier_looks(run: RunDirectory) -> int:
-    """How often the test examples were judged before the run was made longer."""
+    """Number of times that the test examples were judged before the run was made longer."""
     return int(run.read_config().get("earlier_test_looks", 0))
 
 
@@ -131,7 +128,7 @@ def _build_result(
     why_no_test: str | None,
     extras: Mapping[str, Any],
 ) -> RunRecord:
-    """The result of a run, as others rely on it; ``extras`` are its parts that not every run has."""
+    """The result of a run; ``extras`` are the parts that not every run has."""
     first, best, splits = outcome.baseline, outcome.best, context.splits
     budget, seen = context.gateway.budget, context.coverage
     tested = {number: observed.scores for number, observed in tests.items()}
@@ -144,31 +141,19 @@ def _build_result(
         held_out = {first.number: by.before, best.number: by.after}
 
     def side(version: Version) -> dict[str, Any]:
-        row: dict[str, Any] = {"prompt": version.prompt.text, "hash": version.prompt.hash}
+        draft = version.draft
+        row: dict[str, Any] = {"prompt": draft.prompt.text, "hash": draft.prompt.hash}
         row["validation"] = yardstick.measure(held_out[version.number], examples)
         if version.number in tested:
             row["test"] = yardstick.measure(tested[version.number], splits.test)
         else:
-            row["test"] = None
-            row["reason"] = why_no_test
+            row |= {"test": None, "reason": why_no_test}
         for split, figures in pass_fail.get(version.number, {}).items():
             row[split] = figures if split == "threshold" else {**row[split], **figures}
-        if version.draft.checklist is not set_up.start.checklist:
-            row["checklist"] = version.draft.checklist.model_dump(mode="json") if version.draft.checklist else None
-        if version.draft.calibration is not None:
-            row["read_by"] = version.draft.calibration.model_dump(mode="json", exclude_none=True)
-        if version.prompt.shown is not None:
-            row["examples"] = version.prompt.shown.record.model_dump(mode="json", exclude_defaults=True)
-        if version.draft.mode is not None:
-            row["mode"] = version.draft.mode
         judge = getattr(set_up.subject, "model", None)
         if judge is not None and context.gateway.thinkers.get(judge.identity):
             row["p_yes_from"] = context.gateway.provenance.get(judge.identity)
-        if version.draft.origins:
-            row["origins"] = {
-                name: each.model_dump(mode="json", by_alias=True) for name, each in version.draft.origins.items()
-            }
-        return row
+        return row | _beside_the_prompt(draft, set_up.start)
 
     def gain(scores: Mapping[int, Sequence[ExampleScore]], examples: Sequence[Example]) -> dict[str, Any] | None:
         if best.number == first.number or best.number not in scores:
@@ -204,6 +189,22 @@ def _build_result(
     return record.model_copy(update={"decision": advice.choice, "decision_reason": advice.sentence})
 
 
+def _beside_the_prompt(draft: Draft, start: Draft) -> dict[str, Any]:
+    """The parts of a version's row that only some drafts have: changed questions, a calibration, shown examples, …"""
+    row: dict[str, Any] = {}
+    if draft.checklist is not start.checklist:
+        row["checklist"] = draft.checklist.model_dump(mode="json") if draft.checklist else None
+    if draft.calibration is not None:
+        row["read_by"] = draft.calibration.model_dump(mode="json", exclude_none=True)
+    if draft.prompt.shown is not None:
+        row["examples"] = draft.prompt.shown.record.model_dump(mode="json", exclude_defaults=True)
+    if draft.mode is not None:
+        row["mode"] = draft.mode
+    if draft.origins:
+        row["origins"] = {name: each.model_dump(mode="json", by_alias=True) for name, each in draft.origins.items()}
+    return row
+
+
 def _changed_questions(start: Checklist, now: Checklist) -> list[ChangedQuestionRecord]:
     new = {each.id: marked(each.text, each.good, each.sees) for each in now.questions}
     old = {each.id: marked(each.text, each.good, each.sees) for each in start.questions}
@@ -214,10 +215,10 @@ def _changed_questions(start: Checklist, now: Checklist) -> list[ChangedQuestion
 def _pass_fail_sides(
     context: RunContext, outcome: Outcome, yardstick: Yardstick, tests: Mapping[int, Sequence[ExampleScore]]
 ) -> dict[int, dict[str, Any]]:
-    """Thresholds and figures of the first and the best version where people's labels are pass or fail, by number.
+    """Thresholds and figures of the first and the best version, by number.
 
-    Each has a ``threshold``, fitted on the development examples as far as the version was seen there, and the figures at it
-    on ``validation`` and ``test``. Empty where labels are no such ones, or the subject is no judge.
+    Each has a ``threshold``, fitted on the development examples, and the figures at it on ``validation`` and ``test``.
+    Empty where people's labels are not pass or fail, or the subject is no judge.
     """
     if not isinstance(yardstick, CorrelationYardstick):
         return {}
@@ -229,7 +230,7 @@ def _pass_fail_sides(
     for version in (outcome.baseline, outcome.best):
         if version.number not in outcome.seen:
             continue
-        fitted = threshold_for(outcome.seen[version.number].scores, targets, labels)
+        fitted = threshold_for(outcome.seen[version.number].scores, splits.development, targets, labels)
         sides[version.number] = {"threshold": fitted_dict(fitted) | {"of": list(targets.dimensions)}}
         for split, scores, examples in (
             ("validation", version.scores, splits.validation),
@@ -237,16 +238,12 @@ def _pass_fail_sides(
         ):
             if scores is not None and not (split == "validation" and outcome.best.crossed):
                 how = {"resamples": yardstick.resamples, "seed": yardstick.seed}
-                figures = figures_of(scores, examples, targets, labels, fitted.value, **how)
-                sides[version.number][split] = figures
+                sides[version.number][split] = figures_of(scores, examples, targets, labels, fitted.value, **how)
     return sides
 
 
 def _entering(start: Draft, accepted: Draft) -> list[str]:
-    """Every line that an accepted version's prompt and questions have beyond the starting ones, as it stands there.
-
-    Signs that a terminal would follow in place of showing them are shown as U+FFFD.
-    """
+    """The lines of an accepted version's prompt and questions that the start has not."""
     known = set(start.prompt.text.splitlines())
     lines = [line for line in accepted.prompt.text.splitlines() if line.strip() and line not in known]
     if accepted.checklist is not None:
@@ -254,6 +251,7 @@ def _entering(start: Draft, accepted: Draft) -> list[str]:
         asked = {line for each in before for line in question_block(each).splitlines()}
         now = (line for each in accepted.checklist.questions for line in question_block(each).splitlines())
         lines += [line for line in now if line not in asked]
+    # a terminal would follow control characters in place of showing them
     return ["".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in line) for line in lines]
 
 
@@ -262,34 +260,23 @@ def _keep_verdicts(
 ) -> None:
     """Write ``verdicts/`` in the run's directory; nothing is bought for it.
 
-    Args:
-        context: Its run directory is written to.
-        outcome: The versions, and what they did on the development examples.
-        tests: What they did on the test examples, by version number; empty where the test was not judged.
-        signal: What the verdicts should have been, as far as it knows.
-        yardstick: What the test was measured with.
-
-    P(yes) of ``reference.jsonl`` is that of the best version's question, where a question was turned round.
-
     ``NNN-test.jsonl`` and ``NNN-development.jsonl`` hold the verdicts of version NNN, ``scores.jsonl`` the score of
     each test example by version with the wanted one, ``reference.jsonl`` the wanted P(yes) of each example and
-    question, ``outputs.jsonl`` what a generator wrote, by version, and ``questions.jsonl`` the questions that only
-    one example has. What an earlier result left there, of a run that was gone on with, is removed.
-
-    Raises:
-        AskanceError: The disk is full.
+    question, ``outputs.jsonl`` a generator's outputs by version, and ``questions.jsonl`` the questions that only one
+    example has. ``reference.jsonl`` answers the best version's questions, where a question was turned round.
     """
+    run, versions = context.run, {each.number: each for each in (outcome.baseline, outcome.best)}
     wanted: dict[tuple[str, str], float] = {}
-    left = {file.stem: file for file in (context.run.path / "verdicts").glob("[0-9]*-*.jsonl")}
-    versions = {version.number: version for version in (outcome.baseline, outcome.best)}
     asked = outcome.best.draft.checklist
     shared = {} if asked is None else {question.id: question for question in asked.questions}
+    # files of an earlier result, of a run that was gone on with; the ones that are not written again are removed
+    left = {file.stem: file for file in (run.path / "verdicts").glob("[0-9]*-*.jsonl")}
     for number, version in versions.items():
         for split, seen in (("development", outcome.seen.get(number)), ("test", tests.get(number))):
             if seen is None:
                 continue
             left.pop(name := f"{number:03d}-{split}", None)
-            context.run.save_verdicts(name, seen.verdicts)
+            run.save_verdicts(name, seen.verdicts)
             for each in seen.verdicts:
                 value = signal.reference(version.draft, each.example, each.question)
                 if value is not None:
@@ -298,52 +285,46 @@ def _keep_verdicts(
                     wanted[each.example, each.question] = question.p_good(value)
     for file in left.values():
         file.unlink()
-    rows = [{"example": pair[0], "question": pair[1], "p_yes": value} for pair, value in wanted.items()]
-    _write(context.run, "reference", rows)
-    _write(context.run, "scores", [row for number, seen in tests.items() for row in _scores(number, seen, yardstick)])
     every = [*outcome.seen.items(), *tests.items()]
-    written = [] if context.job.is_judge else every
-    _write(
-        context.run,
-        "outputs",
-        [
-            {"version": number, "example": example.id, "output": example.output}
-            for number, seen in written
-            for example in seen.examples
-        ],
-    )
-    known = {question.id for question in context.job.checklist.questions} if context.job.checklist else set()
-    own = {
-        (name, question.id): question
-        for _, seen in every
-        for name, checklist in seen.own_checklists.items()
-        for question in checklist.questions
-        if question.id not in known
-    }
-    _write(
-        context.run,
-        "questions",
-        [
-            {"example": name, "id": question.id, "text": question.text, "dimension": question.dimension}
-            for (name, _), question in own.items()
-        ],
-    )
+    _write(run, "reference", ({"example": pair[0], "question": pair[1], "p_yes": p} for pair, p in wanted.items()))
+    _write(run, "scores", (row for number, seen in tests.items() for row in _scores(number, seen, yardstick)))
+    _write(run, "outputs", () if context.job.is_judge else _outputs(every))
+    _write(run, "questions", _own_questions(context.job.checklist, [seen for _, seen in every]))
 
 
 def _scores(version: int, seen: Observation, yardstick: Yardstick) -> Iterable[dict[str, Any]]:
     """Each example's score on the dimensions that were measured, and the wanted one, in [0, 1]."""
     targets = yardstick.targets if isinstance(yardstick, CorrelationYardstick) else None
     for each in seen.scores:
-        yield {
-            "version": version,
-            "example": each.example,
-            "score": targets.score(each) if targets else each.overall,
-            "wanted": targets.overall(each.example) if targets else None,
-        }
+        score = targets.score(each) if targets else each.overall
+        wanted = targets.overall(each.example) if targets else None
+        yield {"version": version, "example": each.example, "score": score, "wanted": wanted}
+
+
+def _outputs(every: Iterable[tuple[int, Observation]]) -> Iterable[dict[str, Any]]:
+    for number, seen in every:
+        for example in seen.examples:
+            yield {"version": number, "example": example.id, "output": example.output}
+
+
+def _own_questions(common: Checklist | None, every: Iterable[Observation]) -> list[dict[str, Any]]:
+    """The questions that only one example has."""
+    known = {question.id for question in common.questions} if common else set()
+    own = {
+        (name, question.id): question
+        for seen in every
+        for name, checklist in seen.own_checklists.items()
+        for question in checklist.questions
+        if question.id not in known
+    }
+    return [
+        {"example": name, "id": question.id, "text": question.text, "dimension": question.dimension}
+        for (name, _), question in own.items()
+    ]
 
 
 def _write(run: RunDirectory, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
-    """One object a line; no file where there are none."""
+    """Write one object a line; no file where there are none."""
     lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
     if lines:
         run.write(f"verdicts/{name}.jsonl", "".join(lines))

@@ -34,14 +34,14 @@ DOING = {
     "test": "looking at the test examples",
     "finished": "writing the result",
 }
-"""What a run does after an event of each kind, as a rule."""
+"""Work of a run after an event of each kind, as a rule."""
 LEARNING = "judging with the start, then reading comments and trying questions"
-"""The same at the start of a run that learns questions; nothing of it is noted before the questions are judged."""
+"""Work at the start of a run that learns questions; it is not noted before the questions are judged."""
 
 
 @dataclass(frozen=True, slots=True)
 class InStore:
-    """What the run bought, as its store holds it; what it had from other commands is not among it."""
+    """Answers that the run bought, as its store holds them; those it had from other commands do not count."""
 
     answers: int
     tokens: int
@@ -50,11 +50,11 @@ class InStore:
 
 @dataclass
 class RunProgress:
-    """What the events so far come to; :meth:`look` reads on."""
+    """A run as its events tell it so far; :meth:`look` reads on."""
 
     path: Path
     events: list[dict[str, Any]] = field(default_factory=list)
-    """Those that stand."""
+    """Events that stand."""
 
     def __post_init__(self) -> None:
         """Check that there is a run.
@@ -110,7 +110,7 @@ class RunProgress:
 
     @property
     def gain(self) -> float | None:
-        """Of the accepted version over the starting one, on validation; None before anything was accepted."""
+        """Gain of the accepted version over the starting one, on validation; None before anything was accepted."""
         kept = [row.get("gain") or {} for row in self.events if row.get("accepted") or row.get("removed")]
         gains = [gain["value"] for gain in kept if gain.get("value") is not None]
         return sum(gains) if gains else None
@@ -145,7 +145,7 @@ class RunProgress:
             return True
 
     def bought(self) -> InStore | None:
-        """What the run's store holds; None where there is none yet, or it cannot be read now."""
+        """Count what the run's store holds; None where there is none yet, or it cannot be read now."""
         file = self.path / "verdicts.db"
         if not file.is_file():
             return None

@@ -21,23 +21,13 @@ from .splits import PARTS, own_split, split, spread_order
 Options = TypeVar("Options", bound="LoopOptions")
 WHERE = ("store", "no_cache")
 """Settings of where answers are kept."""
-NOT_IN_FINGERPRINT = (
-    "call_budget",
-    "token_budget",
-    "cost_budget",
-    "max_concurrency",
-    "timeout",
-    "retries",
-    "engine",
-    "workers",
-)
-"""Settings that may change when a run is resumed: they change what it may cost, not what it comes to."""
-
+_CAPS = ("call_budget", "token_budget", "cost_budget")
+NOT_IN_FINGERPRINT = (*_CAPS, "max_concurrency", "timeout", "retries", "engine", "workers")
+"""Settings that may change when a run is resumed: they change its cost, not its result."""
 CAN_GROW = ("max_iterations",)
-"""Settings that may be larger when a run is resumed: it comes to what one begun so comes to."""
-
+"""Settings that may be larger when a run is resumed: its result is that of a run begun with the larger number."""
 USED_UP = ("labels",)
-"""Settings of reading the examples; a run's own copy of them holds what they came to."""
+"""Settings of reading the examples. A run's own copy of the examples has been read already."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +35,7 @@ class Job:
     """The inputs of a run, checked."""
 
     command: str
-    """Which mode: ``migrate``, ``align`` or ``tune``."""
+    """The mode: ``migrate``, ``align`` or ``tune``."""
     examples: Sequence[Example]
     checklist: Checklist | None
     prompts: Mapping[str, Prompt]
@@ -56,12 +46,11 @@ class Job:
     settings: Mapping[str, str] = field(default_factory=dict)
     """Further inputs of the mode that are texts, e.g. the name of a checker."""
     objects: Mapping[str, Any] = field(default_factory=dict, compare=False)
-    """What was given as an object instead of by its name, by the name of the setting; found by that name when a run is
-    resumed from its directory."""
+    """Settings given as objects instead of by name; a run that is resumed finds them by their names."""
     earlier: Earlier | None = None
     """The run whose judge is the start."""
     memory: MemoryContents | None = None
-    """What the lesson memory held when the run began; read when the run's directory is opened."""
+    """The lesson memory's content when the run began; read when the run's directory is opened."""
 
     @property
     def is_judge(self) -> bool:
@@ -71,7 +60,7 @@ class Job:
     @property
     def is_same_judge(self) -> bool:
         """Whether the model is the one that judged in the earlier run."""
-        return self.earlier is not None and self.earlier.is_same_judge(model_name(self.models["model"]))
+        return self.earlier is not None and self.earlier.judge.model == model_name(self.models["model"])
 
     @property
     def may_share(self) -> bool:
@@ -85,12 +74,12 @@ class Job:
 
     @property
     def checker(self) -> Any:
-        """What checks outputs beside a judge or in its place: a function, or its name; None where nothing does."""
+        """The checker of outputs, a function or its name; None where there is none."""
         return self.objects.get("checker") or self.settings.get("checker")
 
     @property
     def views(self) -> int:
-        """In how many ways a question can be asked: with everything in view, and where that is more, of the output alone."""
+        """The number of ways to ask a question: with everything in view, and where it differs, of the output alone."""
         return 1 + self.prompt.can_show_less_of(self.examples)
 
     def options_as(self, kind: type[Options]) -> Options:
@@ -129,12 +118,8 @@ class SplitExamples:
 def split_examples(job: Job, strata: Sequence[float | None] | None) -> SplitExamples:
     """Divide the examples; those of one document stay together.
 
-    Where every example's ``metadata.split`` is ``development``, ``validation`` or ``test``, that is the split. Examples of
-    an earlier run whose judge is improved keep their part.
-
-    Args:
-        job: Its examples, shares and seed.
-        strata: A number for each example that is spread evenly over the splits, e.g. the human score.
+    Where every example's ``metadata.split`` names a part, that is the split. Examples of an earlier run whose judge is
+    improved keep their part. ``strata``, e.g. human scores, are spread evenly over the splits.
 
     Raises:
         InputError: Too few examples for the shares, or an example is to be in another part than before.
@@ -158,13 +143,10 @@ def split_examples(job: Job, strata: Sequence[float | None] | None) -> SplitExam
         kept=kept,
     )
 
-    def those(ids: Sequence[str]) -> list[Example]:
-        wanted = set(ids)
-        return [example for example in job.examples if example.id in wanted]
-
-    validation = those(parts.validation)
+    of_part = {name: part for part in PARTS for name in getattr(parts, part)}
+    development, validation, test = ([each for each in job.examples if of_part[each.id] == part] for part in PARTS)
     order = spread_order([each.id for each in validation], seed=job.options.seed, groups=documents(validation))
-    return SplitExamples(those(parts.development), [validation[place] for place in order], those(parts.test))
+    return SplitExamples(development, [validation[place] for place in order], test)
 
 
 def model_name(model: str | Model) -> str:

@@ -1,4 +1,4 @@
-"""The improvement loop: rounds of steps, until nothing is gained (Algorithm 1, with three splits and an acceptance test).
+"""The improvement loop: rounds of steps until nothing is gained (Algorithm 1 with three splits, an acceptance test).
 
 One loop for all modes and for the papers' way. A mode brings the steps; the best version so far is what a user gets,
 whatever happens later.
@@ -13,13 +13,12 @@ from ..memory.result_file import FinishReason
 from ..prompts.errors import BudgetExceededError
 from .contest import Contest
 from .events import LoopStopped
-from .mode import LoopRound, SetUp, Step, Turn
-from .run_context import RunContext
+from .mode import LoopRound, RunContext, SetUp, Step, Turn
 from .steps.lesson_edits import LessonBook
 from .subject import Draft, Outcome
 
 NOTHING_LEFT: tuple[FinishReason, ...] = ("no_evidence", "no_disagreements")
-"""Reasons that mean, in the first round of a run that goes on from another one, that there is nothing new to learn from."""
+"""Reasons to stop that mean, in the first round after an earlier run, that there is nothing new to learn from."""
 
 
 class Loop:
@@ -72,7 +71,7 @@ class Loop:
         return outcome
 
     async def _rounds(self, outcome: Outcome) -> FinishReason:
-        """LoopRound after round; returns the reason to stop. The outcome is kept up to date."""
+        """Take rounds until there is a reason to stop, and return it. The outcome is kept up to date."""
         options, idle = self._context.job.options, 0
         while outcome.iterations < options.max_iterations:
             outcome.iterations += 1

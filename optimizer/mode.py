@@ -1,30 +1,110 @@
-"""What a mode brings to the loop: a signal, a yardstick and a list of steps.
+"""A mode: it is given the context of a run, and brings a signal, a yardstick and a list of steps to the loop.
 
-A step proposes changes of the best version so far and sends each through the acceptance test. The loop asks the steps of
-a round in order and knows no kind of them.
+A step proposes changes of the best version so far and sends each through the acceptance test. The loop asks the steps
+of a round in order and knows no kind of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, NamedTuple, Protocol, cast
 
+from ..agents.agent import ParseError
 from ..agents.buying import Estimate
+from ..evaluation.scoring import Coverage, coverage
+from ..memory.embedders import DEFAULT_EMBEDDER, Embedder, embedder
+from ..memory.lesson_memory import LessonMemory
+from ..memory.records import CriterionRecord
 from ..memory.result_file import FinishReason
+from ..memory.run_directory import RunDirectory
+from ..models.base import CallError, Model
 from ..models.gateway import Gateway
 from ..models.resolve import Models
 from ..prompts.errors import InputError
-from .acceptance import Acceptance
-from .contest import Contest, WritesQuestions
+from ..prompts.lessons import Lesson
+from ..prompts.verdicts import Verdict
+from ..settings import MODEL, settings_naming
+from .acceptance import Acceptance, Yardstick
+from .contest import Contest, Screening, WritesQuestions
+from .events import Teller
 from .job import Job, SplitExamples
 from .options import LoopOptions
-from .run_context import RunContext
+from .remembering import Remembering
 from .signals import Signal
 from .subject import Draft, Observation, Outcome, Subject, Version
-from .trial import Screening
-from .yardsticks import Yardstick
+
+
+@dataclass
+class RunContext:
+    """A job with its splits, and the means to work on it."""
+
+    job: Job
+    splits: SplitExamples
+    models: Models
+    gateway: Gateway
+    run: RunDirectory
+    events: Teller
+    coverage: Coverage = field(default_factory=lambda: Coverage(0, 0, 0, 0, 0))
+    """Coverage of all verdicts so far."""
+
+    def __post_init__(self) -> None:
+        """Make the memory of the run, with the lessons of an earlier run and of a lesson memory."""
+        self.embedder: Embedder = embedder(self.job.options.embedder or DEFAULT_EMBEDDER)
+        self.memory = LessonMemory(self.embedder)
+        for lesson in self.job.earlier.remembered.lessons if self.job.earlier else ():
+            self.memory.add(lesson)
+        self.remembering = Remembering.of(self.job, self.run, self.events)
+        if self.remembering is not None:
+            self.remembering.recall(self.memory)
+
+    def resolve_names(self) -> None:
+        """Look up every model that is named, so that an unknown one shows before anything is bought."""
+        options = self.job.options
+        named = [getattr(options, role) for role in settings_naming(MODEL, type(options))]
+        for model in (*self.job.models.values(), *filter(None, named)):
+            self.models.get(model)
+
+    def model(self, argument: str) -> Model:
+        """The model given as this argument."""
+        return self.models.get(self.job.models[argument])
+
+    def helper(self, role: str, default: Model) -> Model:
+        """The model that the role's setting names, else the default."""
+        name = getattr(self.job.options, role)
+        return self.models.get(name) if name else default
+
+    @property
+    def max_prompt_chars(self) -> int:
+        """Longest prompt that a run may make."""
+        return self.job.options.max_prompt_chars or 2 * len(self.job.prompt.text) + 1500
+
+    def keep_lessons(
+        self, best: Version, questions: Sequence[CriterionRecord], iteration: int, *, ended: bool = False
+    ) -> None:
+        """Write the lessons so far to the run and to its lesson memory.
+
+        ``ended`` says that the ``questions`` are the ones of ``result.json``, with their worth.
+        """
+        write = ended or not self.events.journal.replaying
+        lessons = self.memory.learned
+        if write:
+            self.run.save_lessons(lessons)
+        if self.remembering is not None:
+            self.remembering.keep(lessons, best, questions, iteration, write=write)
+
+    def recalled(self, best: Version) -> list[Lesson]:
+        """Lessons of the lesson memory that are to be tried, once in a run."""
+        return [] if self.remembering is None else self.remembering.to_try(self.memory, best.prompt.text)
+
+    async def forget_replies(self, errors: Iterable[CallError]) -> None:
+        """Drop the replies that could not be used, so that they are asked for again when the run is resumed."""
+        await self.gateway.forget([key for each in errors if isinstance(each, ParseError) for key in each.keys])
+
+    def count(self, verdicts: Sequence[Verdict]) -> None:
+        """Add to the coverage."""
+        self.coverage += coverage(verdicts)
 
 
 @dataclass(frozen=True)
@@ -94,9 +174,9 @@ class SetUp:
     at_the_test: Callable[[], Awaitable[Yardstick]] | None = None
     """Makes the yardstick of the test examples, where it needs more than that of validation."""
     bought_facts: tuple[Callable[[Yardstick, Outcome, Mapping[int, Observation]], Awaitable[dict[str, Any]]], ...] = ()
-    """Parts of ``result.json`` that may cost calls, from the yardstick and the versions on the test examples by number."""
+    """Parts of ``result.json`` that may cost calls. The last argument has the versions on the test by number."""
     free_facts: tuple[Callable[[Yardstick, Outcome, Mapping[int, Observation]], dict[str, Any]], ...] = ()
-    """Parts of ``result.json`` that cost nothing. They are also written where a budget ended the run before the test."""
+    """Parts of ``result.json`` that cost nothing; also written where a budget ended the run before the test."""
     known_facts: Mapping[str, Any] = field(default_factory=dict)
     """Parts of ``result.json`` that are known from the start."""
 
@@ -123,7 +203,7 @@ class Mode(Protocol):
         ...
 
     def estimate(self, job: Job, splits: SplitExamples, models: Models, gateway: Gateway) -> Estimate:
-        """What judging all splits once with the starting prompt would take."""
+        """The price of judging all splits once with the starting prompt."""
         ...
 
 

@@ -128,7 +128,7 @@ class LoopOptions(JudgeOptions, Where):
     )
 
     as_in_the_papers: ClassVar[dict[str, object]] = {"notes": "batched", "update": "rewrite"}
-    """What ``paper`` sets unless it is set otherwise."""
+    """Values that ``paper`` sets unless they are given."""
 
     @field_validator("note_taker_program")
     @classmethod
@@ -163,8 +163,8 @@ class MigrateOptions(LoopOptions):
 
     update: Annotated[Literal["auto", "edits", "rewrite", "questions"], Heading.CHANGED] = Field(
         "auto",
-        description="What is changed. auto: all of these; edits: the prompt, one edit a lesson; rewrite: the prompt, all "
-        "lessons at once; questions: the wording of the questions alone.",
+        description="What is changed. auto: all of these; edits: the prompt, one edit a lesson; rewrite: the prompt, "
+        "all lessons at once; questions: the wording of the questions alone.",
     )
     writer: Annotated[ModelName, Heading.ROLES] = Field(
         None, description="Model that words the questions anew for the target."
@@ -377,7 +377,7 @@ class WeighOptions(ScoreOptions):
 
     @property
     def for_judging(self) -> dict[str, Any]:
-        """Those that :func:`~askance.evaluation.evaluate.evaluate` takes, where they were given."""
+        """The given settings that :func:`~askance.evaluation.evaluate.evaluate` takes."""
         names = set(ScoreOptions.model_fields).difference(UNUSED, ("resamples",))
         return {name: getattr(self, name) for name in names & self.model_fields_set}
 

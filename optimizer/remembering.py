@@ -37,7 +37,7 @@ TRIED_FOR_ONE = 2
 
 
 def memory_for(job: Job, run: RunDirectory, *, make: bool = True) -> MemoryContents | None:
-    """What the memory of a job held when its run began: the run's own copy where there is one.
+    """Read what the memory of a job held when its run began: the run's own copy where there is one.
 
     Without ``make`` no memory is made where there is none.
 

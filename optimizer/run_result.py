@@ -9,20 +9,19 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..evaluation.pass_fail import NAMES, confusion_text, form_of
-from ..evaluation.shown import Shown, View
+from ..evaluation.view import Shown, View
 from ..memory.decision import decide
 from ..memory.records import (
     CriterionRecord,
     LessonRecord,
     MeasureRecord,
     ParityRecord,
-    PassRatesRecord,
 )
 from ..memory.result_file import CROSSED, RunRecord
 from ..memory.run_directory import JUDGE_FILE
 from ..prompts.checklist import ALONE, QUOTED
 from ..prompts.errors import CoverageError, as_typed
-from ..prompts.formatting import Figure, count, coverage_text, number_text, percent
+from ..prompts.formatting import Figure, count, coverage_text, money, number_text, percent
 from ..prompts.human_feedback import one_line
 from ..prompts.lessons import Edit
 from ..prompts.text import shorten
@@ -30,6 +29,8 @@ from ..stats.differences import Difference
 
 FOUND = {"memory": "the lesson memory", "contrast": "what rejected outputs do and accepted ones do not"}
 """Where a question was found that comes from no comment of this run, by its origin."""
+READINGS = {"uncalibrated": "as they are", "platt": "Platt"}
+"""Ways to read the same verdicts, where the name in the file does not say it."""
 MOST_QUOTED = 100
 """Characters of a comment, an output or a reason."""
 MOST_NAMES = 3
@@ -136,10 +137,11 @@ def _for_people(result: RunRecord) -> dict[str, _Table]:
         "candidates": _Table("Candidates at the acceptance test", _candidates, True),
         "changes": _Table("Accepted edits of the prompt", _changes, True),
         "questions_changed": _Table("Questions that are asked otherwise", _questions_changed, True),
-        "instructions": _Table("Outputs that pass what each accepted instruction is about", _instructions),
+        "instructions": _Table("Outputs that pass what each accepted instruction is about", _instructions, True),
         **{
             f"same_verdicts_{split}": _Table(
-                f"The same verdicts as the source, on {split}; share and kappa", partial(_same_verdicts, split=split)
+                f"The same verdicts as the source, on {split}; share, kappa and rank correlation of P(good answer)",
+                partial(_same_verdicts, split=split),
             )
             for split in ("test", "validation")
         },
@@ -253,7 +255,8 @@ def _not_learned(result: RunRecord) -> Iterator[dict[str, Any]]:
     for each in result.not_learned:
         went = each.was_tried and result.rejected_edits
         reason = "it went to the acceptance test, see the candidates" if went else each.reason
-        yield {"question": f"{each.criterion} [{each.id}]", "reason": reason}
+        effect = None if each.effect is None else Figure(each.effect, form="+.2f")
+        yield {"question": f"{each.criterion} [{each.id}]", "reason": reason, "effect": effect, "from": _origin(each)}
 
 
 def _shown_examples(result: RunRecord) -> Iterator[dict[str, Any]]:
@@ -281,7 +284,8 @@ def _pass_fail(result: RunRecord) -> Iterator[dict[str, Any]]:
         return
     sides = result.pass_fail[1]
     for name, label in NAMES.items():
-        yield {"figure": label} | {each.name: Figure.of(getattr(each.measured, name), form_of(name)) for each in sides}
+        cells = {each.name: Figure.of(getattr(each.measured, name), form_of(name)) for each in sides}
+        yield {"figure": label, **cells, "n": getattr(sides[0].measured, name).n}
     yield {"figure": "threshold"} | {each.name: Figure(each.threshold.value, form=".3g") for each in sides}
 
 
@@ -349,12 +353,12 @@ def _questions_changed(result: RunRecord) -> Iterator[dict[str, Any]]:
 def _instructions(result: RunRecord) -> Iterator[dict[str, Any]]:
     """Yield what each accepted instruction did to the outputs that pass its requirement."""
     for each in result.instructions:
-        said = {"lesson": each.lesson, "instruction": shorten(each.text, 60)}
-        yield said | {"validation": _rates(each.validation), "test": _rates(each.test)}
-
-
-def _rates(rates: PassRatesRecord | None) -> str:
-    return "not judged" if rates is None else f"{percent(rates.before)} → {percent(rates.after)}, n = {rates.n}"
+        row: dict[str, Any] = {"instruction": each.text, "lesson": each.lesson, "requirement": each.asked}
+        for split, rates in (("test", each.test), ("validation", each.validation)):
+            said = rates and f"{percent(rates.before)} → {percent(rates.after)}, n = {rates.n}"
+            gain = rates.gain if rates else None
+            row |= {split: said or "not judged", f"difference on {split}": gain and Figure.of(gain, "+.2f")}
+        yield row
 
 
 def _same_verdicts(result: RunRecord, split: str) -> Iterator[dict[str, Any]]:
@@ -373,6 +377,8 @@ def _same_verdicts(result: RunRecord, split: str) -> Iterator[dict[str, Any]]:
             "accepted": Figure.of(now.same),
             "kappa at the start": Figure.of(was.kappa),
             "kappa accepted": Figure.of(now.kappa),
+            "rank correlation at the start": Figure.of(was.spearman),
+            "rank correlation accepted": Figure.of(now.spearman),
         }
 
 
@@ -397,7 +403,7 @@ def _calibration(result: RunRecord) -> Iterator[dict[str, Any]]:
         for reading, row in side.items():
             yield {
                 result.thing: name,
-                "reading": reading,
+                "verdicts": READINGS.get(reading, reading),
                 "Spearman": _measure(row),
                 "change": row.gain and Figure.of(row.gain, "+.3f"),
                 "MAE": Figure(row.errors.mean_absolute),
@@ -421,16 +427,12 @@ def _scores(result: RunRecord) -> Iterator[dict[str, Any]]:
 def _edits(result: RunRecord) -> Iterator[dict[str, Any]]:
     for accepted, rows in ((True, result.accepted_edits), (False, result.rejected_edits)):
         for row in rows:
-            yield {
-                "accepted": accepted,
-                "iteration": row.iteration,
-                "lessons": row.lessons,
-                "gain": row.gain and row.gain.value,
-                "low": row.gain and row.gain.low,
-                "high": row.gain and row.gain.high,
-                "judged": row.judged,
-                "reason": row.reason,
-            }
+            about = {"accepted": accepted, "iteration": row.iteration, "lessons": row.lessons}
+            yield about | _ends("gain", row.gain) | {"judged": row.judged, "reason": row.reason}
+
+
+def _ends(name: str, gain: Difference | None) -> dict[str, Any]:
+    return {name: gain and gain.value, "low": gain and gain.low, "high": gain and gain.high}
 
 
 def _lesson_fields(result: RunRecord) -> Iterator[dict[str, Any]]:
@@ -443,14 +445,10 @@ def _questions(result: RunRecord) -> Iterator[dict[str, Any]]:
     """Yield every proposed question; ``worth`` and its interval are on ``split``: test, or else validation."""
     for row in result.questions:
         split, worth = row.worth.last or (None, None)
+        about = {"id": row.id, "text": row.text, "good": row.good, "joined": row.joined}
         yield {
-            "id": row.id,
-            "text": row.text,
-            "good": row.good,
-            "joined": row.joined,
-            "worth": worth and worth.value,
-            "low": worth and worth.low,
-            "high": worth and worth.high,
+            **about,
+            **_ends("worth", worth),
             "split": split,
             "n": worth and worth.n,
             "effect": row.effect,
@@ -460,11 +458,33 @@ def _questions(result: RunRecord) -> Iterator[dict[str, Any]]:
         }
 
 
+def _biases(result: RunRecord) -> Iterator[dict[str, Any]]:
+    """Yield each dimension's mean score less the wanted mean, on test."""
+    start, accepted = (result.drift.get(side) for side in ("baseline", "best"))
+    for name, value in start.mean_errors.items() if start and accepted else ():
+        now = accepted.mean_errors.get(name) if accepted and result.changed else None
+        sides = {"at the start": value, "accepted": now}
+        yield {"dimension": name} | {
+            side: each if each is None else Figure(each, form="+.2f") for side, each in sides.items()
+        }
+
+
+def _cost(result: RunRecord) -> Iterator[dict[str, Any]]:
+    """Yield what each role bought."""
+    tokens = {"tokens in": "prompt_tokens", "tokens out": "completion_tokens"}
+    fields = {"calls": "calls", "reused": "cached_calls", **tokens, "retries": "retries", "failures": "failures"}
+    for name, role in result.roles.items():
+        row = {"role": name.replace("_", "-")} | {what: getattr(role, field) for what, field in fields.items()}
+        yield row | {"cost": money(role.cost_usd) if role.cost_usd else None}
+
+
 FRAMES: dict[str, RowMaker] = {
     "scores": _scores,
     "overall": lambda result: (row for row in _scores(result) if row["dimension"] == "overall"),
     "edits": _edits,
     "lessons": _lesson_fields,
     "questions": _questions,
+    "bias": _biases,
+    "cost": _cost,
 }
 """Tables that are of use as data frames alone; the first is what ``to_pandas()`` gives."""

@@ -22,9 +22,8 @@ from .events import Callback, ExamplesSplit, RunBegan, Teller
 from .finish import earlier_looks, finish
 from .job import CAN_GROW, NOT_IN_FINGERPRINT, WHERE, Job, split_examples
 from .loop import Loop
-from .mode import mode_of
+from .mode import RunContext, mode_of
 from .remembering import memory_for
-from .run_context import RunContext
 from .run_result import RunResult
 from .splits import unused_split
 
@@ -42,34 +41,31 @@ def run_job(
 
     Args:
         job: The inputs.
-        run: Where it is kept.
+        run: The directory of the run.
         watcher: Told how the work goes on.
         callbacks: Told every event that is new.
-        report: Writes what is to be read about the result beside it, before callbacks hear that all is written; told
-            the directory.
+        report: Writes the report into the directory, before callbacks hear that all is written.
         ask_first: Write nothing out where an accepted version has sentences that the start had not, unless this was
             done before. They are shown in any case.
 
     Raises:
-        InputError: Too few examples, no model of a name, or another run is in the directory. A run that this ends before it
-            has bought anything was not begun.
-        UnapprovedError: There are such sentences, and ``ask_first`` is set; the same call without it writes them out and
-            buys nothing.
+        InputError: Too few examples, an unknown model, or another run is in the directory. A run that ends so before
+            it has bought anything was not begun.
+        UnapprovedError: There are such sentences, and ``ask_first`` is set. The same call without it writes them out
+            and buys nothing.
         AskanceError: An endpoint is down, a budget ended the run before its start was measured, or the disk is full.
             The run can be resumed.
     """
     with run.lock():
-        further, answers = (job.earlier.files(), job.earlier.answers) if job.earlier else ({}, None)
-        job = replace(job, memory=memory_for(job, run))
+        job, no_cache = replace(job, memory=memory_for(job, run)), job.options.no_cache
+        further = job.earlier.files() if job.earlier else {}
         if job.memory is not None:
             further |= {MEMORY_FILE: job.memory.to_text()}
-        options = job.options
-        answers = None if options.no_cache else answers
-        was_there = run.open(
-            job.config, job.examples, job.checklist, job.prompts, further, answers, no_cache=options.no_cache
-        )
+        answers = job.earlier.answers if job.earlier and not no_cache else None
+        inputs = job.config, job.examples, job.checklist, job.prompts
+        was_there = run.open(*inputs, further, answers, no_cache=no_cache)
         try:
-            with run.store(options.shared if job.may_share else None) as store:
+            with run.store(job.options.shared if job.may_share else None) as store:
                 return run_sync(_run(job, run, store, watcher, callbacks, report, ask_first))
         except BudgetExceededError as error:
             option = flag(CAPS[error.limit])
@@ -87,12 +83,12 @@ def run_job(
 def take_up(directory: RunDirectory, options: Mapping[str, Any]) -> Job:
     """The job of the run in a directory, to go on with.
 
-    What it may cost can be changed, and ``max_iterations`` be larger: the run then comes to what one that was begun so comes
-    to, whether it was finished or not.
+    Limits of its cost can be changed. ``max_iterations`` can be larger, also where the run was finished: its result is
+    then that of a run that was begun so.
 
     Raises:
-        InputError: There is no run, a setting that cannot be changed was given, there are no more iterations than before,
-            or they would change nothing, as the run ended for another reason.
+        InputError: There is no run, a setting that cannot be changed was given, there are no more iterations than
+            before, or they would change nothing, as the run ended for another reason.
     """
     directory.read_config()  # no run at all is said before a setting that cannot be changed
     refuse_old_names(options, "options")
@@ -102,9 +98,16 @@ def take_up(directory: RunDirectory, options: Mapping[str, Any]) -> Job:
             raise InputError(cannot_change(name))
     most = options.get("max_iterations")
     job = read_job(directory, options)
-    if most is not None and most != directory.read_config()["config"]["max_iterations"]:
-        _may_go_on(directory)
-        directory.extend(most)
+    if most is None or most == directory.read_config()["config"]["max_iterations"]:
+        return job
+    result = directory.read_result() if directory.finished else None
+    if result is not None and result.finish_reason not in ("max_iterations", "notes_failed", *CAPS):
+        raise InputError(
+            f"{directory.path}: this run ended because {result.why_it_ended}, so more iterations would change nothing. "
+            f"With more data or comments a judge is improved by: askance align DATA --from {as_typed(directory.path)} "
+            "--run NEW_RUN"
+        )
+    directory.extend(most)
     return job
 
 
@@ -112,21 +115,9 @@ def cannot_change(what: str, why: str = "cannot be changed when a run is resumed
     """Why a run cannot be resumed with something changed, and what to do instead."""
     can = ", ".join(flag(name) for name in (*NOT_IN_FINGERPRINT, *WHERE))
     return (
-        f"'{what}' {why}. What can be: --max-iterations (more of them), {can}. To improve a judge with more data or comments: "
-        "askance align DATA --from RUN --run NEW_RUN. For anything else start another run."
+        f"'{what}' {why}. What can be: --max-iterations (more of them), {can}. To improve a judge with more data or "
+        "comments: askance align DATA --from RUN --run NEW_RUN. For anything else start another run."
     )
-
-
-def _may_go_on(directory: RunDirectory) -> None:
-    """See that more iterations may change something."""
-    if not directory.finished:
-        return
-    result = directory.read_result()
-    if result.finish_reason not in ("max_iterations", "notes_failed", *CAPS):
-        raise InputError(
-            f"{directory.path}: this run ended because {result.why_it_ended}, so more iterations would change nothing. With more "
-            f"data or comments a judge is improved by: askance align DATA --from {as_typed(directory.path)} --run NEW_RUN"
-        )
 
 
 def read_job(directory: RunDirectory, options: Mapping[str, Any]) -> Job:
@@ -187,8 +178,8 @@ async def _run(
         events.say(job.earlier.said(job.examples))
     if looks := earlier_looks(run):
         events.say(
-            f"this run was made longer after its test examples had been looked at ({count(looks, 'time')}): its figures on them "
-            "are no first look any more"
+            f"this run was made longer after its test examples had been looked at ({count(looks, 'time')}): its "
+            "figures on them are no first look any more"
         )
     asking = session(job.options, store, events.say, stored_answers_are_ours=True, brought=store.brought)
     async with asking as (models, gateway):

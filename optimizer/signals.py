@@ -1,8 +1,8 @@
-"""Where what is improved and its reference differ: what a mode of the loop is held against.
+"""A signal says where a judge or generator and its reference differ.
 
-``migrate`` is held against another judge's verdicts (BinEval §3.3, Algorithm 1), ``align`` against people's scores
-(App. B); the signal of ``tune`` is in :mod:`.modes.generator`. Both judges' signals read first what the target's leniency
-does not explain, and let questions take turns, so that one does not use up all notes.
+``migrate`` compares with another judge's verdicts (BinEval §3.3, Algorithm 1), ``align`` with people's scores (App. B);
+the signal of ``tune`` is in :mod:`.modes.generator`. Both judges' signals read first the cases that the target's
+leniency does not explain, and let questions take turns, so that one does not use up all notes.
 """
 
 from __future__ import annotations
@@ -33,35 +33,35 @@ LEAST_FOR_RANKING = 8
 
 @dataclass(frozen=True)
 class Reasons:
-    """Why each side says what it says, by disagreement key; empty where there are none."""
+    """Both sides' reasons for their answers, by disagreement key; empty where there are none."""
 
     mine: Mapping[str, str] = field(default_factory=dict)
-    """Of what is improved."""
+    """Reasons of the judge or generator that is improved."""
     theirs: Mapping[str, str] = field(default_factory=dict)
-    """Of its reference."""
+    """Reasons of its reference."""
+
+    def said(self, key: str) -> dict[str, str]:
+        """Both sides' reasons for one disagreement, as a :class:`~askance.agents.notes.Case` holds them."""
+        return {"target": self.mine.get(key, ""), "reference": self.theirs.get(key, "")}
 
 
 class Signal(Protocol):
-    """What the verdicts on the development examples are held against."""
+    """Compares the verdicts on the development examples with a reference."""
 
     def agrees(self, seen: Observation) -> bool:
-        """Whether it agrees well enough for the loop to stop."""
+        """Whether the two agree well enough for the loop to stop."""
         ...
 
     def disagreements(self, draft: Draft, seen: Observation) -> list[Disagreement]:
-        """The (example, question) pairs on which the two sides differ, those to be read first in front."""
+        """The (example, question) pairs on which the two sides differ, in the order of reading."""
         ...
 
     def reference(self, draft: Draft, example: str, question: str) -> float | None:
-        """How likely the good answer should be, in [0, 1]; None where the reference does not say.
-
-        The good answer is yes, or no to a question that looks for a fault (``Question.p_good``).
-        """
+        """The wanted probability of the good answer (``Question.p_good``); None where the reference does not say."""
         ...
 
     def is_like(self, verdict: Verdict) -> bool:
-        """Whether the distance of a verdict's P(yes) from the reference says something; else only the answers are
-        compared."""
+        """Whether a verdict's P(yes) can be compared with the reference; else only the answers are."""
         ...
 
     async def reasons(self, draft: Draft, seen: Observation, disagreements: Sequence[Disagreement]) -> Reasons:
@@ -70,11 +70,7 @@ class Signal(Protocol):
 
 
 async def explanations(judge: Evaluator, verdicts: Iterable[Verdict], examples: Sequence[Example]) -> dict[str, str]:
-    """A judge's explanations by disagreement key; one that cannot be had is left out, as the notes do without it.
-
-    Raises:
-        ModelError: Every further call would fail too.
-    """
+    """A judge's explanations by disagreement key; the notes do without one that cannot be had."""
     found: dict[str, str] = {}
     for verdict in verdicts:
         try:
@@ -93,11 +89,6 @@ def disputed(seen: Observation, disagreements: Sequence[Disagreement]) -> list[V
     return [known[each.example, each.question] for each in disagreements]
 
 
-def dimension_means(scores: Sequence[ExampleScore], dimensions: Iterable[str]) -> dict[str, float | None]:
-    """Mean score over the examples, by dimension."""
-    return {name: mean_score(each.dimensions.get(name) for each in scores) for name in dimensions}
-
-
 def take_turns(groups: Iterable[Iterable[Each]]) -> list[Each]:
     """The first of every group, then the second of every group, and so on; none of them is None."""
     return [each for turn in zip_longest(*groups) for each in turn if each is not None]
@@ -105,15 +96,15 @@ def take_turns(groups: Iterable[Iterable[Each]]) -> list[Each]:
 
 @dataclass(frozen=True)
 class CrossModelSignal:
-    """The source judge's verdicts.
+    """Compares with the source judge's verdicts.
 
     Judges disagree where their answers differ. Beyond the paper they also disagree where both say the same but their
-    P(yes) are ``margin`` or more apart: a judge that says yes to everything otherwise hides what it doubts. And they
-    are read in the order of what their leniency does not explain: where the source says no to nearly everything, its
-    no is a reason to look only on examples that it likes less than most. Where the P(yes) of the two come from
-    different
-    things (log-probabilities, the answer alone, …), only their answers are compared: a hard yes is 1, a sure one
-    perhaps .7.
+    P(yes) are ``margin`` or more apart: a judge that says yes to everything otherwise hides what it doubts. Where the
+    two P(yes) come from different things (log-probabilities, the answer alone, …), only the answers are compared: a
+    hard yes is 1, a sure one perhaps .7.
+
+    The order of reading takes out each judge's leniency: where the source says no to nearly everything, its no is a
+    reason to look only on examples that it likes less than most.
 
     A draft may ask a question the other way round (the same id, another ``good``). The source's verdicts belong to its
     own checklist; they are turned to the draft's question before the two are compared.
@@ -121,7 +112,7 @@ class CrossModelSignal:
 
     source: Evaluator
     verdicts: Sequence[Verdict]
-    """The source's, on the development examples."""
+    """The source's verdicts on the development examples."""
     examples: Sequence[Example]
     target: Callable[[Draft], Evaluator] | None
     """Makes the other judge; None where no explanations are bought."""
@@ -134,8 +125,7 @@ class CrossModelSignal:
     """Whether scores come from P(yes). Where they come from the answers, P(yes) alone makes no difference."""
     say: Callable[[str], None] | None = None
     """Told once if answers alone are compared."""
-    _unlike: set[str] = field(default_factory=set, init=False, compare=False)
-    """Sentences that were told so far."""
+    _told: set[str] = field(default_factory=set, init=False, compare=False)
 
     @cached_property
     def _known(self) -> dict[Pair, Verdict]:
@@ -143,10 +133,11 @@ class CrossModelSignal:
 
     def _means(self, asked: Checklist, verdicts: Sequence[Verdict], *, soft: bool) -> dict[str, float | None]:
         scores = score_examples(self.examples, asked, verdicts, soft=soft)
-        return dimension_means(scores, self.source.checklist.dimensions)
+        names = self.source.checklist.dimensions
+        return {name: mean_score(each.dimensions.get(name) for each in scores) for name in names}
 
     def disagreements(self, draft: Draft, seen: Observation) -> list[Disagreement]:
-        """Widest gap first, questions taking turns, so that one question does not use up all notes."""
+        """Widest gap first, questions taking turns."""
         pairs: dict[str, list[tuple[Verdict, Verdict]]] = {}
         for verdict in seen.verdicts:
             source = self._said(draft.questions, verdict)
@@ -160,9 +151,8 @@ class CrossModelSignal:
         """Whether on every question the answers differ on few enough examples.
 
         In the papers' loop: |S_d target - S_d source| below the tolerance on every dimension (Algorithm 1, lines
-        6-10). The
-        means are those of the scores that were chosen; the paper's other condition, a target that scores at least as
-        high as the source, is left out: a judge that says yes to everything would meet it at once.
+        6-10). The paper's other condition, a target that scores at least as high as the source, is left out: a judge
+        that says yes to everything would meet it at once.
         """
         asked = seen.checklist or self.source.checklist
         if self.tolerance is None:
@@ -198,7 +188,7 @@ class CrossModelSignal:
         return Reasons(mine, await explanations(self.source, verdicts, self.examples))
 
     def _said(self, asked: Checklist, verdict: Verdict) -> Verdict | None:
-        """The source's verdict on the same, in answer to the question as it is asked of the target."""
+        """The source's verdict on the same example, turned to the question as it is asked of the target."""
         said = self._known.get((verdict.example, verdict.question))
         if said is None or asked.question(said.question).good == self.source.checklist.question(said.question).good:
             return said
@@ -208,12 +198,12 @@ class CrossModelSignal:
         kinds = Counter((target.p_yes_from, source.p_yes_from) for target, source in pairs)
         for (mine, theirs), number in kinds.items():
             text = f"P(yes) is {mine} with the target and {theirs} with the source"
-            if mine != theirs and self.say is not None and text not in self._unlike:
-                self._unlike.add(text)
+            if mine != theirs and self.say is not None and text not in self._told:
+                self._told.add(text)
                 self.say(f"{text} ({count(number, 'verdict')}): these are compared by their answers alone")
 
     def _compare(self, pairs: Sequence[tuple[Verdict, Verdict]]) -> Iterator[Disagreement]:
-        """The disagreements on one question; gaps are what is left once each judge's mean is taken out."""
+        """The disagreements on one question; each gap is the difference without both judges' means."""
         compared = [
             (target.p_yes or 0.0, source.p_yes or 0.0)
             if target.p_yes_from == source.p_yes_from
@@ -239,13 +229,13 @@ class CrossModelSignal:
 
 @dataclass(frozen=True)
 class HumanSignal:
-    """People's scores, mapped to [0, 1].
+    """Compares with people's scores, mapped to [0, 1].
 
     An example is disputed where the judge's score is more than ``threshold`` away from people's, in either direction
-    (App. B). People do not answer questions: on a disputed example those questions are disputed whose P(good) is off
-    in the same direction by as much and whose answer says so. Beyond the paper, a question whose verdicts run against
-    the human ranking is disputed on every example on which its own P(good) is off, whatever the other questions make up
-    for. They are read in the order of what the judge's leniency does not explain.
+    (App. B). People do not answer questions. On a disputed example a question is disputed if its P(good) is off in the
+    same direction by as much, and its answer says so. Beyond the paper, a question whose verdicts run against the human
+    ranking is disputed on every example on which its own P(good) is off. The order of reading takes out the judge's
+    leniency.
     """
 
     targets: Targets
@@ -255,11 +245,11 @@ class HumanSignal:
     """Makes the judge that is being improved; None where no explanations are bought."""
     threshold: float
     by_score: bool = False
-    """The papers' way: on a disputed example every question is disputed that is answered in the direction of the error, and no
-    question elsewhere."""
+    """The papers' way: on a disputed example, and only there, every question is disputed whose answer errs like the
+    score."""
 
     def disagreements(self, draft: Draft, seen: Observation) -> list[Disagreement]:
-        """Those of questions that run against people first, then widest gap first, questions taking turns."""
+        """Questions that run against people first, then widest gap first, questions taking turns."""
         scores = {each.example: each for each in seen.scores}
         by_question: dict[str, list[Verdict]] = {}
         for verdict in seen.verdicts:
@@ -283,19 +273,17 @@ class HumanSignal:
         return True
 
     def reference(self, draft: Draft, example: str, question: str) -> float | None:
-        """People's score on the question's dimension.
-
-        A question that was learned looks for one fault of many: whoever rejects an output need not mean this one. So a
-        low score is the right answer to it only on the examples that it came from.
-        """
+        """People's score on the question's dimension."""
         wanted = self.targets.wanted.get(example, {}).get(self._dimension(draft, question))
         origin = draft.origins.get(question)
+        # A learned question looks for one fault of many: whoever rejects an output need not mean this one. So a low
+        # score is its right answer only on the examples that it came from.
         if wanted is not None and wanted < 0.5 and origin is not None and example not in origin.sources:
             return None
         return wanted
 
     async def reasons(self, draft: Draft, seen: Observation, disagreements: Sequence[Disagreement]) -> Reasons:
-        """The judge's explanations, and what people gave: what they wrote of it, else their score."""
+        """The judge's explanations and people's comments; where there is no comment, people's score."""
         mine = {}
         if self.judge is not None:
             mine = await explanations(self.judge(draft), disputed(seen, disagreements), self.examples)
@@ -304,10 +292,9 @@ class HumanSignal:
         for each in disagreements:
             name = self._dimension(draft, each.question)
             wanted = self.targets.wanted[each.example].get(name) or 0.0
-            remarks = comments_on(by_id[each.example].comment, each.question, draft.questions)
-            theirs[each.key] = (
-                told(remarks) or f"people's mean score of {name}: {wanted:.2f}, from 0 (worst) to 1 (best)"
-            )
+            remarks = told(comments_on(by_id[each.example].comment, each.question, draft.questions))
+            score = f"people's mean score of {name}: {wanted:.2f}, from 0 (worst) to 1 (best)"
+            theirs[each.key] = remarks or score
         return Reasons(mine, theirs)
 
     def _dimension(self, draft: Draft, question: str) -> str:
@@ -330,10 +317,7 @@ class HumanSignal:
         scores: dict[str, ExampleScore],
         against: bool,
     ) -> Iterator[Disagreement]:
-        """The disagreements on one question; gaps are what is left once the means are taken out.
-
-        Whether the judge is too kind or too severe is told from P(good); what is said is in terms of yes and no again.
-        """
+        """The disagreements on one question; each gap is the difference without both means."""
         pairs = [
             (verdict, question.p_good(verdict.p_yes or 0.0), wanted)
             for verdict in verdicts

@@ -1,4 +1,4 @@
-"""How examples are divided into development, validation and test: parts that anyone can reproduce.
+"""The division of examples into development, validation and test: parts that anyone can reproduce.
 
 Membership comes from sha256 of the seed and the example's id, so it does not depend on the platform, the Python version
 or the order of the file.
@@ -7,6 +7,7 @@ or the order of the file.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -38,7 +39,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class _Unit:
-    """What is dealt out as a whole: one example, or all examples of one group."""
+    """One example, or all examples of one group, which are dealt out together."""
 
     members: tuple[str, ...]
     score: float | None
@@ -68,8 +69,8 @@ def split(
         strata: A human score for each id; None where unknown (these are dealt out among themselves). A group
             counts with the mean of its scores.
         groups: Document of each id; the examples of one document stay in one part.
-        kept: The part of those ids that have one already; the others are dealt out such that all together come as near
-            to the shares as they can.
+        kept: The part of ids that have one already. The others are dealt out so that all come as near to the shares as
+            they can.
 
     Raises:
         InputError: If a part would have fewer than 3 examples, ids repeat, lengths differ, a score is
@@ -103,8 +104,7 @@ def split(
 
 
 def _deal(blocks: list[list[_Unit]], shares: Sequence[float], before: Sequence[int]) -> dict[str, int]:
-    """Cut each block by hash rank, so that the sizes so far, with the parts given before, stay as close to the shares as
-    they can."""
+    """Cut each block by hash rank. The sizes so far, with the parts given ``before``, stay close to the shares."""
     part_of: dict[str, int] = {}
     given = [before.count(part) for part in range(3)]
     for block in blocks:
@@ -122,7 +122,7 @@ def _deal(blocks: list[list[_Unit]], shares: Sequence[float], before: Sequence[i
 
 
 def _quotas(shares: Sequence[float], total: int, given: Sequence[int]) -> list[int]:
-    """How many more each part gets when `total` have been dealt: largest remainders, never negative."""
+    """The further members of each part when `total` have been dealt: largest remainders, never negative."""
     wanted = [max(share * total - had, 0.0) for share, had in zip(shares, given, strict=True)]
     quotas = [math.floor(want + _ROUNDING) for want in wanted]
     left = total - sum(given) - sum(quotas)
@@ -131,8 +131,7 @@ def _quotas(shares: Sequence[float], total: int, given: Sequence[int]) -> list[i
         if left > 0:
             quotas[by_remainder[step % 3]] += 1
         else:
-            largest = max(range(3), key=lambda part: quotas[part])
-            quotas[largest] -= 1
+            quotas[quotas.index(max(quotas))] -= 1
     return quotas
 
 
@@ -153,7 +152,7 @@ def _units(
 
 
 def _blocks(units: list[_Unit], *, stratified: bool) -> list[list[_Unit]]:
-    """One block, or runs of neighbouring score; units without a score come last."""
+    """One block, or runs of neighbouring scores; units without a score come last."""
     if not stratified:
         return [units]
     ordered = sorted(units, key=lambda unit: (unit.score is None, unit.score or 0.0, unit.order))
@@ -161,7 +160,7 @@ def _blocks(units: list[_Unit], *, stratified: bool) -> list[list[_Unit]]:
 
 
 def fewest_examples(shares: Sequence[float]) -> int:
-    """How many examples give each part enough to say anything."""
+    """The smallest number of examples that gives each part enough to say anything."""
     total = 3 * SMALLEST_PART
     while min(_quotas(shares, total, [0, 0, 0])) < SMALLEST_PART:
         total += 1
@@ -177,11 +176,9 @@ def _check_shares(shares: Sequence[float]) -> None:
 
 
 def _check_columns(ids: Sequence[str], strata: Sequence[float | None] | None, groups: Sequence[str] | None) -> None:
-    seen: set[str] = set()
-    for name in ids:
-        if name in seen:
-            raise InputError(f"The id {name!r} occurs more than once; ids must be unique to be split.")
-        seen.add(name)
+    if len(set(ids)) < len(ids):
+        name = next(name for name, times in Counter(ids).items() if times > 1)
+        raise InputError(f"The id {name!r} occurs more than once; ids must be unique to be split.")
     for what, column in (("strata", strata), ("groups", groups)):
         if column is not None and len(column) != len(ids):
             raise InputError(
@@ -199,7 +196,7 @@ def _listed(shares: Sequence[float]) -> str:
 def spread_order(ids: Sequence[str], *, seed: int = 42, groups: Sequence[str] | None = None) -> list[int]:
     """Places of the examples in an order, by hash, in which any first part is a fair sample.
 
-    Those of one group stay together and keep their order.
+    The examples of one group stay together and keep their order.
     """
     names = groups or ids
     keys = {name: sha256(f"{seed}:order:{name}".encode()).digest() for name in names}
@@ -207,39 +204,31 @@ def spread_order(ids: Sequence[str], *, seed: int = 42, groups: Sequence[str] | 
 
 
 def own_split(examples: Sequence[Example]) -> Split | None:
-    """The split that the examples bring along in ``metadata.split``; None where not all of them have one, or none names a part of it.
+    """The split in the examples' ``metadata.split``; None where some have none, or where no example names a part.
 
     Raises:
-        InputError: A part has fewer than three examples, or some are in a part and others in what is none.
+        InputError: A part has fewer than three examples, or some examples name a part and others something else.
     """
-    parts: dict[str, list[str]] = {name: [] for name in PARTS}
-    others: dict[str, str] = {}
-    for example in examples:
-        part = example.metadata.get("split")
-        if not isinstance(part, str):
-            return None
-        if part in parts:
-            parts[part].append(example.id)
-        else:
-            others.setdefault(part, example.id)
-    if not any(parts.values()):
+    named = [(each.id, each.metadata.get("split")) for each in examples]
+    if not all(isinstance(part, str) for _, part in named) or not any(part in PARTS for _, part in named):
         return None
-    if others:
-        part, name = next(iter(others.items()))
+    if other := next((each for each in named if each[1] not in PARTS), None):
         raise InputError(
-            f"The example '{name}' has the metadata.split '{part}', and others have one of {', '.join(PARTS)}, which alone are "
-            "parts. Give every example one of these, or leave metadata.split out to have the examples divided."
+            f"The example '{other[0]}' has the metadata.split '{other[1]}', and others have one of {', '.join(PARTS)}, "
+            "which alone are parts. Give every example one of these, or leave metadata.split out to have the examples "
+            "divided."
         )
-    for name, ids in parts.items():
+    parts = [tuple(name for name, part in named if part == each) for each in PARTS]
+    for part, ids in zip(PARTS, parts, strict=True):
         if len(ids) < SMALLEST_PART:
             raise InputError(
-                f"metadata.split names {len(ids)} {name} examples; at least {SMALLEST_PART} are needed in each part."
+                f"metadata.split names {len(ids)} {part} examples; at least {SMALLEST_PART} are needed in each part."
             )
-    return Split(*(tuple(parts[name]) for name in PARTS))
+    return Split(*parts)
 
 
 def unused_split(examples: Sequence[Example]) -> str | None:
-    """What is to be said where some examples name a part in ``metadata.split`` and others nothing, so that it is not used."""
+    """The warning where some examples name a part in ``metadata.split`` and others nothing, so that it is not used."""
     missing = [each.id for each in examples if not isinstance(each.metadata.get("split"), str)]
     if not missing or not any(each.metadata.get("split") in PARTS for each in examples):
         return None
@@ -250,7 +239,7 @@ def unused_split(examples: Sequence[Example]) -> str | None:
 
 
 def with_own_split(examples: Sequence[Example], parts: Split) -> list[Example]:
-    """The examples with the part that each is in as ``metadata.split``: what :func:`own_split` reads."""
+    """The examples with their part as ``metadata.split``, where :func:`own_split` reads it."""
     names = {name: part for part in PARTS for name in getattr(parts, part)}
     return [
         example.model_copy(update={"metadata": {**example.metadata, "split": names[example.id]}})

@@ -52,7 +52,7 @@ class Draft:
         return score_examples(examples, self.questions, read, soft=soft)
 
     def own(self, verdicts: Iterable[Verdict]) -> list[Verdict]:
-        """Those of the verdicts that answer its questions."""
+        """The verdicts that answer its questions."""
         ids = {each.id for each in self.questions.questions}
         return [each for each in verdicts if each.question in ids]
 
@@ -65,7 +65,7 @@ class Draft:
 
 @dataclass(frozen=True)
 class Observation:
-    """What a draft did on some examples."""
+    """Outputs, verdicts and scores of a draft on some examples."""
 
     examples: Sequence[Example]
     """With the outputs that were judged."""
@@ -102,7 +102,7 @@ class Observation:
 
 
 class Subject(Protocol):
-    """What is improved."""
+    """The judge or generator that is improved."""
 
     async def observe(
         self, draft: Draft, examples: Sequence[Example], on_done: Callable[[int, int], None] | None = None
@@ -128,7 +128,7 @@ class Subject(Protocol):
 
 @dataclass(frozen=True)
 class CrossedFold:
-    """What a judge, and one that was learned from other examples, say of some examples, in their order."""
+    """Scores of some examples by a judge, and by one that was learned from other examples, in their order."""
 
     examples: Sequence[Example]
     before: Sequence[ExampleScore]
@@ -145,7 +145,7 @@ class Crossed:
 
     @property
     def examples(self) -> list[Example]:
-        """Of all folds."""
+        """Examples of all folds."""
         return [example for fold in self.folds for example in fold.examples]
 
     @property
@@ -159,11 +159,11 @@ class Crossed:
         return [score for fold in self.folds for score in fold.after]
 
     def made_lean(self) -> Crossed:
-        """What becomes of the judges that were learned once they leave out idle questions of the start."""
+        """The folds with judges that leave out idle questions of the start."""
         return Crossed(tuple(replace(fold, before=fold.after, after=fold.lean) for fold in self.folds))
 
     def ranked(self) -> Crossed:
-        """The same with every score as its rank in its fold, in (0, 1]: two judges need not use one scale."""
+        """Replace every score by its rank in its fold, in (0, 1]: two judges need not use one scale."""
         return Crossed(
             tuple(replace(fold, before=ranked(fold.before), after=ranked(fold.after)) for fold in self.folds)
         )
@@ -208,9 +208,34 @@ class Version:
         return self.draft.prompt
 
 
+@dataclass(frozen=True)
+class TrialResult:
+    """A lesson's effect on its own disagreements, and on controls."""
+
+    passed: bool
+    reason: str
+    turned: int
+    """Disagreements that moved towards the reference, or whose answer turned."""
+    evidence: int
+    """Disagreements that were tried and answered."""
+    harmed: int
+    """Controls that moved away from the reference, or whose answer turned away."""
+    controls: int
+    """Controls that were tried and answered."""
+    evidence_shift: float | None = None
+    """Mean change of the disagreements' log-odds towards the reference; None where none was answered."""
+    control_shift: float | None = None
+    """Mean change of the controls' log-odds; below 0: away from the reference."""
+
+    @property
+    def selectivity(self) -> float:
+        """Share of the disagreements that turned, less the share of the controls that were harmed; in [-1, 1]."""
+        return self.turned / max(self.evidence, 1) - self.harmed / max(self.controls, 1)
+
+
 @dataclass
 class Outcome:
-    """What the loop came to, before the test is looked at."""
+    """Outcome of the loop, before the test is looked at."""
 
     baseline: Version
     best: Version
@@ -219,8 +244,8 @@ class Outcome:
     tried: list[TriedRecord] = field(default_factory=list)
     pruned: list[PrunedRecord] = field(default_factory=list)
     wordings: list[QuestionWordings] = field(default_factory=list)
-    """What became of each question, where they were worded anew."""
+    """Each question with its wordings, where they were worded anew."""
     questions: list[CriterionRecord] = field(default_factory=list)
     """Every question that was proposed, and what became of it."""
     seen: dict[int, Observation] = field(default_factory=dict)
-    """What versions did on the development examples, by number, as far as they were looked at."""
+    """Observations of versions on the development examples, by number, as far as they were looked at."""

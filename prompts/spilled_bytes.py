@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import tempfile
+import weakref
 from io import FileIO
 from os import pread
 from typing import Any
@@ -51,6 +52,7 @@ class SpilledBytes:
         try:
             if self._file is None:
                 self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 -- it goes with this object
+                weakref.finalize(self, self._file.close)
             self._file.seek(self._written)
             left = memoryview(self._held)
             while left:

@@ -1,1 +1,1 @@
-"""What a run or any other result comes to, as one HTML file."""
+"""Pages of runs and other results, each one HTML file."""

@@ -10,13 +10,13 @@ from typing import Any, Literal
 from ..prompts.errors import InputError, like_named, not_text, shown_from
 from ..prompts.tables import PARQUET_SUFFIXES, read_rows, suffix_of
 from ..prompts.text_files import write_whole
-from .comparison import render_comparison
-from .judged_file import JudgedFile, render_judging
-from .run import write_report
-from .scorer import render_scorer
-from .selection import render_selection
-from .verdicts import Beside, read_judging
-from .weights import render_weights
+from .comparison_page import render_comparison
+from .judged_page import JudgedFile, render_judging
+from .run_page import write_report
+from .scorer_page import render_scorer
+from .selection_page import render_selection
+from .verdicts_page import Beside, read_judging
+from .weights_page import render_weights
 
 
 def write_report_of(path: str | Path, output: str | Path | None = None, beside: Beside | None = None) -> Path:
@@ -45,7 +45,7 @@ def write_report_of(path: str | Path, output: str | Path | None = None, beside: 
 
 
 def kind_of(path: str | Path) -> Kind:
-    """What :func:`write_report_of` writes a report of.
+    """The kind of result that :func:`write_report_of` would report.
 
     Raises:
         InputError: There is nothing that a report can be written of.
@@ -123,7 +123,7 @@ KNOWN = (
     "the directory of a run; what weigh -o writes; the selection.json of select; what compare -o writes; the folder of "
     "a scorer; verdicts of evaluate -o or diagnose -o; and what evaluate --json and diagnose --json print"
 )
-"""What a report can be written of, in words."""
+"""The results that a report can be written of, in words."""
 
 _FIELDS: dict[Kind, tuple[str, ...]] = {
     "run": ("mode", "finish_reason", "baseline"),

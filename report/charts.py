@@ -5,26 +5,68 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from dataclasses import dataclass
+from math import ceil, floor, log10
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from ..prompts.formatting import interval, number, signed
-from .scores import Scale
+from ..prompts.formatting import number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from ..stats.phi import PhiMatrix
-    from .candidates import ShownCandidate
-    from .run_data import RunData
 
 
 HEIGHT = 230
-"""Of the course, in pixels."""
+"""Height of the course, in pixels."""
 BINS = 10
-"""Of a histogram."""
+"""Bars of a histogram."""
 _ROUNDING = 1e-9
+
+
+STEPS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0)
+"""Between the ticks of an axis; powers of ten beyond."""
+
+
+def _step(span: float, most: int) -> float:
+    return next((each for each in STEPS if span / each <= most), 10.0 ** ceil(log10(max(span, STEPS[-1]) / most)))
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A horizontal axis; positions are percentages of its width."""
+
+    low: float
+    high: float
+    step: float
+
+    @classmethod
+    def over(cls, values: Iterable[float | None]) -> Scale:
+        """An axis that has zero and all values on it, with a few round ticks."""
+        known = [0.0, *(value for value in values if value is not None)]
+        step = _step(max(known) - min(known), 6)
+        low, high = floor(min(known) / step + 1e-9) * step, ceil(max(known) / step - 1e-9) * step
+        return cls(low, max(high, low + step), step)
+
+    @classmethod
+    def around(cls, values: Iterable[float]) -> Scale:
+        """An axis that need not begin at zero, for one value or more that are all far from it."""
+        known = list(values)
+        step = _step(max(known) - min(known), 5)
+        low, high = floor(min(known) / step - 0.1) * step, ceil(max(known) / step + 0.1) * step
+        return cls(low, high, step)
+
+    def at(self, value: float) -> str:
+        """Where a value lies."""
+        share = (value - self.low) / (self.high - self.low)
+        return f"{4 + 92 * min(1.0, max(0.0, share)):.2f}%"
+
+    @property
+    def ticks(self) -> list[float]:
+        """Round values from one end to the other."""
+        steps = round((self.high - self.low) / self.step)
+        return [round(self.low + number * self.step, 4) for number in range(steps + 1)]
 
 
 @dataclass(frozen=True)
@@ -35,41 +77,13 @@ class Point:
     """From 0; places are equally far apart."""
     value: float
     label: str
-    """What is said of it when it is pointed at."""
+    """Text that is shown when it is pointed at."""
     low: float | None = None
     high: float | None = None
     kind: str = "after"
     """The class that gives it its colour; of versions ``start``, ``accepted``, ``rejected`` or ``dropped``."""
     iteration: int = 0
-    """Of a version in the course of a run."""
-
-
-def course(data: RunData, tried: Sequence[ShownCandidate]) -> list[Point]:
-    """The start and every candidate with a known gain, on held-out examples.
-
-    A candidate's value is that of the version before it plus its gain, and its interval that of the gain, put there: a
-    candidate and the version before it judge the same examples, so the interval of their difference is what counts.
-    It is cut off where no correlation or score can be.
-    """
-    first = data.result.baseline.validation
-    value = first.value if first else None
-    if first is None or value is None:
-        return []
-    least = -1.0 if data.is_judge else 0.0
-    label = f"Start: {number(value)} ({interval(first.shown.low, first.shown.high, sign=False)})"
-    points = [Point(0, value, label, first.shown.low, first.shown.high, "start")]
-    for place, each in enumerate(tried, 1):
-        gain = each.gain
-        if gain is None or gain.value is None:
-            continue
-        kind = "accepted" if each.accepted else "dropped" if each.dropped else "rejected"
-        ends = [None if end is None else min(max(value + end, least), 1.0) for end in (gain.low, gain.high)]
-        said = f"dropped after {each.judged} examples" if each.dropped else kind
-        label = f"Iteration {each.iteration}, {each.name}: {signed(gain.value)}, {said}"
-        points.append(Point(place, value + gain.value, label, ends[0], ends[1], kind, each.iteration))
-        if each.accepted:
-            value += gain.value
-    return points
+    """Iteration of a version in the course of a run."""
 
 
 def course_chart(points: Sequence[Point], name: str) -> Markup:
@@ -165,7 +179,8 @@ def drawing(height: int, label: str, parts: Iterable[Markup]) -> Markup:
 
 
 def histogram(values: Sequence[float], kind: str, tallest: int) -> Markup:
-    """How many of the scores in [0, 1] lie in each tenth; ``tallest`` is the count that fills the height, 1 at least."""
+    """How many of the scores in [0, 1] lie in each tenth; ``tallest`` is the count that fills the height, 1 at
+    least."""
     counts = _counts(values)
     width = 100 / BINS
     bars = [
@@ -214,7 +229,8 @@ def heat_map(matrix: PhiMatrix, numbers: Sequence[int]) -> Markup:
             opacity = 1.0 if phi is None else abs(phi)
             cells.append(
                 Markup(
-                    '<rect class="cell {}" x="{}" y="{}" width="{}" height="{}" fill-opacity="{:.2f}"><title>{}</title></rect>'
+                    '<rect class="cell {}" x="{}" y="{}" width="{}" height="{}" fill-opacity="{:.2f}">'
+                    "<title>{}</title></rect>"
                 ).format(kind, x, y, side - 2, side - 2, opacity, title)
             )
             if phi is None:

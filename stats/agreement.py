@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..prompts.errors import InputError
-from .correlation import Column
-from .kernels import Method, affordable, correlation_kernel
+from .correlation import Column, Method, affordable, correlation_kernel
 from .resampling import (
     MINIMUM_ITEMS,
     USUAL,
@@ -45,13 +44,7 @@ _ROUNDING = 1e-9
 def observed_agreement(a: Column, b: Column, resampling: Resampling = USUAL, *, tolerance: float = 0.0) -> Statistic:
     """Share of items on which two raters differ by at most ``tolerance`` (EIG paper §4.1), not corrected for chance.
 
-    The paper takes 1 point on a 5-point scale and 2 on a 10-point one.
-
-    Args:
-        a: One rating per item; None where it is missing.
-        b: The other rater's, on the same scale.
-        resampling: How the interval is made.
-        tolerance: Largest difference that counts as agreement, in points of the scale.
+    The paper takes 1 point on a 5-point scale and 2 on a 10-point one. A missing rating is None.
 
     Raises:
         InputError: The columns do not match, or the tolerance is negative.
@@ -78,14 +71,10 @@ def agreement_hits(a: Column, b: Column, *, tolerance: float = 0.0) -> list[floa
 
 
 def cohen_kappa(a: Column, b: Column, resampling: Resampling = USUAL, *, weights: KappaWeights = "none") -> Statistic:
-    """Cohen's kappa of two raters, plain or with quadratic weights (QWK).
+    """Cohen's kappa of two raters' labels (numbers, None where one is missing), plain or with quadratic weights (QWK).
 
-    Args:
-        a: One label per item, as a number; None where it is missing.
-        b: The other rater's.
-        resampling: How the interval is made.
-        weights: ``quadratic`` weighs a disagreement by the square of its size; labels must then be whole numbers
-            (`to_points` rounds scores to them), and those that nobody gives count as steps of the scale all the same.
+    ``quadratic`` weighs a disagreement by the square of its size. Labels must then be whole numbers (`to_points` rounds
+    scores to them), and those that nobody gives count as steps of the scale all the same.
 
     Raises:
         InputError: The columns do not match, or the values are no labels.
@@ -98,10 +87,7 @@ def kappa_self(
 ) -> Statistic:
     """Self-consistency: Cohen's kappa between repeated judgings, the mean over all pairs of them (EIG paper §4.1).
 
-    Args:
-        repeats: Two or more columns of labels, one for each judging; items with a label in all of them are used.
-        resampling: How the interval is made.
-        weights: As in `cohen_kappa`.
+    Items with a label in all columns are used.
 
     Raises:
         InputError: There are fewer than two columns, or as `cohen_kappa`.
@@ -145,10 +131,7 @@ def leave_one_out(raters: Sequence[Column], method: Method = "spearman", resampl
 
 def to_points(scores: Sequence[float | None], points: int) -> list[int | None]:
     """Put scores in [0, 1] on a scale of whole points 1 to ``points``: the nearest one, halves up; None stays None.
-
-    Raises:
-        InputError: A score is outside, or the scale has fewer than 2 points.
-    """
+    Raises InputError where a score is outside, or the scale has fewer than 2 points."""
     if points < 2:
         raise InputError(f"There is no scale of {points} points from 0 to 1.")
     for place, score in enumerate(scores, 1):
@@ -160,8 +143,7 @@ def to_points(scores: Sequence[float | None], points: int) -> list[int | None]:
 def label_codes(columns: Sequence[Vector], weights: KappaWeights) -> list[Codes]:
     """Number the labels of all columns from 0: each different one, or for quadratic weights each step of the scale.
 
-    Raises:
-        InputError: They are not whole numbers, where they must be, or too many to be labels.
+    Raises InputError where labels that must be whole numbers are not, or where there are too many different ones.
     """
     every = tied(np.concatenate(columns))
     if weights == "quadratic":
@@ -202,7 +184,6 @@ def kappa_kernel(a: Codes, b: Codes, weights: KappaWeights) -> Kernel:
 
 
 def _alike(found: Statistic) -> str:
-    """Why no resample differs."""
     return "they agree on all" if found.value == 1 else "all groups are alike"
 
 

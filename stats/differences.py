@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..prompts.errors import InputError
-from .correlation import Column
-from .kernels import Method, affordable, correlation_kernel
+from .correlation import Column, Method, affordable, correlation_kernel
+from .pass_fail import LabelMetric, best_kappas, label_kernel
 from .resampling import (
     MINIMUM_ITEMS,
     USUAL,
@@ -43,7 +43,6 @@ from .resampling import (
     tied,
     unweighted,
 )
-from .threshold import LabelMetric, best_kappas, label_kernel
 
 _ROUNDING = 1e-9
 
@@ -77,21 +76,14 @@ def paired_difference(
     statistic: Method = "spearman",
     undefined_as_zero: bool = False,
 ) -> Difference:
-    """Difference of two versions' correlations with the same human scores.
+    """Difference of two versions' correlations with the same human scores; ``a`` is the present version, ``b`` the
+    candidate.
 
-    With a constant version the difference does not exist. `undefined_as_zero` sets the convention that a
-    constant judge ranks nothing and so has correlation 0; the p-value is then that of the other version's
-    correlation against 0 (random signs). Constant human scores stay undefined in any case. The interval of
-    many examples takes fewer resamples (see `correlate`). The swap test exchanges the versions' standardised
-    scores (their ranks, for spearman and kendall alike) example by example, or document by document.
-
-    Args:
-        a: Scores by the present version, one per example; None where missing.
-        b: Scores by the candidate.
-        human: Human scores.
-        resampling: How the interval is made; as many swaps are tried.
-        statistic: spearman, kendall (tau-b) or pearson.
-        undefined_as_zero: Count a constant version as 0 instead of undefined.
+    With a constant version the difference does not exist. `undefined_as_zero` sets the convention that a constant judge
+    ranks nothing and so has correlation 0; the p-value is then that of the other version's correlation against 0
+    (random signs). Constant human scores stay undefined in any case. The interval of many examples takes fewer
+    resamples (see `correlate`). The swap test exchanges the versions' standardised scores (their ranks, for spearman
+    and kendall alike) example by example, or document by document, as often as resampled.
 
     Raises:
         InputError: If the columns do not match, or there is no such statistic.
@@ -121,18 +113,12 @@ def paired_difference(
 def label_difference(
     a: Column, b: Column, labels: Column, metric: LabelMetric, resampling: Resampling = USUAL
 ) -> Difference:
-    """Difference of two versions' agreement with the same pass/fail labels; a constant version has the least there is.
+    """Difference of two versions' agreement with the same pass/fail labels (1, 0, or None where there is none).
 
     The area under the curve, or Cohen's kappa at the threshold that suits each version best: how lenient a version is
-    makes no difference, and that thresholds are chosen favours both alike. The swap test exchanges the versions' ranks
-    example by example, or document by document; thresholds are chosen anew in every swap.
-
-    Args:
-        a: Scores by the present version, one per example; None where missing.
-        b: Scores by the candidate.
-        labels: 1 for pass and 0 for fail; None where there is none.
-        metric: ``auc`` or ``kappa``.
-        resampling: How the interval is made; as many swaps are tried.
+    makes no difference, and that thresholds are chosen favours both alike. A constant version has the least agreement
+    there is. The swap test exchanges the versions' ranks example by example, or document by document; thresholds are
+    chosen anew in every swap.
 
     Raises:
         InputError: The columns do not match.
@@ -169,11 +155,6 @@ def mean_difference(a: Column, b: Column, resampling: Resampling = USUAL) -> Dif
 
     The swap test exchanges the two versions' values example by example, or document by document, which for 0/1 values
     of examples is McNemar's test.
-
-    Args:
-        a: One value per example for the present version; None where missing.
-        b: The same for the candidate.
-        resampling: How the interval is made; as many swaps are tried.
 
     Raises:
         InputError: If the columns do not match.

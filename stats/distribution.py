@@ -57,15 +57,10 @@ class ScoreDistribution:
 
 
 def compare_distributions(scores: Column, human: Column, resampling: Resampling = USUAL) -> ScoreDistribution:
-    """Distance between a judge's and people's distributions, and the share of each at the maximum.
+    """Distance between a judge's and people's distributions of scores in [0, 1], and the share of each at the maximum.
 
     The distance is never negative, and a resample's is rather larger than the original's: read the upper end of its
     interval.
-
-    Args:
-        scores: One score in [0, 1] per item; None where it is missing.
-        human: One human score in [0, 1] per item.
-        resampling: How the intervals are made.
 
     Raises:
         InputError: The columns do not match, or a score is outside [0, 1].
@@ -122,11 +117,8 @@ def kept_share(first: Iterable[str], second: Iterable[str]) -> float | None:
 
 
 def dimension_match(pairs: Iterable[tuple[Iterable[str], Iterable[str]]], resampling: Resampling = USUAL) -> Statistic:
-    """EM_dim over many items: the mean share of dimensions that are kept; 1 for a fixed questionnaire.
-
-    Args:
-        pairs: For each item the dimensions named by the first and by the second judging.
-        resampling: How the interval is made.
+    """EM_dim over many items, each with the dimensions of two judgings: the mean share kept; 1 for a fixed
+    questionnaire.
     """
     shares = [kept_share(first, second) for first, second in pairs]
     return mean_with_interval(shares, resampling, "no first judging names a dimension")

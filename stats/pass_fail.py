@@ -1,23 +1,31 @@
-"""Pass or fail: how far a judge's scores, and its verdicts at a threshold, agree with people's labels.
+"""Pass or fail: how far a judge agrees with people's labels, the threshold that suits it, and the share people would
+pass.
 
 Intervals of rates are Wilson's (JASA 22, 1927); where examples share documents, with the number of examples divided by
-the design effect, as outputs of one document are not independent. Those of kappa and of the area under the curve are
-percentile bootstraps; where nothing is wrong no resample differs, and there is none, with the reason.
+the design effect. Those of kappa and of the area under the curve are percentile bootstraps; where nothing is wrong no
+resample differs, and there is none, with the reason.
+
+The share that people would pass comes from a judge that errs. Where no output is labelled, its pass rate is corrected
+by its true positive and true negative rate (Rogan and Gladen, Am. J. Epidemiology 107, 1978), with the interval of Lang
+and Reiczigel (Preventive Veterinary Medicine 113, 2014), which knows that both rates were measured themselves. Where
+people labelled some of the outputs, these say how much the judge is off on the others (prediction-powered inference:
+Angelopoulos et al., Science 382, 2023; weighted as in PPI++, arXiv:2311.01453).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..prompts.errors import InputError
 from .agreement import cohen_kappa
-from .correlation import Column
-from .kernels import TieGroups
+from .correlation import Column, TieGroups
 from .resampling import (
     USUAL,
     Kernel,
@@ -28,6 +36,7 @@ from .resampling import (
     bootstrapped,
     complete,
     group_codes,
+    tied,
     without_false_certainty,
 )
 
@@ -39,9 +48,9 @@ class PassFailFigures:
     accuracy: Statistic
     """Share of the examples on which both say the same."""
     true_positive_rate: Statistic
-    """Of those that people passed, the share that the judge passes."""
+    """Share of the outputs passed by people that the judge passes."""
     true_negative_rate: Statistic
-    """Of those that people failed, the share that the judge fails."""
+    """Share of the outputs failed by people that the judge fails."""
     kappa: Statistic
     """Cohen's kappa."""
     auc: Statistic
@@ -53,17 +62,8 @@ class PassFailFigures:
 def pass_fail_figures(
     scores: Column, labels: Column, threshold: float, resampling: Resampling = USUAL
 ) -> PassFailFigures:
-    """All figures of the examples that have a score and a label.
-
-    Args:
-        scores: In [0, 1], one an example; None where it is missing.
-        labels: People's, 1 for pass and 0 for fail; None where there is none.
-        threshold: An output passes whose score is at least this (but for rounding).
-        resampling: How the intervals are made.
-
-    Raises:
-        InputError: The columns do not match, or a label is neither 0 nor 1.
-    """
+    """All figures of the examples that have a score in [0, 1] and a label (1 for pass, 0 for fail). Raises InputError
+    where the columns do not match, or a label is neither 0 nor 1."""
     (known, wanted), keep = complete(scores, labels)
     check_labels(wanted)
     said = passes(known, threshold)
@@ -97,8 +97,8 @@ def passes(scores: Vector, threshold: float) -> NDArray[np.bool_]:
 def rate(hits: Column, resampling: Resampling = USUAL) -> Statistic:
     """Share of ones among zeros and ones, with Wilson's interval.
 
-    Where the items come in groups, n is divided by the design effect: the variance of the share between groups over that
-    of as many independent items, at least 1 (Kish 1965); where all items are alike each group counts as one item.
+    Where the items come in groups, n is divided by the design effect: the variance of the share between groups over
+    that of as many independent items, at least 1 (Kish 1965); where all items are alike each group counts as one item.
 
     Raises:
         InputError: There is not one group for each item.
@@ -151,16 +151,8 @@ def variance_of_mean(values: Vector, codes: NDArray[np.intp]) -> float:
 
 
 def area_under_curve(scores: Column, labels: Column, resampling: Resampling = USUAL) -> Statistic:
-    """Area under the ROC curve: the chance that a passed output has a higher score than a failed one, ties half.
-
-    Args:
-        scores: One an example; None where it is missing.
-        labels: 1 for pass and 0 for fail; None where there is none.
-        resampling: How the interval is made.
-
-    Raises:
-        InputError: The columns do not match, or a label is neither 0 nor 1.
-    """
+    """Area under the ROC curve: the chance that a passed output has a higher score than a failed one, ties half. Raises
+    InputError where the columns do not match, or a label is neither 0 nor 1."""
     (known, wanted), keep = complete(scores, labels)
     check_labels(wanted)
     missing = [what for value, what in ((1, "passed"), (0, "failed")) if not np.any(wanted == value)]
@@ -189,11 +181,275 @@ def auc_kernel(scores: Vector, labels: Vector) -> Kernel:
 
 
 def check_labels(labels: Vector) -> None:
-    """Refuse labels that are neither 0 nor 1.
-
-    Raises:
-        InputError: Names one.
-    """
+    """Refuse labels that are neither 0 nor 1. InputError names one."""
     wrong = labels[(labels != 0) & (labels != 1)]
     if len(wrong):
         raise InputError(f"A label is 1 for pass or 0 for fail, and there is a {wrong[0]:g}.")
+
+
+FEWEST_LABELLED = 30
+"""Labelled outputs (or documents) below which no rate is made of labelled and unlabelled ones together."""
+FEWEST_OF_A_LABEL = 2
+"""Nor with fewer outputs that people passed, or failed."""
+WEAKEST = 0.1
+"""Where the lower end of TPR + TNR - 1 is not above this, a judge is too weak to be corrected."""
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectedPassRate:
+    """The share of the outputs that people would pass."""
+
+    method: Literal["rogan_gladen", "ppi"]
+    value: float | None
+    """In [0, 1]; None where the judge is too weak, or too little is known of it."""
+    low: float | None
+    high: float | None
+    n: int
+    """Outputs that the judge has judged."""
+    labelled: int
+    """Labelled outputs that its errors are known from."""
+    reason: str | None = None
+    """Why there is no value, or what is odd about it."""
+
+
+def rogan_gladen(
+    pass_rate: Statistic, true_positive_rate: Statistic, true_negative_rate: Statistic, level: float = 0.95
+) -> CorrectedPassRate:
+    """The judge's pass rate on unlabelled outputs, corrected by its error rates on labelled ones of the same kind.
+
+    The three rates come with the interval of :func:`rate` at ``level``. The labelled outputs were not used to choose
+    the judge.
+    """
+    n, labelled = pass_rate.n, true_positive_rate.n + true_negative_rate.n
+
+    def without(reason: str) -> CorrectedPassRate:
+        return CorrectedPassRate("rogan_gladen", None, None, None, n, labelled, reason)
+
+    if pass_rate.value is None or true_positive_rate.value is None or true_negative_rate.value is None:
+        found = (pass_rate, true_positive_rate, true_negative_rate)
+        return without(next((each.reason for each in found if each.reason), None) or "a rate of the judge is unknown")
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    p, sensitivity, specificity = pass_rate.value, true_positive_rate.value, true_negative_rate.value
+    known = sensitivity + specificity - 1
+    reach = math.hypot(sensitivity - _low(true_positive_rate), specificity - _low(true_negative_rate))
+    if known - reach <= WEAKEST:
+        return without(
+            f"the judge is too weak to be corrected: TPR + TNR - 1 is {known:.2f}, and with {labelled} labelled "
+            "outputs "
+            f"behind it may be as low as {known - reach:.2f}; more than {WEAKEST:g} is needed"
+        )
+    sizes = [_size(each, level) for each in (pass_rate, true_positive_rate, true_negative_rate)]
+    drawn, of_passed, of_failed = sizes[0] + z**2, sizes[1] + 2, sizes[2] + 2
+    p_near = (sizes[0] * p + z**2 / 2) / drawn
+    sensitivity_near = (sizes[1] * sensitivity + 1) / of_passed
+    specificity_near = (sizes[2] * specificity + 1) / of_failed
+    slope = sensitivity_near + specificity_near - 1
+    centre = (p_near + specificity_near - 1) / slope
+    of_sensitivity = sensitivity_near * (1 - sensitivity_near) / of_passed
+    of_specificity = specificity_near * (1 - specificity_near) / of_failed
+    shift = 2 * z**2 * (centre * of_sensitivity - (1 - centre) * of_specificity)
+    variance = p_near * (1 - p_near) / drawn + centre**2 * of_sensitivity + (1 - centre) ** 2 * of_specificity
+    width = z * math.sqrt(variance) / slope
+    value = (p + specificity - 1) / known
+    low, high = _unit(centre + shift - width), _unit(centre + shift + width)
+    value, beyond = _unit(value), value
+    reason = None
+    if beyond != value:
+        way = "fewer" if beyond < 0 else "more"
+        reason = f"the judge passes even {way} than its errors explain, so the rate is put at {value:g}"
+    return CorrectedPassRate("rogan_gladen", value, min(low, value), max(high, value), n, labelled, reason)
+
+
+def prediction_powered(verdicts: Column, labels: Column, resampling: Resampling = USUAL) -> CorrectedPassRate:
+    """The share that people would pass of outputs of which they labelled some, chosen without looking at them.
+
+    The mean label of the labelled outputs, moved by how the judge's verdicts on these differ from those on the others,
+    as far as verdicts and labels go together. The interval is Wilson's, of as many labelled outputs as would tell as
+    much; near 0 and 1 it holds better than the normal one. Outputs without a verdict are left out; nothing is
+    resampled.
+
+    Raises:
+        InputError: The columns do not match.
+    """
+    (judged,), keep = complete(verdicts)
+    every = np.asarray(labels, dtype=np.float64)
+    if len(every) != len(keep):
+        raise InputError(f"There are {len(keep)} verdicts and {len(every)} labels; give one of each for every output.")
+    people = every[keep]
+    has_label = ~np.isnan(people)
+    codes = np.arange(len(judged)) if resampling.groups is None else group_codes(resampling.groups, keep)
+    n, labelled = len(judged), int(has_label.sum())
+    units, unlabelled = len(set(codes[has_label])), n - labelled
+    wanted, said = people[has_label], judged[has_label]
+
+    def without(reason: str) -> CorrectedPassRate:
+        return CorrectedPassRate("ppi", None, None, None, n, labelled, reason)
+
+    rarer = int(min(wanted.sum(), labelled - wanted.sum()))
+    if units < FEWEST_LABELLED or rarer < FEWEST_OF_A_LABEL:
+        what = "outputs" if resampling.groups is None else "documents"
+        return without(
+            f"too few labels: {units} labelled {what} ({FEWEST_LABELLED} are needed), {rarer} outputs with the rarer "
+            f"label ({FEWEST_OF_A_LABEL})"
+        )
+    if unlabelled == 0:
+        return without("all outputs are labelled")
+    others = judged[~has_label]
+    weight = _weight(wanted, said, judged, labelled / unlabelled)
+    value = float(wanted.mean() + weight * (others.mean() - said.mean()))
+    residuals = wanted - weight * said
+    variance = variance_of_mean(residuals, codes[has_label])
+    variance += weight**2 * variance_of_mean(others, codes[~has_label])
+    value = min(max(value, 0.5 / n), 1 - 0.5 / n)
+    low, high = wilson(value, min(n, value * (1 - value) / variance) if variance > 0 else n, resampling.level)
+    return CorrectedPassRate("ppi", value, low, high, n, labelled)
+
+
+def _weight(wanted: Vector, said: Vector, judged: Vector, ratio: float) -> float:
+    """How far the verdicts are trusted, in [0, 1]: what makes the variance least (PPI++, example 6.1)."""
+    spread = float(judged.var())
+    if spread == 0:
+        return 0.0
+    together = float(np.mean((wanted - wanted.mean()) * (said - said.mean())))
+    return min(1.0, max(0.0, together / ((1 + ratio) * spread)))
+
+
+def _size(found: Statistic, level: float) -> float:
+    if found.value is None or found.low is None or found.high is None:
+        return float(found.n)
+    return wilson_size(found.value, found.low, found.high, level)
+
+
+def _low(found: Statistic) -> float:
+    return 0.0 if found.low is None else found.low
+
+
+def _unit(value: float) -> float:
+    return min(1.0, max(0.0, value))
+
+
+LabelMetric = Literal["auc", "kappa"]
+FEWEST = 8
+"""With fewer labelled examples than this no threshold is fitted."""
+FEWEST_OF_A_KIND = 3
+"""Nor with fewer that passed, or fewer that failed."""
+HALF = 0.5
+"""The threshold where none is fitted."""
+_RESAMPLES, _SEED = 200, 42
+
+
+@dataclass(frozen=True, slots=True)
+class FittedThreshold:
+    """A score from which on an output passes."""
+
+    value: float
+    """In [0, 1]."""
+    n: int
+    """Examples that it was fitted on; 0 where it was not fitted."""
+    reason: str | None = None
+    """Why it was not fitted."""
+
+
+def fit_threshold(scores: Column, labels: Column, groups: Sequence[Hashable] | None = None) -> FittedThreshold:
+    """The threshold at which the judge's verdicts agree best with people's labels, from development examples.
+
+    Each resample of the examples, or of whole documents (``groups``), has a threshold at which Cohen's kappa is
+    largest. The median of these is taken, in the middle of the gap between scores that it falls in. Held-out kappa in a
+    simulation of 20, 40 and 80 examples with fine scores: .389, .385, .398; .370, .374, .386 at the best threshold of
+    the examples themselves; .29 at 0.5.
+
+    It is 0.5, with the reason, where fewer than 8 examples have both, or fewer than 3 passed or failed, or no threshold
+    is better than chance.
+
+    Raises:
+        InputError: The columns do not match, or a label is neither 0 nor 1.
+    """
+    (known, wanted), keep = complete(scores, labels)
+    check_labels(wanted)
+    n, fewer = len(known), int(min(wanted.sum(), len(wanted) - wanted.sum()))
+    if n < FEWEST:
+        return FittedThreshold(HALF, 0, f"fewer than {FEWEST} development examples have a score and a label ({n})")
+    if fewer < FEWEST_OF_A_KIND:
+        return FittedThreshold(
+            HALF, 0, f"fewer than {FEWEST_OF_A_KIND} development examples have the rarer label ({fewer})"
+        )
+    values = np.unique(tied(known))
+    kappas = cut_kappas(known, wanted)
+    if len(values) < 2 or kappas(np.ones((n, 1))).max() <= 0:
+        return FittedThreshold(HALF, 0, "no threshold agrees with people better than chance")
+    middles = (values[1:] + values[:-1]) / 2
+    drawn = Resampling(groups, _RESAMPLES, seed=_SEED).weights(keep)
+    best = [_best_cut(found, middles) for block in drawn for found in kappas(block).T]
+    median = float(np.median([each for each in best if each is not None]))
+    place = min(int(np.searchsorted(values, median, side="right")), len(values) - 1)
+    return FittedThreshold(_between(float(values[place - 1]), float(values[place])), n)
+
+
+def _best_cut(kappas: Vector, middles: Vector) -> float | None:
+    """The threshold with the largest kappa, the mean of those that are as good; None where none is above 0."""
+    if kappas.max() <= 0:
+        return None
+    return float(middles[kappas >= kappas.max() - _ROUNDING].mean())
+
+
+def _between(low: float, high: float) -> float:
+    """The middle, with no more digits than tell it from both by a quarter of the gap."""
+    middle = (low + high) / 2
+    written = (round(middle, digits) for digits in range(2, 16))
+    return next((each for each in written if abs(each - middle) <= (high - low) / 4), middle)
+
+
+def cut_kappas(scores: Vector, labels: Vector) -> Kernel:
+    """Kappa at each cut between neighbouring scores, for weighted items: (n, resamples) → (cuts, resamples).
+
+    A cut that leaves all weight on one side, or labels of which one has no weight, has kappa 0: it says nothing.
+    """
+    ties, passed = TieGroups(scores), labels[:, np.newaxis]
+
+    def kernel(weights: Weights) -> Weights:
+        rejected_good = np.cumsum(ties.shares(weights * passed), axis=0)
+        rejected_bad = np.cumsum(ties.shares(weights * (1 - passed)), axis=0)
+        good, bad = rejected_good[-1], rejected_bad[-1]
+        wrongly, rightly = rejected_good[:-1], rejected_bad[:-1]
+        return binary_kappa(good - wrongly, bad - rightly, wrongly, rightly)
+
+    return kernel
+
+
+def label_kernel(metric: LabelMetric, scores: Vector, labels: Vector) -> Kernel:
+    """The area under the curve, or kappa at the best threshold (0 at least), for weighted items."""
+    if metric == "auc":
+        return auc_kernel(scores, labels)
+    if len(np.unique(tied(scores))) < 2:
+        return lambda weights: np.zeros(weights.shape[1])
+    kappas = cut_kappas(scores, labels)
+    return lambda weights: np.maximum(kappas(weights).max(axis=0), 0.0)
+
+
+def label_agreement(metric: LabelMetric, scores: Column, labels: Column, resampling: Resampling = USUAL) -> Statistic:
+    """The area under the curve, or kappa at the threshold that suits the scores best, with its interval. Raises
+    InputError where the columns do not match, or a label is neither 0 nor 1."""
+    (known, wanted), keep = complete(scores, labels)
+    check_labels(wanted)
+    if len(wanted) == 0 or np.ptp(wanted) == 0:
+        return Statistic(None, len(wanted), None, None, "people gave no label, or the same one to all examples")
+    return bootstrapped(label_kernel(metric, known, wanted), keep, resampling)
+
+
+def best_kappas(scores: Weights, labels: Vector) -> Vector:
+    """The largest kappa over all thresholds, 0 at least, of each column of scores: (n, columns) → (columns,)."""
+    order = np.argsort(scores, axis=0, kind="stable")
+    ordered = np.take_along_axis(scores, order, axis=0)
+    good, bad = (np.cumsum(side[order], axis=0) for side in (labels, 1 - labels))
+    kappas = binary_kappa(good[-1] - good, bad[-1] - bad, good, bad)[:-1]
+    cuts = np.where(ordered[1:] > ordered[:-1], kappas, 0.0)  # there is no cut between equal scores
+    largest: Vector = cuts.max(axis=0, initial=0.0)
+    return largest
+
+
+def binary_kappa(both: Weights, judge: Weights, people: Weights, neither: Weights) -> Weights:
+    """Cohen's kappa of two-by-two tables (both pass, judge alone, people alone, neither), any shape; 0 where undefined."""
+    covariance = both * neither - judge * people
+    chance = (both + judge) * (judge + neither) + (both + people) * (people + neither)
+    kappa: Weights = np.divide(2 * covariance, chance, out=np.zeros_like(chance), where=chance > 0)
+    return kappa

@@ -39,7 +39,7 @@ class PhiMatrix:
     together: NDArray[np.int64]
     """Number of answers that each pair has in common; shape (questions, questions)."""
     examples: NDArray[np.int64]
-    """The same, with all replicates of an example counted as one."""
+    """Number of examples that each pair has in common; replicates count as one."""
 
     def of(self, first: str, second: str) -> float | None:
         """Phi of two questions; None where :meth:`reason` says why."""
@@ -82,13 +82,9 @@ class PhiMatrix:
 
 
 def phi_matrix(questions: Sequence[str], answers: Matrix, replicates: int = 1) -> PhiMatrix:
-    """Pairwise-complete phi coefficients: Pearson's correlation of 0/1 answers.
+    """Pairwise-complete phi coefficients: Pearson's correlation of 0/1 answers, NaN where there is none.
 
-    Args:
-        questions: Ids of the questions.
-        answers: 1 for yes, 0 for no, NaN where there is no answer; shape (examples * replicates, questions), the
-            replicates of one example next to each other.
-        replicates: Answers per example and question.
+    ``answers`` have shape (examples * replicates, questions), the replicates of one example next to each other.
 
     Raises:
         InputError: The shape is another.
@@ -116,7 +112,7 @@ def phi_matrix(questions: Sequence[str], answers: Matrix, replicates: int = 1) -
 
 @dataclass(frozen=True, slots=True)
 class Relatedness:
-    """What a phi matrix says about the questions in it."""
+    """Summary of a phi matrix."""
 
     pairs: int
     """Pairs with a phi."""

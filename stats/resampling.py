@@ -32,7 +32,7 @@ MINIMUM_ITEMS = 3
 
 @dataclass(frozen=True, slots=True)
 class Resampling:
-    """What is resampled, how often, and for which interval.
+    """Settings of a bootstrap.
 
     Raises:
         InputError: A setting is out of range.
@@ -55,25 +55,15 @@ class Resampling:
             raise InputError(f"The interval's level is {self.level}; it must lie between 0 and 1, for example 0.95.")
 
     def units(self, keep: NDArray[np.bool_]) -> tuple[int, NDArray[np.intp] | None]:
-        """How many items, or groups of them, are drawn; and the group number of each item kept, where there are groups.
-
-        Args:
-            keep: Which of the items are used; shape (items,).
-
-        Raises:
-            InputError: There is not one group for each item.
-        """
+        """How many items kept, or groups of them, are drawn; and the group number of each item kept, where there are
+        groups. Raises InputError where there is not one group for each item."""
         if self.groups is None:
             return int(np.count_nonzero(keep)), None
         codes = group_codes(self.groups, keep)
         return int(codes.max(initial=-1)) + 1, codes
 
     def only(self, keep: NDArray[np.bool_]) -> Resampling:
-        """The same for the items kept alone.
-
-        Raises:
-            InputError: There is not one group for each item.
-        """
+        """Settings for the items kept alone. Raises InputError where there is not one group for each item."""
         if self.groups is None:
             return self
         _check_groups(self.groups, keep)
@@ -89,10 +79,7 @@ USUAL = Resampling()
 
 
 def complete(*columns: Sequence[float | None] | ArrayLike) -> tuple[list[Vector], NDArray[np.bool_]]:
-    """Keep the items that have a finite number in every column.
-
-    Args:
-        columns: Equally long 1-d sequences; a missing value is None or NaN.
+    """Keep the items that have a finite number in every column; None and NaN are missing.
 
     Returns:
         The columns without the incomplete items, and the mask, shape (items,), of the items kept.
@@ -122,11 +109,8 @@ def _as_vector(column: Sequence[float | None] | ArrayLike, position: int) -> Vec
 
 
 def group_codes(groups: Sequence[Hashable], keep: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Number the groups of the items kept 0, 1, ... in order of first appearance; shape (items kept,).
-
-    Raises:
-        InputError: If there is not one group for each item.
-    """
+    """Number the groups of the items kept 0, 1, ... in order of first appearance; shape (items kept,). Raises
+    InputError if there is not one group for each item."""
     _check_groups(groups, keep)
     seen: dict[Hashable, int] = {}
     chosen = (group for group, kept in zip(groups, keep, strict=True) if kept)
@@ -150,17 +134,9 @@ def block_width(items: int) -> int:
 
 
 def resample_weights(units: int, resamples: int, seed: int, codes: NDArray[np.intp] | None = None) -> Iterator[Weights]:
-    """Draw bootstrap resamples as counts, block by block.
+    """Draw bootstrap resamples as counts, in blocks of shape (items, up to 64 resamples).
 
-    Args:
-        units: Number of items, or of groups when `codes` is given.
-        resamples: Total number of resamples over all blocks.
-        seed: Same seed, same resamples.
-        codes: Group number of each item; whole groups are then drawn, and each item counts as often as its
-            group.
-
-    Yields:
-        Counts, shape (items, up to 64 resamples).
+    With ``codes``, the group number of each item, whole groups are drawn: ``units`` counts them.
     """
     rng = np.random.default_rng(seed)
     block = block_width(units if codes is None else len(codes))
@@ -179,12 +155,7 @@ def resample(kernels: Sequence[Kernel], blocks: Iterator[Weights]) -> NDArray[np
 
 
 def percentile_interval(values: Vector, level: float) -> tuple[float, float, None] | tuple[None, None, str]:
-    """Percentile interval over the defined resamples, or the reason why there is none.
-
-    Args:
-        values: One value per resample, shape (resamples,), NaN where undefined.
-        level: Share of resamples inside, for example 0.95.
-    """
+    """Percentile interval over the defined resamples (NaN is undefined), or the reason why there is none."""
     undefined = int(np.isnan(values).sum())
     if undefined > MAX_UNDEFINED_SHARE * len(values):
         share = f"{undefined} of {len(values)} resamples have constant scores"
@@ -278,7 +249,7 @@ def mean_with_interval(values: Sequence[float | None], resampling: Resampling, w
 
 
 def bootstrapped(kernel: Kernel, keep: NDArray[np.bool_], resampling: Resampling) -> Statistic:
-    """The statistic of the items kept, with its interval: :func:`bootstrapped_together` of one."""
+    """The statistic of the items kept, with its interval."""
     [found] = bootstrapped_together([kernel], keep, resampling)
     return found
 
@@ -286,12 +257,9 @@ def bootstrapped(kernel: Kernel, keep: NDArray[np.bool_], resampling: Resampling
 def bootstrapped_together(
     kernels: Sequence[Kernel], keep: NDArray[np.bool_], resampling: Resampling
 ) -> list[Statistic]:
-    """Statistics of the items kept, with their intervals, on the same resamples.
+    """Statistics of the items kept (a mask), with their intervals, on the same resamples.
 
-    Args:
-        kernels: The statistics for weighted items; defined where every item counts once.
-        keep: Which of the items that the groups speak of are used; shape (items,).
-        resampling: How the intervals are made.
+    The kernels must be defined where every item counts once.
     """
     n = int(np.count_nonzero(keep))
     found = [Statistic(unweighted(kernel, n), n, None, None, None) for kernel in kernels]

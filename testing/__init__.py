@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from .batch_server import BatchServer, ServedBatch
-from .faulty_server import FAULTS, FINAL, FaultyServer
 from .scripted import Reply, ScriptedModel, as_answer
+from .servers import FAULTS, FINAL, BatchServer, FaultyServer, ServedBatch, ServerReply, StandInServer, completion
 from .simulated import SimulatedWorld
 from .simulated_judge import SimulatedJudge
-from .stand_in_server import ServerReply, StandInServer, completion
 from .vendors import VendorServer
 
 __all__ = [

@@ -3,11 +3,12 @@
 Outputs have faults and harmless things; each shows by a sign. People's scores are the true quality plus a rater's
 noise. A judge of this world has *errors*: kinds of faults that it does not see and kinds of harmless things that it
 punishes. An error disappears when its prompt holds the right guidance, in one of several wordings. Guidance may also
-do harm: excuse a fault, punish what is harmless, lead a question astray, or only shift the bias. And a prompt that grows
-past a capacity makes the judge noisy.
+do harm: excuse a fault, punish what is harmless, lead a question astray, or only shift the bias. And a prompt that
+grows past a capacity makes the judge noisy.
 
-People may also comment on outputs, and the judge be asked further questions, each about one thing: then it finds a fault
-that it overlooks otherwise, as well as a small model does (METHOD part 4). Without ``comment_share`` nobody comments.
+People may also comment on outputs, and the judge may be asked further questions, each about one thing. With these it
+finds a fault that it overlooks otherwise, as well as a small model does (METHOD part 4). Without ``comment_share``
+nobody comments.
 """
 
 from __future__ import annotations
@@ -23,14 +24,13 @@ from typing import Any
 
 from ..prompts.checklist import Checklist, Question
 from ..prompts.prompt import Prompt
-from .simulated_questions import VAGUE, AskedThing, comment_of
-from .simulated_texts import KINDS, TOPICS, Guidance, Kind, Topic, read_guidance
+from .simulated_texts import KINDS, TOPICS, VAGUE, AskedThing, Guidance, Kind, Topic, comment_of, read_guidance
 
 DIMENSION = "quality"
 SHIFT = 1.5
 """Log-odds by which an order to be severe or lenient moves every answer."""
 BLUR = 0.6
-"""What is left of the difference between good and bad after such an order."""
+"""Factor on the difference between good and bad after such an order."""
 _NORMAL = NormalDist()
 
 
@@ -57,7 +57,7 @@ class SimulatedWorld:
     punished: int = 2
     """Kinds of harmless things that it takes for faults, of 4."""
     misguided: int = 0
-    """Of the faults that it does not see, those that its starting prompt calls fine: while that line stands, no guidance helps."""
+    """Kinds of unseen faults that its starting prompt calls fine: while that line stands, no guidance helps."""
     curable: bool = True
     """Whether the right guidance helps; where not, no edit can, and all that changes is noise."""
     heeded: float = 1.0
@@ -73,7 +73,7 @@ class SimulatedWorld:
     judge_noise: float = 1.0
     """Standard deviation, in log-odds, of what it adds to a question on an example whatever the prompt."""
     wobble: float = 0.4
-    """The same for noise that is another one with every wording of the prompt."""
+    """Standard deviation of noise that changes with every wording of the prompt."""
     capacity: int = 900
     """Characters of prompt and question that the judge can keep in mind."""
     crowding: float = 3.0
@@ -103,7 +103,7 @@ class SimulatedWorld:
     usable_area: tuple[float, float] = (0.79, 0.996)
     """Area under the curve of a usable question against what it asks for, evenly between the two."""
     spoilt_area: tuple[float, float] = (0.4, 0.6)
-    """The same of a misunderstood one, against what was meant."""
+    """Area under the curve of a misunderstood question against what was meant."""
     question_bias: float = 1.0
     """Standard deviation, in log-odds, of how readily the judge says yes to one question or another."""
     shared_noise: tuple[float, float] = (0.2, 0.4)
@@ -176,7 +176,7 @@ class SimulatedWorld:
         return [self._row(f"{prefix}{number:04d}") for number in range(count)]
 
     def signs(self, example: str) -> tuple[str, ...]:
-        """What the output of an example has, at most one sign a question."""
+        """The signs of an example's output, at most one a question."""
         found = []
         for topic in TOPICS:
             faulty = self.share("faulty", example, topic.id) < self.fault_rate
@@ -207,11 +207,11 @@ class SimulatedWorld:
         return {kind.sign for kind in KINDS if self._takes_for_fault(kind, guidance) != kind.is_fault}
 
     def errors_in(self, prompt: str | Prompt) -> set[str]:
-        """Those of its own errors that are left with this prompt."""
+        """The judge's own errors that are left with this prompt."""
         return self.misjudged(prompt) & set(self.errors)
 
     def p_yes(self, example: str, signs: Iterable[str], topic: Topic, told: str, *, perfect: bool = False) -> float:
-        """What a judge answers.
+        """P(yes) of one of the starting questions.
 
         Args:
             example: Id of the example.
@@ -235,9 +235,9 @@ class SimulatedWorld:
         return 1 / (1 + exp(-(self.leniency + SHIFT * guidance.shift + cue + noise)))
 
     def p_there(self, example: str, signs: Iterable[str], asked: AskedThing, told: str) -> float:
-        """What a judge answers to a question about one thing: P(yes), between 0 and 1.
+        """P(yes) of a question about one thing, between 0 and 1.
 
-        The same noise whatever the prompt, of which questions on an output, and those about one thing, share a part.
+        The noise does not depend on the prompt. Questions on one output share a part of it, and those about one thing.
 
         Args:
             example: Id of the example.

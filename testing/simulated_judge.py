@@ -1,7 +1,7 @@
 """Models of the simulated world: they judge, and they take notes, compare, object, write and ask to improve a judge.
 
-Each answers from the request's text. A helper is wrong as often as the world says; by chance, but by the same chance for
-the same request.
+Each answers from the request's text. A helper is wrong as often as the world says: by chance, but the same request has
+the same chance.
 """
 
 from __future__ import annotations
@@ -17,19 +17,23 @@ from typing import Any
 from ..models.base import Answer, Request, TokenProbabilities
 from .scripted import as_answer
 from .simulated import SimulatedWorld
-from .simulated_questions import SIGNS, AskedThing, read_learned, spoil, write_questions
 from .simulated_texts import (
     KINDS,
     LENIENCY,
     SEVERITY,
+    SIGNS,
     TAILS,
     TOPICS,
     TRUISMS,
+    AskedThing,
     Kind,
     Topic,
     contradict,
     read_guidance,
+    read_learned,
     says_the_same,
+    spoil,
+    write_questions,
 )
 
 _TEXTS = re.compile(r"Article \[\w+\]\.|Summary \[(\w+)\]: ([\w ]*)\.")
@@ -43,12 +47,12 @@ _ITEM = re.compile(r"^\[(\d+)\]", re.MULTILINE)
 
 @dataclass(frozen=True)
 class JudgeRequest:
-    """What a request to judge says."""
+    """A request to judge, taken apart."""
 
     example: str
     signs: tuple[str, ...]
     topic: Topic | AskedThing
-    """Which of the questions of the start is asked, or what other question."""
+    """The starting question that is asked, or a further one."""
     told: str
     """All but the example's texts."""
 
@@ -126,7 +130,7 @@ class SimulatedJudge:
 
 
 def read_request(request: Request) -> JudgeRequest:
-    """What a request to judge is about.
+    """Take a request to judge apart.
 
     Raises:
         ValueError: It holds no example of a simulated world, or none of its questions.
@@ -228,7 +232,7 @@ def _topic(case: str) -> Topic:
 
 
 def _signs_in(text: str) -> list[str]:
-    """What the first output of a text shows."""
+    """The signs of the first output in a text."""
     found = SIGNS.search(text)
     return found[1].split() if found else []
 
@@ -281,16 +285,9 @@ def _batch(world: SimulatedWorld, case: str, chance: random.Random) -> list[dict
     for number, signs in enumerate(shown, 1):
         ending, kind = _rule(world, topic, signs, strict, chance)
         same = next((key for key in rules if says_the_same(key, ending)), ending)
-        rule = rules.setdefault(
-            same,
-            {
-                "items": [],
-                "quote": "these words",
-                "kind": kind,
-                "answer_no_if" if strict else "answer_yes_even_if": same,
-            },
-        )
-        rule["items"].append(number)
+        field = "answer_no_if" if strict else "answer_yes_even_if"
+        new = {"items": [], "quote": "these words", "kind": kind, field: same}
+        rules.setdefault(same, new)["items"].append(number)
     return sorted(rules.values(), key=lambda rule: -len(rule["items"]))[:3]
 
 

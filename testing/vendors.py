@@ -1,8 +1,7 @@
 """Stand-ins for the wire formats of vendors: their fields, their rules, and their words for what breaks a rule.
 
-Bodies are those that the vendors document or that users report. A model that thinks takes its thinking out of the same
-cap as
-its answer.
+Bodies are those that the vendors document or that users report. A model that thinks takes its thinking out of the cap
+on its answer.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from .saying import Saying, say
-from .stand_in_server import StandInServer, web_reply
+from .servers import StandInServer, web_reply
+from .vendor_answers import Saying, say
 
 Body = Mapping[str, Any]
 Whole = tuple[int, Any]
@@ -31,30 +30,31 @@ def _fields(names: str) -> frozenset[str]:
 
 
 CHAT_FIELDS = _fields(
-    "model messages max_completion_tokens max_tokens temperature top_p n stop seed stream stream_options logprobs top_logprobs "
-    "response_format presence_penalty frequency_penalty logit_bias user tools tool_choice parallel_tool_calls "
-    "reasoning_effort verbosity service_tier metadata store modalities prompt_cache_key safety_identifier"
+    "model messages max_completion_tokens max_tokens temperature top_p n stop seed stream stream_options logprobs "
+    "top_logprobs response_format presence_penalty frequency_penalty logit_bias user tools tool_choice verbosity store "
+    "parallel_tool_calls reasoning_effort service_tier metadata modalities prompt_cache_key safety_identifier"
 )
 VLLM_FIELDS = (
     CHAT_FIELDS
     | _fields(
-        "chat_template_kwargs include_reasoning min_tokens top_k min_p repetition_penalty add_generation_prompt priority "
-        "chat_template ignore_eos skip_special_tokens structured_outputs guided_json request_id prompt_logprobs"
+        "chat_template_kwargs include_reasoning min_tokens top_k min_p repetition_penalty add_generation_prompt "
+        "priority chat_template ignore_eos skip_special_tokens structured_outputs guided_json request_id "
+        "prompt_logprobs"
     )
 ) - {"verbosity", "service_tier", "metadata", "store", "modalities", "safety_identifier"}
 RESPONSES_FIELDS = _fields(
     "model input instructions max_output_tokens text reasoning temperature top_p store stream metadata user include"
 )
 ANTHROPIC_FIELDS = _fields(
-    "model messages max_tokens system temperature top_k top_p stop_sequences stream metadata thinking tools tool_choice "
-    "service_tier output_format output_config container context_management"
+    "model messages max_tokens system temperature top_k top_p stop_sequences stream metadata thinking tools "
+    "tool_choice service_tier output_format output_config container context_management"
 )
 GEMINI_FIELDS = _fields(
     "contents systemInstruction generationConfig safetySettings tools toolConfig cachedContent labels"
 )
 GENERATION_FIELDS = _fields(
-    "temperature topP topK candidateCount maxOutputTokens stopSequences responseMimeType responseSchema responseJsonSchema "
-    "seed presencePenalty frequencyPenalty responseLogprobs logprobs thinkingConfig responseModalities"
+    "temperature topP topK candidateCount maxOutputTokens stopSequences responseMimeType responseSchema seed logprobs "
+    "responseJsonSchema presencePenalty frequencyPenalty responseLogprobs thinkingConfig responseModalities"
 )
 
 
@@ -79,32 +79,32 @@ def _chat_schema(body: Body) -> Any:
 # --- OpenAI -------------------------------------------------------------------------------------------------------
 
 
+_TOO_FEW = "Invalid 'max_output_tokens': integer below minimum value. Expected a value >= 16, but got {} instead."
+
+
 def _openai_error(message: str, param: str | None = None, code: str | None = None, status: int = 400) -> Whole:
     error = {"message": message, "type": "invalid_request_error", "param": param, "code": code}
     return status, {"error": error}
 
 
 def openai_gpt_5(body: Body) -> Whole:
-    """Chat completions of GPT-5: no ``max_tokens``, no temperature but 1, no log-probabilities; thinking is in the
-    cap."""
+    """Chat completions of GPT-5: no ``max_tokens``, no temperature but 1, no log-probabilities."""
     if name := _unknown(body, CHAT_FIELDS):
         return _openai_error(f"Unrecognized request argument supplied: {name}")
     if "max_tokens" in body:
-        said = (
-            "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
-        )
+        said = "Unsupported parameter: 'max_tokens' is not supported with this model. "
+        said += "Use 'max_completion_tokens' instead."
         return _openai_error(said, "max_tokens", "unsupported_parameter")
     if (temperature := body.get("temperature", 1)) != 1:
-        said = f"Unsupported value: 'temperature' does not support {temperature:g} with this model. Only the default (1) value is supported."
+        said = f"Unsupported value: 'temperature' does not support {temperature:g} with this model. "
+        said += "Only the default (1) value is supported."
         return _openai_error(said, "temperature", "unsupported_value")
     if body.get("logprobs") or body.get("top_logprobs"):
         return _openai_error("You are not allowed to request logprobs from this model", status=403)
     effort = body.get("reasoning_effort") or "medium"
     if effort not in ("minimal", "low", "medium", "high"):
-        said = (
-            f"Unsupported value: 'reasoning_effort' does not support '{effort}' with this model. Supported values are: "
-            "'minimal', 'low', 'medium', and 'high'."
-        )
+        said = f"Unsupported value: 'reasoning_effort' does not support '{effort}' with this model. "
+        said += "Supported values are: 'minimal', 'low', 'medium', and 'high'."
         return _openai_error(said, "reasoning_effort", "unsupported_value")
     schema = _chat_schema(body)
     forced = body["tool_choice"] if isinstance(body.get("tool_choice"), dict) else None
@@ -132,10 +132,7 @@ def openai_responses(body: Body) -> Whole:
         return _openai_error(said, "temperature", "unsupported_parameter")
     cap = body.get("max_output_tokens")
     if cap is not None and cap < 16:
-        said = (
-            f"Invalid 'max_output_tokens': integer below minimum value. Expected a value >= 16, but got {cap} instead."
-        )
-        return _openai_error(said, "max_output_tokens", "integer_below_min_value")
+        return _openai_error(_TOO_FEW.format(cap), "max_output_tokens", "integer_below_min_value")
     effort = (body.get("reasoning") or {}).get("effort") or "medium"
     form = (body.get("text") or {}).get("format") or {}
     inputs = [{"content": body["input"]}] if isinstance(body["input"], str) else body["input"]
@@ -169,12 +166,13 @@ def openai_responses(body: Body) -> Whole:
 
 
 def _no_strict_schema(schema: Any) -> str | None:
-    """OpenAI's complaint about a schema that is not strict enough."""
+    """OpenAI's error for a schema that is not strict enough."""
     if isinstance(schema, dict) and schema.get("type") == "object":
         if schema.get("additionalProperties") is not False:
             return "In context=(), 'additionalProperties' is required to be supplied and to be false."
         if set(schema.get("required", ())) != set(schema.get("properties", ())):
-            return "In context=(), 'required' is required to be supplied and to be an array including every key in properties."
+            said = "In context=(), 'required' is required to be supplied and to be an array including every key in "
+            return said + "properties."
     return None
 
 
@@ -183,19 +181,10 @@ def _chat_completion(body: Body, said: Saying, *, counts_thinking: bool, **messa
     usage["total_tokens"] = said.read + said.written
     if counts_thinking:
         usage["completion_tokens_details"] = {"reasoning_tokens": said.thought}
-    choice = {
-        "index": 0,
-        "finish_reason": said.finish,
-        "message": {"role": "assistant", "content": said.text, **message},
-    }
-    return {
-        "id": "chatcmpl-1",
-        "object": "chat.completion",
-        "created": 1,
-        "model": body["model"],
-        "choices": [choice],
-        "usage": usage,
-    }
+    told = {"role": "assistant", "content": said.text, **message}
+    choice = {"index": 0, "finish_reason": said.finish, "message": told}
+    head = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": body["model"]}
+    return {**head, "choices": [choice], "usage": usage}
 
 
 # --- Azure --------------------------------------------------------------------------------------------------------
@@ -206,30 +195,24 @@ def azure(body: Body, path: str, query: Mapping[str, str]) -> Whole:
     if not query.get("api-version"):
         return 404, {"error": {"code": "404", "message": "Resource not found"}}
     if "/deployments/prod-judge" not in path:
-        said = "The API deployment for this resource does not exist. If you created the deployment within the last 5 minutes, please wait a moment and try again."
+        said = "The API deployment for this resource does not exist. If you created the deployment within the last 5 "
+        said += "minutes, please wait a moment and try again."
         return 404, {"error": {"code": "DeploymentNotFound", "message": said}}
     if _chat_schema(body) and query["api-version"] < "2024-08-01":
         said = "response_format value as json_schema is enabled only for api versions 2024-08-01-preview and later"
         return 400, {"error": {"code": "BadRequest", "message": said}}
     if FILTERED in "\n".join(_texts(body["messages"])):
         safe = {"filtered": False, "severity": "safe"}
-        results = {
-            "hate": safe,
-            "self_harm": safe,
-            "sexual": safe,
-            "violence": {"filtered": True, "severity": "medium"},
-        }
-        error = {
-            "message": "The response was filtered due to the prompt triggering Azure OpenAI's content management policy. Please modify "
-            "your prompt and retry. To learn more about our content filtering policies please read our documentation: "
-            "https://go.microsoft.com/fwlink/?linkid=2198766",
-            "type": None,
-            "param": "prompt",
-            "code": "content_filter",
-            "status": 400,
-            "innererror": {"code": "ResponsibleAIPolicyViolation", "content_filter_result": results},
-        }
-        return 400, {"error": error}
+        results = dict.fromkeys(("hate", "self_harm", "sexual"), safe)
+        results |= {"violence": {"filtered": True, "severity": "medium"}}
+        said = (
+            "The response was filtered due to the prompt triggering Azure OpenAI's content management policy. Please "
+        )
+        said += "modify your prompt and retry. To learn more about our content filtering policies please read our "
+        said += "documentation: https://go.microsoft.com/fwlink/?linkid=2198766"
+        error = {"message": said, "type": None, "param": "prompt", "code": "content_filter", "status": 400}
+        inner = {"code": "ResponsibleAIPolicyViolation", "content_filter_result": results}
+        return 400, {"error": error | {"innererror": inner}}
     return openai_gpt_5({**body, "model": "prod-judge"})
 
 
@@ -243,13 +226,8 @@ def vllm_gpt_oss(body: Body) -> Whole:
         return 400, {"error": {"message": message, "type": "BadRequestError", "param": None, "code": 400}}
 
     if name := _unknown(body, VLLM_FIELDS):
-        detail = {
-            "type": "extra_forbidden",
-            "loc": ("body", name),
-            "msg": "Extra inputs are not permitted",
-            "input": body[name],
-        }
-        return wrong(str([detail]))
+        detail = {"type": "extra_forbidden", "loc": ("body", name), "msg": "Extra inputs are not permitted"}
+        return wrong(str([detail | {"input": body[name]}]))
     if (most := body.get("top_logprobs") or 0) > 20:
         return wrong(f"Requested sample logprobs of {most}, which is greater than max allowed: 20")
     told = body.get("chat_template_kwargs") or {}
@@ -334,8 +312,7 @@ def _message(body: Body, content: list[Any], stop_reason: str, said: Saying) -> 
 
 
 def gemini(body: Body, path: str) -> Whole:
-    """``generateContent`` of Gemini 2.5 Pro: thinks always, takes no ``additionalProperties``, gives no
-    log-probabilities."""
+    """Gemini 2.5 Pro, ``generateContent``: thinks always, no ``additionalProperties``, no log-probabilities."""
 
     def wrong(message: str) -> Whole:
         return 400, {"error": {"code": 400, "message": message, "status": "INVALID_ARGUMENT"}}
@@ -390,9 +367,8 @@ def ollama(body: Body, path: str) -> Whole:
     if thinks and "gemma" in body["model"]:
         return 400, {"error": f'"{body["model"]}" does not support thinking'}
     if thinks not in (None, True, False, "low", "medium", "high"):
-        return 400, {
-            "error": f'invalid think value: "{thinks}" (must be "high", "medium", "low", "max", true, or false)'
-        }
+        said_no = f'invalid think value: "{thinks}" (must be "high", "medium", "low", "max", true, or false)'
+        return 400, {"error": said_no}
     thought = 0 if thinks is False or "gemma" in body["model"] else THOUGHT.get(str(thinks), THOUGHT["low"])
     form = body.get("format")
     asked = [body["prompt"]] if path.endswith("/api/generate") else _texts(body["messages"])
@@ -410,15 +386,11 @@ def ollama(body: Body, path: str) -> Whole:
 
 
 def openrouter(body: Body, number: int) -> Whole:
-    """OpenRouter before a GPT-5: every fourth reply is an error inside HTTP 200; what the model cannot take is
-    dropped."""
+    """OpenRouter before a GPT-5: every fourth reply is an error in HTTP 200; unknown fields are dropped."""
     cap = body.get("max_completion_tokens") or body.get("max_tokens")
     if cap is not None and cap < 16:
-        inner = {
-            "message": f"Invalid 'max_output_tokens': integer below minimum value. Expected a value >= 16, but got {cap} instead."
-        }
-        inner |= {"type": "invalid_request_error", "param": "max_output_tokens", "code": "integer_below_min_value"}
-        metadata = {"raw": json.dumps({"error": inner}, indent=2), "provider_name": "OpenAI"}
+        _, inner = _openai_error(_TOO_FEW.format(cap), "max_output_tokens", "integer_below_min_value")
+        metadata = {"raw": json.dumps(inner, indent=2), "provider_name": "OpenAI"}
         return 400, {"error": {"message": "Provider returned error", "code": 400, "metadata": metadata}}
     reasoning = body.get("reasoning") or {}
     if {"effort", "max_tokens"} <= set(reasoning):
@@ -440,8 +412,7 @@ class VendorServer(StandInServer):
     """All these vendors on loopback, each under its own paths, so that one server stands in for any of them.
 
     ``OPENAI_BASE_URL`` is ``url`` (GPT-5); vLLM is at ``root/vllm/v1``, OpenRouter at ``root/openrouter/api/v1``;
-    Azure,
-    Anthropic, Gemini and Ollama are at ``root`` itself.
+    Azure, Anthropic, Gemini and Ollama are at ``root`` itself.
 
     Example::
 

@@ -25,12 +25,37 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a shell's backgro
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 CACHES = itertools.count()
+LONGEST = (
+    "tests/models/reading/test_readers.py",
+    "tests/test_docs.py",
+    "tests/optimizer/test_killed_processes.py",
+    "tests/optimizer/questions/test_together.py",
+    "tests/measured/test_simulated_world.py",
+    "tests/measured/test_endurance.py",
+    "tests/test_typed.py",
+    "tests/commands/test_batch_engine.py",
+    "tests/optimizer/test_resume.py",
+    "tests/bridges/test_exports.py",
+    "tests/bridges/test_replies.py",
+    "tests/test_damaged_files.py",
+    "tests/measured/test_million.py",
+    "tests/test_ran_somewhere.py",
+    "tests/measured/test_overhead.py",
+    "tests/test_pinned_sentences.py",
+)
+"""Files that take ten seconds and more, the longest first: they begin first, so that no process is left alone with one."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Where CI asks for it, write down which tests ran; one process of those side by side is told of all."""
     if FOLDER in os.environ and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Recorder(Path(os.environ[FOLDER])))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let the longest files begin first."""
+    place = {name: number for number, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: place.get(item.nodeid.partition("::")[0], len(place)))
 
 
 def judge_at(url: str, limit: int) -> list[str]:
@@ -45,8 +70,10 @@ class Askance:
     def __init__(self, home: Path) -> None:
         self.home = home
 
-    def start(self, *arguments: str | Path, **options: Any) -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "askance", *map(str, arguments)]
+    def start(self, *arguments: str | Path, before: str = "", **options: Any) -> subprocess.Popen[str]:
+        """Start it; ``before`` is code that its process runs first."""
+        program = ["-c", f"{before}\nfrom askance.cli import main\nmain()"] if before else ["-m", "askance"]
+        command = [sys.executable, *program, *map(str, arguments)]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": self.home}
         return subprocess.Popen(command, **(pipes | options))
 

@@ -397,7 +397,8 @@ def test_a_reader_that_goes_away_is_no_traceback(askance_command: Any, evaluatio
     assert process.stdout is not None
     process.stdout.close()
     assert process.stderr is not None
-    err = process.stderr.read()
+    with process.stderr as said:
+        err = said.read()
     process.wait(30)
     assert "Traceback" not in err
 

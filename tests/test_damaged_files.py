@@ -30,7 +30,7 @@ from askance.memory.memory_directory import read_memory
 from askance.memory.provenance import build_graph
 from askance.memory.run_directory import RunDirectory
 from askance.optimizer.following import RunProgress
-from askance.optimizer.weights.scores import load_preferences
+from askance.optimizer.weights.score_tables import load_preferences
 from askance.prompts.checklist import load_checklist
 from askance.prompts.errors import AskanceError, InputError
 from askance.prompts.examples import load_examples

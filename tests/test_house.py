@@ -12,6 +12,8 @@ import pytest
 
 import askance
 
+from .conftest import LONGEST
+
 ROOT = Path(askance.__file__).resolve().parent
 MOST_FILES = 20
 """Python files beside each other in one room, its ``__init__.py`` not counted."""
@@ -71,3 +73,7 @@ def test_every_room_is_installed() -> None:
     rooms = {"askance", *(".".join(["askance", *path.parent.relative_to(ROOT).parts]) for path in sources())}
     listed = set(project["tool"]["setuptools"]["packages"])
     assert rooms <= listed
+
+
+def test_the_files_of_tests_that_begin_first_are_there() -> None:
+    assert not [name for name in LONGEST if not (ROOT / name).is_file()]

@@ -24,7 +24,7 @@ from askance.evaluation.options import (
     SelectOptions,
     WriterOptions,
 )
-from askance.labelling.options import LabelOptions
+from askance.labelling.label_options import LabelOptions
 from askance.models.named import NamedModel
 from askance.optimizer.job import CAN_GROW, NOT_IN_FINGERPRINT, WHERE
 from askance.optimizer.options import AlignOptions, MigrateOptions, TuneOptions, WeighOptions

@@ -12,8 +12,7 @@ from askance.models.base import Answer, Parameters, Request, make_request
 from askance.prompts.examples import Example
 from askance.testing import SimulatedJudge, SimulatedWorld
 from askance.testing.simulated_judge import help_out
-from askance.testing.simulated_questions import VAGUE, read_learned
-from askance.testing.simulated_texts import LENIENCY, SEVERITY, TOPICS, TRUISMS
+from askance.testing.simulated_texts import LENIENCY, SEVERITY, TOPICS, TRUISMS, VAGUE, read_learned
 
 from .said import naming
 

@@ -1,7 +1,8 @@
 """Outputs that a language model writes to pass or to fail a question by degrees (contrastive responses, LMUnit §3.2).
 
-Of the paper's pipeline this is the second step; the first, writing unit tests, is ``askance questions``. What comes of it is
-preferences about one question, as synthetic data without rubrics did harm as scores there and good as pairs (Table 3).
+This is the second step of the paper's pipeline; the first, writing unit tests, is ``askance questions``. The outputs
+are learned from as preferences about one question: in the paper synthetic data helped as pairs and did harm as scores
+(Table 3).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from ..prompts.errors import AskanceError, InputError
 from ..prompts.prompt import default_prompt
 from ..prompts.templates import render, template
 from ..prompts.text import tag_for
-from .items import Probe, TrainingItem
+from .mixture import Probe, TrainingItem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,10 +35,9 @@ if TYPE_CHECKING:
     from ..memory.verdict_store import SharedStore
     from ..models.base import Message, Model
     from ..models.gateway import Gateway
-    from ..models.resolve import Models
     from ..prompts.checklist import Question
     from ..prompts.examples import Example
-    from .items import TextOf
+    from .mixture import TextOf
     from .options import TrainOptions
 
 GRADES = (
@@ -47,15 +47,15 @@ GRADES = (
     "answers yes, though one small part of it speaks for no.",
     "must answer yes, without any doubt.",
 )
-"""What each score from 1 to 5 stands for: what a reader of the output does."""
+"""The meaning of each score from 1 to 5: what a reader of the output does."""
 CHOSEN = {2: (0, 4), 3: (0, 2, 4), 4: (0, 1, 3, 4), 5: (0, 1, 2, 3, 4)}
-"""The grades that are written, by how many."""
+"""The grades that are written, by their number."""
 APART = 0.1
 """How much higher the judge's P(yes) has to be for the output that is to be better."""
 SHORTEST = 1 / 3
-"""Of the words of the output that is shown: what has fewer answers the question in place of being an output."""
+"""Least length beside the output that is shown, in words: a shorter text answers the question and is no output."""
 MOST_TOKENS = 600
-"""Of each output; the longest of a few paragraphs."""
+"""Tokens of each output; the longest has a few paragraphs."""
 _NO_WORDS = re.compile(r"\W+")
 
 
@@ -69,17 +69,17 @@ class ContrastCase:
 
 @dataclass(frozen=True)
 class Contrasts:
-    """What was written and what is left of it."""
+    """The pairs that are learned from, and an account of all that was written."""
 
     items: tuple[TrainingItem, ...]
     """Preferences between two outputs, the better one left."""
     found: Mapping[str, Any]
-    """As in ``train.json``: what became of each output and pair."""
+    """The counts of outputs and pairs, as in ``train.json``."""
 
 
 @dataclass(frozen=True)
 class ContrastWriter:
-    """A model that rewrites outputs so that they answer a question by degrees; one call an output, answered in plain text."""
+    """A model that rewrites outputs so that they answer a question by degrees: one call an output, in plain text."""
 
     gateway: Gateway
     model: Model
@@ -88,7 +88,7 @@ class ContrastWriter:
     seed: int | None = None
 
     async def write(self, case: ContrastCase) -> list[str | None]:
-        """The outputs, the one that answers no first; None in place of one that is cut off, no whole text, or speaks of the question.
+        """The outputs, the one that answers no first; None for one that is cut off, too short, or about the question.
 
         Raises:
             ModelError: No reply.
@@ -114,7 +114,7 @@ class ContrastWriter:
 
 @cache
 def _shown_examples() -> list[list[str]]:
-    """What was asked for, an output, a question, and an output of each grade."""
+    """Examples that the writer is shown: an input, an output, a question, and an output of each grade."""
     parts = template("contrast_examples").split("\n\n")
     size = 3 + len(GRADES)
     return [parts[begin : begin + size] for begin in range(0, len(parts), size)]
@@ -125,9 +125,9 @@ def _case(given: str, output: str, question: str, grade: int) -> str:
 
 
 def speaks_of(question: Question, text: str, shown: str) -> bool:
-    """Whether a text answers the question in place of being an output: half of the question's words or more are new in it.
+    """Whether a text speaks of the question: it has half or more of the question's words that ``shown`` has not.
 
-    Words of fewer than four letters do not count, nor those that the output that was shown has as well.
+    Words of fewer than four letters do not count.
     """
     asked, said, before = ({each for each in _words(of) if len(each) > 3} for of in (question.text, text, shown))
     new = asked - before
@@ -141,7 +141,7 @@ def _words(text: str) -> list[str]:
 def chosen_cases(
     examples: Sequence[Example], checklist: Checklist, part_of: Mapping[str, str], count: int, seed: int
 ) -> list[ContrastCase]:
-    """So many questions with an example each, drawn from training alone; every question is taken about as often.
+    """``count`` questions with an example of training each; every question is taken about as often.
 
     Raises:
         InputError: There are not so many.
@@ -150,8 +150,8 @@ def chosen_cases(
     most = len(trained) * len(checklist.questions)
     if count > most:
         raise InputError(
-            f"--contrasts {count}: the training part has {len(trained)} outputs and the checklist {len(checklist.questions)} "
-            f"questions, so that {most} can be written about."
+            f"--contrasts {count}: the training part has {len(trained)} outputs and the checklist "
+            f"{len(checklist.questions)} questions, so that {most} can be written about."
         )
     orders = []
     for question in checklist.questions:
@@ -176,14 +176,14 @@ def buy_contrasts(
     What was bought before is in the store. Nothing is written about examples of validation and test.
 
     Args:
-        examples: All of them, so that no output is written that is there already.
+        examples: All examples, so that no output is kept that is there already.
         checklist: The questions.
         part_of: The part of each example, by its id.
-        writer: Who writes.
-        judge: Who sees whether it came out as meant.
-        settings: How many, of how many grades, and how models are reached.
+        writer: Model that writes.
+        judge: Model that sees whether an output came out as meant.
+        settings: Number of cases and grades, and how models are reached.
         watcher: Told how the work goes on.
-        text_of: What the network reads of a question.
+        text_of: Gives what the network reads of a question.
 
     Raises:
         InputError: There are not so many questions and outputs, or a model's name is wrong.
@@ -195,64 +195,57 @@ def buy_contrasts(
     async def buy(store: SharedStore) -> Contrasts:
         async with session(settings, store, watcher.say) as (models, gateway):
             watcher.watch(gateway.budget)
-            return await _bought(cases, examples, checklist, models, gateway, writer, judge, settings, watcher, text_of)
+            by, judging = models.get(writer), models.get(judge)
+            author = ContrastWriter(gateway, by, settings.contrast_grades, settings.seed)
+            watcher.phase("writing contrasts", len(cases))
+            written = await all_together(cases, author.write, gateway.concurrency(by), watcher.advance)
+            new, repeated = _not_there(cases, written, examples)
+            prompt = default_prompt([each for mine in new for each in mine])
+            evaluator = Evaluator(gateway, judging, prompt, checklist, Judging(explain="never", seed=settings.seed))
+            p_yes = await _judged(cases, new, evaluator, watcher)
+            items, pairs = _ordered(cases, new, p_yes, text_of)
+            found = {
+                "writer": by.name,
+                "judge": judging.name,
+                "grades": settings.contrast_grades,
+                "asked": len(cases),
+                "outputs": sum(map(len, written)),
+                "unusable": sum(text is None for each in written for text in each),
+                "repeated": repeated,
+                "pairs": pairs,
+                "not_ordered_by_judge": pairs - len(items),
+                "kept": len(items),
+            }
+            return Contrasts(tuple(items), found)
 
     with settings.open_store() as store:
         return run_sync(buy(store))
 
 
-async def _bought(
+def _ordered(
     cases: Sequence[ContrastCase],
-    examples: Sequence[Example],
-    checklist: Checklist,
-    models: Models,
-    gateway: Gateway,
-    writer: str | Model,
-    judge: str | Model,
-    settings: TrainOptions,
-    watcher: Watcher,
+    outputs: Sequence[Sequence[Example]],
+    p_yes: Mapping[str, float | None],
     text_of: TextOf,
-) -> Contrasts:
-    by, judging = models.get(writer), models.get(judge)
-    author = ContrastWriter(gateway, by, settings.contrast_grades, settings.seed)
-    watcher.phase("writing contrasts", len(cases))
-    written = await all_together(cases, author.write, gateway.concurrency(by), watcher.advance)
-    new, repeated = _not_there(cases, written, examples)
-    prompt = default_prompt([each for mine in new for each in mine])
-    evaluator = Evaluator(gateway, judging, prompt, checklist, Judging(explain="never", seed=settings.seed))
-    p_yes = await _judged(cases, new, evaluator, watcher)
+) -> tuple[list[TrainingItem], int]:
+    """Preferences of the pairs that the judge orders as they were meant, and the number of all pairs."""
     items: list[TrainingItem] = []
-    pairs = unordered = 0
-    for case, outputs in zip(cases, new, strict=True):
-        said = [(output, p_yes.get(output.id)) for output in outputs]
-        for (worse, low), (better, high) in combinations(said, 2):
+    pairs = 0
+    for case, mine in zip(cases, outputs, strict=True):
+        for worse, better in combinations(mine, 2):
             pairs += 1
-            if low is None or high is None or high - low < APART:
-                unordered += 1
-            else:
-                sides = [(Probe(text_of(case.question, each)),) for each in (better, worse)]
-                items.append(
-                    TrainingItem("preference", "synthetic", case.example.id, case.question.id, sides[0], 1.0, sides[1])
-                )
-    found = {
-        "writer": by.name,
-        "judge": judging.name,
-        "grades": settings.contrast_grades,
-        "asked": len(cases),
-        "outputs": sum(map(len, written)),
-        "unusable": sum(text is None for each in written for text in each),
-        "repeated": repeated,
-        "pairs": pairs,
-        "not_ordered_by_judge": unordered,
-        "kept": len(items),
-    }
-    return Contrasts(tuple(items), found)
+            low, high = p_yes.get(worse.id), p_yes.get(better.id)
+            if low is not None and high is not None and high - low >= APART:
+                left, right = ((Probe(text_of(case.question, each)),) for each in (better, worse))
+                unit, about = case.example.id, case.question.id
+                items.append(TrainingItem("preference", "synthetic", unit, about, left, 1.0, right))
+    return items, pairs
 
 
 def _not_there(
     cases: Sequence[ContrastCase], written: Sequence[Sequence[str | None]], examples: Sequence[Example]
 ) -> tuple[list[list[Example]], int]:
-    """The outputs of each case as examples, worst first, without those whose words are there for the same input; and how many went."""
+    """The new outputs of each case as examples, worst first; and how many were there for the same input."""
     there = {(each.input, each.context, _wording(each.output or "")) for each in examples}
     kept, repeated = [], 0
     for number, (case, texts) in enumerate(zip(cases, written, strict=True)):

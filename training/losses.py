@@ -1,19 +1,24 @@
-"""The losses of LMUnit §3.3 and their weighted sum, on the paper's scale from 0 to 6; and that of DPO on rationales (§3.4)."""
+"""Losses of LMUnit (§3.3), on the paper's scale from 0 to 6, and of DPO on rationales (§3.4), with their objectives."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 
 from ..models.trained.bases import torch_library
+from ..models.trained.scorer_file import after_rationale, asked_for, asked_why
 from ..prompts.errors import import_optional
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from ..models.trained.network import ScoredText
-    from .items import Probe, TrainingItem
+    from ..models.trained.causal import CausalNetwork
+    from ..models.trained.network import Network
+    from ..models.trained.scorer_file import ScoredText
+    from .mixture import Probe, TrainingItem
+    from .options import TrainOptions
 
 LOSSES = ("cross_entropy", "squared_error", "preference", "rationale")
 RATIONALE_TIMES = 5.0
@@ -21,14 +26,17 @@ RATIONALE_TIMES = 5.0
 BETA = 0.1
 """Of DPO: how much leaving the reference costs (Rafailov et al. 2023, appendix B)."""
 ALPHA = 1.0
-"""Beside DPO: how much it counts that the preferred rationale stays likely, -log P a token (Pang et al. 2024, eq. 2). Of two that differ
-in a word DPO alone may make both less likely (Pal et al. 2024)."""
+"""Weight beside DPO of -log P a token of the preferred rationale (Pang et al. 2024, eq. 2).
+
+DPO alone may make both less likely of two rationales that differ in a word (Pal et al. 2024)."""
 SCALE = 6.0
 """ŷ and y are in 0 to 6 in the paper, here in [0, 1]."""
+Parts = dict[str, tuple[float, float]]
+"""The sum of each loss over the items that have it, and of their weights."""
 
 
 def weight_of(weights: Sequence[float]) -> dict[str, float]:
-    """The weight of each of :data:`LOSSES`, of the three of eq. 6; the first is that of all words, the rationale's too."""
+    """Map each of :data:`LOSSES` to its weight, from the three of eq. 6. The first also weighs a rationale's words."""
     return dict(zip(LOSSES, (*weights, RATIONALE_TIMES * weights[0]), strict=True))
 
 
@@ -36,7 +44,7 @@ def side_levels(levels: Any, side: Sequence[Probe], row_of: Mapping[ScoredText, 
     """Log-probability of each score level of an output: the mixture of its questions' levels, by their weights.
 
     Args:
-        levels: Log-probabilities of the levels of each text, shape (texts, levels); what they lack to sum 1 is left aside.
+        levels: Log-probabilities of the levels of each text, shape (texts, levels). They need not sum to 1.
         side: Its probes; the levels of one that looks for a fault count in reverse.
         row_of: The row of each text.
 
@@ -54,7 +62,7 @@ def side_levels(levels: Any, side: Sequence[Probe], row_of: Mapping[ScoredText, 
 
 
 def side_mass(levels: Any, side: Sequence[Probe], row_of: Mapping[ScoredText, int]) -> Any:
-    """Log-probability that a network says a level at all, the weighted mean over an output's questions; 0 for an encoder."""
+    """Log-probability that a network says any level: the weighted mean over an output's questions, 0 for an encoder."""
     torch = torch_library()
     shares = torch.tensor([each.weight for each in side])
     return (levels[[row_of[each.text] for each in side]].logsumexp(-1) * shares).sum() / shares.sum()
@@ -81,12 +89,10 @@ def item_losses(
 ) -> dict[str, Any]:
     """The losses that an item has, each a number of torch.
 
-    Cross-entropy -Σ t(k) log P(k) (eq. 3, of the score token alone, P being among all that the network could say) and squared error (y - ŷ)² (eq. 4) where a score is
-    wanted. Where one of two outputs is preferred, -log sigmoid(S₁ - S₂) with the better one first (eq. 5), S being the sum of
-    its questions' weighted ŷ; for a tie the square of the difference of their mean ŷ.
-
-    Where an item has a rationale, its text is read after that, and the mean of -log P over the rationale's own tokens is a loss too
-    (eq. 3): ``written`` has the mean of log P, by text.
+    A wanted score has cross-entropy -Σ t(k) log P(k) (eq. 3, of the score token alone; P is among all that the network
+    could say) and squared error (y - ŷ)² (eq. 4). A preference has -log sigmoid(S₁ - S₂) with the better output first
+    (eq. 5), S being the sum of its questions' weighted ŷ; a tie has the square of the difference of the mean ŷ. A
+    rationale has the mean of -log P over its own tokens (eq. 3): ``written`` has the mean of log P, by text.
     """
     torch = torch_library()
     if item.kind != "preference":
@@ -132,7 +138,7 @@ def mixed_loss(
 
 
 def decided(levels: Any, items: Sequence[TrainingItem], row_of: Mapping[ScoredText, int]) -> list[tuple[float, float]]:
-    """S₁ - S₂ of each pair of which one output is preferred, the better one first, and the pair's weight."""
+    """S₁ - S₂ and weight of each pair that is no tie, with the better output first."""
     return [
         (len(item.left) * float(_ahead(levels, item, row_of)), item.weight)
         for item in items
@@ -141,10 +147,10 @@ def decided(levels: Any, items: Sequence[TrainingItem], row_of: Mapping[ScoredTe
 
 
 def forgiven(pairs: Sequence[tuple[float, float]]) -> float:
-    """By how much the sum of -log sigmoid(k·(S₁ - S₂)) is lower with the best k from 0 to 1 than with 1.
+    """How much lower the sum of -log sigmoid(k·(S₁ - S₂)) is with the best k from 0 to 1 than with k = 1.
 
-    How far apart two outputs are is no part of which is better: a network that is too sure of an order which is mostly right is not
-    worse than one that has none.
+    Only the order of two outputs counts, and not their distance: a network that is too sure of a mostly right order is
+    not worse than one without an order.
 
     Args:
         pairs: Of :func:`decided`.
@@ -163,13 +169,13 @@ def forgiven(pairs: Sequence[tuple[float, float]]) -> float:
 
 
 def dpo_loss(better: Any, worse: Any, better_before: Any, worse_before: Any, beta: float = BETA) -> Any:
-    """-log sigmoid(β·(log π(w)/π₀(w) - log π(l)/π₀(l))) of each pair (direct preference optimisation; Rafailov et al. 2023, eq. 7).
+    """Direct preference optimisation (Rafailov et al. 2023, eq. 7): -log sigmoid(β·(log π(w)/π₀(w) - log π(l)/π₀(l))).
 
     Args:
-        better: log π(w), of the texts that are preferred, shape (pairs,).
-        worse: log π(l), of those that are not.
-        better_before: The same as the reference π₀ has it.
-        worse_before: The same.
+        better: log π(w) of the preferred texts, shape (pairs,).
+        worse: log π(l) of the others.
+        better_before: log π₀(w), of the reference.
+        worse_before: log π₀(l).
         beta: β.
 
     Returns:
@@ -177,3 +183,199 @@ def dpo_loss(better: Any, worse: Any, better_before: Any, worse_before: Any, bet
     """
     margin = (better - better_before) - (worse - worse_before)
     return -torch_library().nn.functional.logsigmoid(beta * margin)
+
+
+# --- objectives: a network, its data and its loss ---
+
+
+class Learnable(Protocol):
+    """An item, or a pair of rationales."""
+
+    @property
+    def unit(self) -> str:
+        """Id of the example or pair that it comes from."""
+        ...
+
+    @property
+    def texts(self) -> Sequence[ScoredText]:
+        """All texts that the network reads for it."""
+        ...
+
+
+class TrainingObjective(Protocol):
+    """A network, the data that it learns from, and its losses."""
+
+    @property
+    def network(self) -> Network:
+        """The network."""
+        ...
+
+    @property
+    def training(self) -> Sequence[Any]:
+        """The data, each a :class:`Learnable`."""
+        ...
+
+    def loss(self, batch: Sequence[Any]) -> tuple[Any, Parts]:
+        """The loss of a batch, with gradients, and its parts."""
+        ...
+
+    def on_validation(self) -> dict[str, float]:
+        """The mean of each loss on validation. The weights with the lowest ``loss`` are kept."""
+        ...
+
+
+@dataclass
+class ScoreObjective:
+    """The mixed losses on score tokens, and on rationales that somebody gave."""
+
+    network: Network
+    training: Sequence[TrainingItem]
+    validation: Sequence[TrainingItem]
+    options: TrainOptions
+
+    def loss(self, batch: Sequence[TrainingItem]) -> tuple[Any, Parts]:
+        """See :class:`TrainingObjective`."""
+        return _mixed(self._read(batch), batch, self.options)
+
+    def on_validation(self) -> dict[str, float]:
+        """See :class:`TrainingObjective`."""
+        return _all_means(self.validation, self._read, self.options)
+
+    def _read(self, batch: Sequence[TrainingItem]) -> _Reading:
+        return _read(self.network, batch, self.options, self.network.levels)
+
+
+@dataclass(frozen=True, slots=True)
+class RationalePair:
+    """Two rationales for one text: the better ends in the right score, the worse does not."""
+
+    unit: str
+    text: ScoredText
+    better: str
+    worse: str
+
+    @property
+    def texts(self) -> list[ScoredText]:
+        """The text after each rationale."""
+        return [after_rationale(self.text, each) for each in (self.better, self.worse)]
+
+
+@dataclass
+class RationaleObjective:
+    """DPO on pairs of rationales. The network as it is when the objective is made is the reference.
+
+    Validation still asks for the right scores, read as the scorer will answer.
+    """
+
+    network: CausalNetwork
+    training: Sequence[RationalePair]
+    validation: Sequence[TrainingItem]
+    options: TrainOptions
+
+    def __post_init__(self) -> None:
+        """Keep how likely the reference has each rationale."""
+        self.network.training(False)
+        self._before: Mapping[RationalePair, Any] = {
+            each: found
+            for batch in chunks(self.training, self.options.batch_size)
+            for each, found in zip(batch, self._likelihood(batch), strict=True)
+        }
+
+    def loss(self, batch: Sequence[RationalePair]) -> tuple[Any, Parts]:
+        """See :class:`TrainingObjective`."""
+        torch = torch_library()
+        with _precision(self.network, self.options):
+            now = self._likelihood(batch)
+        (now, tokens), before = (now[..., 0], now[..., 1]), torch.stack([self._before[each] for each in batch])[..., 0]
+        losses = dpo_loss(now[:, 0], now[:, 1], before[:, 0], before[:, 1])
+        unlikely, gain = -now[:, 0] / tokens[:, 0], (now - before).detach()
+        return (losses + ALPHA * unlikely).mean(), {
+            "dpo": (float(losses.detach().sum()), len(batch)),
+            "rationale": (float(unlikely.detach().sum()), len(batch)),
+            "preferred": (float((gain[:, 0] > gain[:, 1]).sum()), len(batch)),
+        }
+
+    def on_validation(self) -> dict[str, float]:
+        """See :class:`TrainingObjective`."""
+        items = [each for each in self.validation if each.kind != "rationale"]
+        return _all_means(items, lambda batch: _read(self.network, batch, self.options, self._levels), self.options)
+
+    def _levels(self, texts: Sequence[ScoredText]) -> Any:
+        if self.options.answer_with == "word":
+            return self.network.levels(texts)
+        return self.network.levels_after_rationales(texts, self.options.rationale_tokens)[0]
+
+    def _likelihood(self, batch: Sequence[RationalePair]) -> Any:
+        """Log-probability and tokens of the better and of the worse rationale, shape (pairs, 2, 2)."""
+        written = [(asked_why(each.text), why) for each in batch for why in (each.better, each.worse)]
+        return self.network.likelihood(written).reshape(-1, 2, 2)
+
+
+def chunks(items: Iterable[Any], texts: int) -> Iterator[list[Any]]:
+    """Divide :class:`Learnable` items, in their order, into batches of some ``texts`` different texts."""
+    chunk: list[Any] = []
+    there: set[ScoredText] = set()
+    for item in items:
+        chunk.append(item)
+        there.update(item.texts)
+        if len(there) >= texts:
+            yield chunk
+            chunk, there = [], set()
+    if chunk:
+        yield chunk
+
+
+def _precision(network: Network, options: TrainOptions) -> Any:
+    torch = torch_library()
+    return torch.autocast(network.device, torch.bfloat16, enabled=options.precision == "bfloat16")
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """A network's answers to some items."""
+
+    levels: Any
+    row_of: Mapping[ScoredText, int]
+    written: Mapping[ScoredText, Any]
+    """Mean log-probability of the rationales that they have, by text."""
+
+
+def _read(
+    network: Network,
+    items: Sequence[TrainingItem],
+    options: TrainOptions,
+    levels_of: Callable[[Sequence[ScoredText]], Any],
+) -> _Reading:
+    texts = list(dict.fromkeys(text for item in items for text in item.texts))
+    given = {each.left[0].text: each.rationale for each in items if each.rationale is not None}
+    written = {}
+    with _precision(network, options):
+        levels = levels_of(texts)
+        if given:
+            causal = cast("CausalNetwork", network)
+            said = causal.likelihood([(asked_for(text), why) for text, why in given.items()])
+            written = dict(zip(given, said[:, 0] / said[:, 1], strict=True))
+    return _Reading(levels, {text: row for row, text in enumerate(texts)}, written)
+
+
+def _mixed(reading: _Reading, items: Sequence[TrainingItem], options: TrainOptions) -> tuple[Any, Parts]:
+    return mixed_loss(reading.levels, items, reading.row_of, options.loss_weights, reading.written)
+
+
+def _all_means(
+    items: Sequence[TrainingItem], read: Callable[[Sequence[TrainingItem]], _Reading], options: TrainOptions
+) -> dict[str, float]:
+    """The mean of each loss over all items and their weighted sum, less what is :func:`forgiven` of preferences."""
+    sums = dict.fromkeys(LOSSES, (0.0, 0.0))
+    pairs: list[tuple[float, float]] = []
+    with torch_library().no_grad():
+        for batch in chunks(items, options.batch_size):
+            reading = read(batch)
+            pairs += decided(reading.levels, batch, reading.row_of)
+            for name, (total, count) in _mixed(reading, batch, options)[1].items():
+                sums[name] = (sums[name][0] + total, sums[name][1] + count)
+    total, count = sums["preference"]
+    sums["preference"] = (total - forgiven(pairs), count)
+    means = {name: total / count for name, (total, count) in sums.items() if count}
+    whole = sum(weight * means.get(name, 0.0) for name, weight in weight_of(options.loss_weights).items())
+    return {"loss": whole, **means}

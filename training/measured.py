@@ -1,8 +1,13 @@
-"""One look at test: the scorer beside its teacher and people, its calibration, its speed, and what it saves."""
+"""A scorer's worth: on validation whether its teacher's verdicts help, and one look at test.
+
+A teacher that agrees with people a little has many verdicts, and people rated few outputs: the teacher's errors then
+outweigh what people say. In a simulated world a teacher that agreed with people by .37 took a scorer from .85 down to
+.56. So two scorers are trained, and validation decides by their agreement with people, as everywhere else here.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import process_time
 from typing import TYPE_CHECKING, Any, cast
 
@@ -10,33 +15,40 @@ import numpy as np
 
 from ..evaluation.calibration_fit import platt
 from ..evaluation.scoring import complete_mean, human_targets, measure, score_examples, source_targets
-from ..models.trained.network import scored_text
+from ..models.trained.scorer_file import scored_text
 from ..models.trained.trained_scorer import DIGITS, expected_scores
 from ..prompts.examples import document_of, documents, human_dimensions
 from ..prompts.verdicts import Verdict, VerdictColumns
-from ..stats.correlation import correlate, correlations_dict, statistic_dict
+from ..stats.correlation import correlate, correlations_dict, spearman, statistic_dict
 from ..stats.differences import difference_dict, paired_difference
 from ..stats.pass_fail import rate
 from ..stats.resampling import Resampling
+from .mixture import FEWEST, PARTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ..evaluation.scoring import ExampleScore, Targets
     from ..models.trained.causal import CausalNetwork
-    from ..models.trained.network import Network, ScoredText
-    from ..models.trained.scorer_file import ScorerFile
+    from ..models.trained.network import Network
+    from ..models.trained.scorer_file import ScoredText, ScorerFile
     from ..prompts.checklist import Checklist
     from ..prompts.examples import Example
     from ..stats.differences import Difference
-    from .items import Probe, TextOf, TrainingItem
+    from .mixture import Mixture, Probe, TextOf, TrainingItem
     from .options import TrainOptions
 
 AT_ONCE = 64
 BINS = 10
-"""Of P(yes), for the expected calibration error."""
+"""Bins of P(yes), for the expected calibration error."""
 TIMED = 128
 """Texts whose time is taken."""
+FEWEST_RATED = 20
+"""Outputs of validation with people's scores from which these can tell."""
+NOISE = 1.0
+"""Standard errors by which people alone have to teach more, as both together have more data."""
+NOT_KEPT = {"both": "people_alone", "people": "with_verdicts"}
+"""Name of the other scorer in the figures on test, by the one that is kept."""
 
 
 @dataclass
@@ -46,10 +58,10 @@ class ScorerReader:
     network: Network
     text_of: TextOf = scored_text
     rationale_tokens: int | None = None
-    """Of the rationale that it writes before each answer at most; None where it answers at once."""
+    """Most tokens of the rationale that it writes before each answer; None where it answers at once."""
 
     def __post_init__(self) -> None:
-        """Nothing is read yet."""
+        """Begin with nothing read."""
         self._known: dict[ScoredText, float] = {}
 
     def levels(self, texts: Sequence[ScoredText]) -> Any:
@@ -74,7 +86,7 @@ class ScorerReader:
 
 
 def fit_calibration(reader: ScorerReader, validation: Sequence[TrainingItem]) -> tuple[float, float, str | None]:
-    """Slope and shift of P(yes) on the verdicts of validation, and why there are none where that is so."""
+    """Slope and shift of P(yes), fitted on the verdicts of validation; and the reason where they are not fitted."""
     if reader.network.kind == "causal":
         return 1.0, 0.0, "a causal model's P(yes) is that of its own words, also where another program runs it"
     items = [each for each in validation if each.kind == "verdict"]
@@ -88,7 +100,7 @@ def fit_calibration(reader: ScorerReader, validation: Sequence[TrainingItem]) ->
 
 
 def calibration_figures(reader: ScorerReader, test: Sequence[TrainingItem], file: ScorerFile) -> dict[str, Any]:
-    """P(yes) against the wanted one on the verdicts of test, before and after calibration.
+    """Compare P(yes) with the wanted one on the verdicts of test, before and after calibration.
 
     Returns:
         ``n``, and for ``before`` and ``after`` the Brier score, the expected calibration error and :func:`reliability`.
@@ -109,7 +121,7 @@ def calibration_figures(reader: ScorerReader, test: Sequence[TrainingItem], file
 
 
 def reliability(said: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> list[dict[str, Any]]:
-    """The tenths of P(yes) in which anything lies: number of the bin, how many, mean of what was said and of what was wanted."""
+    """The tenths of P(yes) that are not empty: ``bin``, ``n``, and the means ``said`` and ``wanted``."""
     bins = np.minimum((said * BINS).astype(int), BINS - 1)
     return [
         {
@@ -139,24 +151,26 @@ def figures_on_test(
     options: TrainOptions,
     group_of: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Scorer, teacher, others and people on the test examples, and on the test pairs.
+    """Figures of the scorer and of those beside it on the test examples and pairs.
 
     Args:
         reader: The scorer.
         file: Its calibration.
-        examples: Of test.
-        items: What was wanted of them.
+        examples: The test examples.
+        items: The test items.
         checklist: The questions.
         teacher: The teacher's verdicts.
         others: Verdicts of the untrained ``base``, and of what else stands beside the scorer, by its name.
         options: Scale, resamples and seed.
-        group_of: What is never divided, by the id of each example and pair: pairs on one input or document belong together.
+        group_of: The document of each example and pair, by its id.
 
     Returns:
-        ``people`` (correlations with people of the scorer, the teacher and each of the others, over all dimensions and on each),
-        ``beyond`` (how far the scorer's Spearman with people is above each of theirs), ``base`` (the base's with the teacher's scores),
-        ``teacher`` (the scorer's with the teacher's scores and its P(yes) with the teacher's on each question), ``verdicts`` (its P(yes)
-        with the wanted one over all questions, documents resampled), and ``preferences`` (share of the decided pairs of which the preferred output has the higher score).
+        ``people``: correlations with people of the scorer, the teacher and each of the others.
+        ``beyond``: how far the scorer's Spearman with people is above each of theirs.
+        ``base``, ``teacher``: correlations of the base and of the scorer with the teacher's scores; with ``questions``,
+        the correlations of P(yes) on each.
+        ``verdicts``: correlations of the scorer's P(yes) with the wanted one; documents are resampled.
+        ``preferences``: share of the decided pairs in which the preferred output has the higher score.
     """
     found: dict[str, Any] = {"examples": len(examples)}
     sampling = {"resamples": options.resamples, "seed": options.seed}
@@ -197,7 +211,7 @@ def figures_on_test(
 
 
 def speed(reader: ScorerReader, texts: Sequence[ScoredText]) -> dict[str, Any]:
-    """Milliseconds of the processor that a verdict takes, asked in batches, those on an output together, and asked alone."""
+    """Processor milliseconds of a verdict, asked in batches and alone."""
     some = list(dict.fromkeys(texts))[: TIMED if reader.rationale_tokens is None else TIMED // 8]
     alone = some[: max(1, len(some) // 8)]
     reader.levels(some[:1])
@@ -219,7 +233,7 @@ def speed(reader: ScorerReader, texts: Sequence[ScoredText]) -> dict[str, Any]:
 
 
 def price(cpu_seconds: float, cpu_ms: float, options: TrainOptions) -> dict[str, Any]:
-    """What training cost, and from how many verdicts on it was worth it.
+    """The price of training, and the number of verdicts from which it has paid.
 
     Verdicts of the teacher that it learned from are not counted: they are there.
     """
@@ -254,7 +268,7 @@ def verdicts_of(
 
 
 def _credit(reader: ScorerReader, pair: TrainingItem, file: ScorerFile) -> float:
-    """1 where the output that is preferred has the higher score, 0 where the other one has, 1/2 where the scores are the same."""
+    """1 where the preferred output has the higher score, 0 where the other one has it, 1/2 where they are the same."""
     ahead = round(reader.side(pair.left, file) - reader.side(pair.right, file), DIGITS)
     return 0.5 if ahead == 0 else float((ahead > 0) == (pair.target > 0.5))
 
@@ -291,3 +305,65 @@ def _by_question(
         means = [complete_mean(wanted.get(key, [])) for key in keys]
         found[question.id] = correlations_dict(correlate([ours[key] for key in keys], means, resampling))
     return found
+
+
+# --- a scorer that learned from people alone beside one that learned from its teacher too ---
+
+
+def people_alone(mixture: Mixture, rated: int, options: TrainOptions) -> Mixture | None:
+    """The data without a teacher's verdicts; None where it has none, or people said too little to compare.
+
+    Args:
+        mixture: All data.
+        rated: Number of outputs of validation that people scored.
+        options: Verdicts are trusted with ``trust_verdicts``, and where rationales are drawn, as these are about them.
+    """
+    taught = any(each.source == "verdicts" for each in mixture.training)
+    parts = {part: tuple(each for each in mixture.part(part) if each.source != "verdicts") for part in PARTS}
+    if options.trust_verdicts or options.rationales or not taught or rated < FEWEST_RATED:
+        return None
+    if len(parts["training"]) < FEWEST or not parts["validation"]:
+        return None
+    return replace(mixture, training=parts["training"], validation=parts["validation"])
+
+
+def rated_validation(examples: Sequence[Example], checklist: Checklist, mixture: Mixture) -> list[Example]:
+    """The outputs of validation that people scored on a dimension of the checklist."""
+    found = [each for each in examples if mixture.part_of[each.id] == "validation" and each.human]
+    return found if found and human_dimensions(found, checklist) else []
+
+
+def compared(
+    both: VerdictColumns,
+    alone: VerdictColumns,
+    examples: Sequence[Example],
+    checklist: Checklist,
+    options: TrainOptions,
+) -> dict[str, Any]:
+    """Decide by validation which of two scorers is kept.
+
+    Args:
+        both: Verdicts of the scorer that learned from the teacher, too.
+        alone: Verdicts of the scorer that learned from people alone.
+        examples: Rated outputs of validation.
+        checklist: The questions.
+        options: Scale, resamples and seed.
+
+    Returns:
+        ``kept`` (``both`` or ``people``), Spearman with people of each, how far people alone are ahead, and ``n``.
+    """
+    people = human_targets(examples, checklist, options.human_scale)
+    wanted = [people.overall(each.id) for each in examples]
+    scores = [score_examples(examples, checklist, each) for each in (both, alone)]
+    first, second = ([people.score(each) for each in some] for some in scores)
+    resampling = Resampling(documents(examples), options.resamples, seed=options.seed)
+    ahead = paired_difference(first, second, wanted, resampling, undefined_as_zero=True)
+    error = None if ahead.low is None or ahead.high is None else (ahead.high - ahead.low) / (2 * 1.96)
+    better = ahead.value is not None and error is not None and ahead.value > NOISE * error
+    return {
+        "kept": "people" if better else "both",
+        "n": len(examples),
+        "both": spearman(first, wanted).value,
+        "people": spearman(second, wanted).value,
+        "people_ahead": difference_dict(ahead),
+    }

@@ -1,40 +1,36 @@
-"""All data together: gathered, deduplicated, divided by document, and checked; what there is of each is written down."""
+"""What a scorer learns from: items of every source (LMUnit §3.1), gathered, deduplicated and divided by document."""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from ..agents.requests import EachAsking
 from ..evaluation.scoring import human_targets
-from ..models.trained.network import after_rationale, scored_text
+from ..models.trained.scorer_file import after_rationale, scored_text
 from ..optimizer.splits import own_split, split, unused_split
 from ..prompts.errors import AskanceError, InputError
-from ..prompts.examples import answered_questions, human_dimensions
+from ..prompts.examples import Example, answered_questions, human_dimensions
 from ..prompts.formatting import count
-from .items import (
-    SAME,
-    commented_items,
-    deduplicated,
-    preference_items,
-    rating_items,
-    rating_pairs,
-    reasoned,
-    verdict_item,
-)
+from ..prompts.human_feedback import WHOLE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ..models.trained.network import Network
+    from ..models.trained.scorer_file import ScoredText
     from ..optimizer.earlier import Earlier
-    from ..prompts.checklist import Checklist
-    from ..prompts.examples import Example
+    from ..prompts.checklist import Checklist, Question
     from ..prompts.preferences import Preference
+    from ..prompts.prompt import Prompt
     from ..prompts.verdicts import VerdictColumns
-    from .items import TextOf, TrainingItem
     from .options import TrainOptions
 
+ItemKind = Literal["verdict", "rating", "preference", "rationale"]
+Source = Literal["verdicts", "ratings", "preferences", "synthetic"]
+SAME = 1e-9
+"""Scores in [0, 1] no further apart are the same: means of the same ratings differ in their last digits."""
 PARTS = ("training", "validation", "test")
 FEWEST = 8
 """Items for training without which nothing is trained."""
@@ -42,9 +38,172 @@ FEW = 20
 """Ratings of a dimension, or verdicts on a question, below which it is said that they are few."""
 
 
+class TextOf(Protocol):
+    """Gives the text that a network reads for a question about an example's output."""
+
+    def __call__(self, question: Question, example: Example) -> ScoredText:
+        """The text."""
+        ...
+
+
+def asked_with(prompt: Prompt | None) -> TextOf:
+    """Texts as a judge with this prompt is asked for one word, yes or no; without a prompt, plain texts."""
+    if prompt is None:
+        return scored_text
+
+    def text_of(question: Question, example: Example) -> ScoredText:
+        asking = EachAsking(prompt, (question,), explained=False, logprobs=True, temperature=0.0, seed=None)
+        ask = next(asking.asks("", example, 0, 0))
+        return scored_text(question, example, tuple(ask.messages))
+
+    return text_of
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A question about an output, and what its answer counts for."""
+
+    text: ScoredText
+    weight: float = 1.0
+    is_fault: bool = False
+    """Whether yes speaks against the output: then 1 - ŷ counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingItem:
+    """One thing to learn. The score of a side is the weighted mean of its probes' ŷ, in [0, 1]."""
+
+    kind: ItemKind
+    source: Source
+    unit: str
+    """Id of the example or pair that it comes from, which decides its part."""
+    about: str
+    """The question's id for a verdict, else the dimension."""
+    left: tuple[Probe, ...]
+    target: float
+    """Wanted score in [0, 1]; for a preference 1 where left is preferred, 0 where right is, 0.5 for a tie."""
+    right: tuple[Probe, ...] = ()
+    """The other output of a preference."""
+    weight: float = 1.0
+    """How much it counts in its losses."""
+    rationale: str | None = None
+    """The reason in words, of the kind ``rationale``; the text is read after it."""
+
+    @property
+    def texts(self) -> list[ScoredText]:
+        """Everything that has to be read for it."""
+        return [each.text for each in (*self.left, *self.right)]
+
+
+def verdict_item(
+    question: Question, example: Example, p_yes: float, source: Source = "verdicts", *, text_of: TextOf = scored_text
+) -> TrainingItem:
+    """An item by which a question about an output is answered with this P(yes), in [0, 1]."""
+    return TrainingItem("verdict", source, example.id, question.id, (Probe(text_of(question, example)),), p_yes)
+
+
+def reasoned(item: TrainingItem, why: str) -> TrainingItem:
+    """An item about one question, with a rationale that is learned too and after which the score is wanted."""
+    (probe,) = item.left
+    left = (replace(probe, text=after_rationale(probe.text, why)),)
+    return replace(item, kind="rationale", left=left, rationale=why)
+
+
+def commented_items(
+    items: Iterable[TrainingItem], examples: Sequence[Example], checklist: Checklist
+) -> Iterator[TrainingItem]:
+    """People's ratings of one question, each after the comments that go with it.
+
+    A comment goes with a score of the same name. One on the whole output goes with an overall score, or with any where
+    there is one question.
+    """
+    by_id = {each.id: each for each in examples}
+    one = len(checklist.questions) == 1
+    for item in items:
+        if item.source == "ratings" and item.kind != "preference" and len(item.left) == 1:
+            names = {item.about, *((None, WHOLE) if one or item.about == WHOLE else ())}
+            yield from (reasoned(item, each.text) for each in by_id[item.unit].comment if each.about in names)
+
+
+def probes(
+    checklist: Checklist, example: Example, dimension: str | None = None, *, text_of: TextOf = scored_text
+) -> tuple[Probe, ...]:
+    """The questions that a dimension's score is made of, with the example's weights; all for an unknown dimension."""
+    weights = checklist.weights(checklist.section_of(example.metadata))
+    whole = dimension not in checklist.dimensions
+    return tuple(
+        Probe(text_of(each, example), weights[each.id], each.is_fault)
+        for each in checklist.questions
+        if weights[each.id] > 0 and (whole or each.dimension == dimension)
+    )
+
+
+def rating_items(
+    examples: Sequence[Example],
+    checklist: Checklist,
+    wanted: Mapping[str, Mapping[str, float | None]],
+    *,
+    text_of: TextOf = scored_text,
+) -> list[TrainingItem]:
+    """People's scores of dimensions; ``wanted`` has them in [0, 1] by example and dimension."""
+    return [
+        TrainingItem("rating", "ratings", example.id, dimension, asked, score)
+        for example in examples
+        for dimension, score in wanted.get(example.id, {}).items()
+        if score is not None and (asked := probes(checklist, example, dimension, text_of=text_of))
+    ]
+
+
+def rating_pairs(items: Iterable[TrainingItem], group_of: Mapping[str, str]) -> list[TrainingItem]:
+    """Preferences between neighbouring outputs of a document of which people rated one higher.
+
+    Each rating stands in two pairs at most, so that their number grows with the ratings and not with their square.
+    """
+    found, last = [], dict[tuple[str, str], TrainingItem]()
+    for item in items:
+        place = (group_of[item.unit], item.about)
+        before = last.get(place)
+        if before is not None and abs(before.target - item.target) > SAME:
+            target = float(before.target > item.target)
+            found.append(TrainingItem("preference", "ratings", item.unit, item.about, before.left, target, item.left))
+        last[place] = item
+    return found
+
+
+def preference_items(
+    pairs: Sequence[Preference], checklist: Checklist, *, text_of: TextOf = scored_text
+) -> list[TrainingItem]:
+    """Preferences over the score on all questions."""
+    found = []
+    for pair in pairs:
+        given = {name: value for name in ("section", "dataset") if (value := getattr(pair, name)) is not None}
+        sides = [
+            probes(checklist, Example(id=pair.id, input=pair.input, output=output, metadata=given), text_of=text_of)
+            for output in (pair.output_a, pair.output_b)
+        ]
+        target = {"a": 1.0, "b": 0.0, "tie": 0.5}[pair.preferred]
+        found.append(TrainingItem("preference", "preferences", pair.id, "overall", sides[0], target, sides[1]))
+    return found
+
+
+def deduplicated(items: Iterable[TrainingItem]) -> tuple[list[TrainingItem], int]:
+    """Merge items of the same kind, source and texts, with the mean of their targets; and count those that went.
+
+    So a verdict counts once that was asked for several times, or of the same texts under two ids.
+    """
+    kept: dict[tuple[object, ...], list[TrainingItem]] = {}
+    for item in items:
+        kept.setdefault((item.kind, item.source, item.left, item.right), []).append(item)
+    found = [
+        same[0] if len(same) == 1 else replace(same[0], target=sum(each.target for each in same) / len(same))
+        for same in kept.values()
+    ]
+    return found, sum(len(same) - 1 for same in kept.values())
+
+
 @dataclass(frozen=True)
 class Mixture:
-    """What is learned from, in three parts; a document is in one of them."""
+    """All items in three parts; a document is in one of them."""
 
     training: tuple[TrainingItem, ...]
     validation: tuple[TrainingItem, ...]
@@ -56,15 +215,16 @@ class Mixture:
     kept_from_run: int
     """Examples that are in the part that they had in a run."""
     duplicates: int
-    """Items that asked for the same as another one and went."""
+    """Items that were merged with another one."""
     without_answer: int
-    """Verdicts that failed or abstained: they teach nothing."""
+    """Verdicts that failed or abstained, so that nothing can be learned from them."""
     remarks: tuple[str, ...]
-    """What is odd about the data."""
+    """Sentences on what is odd about the data."""
 
     def part(self, name: str) -> tuple[TrainingItem, ...]:
         """The items of ``training``, ``validation`` or ``test``."""
-        return {"training": self.training, "validation": self.validation, "test": self.test}[name]
+        found: tuple[TrainingItem, ...] = getattr(self, name)
+        return found
 
     def to_dict(self) -> dict[str, Any]:
         """As in ``train.json``: how many items of each source and about what, in each part."""
@@ -96,18 +256,17 @@ def gather(
     text_of: TextOf = scored_text,
     further: Iterable[TrainingItem] = (),
 ) -> Mixture:
-    """Make items of everything and divide them.
+    """Make items of all data and divide them.
 
     Args:
         examples: With or without people's scores.
         checklist: The questions.
-        verdicts: Of one judge on the examples, the teacher's.
-        preferences: Pairs; about all questions together.
+        verdicts: The teacher's, on the examples.
+        preferences: Pairs, each about all questions together.
         earlier: A run whose parts are kept, so that what it tested on is never trained on.
         options: Shares, seed, scale.
-        text_of: What the network reads of a question.
-        further: Items made elsewhere, e.g. synthetic ones, whose ``unit`` is the id of an example or a pair: they are in
-            its part.
+        text_of: Gives what the network reads of a question.
+        further: Items made elsewhere. Each is in the part of the example or pair that its ``unit`` names.
 
     Raises:
         InputError: There is nothing to learn, too little, or it cannot be divided.
@@ -136,33 +295,28 @@ def gather(
     items, duplicates = deduplicated(each for each in items if _has_loss(each, options))
     if not items:
         raise InputError(
-            "There is nothing to learn from: no rating, no verdict and no preference that a loss with a weight above 0 is "
-            "about. Give examples human scores, or --verdicts, or --preferences, or change --loss-weights."
+            "There is nothing to learn from: no rating, no verdict and no preference that a loss with a weight above 0 "
+            "is about. Give examples human scores, or --verdicts, or --preferences, or change --loss-weights."
         )
     if options.given_rationales and not any(each.kind == "rationale" for each in items):
         raise InputError(
-            "--given-rationales: no verdict has an explanation, and no comment is about a score of a single question. Have the judge "
-            "explain (askance evaluate --explain always -o V), comment on the examples, or leave it out."
+            "--given-rationales: no verdict has an explanation, and no comment is about a score of a single question. "
+            "Have the judge explain (askance evaluate --explain always -o V), comment on the examples, or leave it out."
         )
     parts = {part: tuple(each for each in items if part_of[each.unit] == part) for part in PARTS}
     _check_apart(parts)
-    return Mixture(
-        parts["training"],
-        parts["validation"],
-        parts["test"],
-        part_of,
-        len(set(group_of.values())),
-        kept,
-        duplicates,
-        lost,
-        tuple(_remarks(examples, parts["training"])),
-    )
+    documents, remarks = len(set(group_of.values())), tuple(_remarks(examples, parts["training"]))
+    training, validation, test = (parts[part] for part in PARTS)
+    return Mixture(training, validation, test, part_of, documents, kept, duplicates, lost, remarks)
 
 
 def divided(
     examples: Sequence[Example], preferences: Sequence[Preference], earlier: Earlier | None, options: TrainOptions
 ) -> tuple[dict[str, str], dict[str, str], int]:
-    """The document and the part of each example and pair, by its id, and how many examples keep the part that they had in a run.
+    """Divide examples and pairs.
+
+    Returns:
+        The document and the part of each by its id, and how many examples keep their part of a run.
 
     Raises:
         InputError: They cannot be divided.
@@ -172,7 +326,7 @@ def divided(
 
 
 def groups_of(examples: Sequence[Example], preferences: Sequence[Preference]) -> dict[str, str]:
-    """What is never divided, by the id of each example and pair: those of one document, group or input belong together.
+    """The document of each example and pair by its id: all of one document, group or input belong together.
 
     Raises:
         InputError: An example and a pair have one id.
@@ -200,8 +354,7 @@ def groups_of(examples: Sequence[Example], preferences: Sequence[Preference]) ->
     for pair in preferences:
         if ("unit", pair.id) in leader:
             raise InputError(f"'{pair.id}' is the id of an example and of a pair; give the pairs ids of their own.")
-        names = [pair.group, pair.document]
-        keys(pair.id, names, (pair.input, ""))
+        keys(pair.id, [pair.group, pair.document], (pair.input, ""))
     units = [*(each.id for each in examples), *(each.id for each in preferences)]
     return {unit: "/".join(find(("unit", unit))) for unit in units}
 
@@ -209,7 +362,8 @@ def groups_of(examples: Sequence[Example], preferences: Sequence[Preference]) ->
 def check_lengths(mixture: Mixture, network: Network, rationale_tokens: int | None = None) -> tuple[float, int]:
     """The share of the texts that are longer than the network reads, and the tokens of the longest.
 
-    With ``rationale_tokens`` they are as long as after a rationale of so many tokens, else some of them as after those that were given.
+    With ``rationale_tokens`` each text is counted with a rationale of so many tokens, else with the rationale that was
+    given, if any.
     """
     all_items = [each for part in PARTS for each in mixture.part(part)]
     items = [each for each in all_items if rationale_tokens is None or each.kind != "rationale"]
@@ -236,8 +390,8 @@ def _answers(examples: Sequence[Example], checklist: Checklist, text_of: TextOf)
             if answer is not None:
                 if not 0 <= answer <= 1:
                     raise InputError(
-                        f"Example '{example.id}': people's answer to the question '{question.id}' is {answer:g}; an answer "
-                        "is yes or no, or a number from 0 to 1."
+                        f"Example '{example.id}': people's answer to the question '{question.id}' is {answer:g}; an "
+                        "answer is yes or no, or a number from 0 to 1."
                     )
                 found.append(verdict_item(question, example, answer, "ratings", text_of=text_of))
     return found
@@ -254,8 +408,8 @@ def _parts(
     for each, part in brought.items():
         if known.get(each) == "test" and part != "test":
             raise InputError(
-                f"The example '{each}' is a {part} example by its metadata.split and was tested on in the run of --judge; "
-                "what was tested on must not be learned from. Correct it, or leave metadata.split out."
+                f"The example '{each}' is a {part} example by its metadata.split and was tested on in the run of "
+                "--judge; what was tested on must not be learned from. Correct it, or leave metadata.split out."
             )
     of_group: dict[str, str] = {}
     for part in ("test", "validation", "development"):  # a group of which anything was tested on is tested on
@@ -268,16 +422,15 @@ def _parts(
     units = list(group_of)
     if len(set(group_of.values())) < 3:
         raise InputError(
-            f"The data are {count(len(set(group_of.values())), 'document')}, which cannot be divided into training, validation "
-            "and test. "
-            "Examples with the same input and context are one; add others."
+            f"The data are {count(len(set(group_of.values())), 'document')}, which cannot be divided into training, "
+            "validation and test. Examples with the same input and context are one; add others."
         )
     found = split(units, shares=options.split, seed=options.seed, groups=[group_of[each] for each in units], kept=kept)
     return {each: names[part] for part in names for each in getattr(found, part)}, len(known)
 
 
 def _check_apart(parts: Mapping[str, Sequence[TrainingItem]]) -> None:
-    """See that no output that is tested on, for the same input, is trained on, under whatever id.
+    """Check that no output is in two parts for the same input, under whatever id.
 
     Raises:
         InputError: There are too few items. AskanceError: An output is in two parts.
@@ -298,10 +451,10 @@ def _check_apart(parts: Mapping[str, Sequence[TrainingItem]]) -> None:
 
 
 def _remarks(examples: Sequence[Example], training: Sequence[TrainingItem]) -> Iterable[str]:
-    """What is odd about the examples and about what is to be learned of them.
+    """Sentences on what is odd about the examples and their labels.
 
     Raises:
-        InputError: All of it is the same.
+        InputError: All labels are the same.
     """
     if (unused := unused_split(examples)) is not None:
         yield unused
@@ -312,8 +465,8 @@ def _remarks(examples: Sequence[Example], training: Sequence[TrainingItem]) -> I
     has_pairs = any(each.kind == "preference" and each.target != 0.5 for each in training)
     if not has_pairs and all(max(each) - min(each) <= SAME for each in targets.values()):
         raise InputError(
-            "Every label for training is the same within its dimension or question, so there is nothing to tell apart. Add "
-            "examples with other labels."
+            "Every label for training is the same within its dimension or question, so there is nothing to tell apart. "
+            "Add examples with other labels."
         )
     for (kind, about), values in targets.items():
         what = f"verdicts on '{about}'" if kind == "verdict" else f"ratings of '{about}'"

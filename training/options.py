@@ -1,14 +1,18 @@
-"""Settings of ``train``."""
+"""Settings of ``train``, and whether they go with a base."""
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from ..evaluation.options import GatewayOptions
+from ..prompts.errors import InputError, import_optional
 from ..prompts.human_feedback import LabelScale, LabelWords
 from ..settings import Heading, Idle, where
+
+if TYPE_CHECKING:
+    from ..models.trained.bases import Base
 
 _BUYING = tuple(each for each in GatewayOptions.model_fields if each != "seed")
 _OF_RATIONALES = ("rationale_tokens", "rationales_from", "answer_with")
@@ -26,7 +30,7 @@ FEWEST_SAMPLES = 2
 
 
 class TrainOptions(GatewayOptions):
-    """What is learned from, how, and what is counted as its price."""
+    """Settings of ``train``: data, training and prices."""
 
     epochs: int = Field(5, ge=1, description="How often all training data are gone through at most.")
     batch_size: Annotated[int, Heading.TRAINED] = Field(
@@ -167,3 +171,37 @@ class TrainOptions(GatewayOptions):
         if self.human_scale and self.human_scale[0] == self.human_scale[1]:
             raise ValueError("human_scale: the worst and the best score must differ")
         return self
+
+
+def check_goes_with(base: Base, prompt: object, settings: TrainOptions) -> None:
+    """Check that the settings go with a base.
+
+    Raises:
+        InputError: They do not.
+        MissingExtraError: What writes a file that is asked for is not installed.
+    """
+    if not base.is_causal and prompt is not None:
+        raise InputError(f"--prompt: the encoder {base.name} reads no prompt. Leave it out, or name a causal base.")
+    if not base.is_causal and settings.learns_given:
+        option = f"--rationales {settings.rationales}" if settings.rationales else "--given-rationales"
+        raise InputError(
+            f"{option}: the encoder {base.name} writes nothing. Name a causal base, e.g. smollm2-135m-instruct, or "
+            "leave it out."
+        )
+    if base.is_causal and settings.levels != 2:
+        raise InputError(
+            f"--levels {settings.levels}: the causal base {base.name} is trained to say yes or no, which are 2. Leave "
+            "--levels out, or name an encoder."
+        )
+    if settings.gguf and base.file is None:
+        raise InputError(
+            f"--gguf: the base {base.name} is no GGUF file, which the new one is made from. Name an embedded model, "
+            "e.g. smollm2-135m-instruct, or the path of such a file."
+        )
+    if settings.onnx:
+        if not base.is_bert:
+            raise InputError(
+                f"--onnx: the base {base.name} is no encoder of BERT's kind, which alone can be written so. Name one, "
+                "e.g. minilm, or leave --onnx out."
+            )
+        import_optional("onnx", "train", "onnx")

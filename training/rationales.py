@@ -1,4 +1,4 @@
-"""Rationales are drawn, and those that end in the right score are preferred by DPO to those that do not (LMUnit §3.4)."""
+"""Rationales: drawn from a scorer, and those that end in the right score preferred by DPO (LMUnit §3.4)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ..agents.buying import all_together
 from ..models.base import Parameters, make_request
 from ..models.event_loops import run_sync
 from ..models.session import session
-from ..models.trained.network import Rationale, after_rationale, asked_why
+from ..models.trained.scorer_file import Rationale, after_rationale, asked_why
 from ..models.trained.trained_scorer import expected_scores
 from ..prompts.errors import AskanceError, InputError
-from .objectives import RationaleObjective, RationalePair
+from .losses import RationaleObjective, RationalePair
 from .trainer import Trainer
 
 if TYPE_CHECKING:
@@ -28,15 +28,14 @@ if TYPE_CHECKING:
     from ..memory.verdict_store import SharedStore
     from ..models.base import Model
     from ..models.trained.causal import CausalNetwork
-    from ..models.trained.network import ScoredText
-    from .items import TrainingItem
-    from .mixture import Mixture
+    from ..models.trained.scorer_file import ScoredText
+    from .mixture import Mixture, TrainingItem
     from .options import TrainOptions
     from .trainer import LossCurve
 
 RATIONALES_FILE = "rationales.jsonl"
 RATE_SHARE = 0.1
-"""Of the learning rate of the scores: DPO moves weights that can score already."""
+"""Share of the learning rate of the scores: DPO moves weights that can score already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +51,7 @@ class RationaleCase:
     """Whether yes is right."""
 
     def is_right(self, p_yes: float) -> bool:
-        """Whether such a P(yes) is on the right side of 1/2."""
+        """Whether this P(yes) is on the right side of 1/2."""
         return (p_yes >= 0.5) is self.wanted
 
 
@@ -66,7 +65,7 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Writing:
-    """What is to be done about rationales: the cases, and those that another model wrote about them."""
+    """The cases about which rationales are drawn, and the rationales that another model wrote about them."""
 
     cases: Sequence[RationaleCase]
     writer: str | None = None
@@ -75,10 +74,7 @@ class Writing:
 
 
 def rationale_cases(items: Sequence[TrainingItem]) -> list[RationaleCase]:
-    """Every text that alone has a wanted score, once; none where that is 1/2 exactly, as neither answer is then right.
-
-    Args:
-        items: Of training.
+    """Every text of the training ``items`` that alone has a wanted score, once; a score of 1/2 has no right answer.
 
     Raises:
         InputError: There is none.
@@ -98,14 +94,14 @@ def rationale_cases(items: Sequence[TrainingItem]) -> list[RationaleCase]:
     ]
     if not found:
         raise InputError(
-            "--rationales: nothing in the training part is about a single question with a yes or no as the right answer. Give "
-            "--verdicts, people's answers to questions, or ratings of a dimension that has one question."
+            "--rationales: nothing in the training part is about a single question with a yes or no as the right "
+            "answer. Give --verdicts, people's answers to questions, or ratings of a dimension that has one question."
         )
     return found
 
 
 def pairs_of(case: RationaleCase, drawn: Sequence[Drawn]) -> list[RationalePair]:
-    """Right rationales each with a wrong one, the surest with the one that is furthest off; each is in one pair at most."""
+    """Pair each right rationale with a wrong one at most, the surest with the one that is furthest off."""
     usable = {each.text: each.p_yes for each in drawn if each.p_yes is not None}
     sureness = {text: p if case.wanted else 1.0 - p for text, p in usable.items()}
     right = sorted((text for text, p in usable.items() if case.is_right(p)), key=lambda text: -sureness[text])
@@ -116,7 +112,7 @@ def pairs_of(case: RationaleCase, drawn: Sequence[Drawn]) -> list[RationalePair]
 def buy_rationales(
     cases: Sequence[RationaleCase], writer: str | Model, settings: TrainOptions, watcher: Watcher
 ) -> Writing:
-    """Have a writer say why, so many times for each case; what was bought before is in the store.
+    """Have a writer give several reasons for each case; what was bought before is in the store.
 
     Raises:
         InputError: The writer's name is wrong.
@@ -158,13 +154,13 @@ def draw(
     Args:
         network: Writes them, unless ``written`` has them, and says yes or no after each.
         cases: What they are about.
-        written: Those of another writer, of each case.
-        settings: How many, of how many tokens, seed.
-        file: A JSON object a line and case; the same cases in the same order were there before, if any.
+        written: The rationales of another writer, case by case.
+        settings: Number of rationales and of their tokens, seed.
+        file: One JSON object a case; one that was broken off has the first of the same cases.
         watcher: Told how the work goes on.
 
     Returns:
-        Those of each case, and the seconds of the processor that they took, also before.
+        The rationales of each case, and all processor seconds that they took.
 
     Raises:
         InputError: The file is damaged. AskanceError: It cannot be written.
@@ -187,7 +183,8 @@ def draw(
                 watcher.advance(place + 1, len(cases))
     except OSError as error:
         raise AskanceError(
-            f"{file}: cannot be written ({error.strerror}). Make room, and run the same command again: it goes on where it was."
+            f"{file}: cannot be written ({error.strerror}). Make room, and run the same command again: it goes on "
+            "where it was."
         ) from None
     return drawn, seconds
 
@@ -217,7 +214,7 @@ def _line(case: RationaleCase, drawn: Sequence[Drawn], seconds: float) -> str:
 
 
 def _read_drawn(file: Path, cases: Sequence[RationaleCase]) -> tuple[list[tuple[str, list[Drawn]]], float]:
-    """The lines that are there with what they hold, and their seconds; a last one that was broken off is none."""
+    """The whole lines of the file with their rationales, and their seconds; a last line that was broken off is left."""
     if not file.is_file():
         return [], 0.0
     found, seconds = [], 0.0
@@ -233,7 +230,8 @@ def _read_drawn(file: Path, cases: Sequence[RationaleCase]) -> tuple[list[tuple[
             seconds += float(row["cpu_seconds"])
         except (ValueError, KeyError, TypeError):
             raise InputError(
-                f"{file}, line {len(found) + 1}: damaged, or of another training. Delete the file to draw the rationales anew."
+                f"{file}, line {len(found) + 1}: damaged, or of another training. Delete the file to draw the "
+                "rationales anew."
             ) from None
     return found, seconds
 
@@ -241,15 +239,18 @@ def _read_drawn(file: Path, cases: Sequence[RationaleCase]) -> tuple[list[tuple[
 def draw_pairs(
     network: CausalNetwork, writing: Writing, settings: TrainOptions, file: Path, watcher: Watcher
 ) -> tuple[dict[str, Any], list[RationalePair]]:
-    """Draw rationales and make pairs of them; see :func:`draw`.
+    """Draw rationales (:func:`draw`) and make pairs of them.
 
     Returns:
-        As in ``train.json``: what was drawn, how many of it ended right and how many pairs that made, with a ``reason`` where there
-        is none; and the pairs.
+        ``rationales`` of ``train.json``, with a ``reason`` where there is no pair; and the pairs.
     """
     drawn, seconds = draw(network, writing.cases, writing.written, settings, file, watcher)
     pairs = [pair for case, mine in zip(writing.cases, drawn, strict=True) for pair in pairs_of(case, mine)]
-    ends = Counter(_end(case, each) for case, mine in zip(writing.cases, drawn, strict=True) for each in mine)
+    ends = Counter(
+        "unusable" if each.p_yes is None else "right" if case.is_right(each.p_yes) else "wrong"
+        for case, mine in zip(writing.cases, drawn, strict=True)
+        for each in mine
+    )
     found = {
         "from": writing.writer or "scorer",
         "answers_with": settings.answer_with,
@@ -275,27 +276,13 @@ def prefer(
     fingerprint: str,
     watcher: Watcher,
 ) -> LossCurve:
-    """DPO on pairs; the network has the better weights of before and after.
+    """DPO on pairs: the network, which can score, then has the better weights of before and after.
 
-    Args:
-        network: Trained to score.
-        pairs: What is learned from.
-        mixture: All data.
-        groups: The document of each unit.
-        settings: How.
-        folder: Of the checkpoints.
-        fingerprint: Of the training.
-        watcher: Told how the work goes on.
+    The other parameters are those of :class:`~.trainer.Trainer`; ``mixture`` has what is validated on.
     """
     watcher.phase("reading rationales")
     objective = RationaleObjective(network, pairs, mixture.validation, settings)
     return Trainer(objective, groups, settings, folder, fingerprint, rate_share=RATE_SHARE).run(watcher)
-
-
-def _end(case: RationaleCase, drawn: Drawn) -> str:
-    if drawn.p_yes is None:
-        return "unusable"
-    return "right" if case.is_right(drawn.p_yes) else "wrong"
 
 
 def _why_no_pair(found: Mapping[str, Any], settings: TrainOptions) -> Iterator[str]:
@@ -310,6 +297,6 @@ def _why_no_pair(found: Mapping[str, Any], settings: TrainOptions) -> Iterator[s
         yield "no rationale ended in the right score"
     else:
         yield (
-            "no question on an output has a right and a wrong one, so what is said hangs little on the rationale; draw more of them "
-            "(--rationales), or train for more --epochs"
+            "no question on an output has a right and a wrong one, so what is said hangs little on the rationale; draw "
+            "more of them (--rationales), or train for more --epochs"
         )

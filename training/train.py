@@ -12,34 +12,52 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from ..evaluation.progress import watching
 from ..memory.run_directory import JUDGE_FILE
-from ..models.files import sha256_of_file
 from ..models.named import ModelLike, named_models
 from ..models.trained.bases import find_base
-from ..models.trained.network import open_network, scored_text, start_network
-from ..models.trained.scorer_file import GGUF_FILE, ONNX_FILE, SCORER_FILE, WEIGHTS_FILES, ScorerFile, read_scorer
+from ..models.trained.network import open_network, start_network
+from ..models.trained.scorer_file import GGUF_FILE, ONNX_FILE, SCORER_FILE, read_scorer
 from ..optimizer.earlier import Earlier, earlier_run
 from ..optimizer.weights.judged_pairs import load_pairs
 from ..prompts.checklist import load_checklist
-from ..prompts.errors import AskanceError, InputError
-from ..prompts.examples import human_dimensions
+from ..prompts.errors import InputError
+from ..prompts.examples import human_dimensions, load_examples
 from ..prompts.prompt import default_prompt, load_prompt
+from ..prompts.rows import column
 from ..prompts.text_files import read_object, write_whole
+from ..prompts.verdicts import VerdictColumns, read_verdicts
 from ..setting_types import TrainSettings
 from ..settings import parse_options
 from .contrasts import buy_contrasts
-from .gguf_file import write_gguf
-from .inputs import check_goes_with, load_all, load_teacher
-from .items import asked_with
-from .measured import ScorerReader, calibration_figures, figures_on_test, fit_calibration, price, speed, verdicts_of
-from .mixture import PARTS, check_lengths, divided, gather, groups_of
-from .objectives import ScoreObjective
-from .onnx_file import has_onnx, write_onnx
-from .options import NOT_IN_FINGERPRINT, RATIONALE_SETTINGS, TrainOptions
+from .losses import ScoreObjective
+from .measured import (
+    NOT_KEPT,
+    ScorerReader,
+    calibration_figures,
+    compared,
+    figures_on_test,
+    fit_calibration,
+    people_alone,
+    price,
+    rated_validation,
+    speed,
+    verdicts_of,
+)
+from .mixture import PARTS, asked_with, check_lengths, divided, gather, groups_of
+from .options import NOT_IN_FINGERPRINT, RATIONALE_SETTINGS, TrainOptions, check_goes_with
 from .rationales import RATIONALES_FILE, Writing, buy_rationales, draw_pairs, prefer, rationale_cases
-from .scorer_judge import scorer_judge
-from .trained import RESULT_FILE, SCHEMA, WITHOUT_DPO, TrainResult, dpo_left_out
-from .trainer import Trainer
-from .trust import NOT_KEPT, compared, people_alone, rated_validation
+from .scorer_folder import (
+    RESULT_FILE,
+    SCHEMA,
+    WITHOUT_DPO,
+    TrainResult,
+    dpo_left_out,
+    has_onnx,
+    scorer_judge,
+    write_gguf,
+    write_onnx,
+    write_scorer,
+)
+from .trainer import Trainer, check_room
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -54,17 +72,13 @@ if TYPE_CHECKING:
     from ..prompts.examples import Example
     from ..prompts.preferences import Preference
     from ..prompts.prompt import Prompt
-    from ..prompts.verdicts import VerdictColumns
-    from .items import TextOf
     from .mixture import Mixture
     from .trainer import LossCurve
 
 CHECKPOINTS, DPO, PEOPLE = "checkpoints", "dpo", "people"
-"""Folder within the scorer's, gone when it is done, and those in it of the training on rationales and of that on people's scores alone."""
+"""Folder within the scorer's, gone when it is done; in it that of DPO and that of training on people alone."""
 DEFAULT_BASE = "minilm"
 PROMPT_FILE = "prompt.md"
-ROOM = 6
-"""Times the network's size that must be free: checkpoint, its optimiser, the best weights, each while it is replaced."""
 
 
 def train(
@@ -88,14 +102,14 @@ def train(
     Args:
         data: Files of examples, or examples.
         checklist: The questions that the scorer is to answer; by default those of ``judge``.
-        output: The scorer's folder. One where the same training was broken off is gone on with.
+        output: The scorer's folder. If the same training was broken off there, it goes on.
         base: ``minilm``, an embedded model, a GGUF file, a folder, or a name on the hub.
-        prompt: Of a causal base: the judge's prompt that it is to answer; by default askance's own for such data.
-        verdicts: File of ``askance evaluate -o``, or verdicts: of one judge, the teacher.
+        prompt: The judge's prompt that a causal base is to answer; by default askance's own for such data.
+        verdicts: Verdicts of one judge, the teacher, or a file of them (``askance evaluate -o``).
         preferences: Pairs of outputs.
-        judge: A run of ``align`` or ``migrate`` whose test examples are not to be trained on; its parts are kept.
-        writer: Model that writes outputs to tell apart, for ``contrasts``, or rationales, with ``rationales_from``.
-        judge_model: Model that sees whether they came out as meant; by default the teacher, without one the writer.
+        judge: A run of ``align`` or ``migrate`` whose parts are kept, so that its test examples are not trained on.
+        writer: Model that writes outputs to tell apart (``contrasts``) or rationales (``rationales_from``).
+        judge_model: Model that sees whether outputs came out as meant; by default the teacher, else the writer.
         watcher: Told how the work goes on.
         progress: Show how the work goes on; by default in notebooks only.
         options: Settings of :class:`~.options.TrainOptions`.
@@ -127,57 +141,53 @@ def prepare(
     options: Mapping[str, Any],
     watcher: Watcher,
 ) -> TrainJob:
-    """Load and check what :func:`train` is given, and have written what a model is to write; what is raised is as there."""
+    """Load and check what :func:`train` is given, and buy what a model is to write."""
     settings = parse_options(TrainOptions, options)
     found = find_base(base)
     check_goes_with(found, prompt, settings)
     writes_why = bool(settings.rationales) and settings.rationales_from == "writer"
-    if (writer is not None) != (bool(settings.contrasts) or writes_why):
-        raise InputError(
-            "--contrasts says how much the --writer is to write: give both, or neither."
-            if not settings.rationales
-            else "--writer writes outputs (--contrasts) or rationales (--rationales-from writer): give it with one of them, or "
-            "leave all out."
-        )
-    if judge_model is not None and not settings.contrasts:
-        raise InputError("--judge-model judges what a --writer writes: give --writer and --contrasts, or leave it out.")
+    _check_models(writer, judge_model, settings, writes_why)
     earlier = None if judge is None else earlier_run(judge)
     questions = asked_of(checklist, earlier)
-    whole = load_all(data, settings)
+    whole = _load_all(data, settings)
     examples = whole[: settings.limit]
     pairs = [] if preferences is None else load_pairs(preferences, seed=settings.seed)
-    taught = load_teacher(verdicts, whole, questions, settings.limit)
+    taught = _load_teacher(verdicts, whole, questions, settings.limit)
     asked = load_prompt(default_prompt(examples) if prompt is None else prompt) if found.is_causal else None
+    text_of = asked_with(asked)
     contrasts = None
     if writer is not None and settings.contrasts:
         _, part_of, _ = divided(examples, pairs, earlier, settings)
         by = judge_model or (taught[0].model if taught else writer)
         try:
-            contrasts = buy_contrasts(examples, questions, part_of, writer, by, settings, watcher, _text_of(asked))
+            contrasts = buy_contrasts(examples, questions, part_of, writer, by, settings, watcher, text_of)
         except InputError as error:
             if judge_model is None and taught and str(by) in str(error):
                 raise InputError(
                     f"{error} It is the teacher of --verdicts; --judge-model names another judge."
                 ) from None
             raise
-    mixture = gather(
-        examples,
-        questions,
-        verdicts=taught,
-        preferences=pairs,
-        earlier=earlier,
-        options=settings,
-        further=contrasts.items if contrasts else (),
-        text_of=_text_of(asked),
-    )
+    given: dict[str, Any] = {"verdicts": taught, "preferences": pairs, "earlier": earlier, "options": settings}
+    further = contrasts.items if contrasts else ()
+    mixture = gather(examples, questions, **given, further=further, text_of=text_of)
     writing = None
     if settings.rationales:
         cases = rationale_cases(mixture.training)
-        writing = Writing(cases)
-        if writer is not None and writes_why:
-            writing = buy_rationales(cases, writer, settings, watcher)
+        writing = buy_rationales(cases, writer, settings, watcher) if writer and writes_why else Writing(cases)
     made = contrasts.found if contrasts else None
     return TrainJob(examples, questions, pairs, taught, mixture, made, writing, Path(output), found, asked, settings)
+
+
+def _check_models(writer: Any, judge_model: Any, settings: TrainOptions, writes_why: bool) -> None:
+    if (writer is not None) != (bool(settings.contrasts) or writes_why):
+        raise InputError(
+            "--contrasts says how much the --writer is to write: give both, or neither."
+            if not settings.rationales
+            else "--writer writes outputs (--contrasts) or rationales (--rationales-from writer): give it with one of "
+            "them, or leave all out."
+        )
+    if judge_model is not None and not settings.contrasts:
+        raise InputError("--judge-model judges what a --writer writes: give --writer and --contrasts, or leave it out.")
 
 
 def asked_of(checklist: str | Path | Checklist | None, earlier: Earlier | None) -> Checklist:
@@ -193,9 +203,52 @@ def asked_of(checklist: str | Path | Checklist | None, earlier: Earlier | None) 
     return earlier.judge.checklist
 
 
+def _load_all(data: Any, settings: TrainOptions) -> list[Example]:
+    """All examples of one source or of several files; ids are unique over all of them."""
+    several = isinstance(data, (list, tuple)) and data and all(isinstance(each, (str, Path)) for each in data)
+    examples: list[Example] = []
+    seen: dict[str, object] = {}
+    for source in data if several else [data]:
+        for each in load_examples(
+            source, fields=settings.field, labels=settings.labels, label_scale=settings.label_scale
+        ):
+            if each.id in seen:
+                raise InputError(f"{source}: the id '{each.id}' was used before, in {seen[each.id]}.")
+            seen[each.id] = source
+            examples.append(each)
+    return examples
+
+
+def _load_teacher(
+    verdicts: Any, whole: Sequence[Example], checklist: Checklist, limit: int | None
+) -> VerdictColumns | None:
+    """The teacher's verdicts on the examples that ``limit`` leaves; they may be about the ``whole``.
+
+    Raises:
+        InputError: One is about no example or question there is, or they are of several judges.
+    """
+    if verdicts is None:
+        return None
+    ids, asked = {each.id for each in whole}, {each.id for each in checklist.questions}
+    from_file = isinstance(verdicts, str | Path)
+    found = read_verdicts(verdicts, examples=ids, questions=asked) if from_file else VerdictColumns.of(verdicts)
+    for each in found:
+        if each.example not in ids or each.question not in asked:
+            raise InputError(
+                f"There is a verdict on '{each.example}' and '{each.question}', which are not in data and checklist."
+            )
+    judges = {(each.model, each.prompt) for each in found}
+    if len(judges) > 1:
+        names = ", ".join(sorted({model for model, _ in judges}))
+        raise InputError(
+            f"The verdicts are of {len(judges)} judges (models and prompts; {names}); a scorer learns from one teacher."
+        )
+    return found.only(found.places("example", column(whole[:limit], "id")) >= 0)
+
+
 @dataclass(frozen=True)
 class TrainJob:
-    """What is to be trained, checked."""
+    """A training whose data and settings have been checked."""
 
     examples: Sequence[Example]
     checklist: Checklist
@@ -203,9 +256,9 @@ class TrainJob:
     teacher: VerdictColumns | None
     mixture: Mixture
     contrasts: Mapping[str, Any] | None
-    """What became of the outputs that a model wrote."""
+    """What became of the outputs that a model wrote, as in ``train.json``."""
     writing: Writing | None
-    """What rationales are drawn about."""
+    """The cases about which rationales are drawn."""
     output: Path
     base: Base
     prompt: Prompt | None
@@ -214,7 +267,7 @@ class TrainJob:
 
     @cached_property
     def fingerprint(self) -> str:
-        """What the scorer depends on: data, questions, base and settings."""
+        """Hash of all that the scorer depends on: data, questions, base and settings."""
         without = NOT_IN_FINGERPRINT | (RATIONALE_SETTINGS if self.writing is None else set())
         settings = self.settings.model_dump_json(exclude=set(without))
         items = [repr(each) for part in PARTS for each in self.mixture.part(part)]
@@ -237,216 +290,11 @@ class TrainJob:
                 network, done = self._trained(shown)
             if to_export is not None:
                 shown.phase(f"writing {to_export}")
-                self._export(network)
+                if self.base.file is not None:
+                    write_gguf(self.base.file, cast("CausalNetwork", network).merged(), self.output / GGUF_FILE)
+                else:
+                    write_onnx(cast("SharedEncoder", network), self.output)
         return done
-
-    def _trained(self, shown: Watcher) -> tuple[Network, TrainResult]:
-        settings, mixture = self.settings, self.mixture
-        shown.phase("loading the base")
-        network = self._started()
-        cut, most = check_lengths(mixture, network, self._rationale_room)
-        remarks = [*mixture.remarks, *([_cut(cut, most, network.longest)] if cut else [])]
-        for each in remarks:
-            shown.say(f"Note: {each}.")
-        groups = groups_of(self.examples, self.preferences)
-        tested = self._whole("test", groups)
-        validation = self._whole("validation", groups)
-        rated = rated_validation(validation, self.checklist, mixture)
-        alone = people_alone(mixture, len(rated), settings)
-        _check_room(self.output, network, trainings=1 + (self.writing is not None) + (alone is not None))
-        others = {"base": self._said(network, tested)}
-        folder = self.output / CHECKPOINTS
-        curve, trust = self._learned(network, mixture, groups, shown), None
-        if alone is not None:
-            kept = self._held_against_people(network, curve, alone, rated, groups, shown)
-            network, curve, mixture, trust, other = kept
-            others[NOT_KEPT[trust["kept"]]] = self._said(other, tested)
-        reasons = None
-        if self.writing is not None:
-            causal = cast("CausalNetwork", network)
-            reasons, earlier = self._reasoned(causal, self.writing, mixture, groups, tested, shown)
-            others |= earlier
-        shown.phase("looking at test")
-        cut_off = {"share": cut, "longest": most}
-        result = self._measured(network, curve, mixture, trust, reasons, validation, tested, others, remarks, cut_off)
-        write_whole(self.output / RESULT_FILE, json.dumps(result.data, ensure_ascii=False, indent=1) + "\n")
-        shutil.rmtree(folder, ignore_errors=True)
-        return network, result
-
-    @property
-    def _rationale_room(self) -> int | None:
-        """Tokens that a rationale takes of what is read at most."""
-        return self.settings.rationale_tokens if self.settings.rationales else None
-
-    def _to_export(self, done: TrainResult | None) -> str | None:
-        """Name of the file for another program that was asked for, if it is not there."""
-        if self.settings.gguf and (done is None or not (self.output / GGUF_FILE).is_file()):
-            return GGUF_FILE
-        if self.settings.onnx and (done is None or not has_onnx(self.output)):
-            return ONNX_FILE
-        return None
-
-    def _export(self, network: Network) -> None:
-        """Write what was learned into a copy of the base's GGUF file, or as a graph of ONNX."""
-        if self.base.file is not None:
-            write_gguf(self.base.file, cast("CausalNetwork", network).merged(), self.output / GGUF_FILE)
-        else:
-            write_onnx(cast("SharedEncoder", network), self.output)
-
-    def _started(self) -> Network:
-        """The base, as it is before training."""
-        settings = self.settings
-        return start_network(
-            self.base,
-            levels=settings.levels,
-            longest=settings.longest,
-            seed=settings.seed,
-            rank=settings.lora_rank,
-            precision=settings.precision,
-        )
-
-    def _learned(
-        self, network: Network, mixture: Mixture, groups: Mapping[str, str], shown: Watcher, within: str = ""
-    ) -> LossCurve:
-        """Train a network; ``within`` the checkpoints is the folder of its own."""
-        objective = ScoreObjective(network, mixture.training, mixture.validation, self.settings)
-        return Trainer(objective, groups, self.settings, self.output / CHECKPOINTS / within, self.fingerprint).run(
-            shown
-        )
-
-    def _held_against_people(
-        self,
-        network: Network,
-        curve: LossCurve,
-        alone: Mixture,
-        rated: Sequence[Example],
-        groups: Mapping[str, str],
-        shown: Watcher,
-    ) -> tuple[Network, LossCurve, Mixture, dict[str, Any], Network]:
-        """A network that learned from people alone beside this one; what is kept of both, why, and the other one."""
-        shown.say("Training once more, without the teacher's verdicts: validation says whether they help.")
-        other = self._started()
-        learned = self._learned(other, alone, groups, shown, PEOPLE)
-        both, people = (self._said(each, rated) for each in (network, other))
-        found = compared(both, people, rated, self.checklist, self.settings)
-        found["cpu_seconds"] = learned.cpu_seconds if found["kept"] == "both" else curve.cpu_seconds
-        if found["kept"] == "both":
-            return network, curve, self.mixture, found, other
-        return other, learned, alone, found, network
-
-    def _reasoned(
-        self,
-        network: CausalNetwork,
-        writing: Writing,
-        mixture: Mixture,
-        groups: Mapping[str, str],
-        tested: Sequence[Example],
-        shown: Watcher,
-    ) -> tuple[dict[str, Any], dict[str, VerdictColumns]]:
-        """Rationales drawn and preferred, as in ``train.json``; and, where DPO is kept and people rated, what the network said before it."""
-        found, pairs = draw_pairs(network, writing, self.settings, self.output / RATIONALES_FILE, shown)
-        if not pairs:
-            shown.say(f"Note: {dpo_left_out(found)}.")
-            return found, {}
-        earlier = {}
-        if human_dimensions(tested, self.checklist):
-            shown.phase("looking at test before DPO")
-            earlier[WITHOUT_DPO] = self._said(network, tested, self._answers)
-        folder = self.output / CHECKPOINTS / DPO
-        curve = prefer(network, pairs, mixture, groups, self.settings, folder, self.fingerprint, shown)
-        found |= {"dpo": curve.to_dict(), "cpu_seconds": found["cpu_seconds"] + curve.cpu_seconds}
-        return (found | {"kept": "after"}, earlier) if curve.best_epoch else (found, {})
-
-    @property
-    def _answers(self) -> int | None:
-        """Tokens of the rationale that the scorer writes before each answer at most; None where it answers at once."""
-        return self._rationale_room if self.settings.answer_with == "rationale" else None
-
-    def _said(self, network: Network, examples: Sequence[Example], answers: int | None = None) -> VerdictColumns:
-        """A network's verdicts, before calibration."""
-        return verdicts_of(ScorerReader(network, _text_of(self.prompt), answers), examples, self.checklist)
-
-    def _whole(self, part: str, groups: Mapping[str, str]) -> list[Example]:
-        """The examples of a part; those that must not be divided are one document."""
-        return [
-            each.model_copy(update={"metadata": {**each.metadata, "document": groups[each.id]}})
-            for each in self.examples
-            if self.mixture.part_of[each.id] == part
-        ]
-
-    def _measured(
-        self,
-        network: Network,
-        curve: LossCurve,
-        learned: Mixture,
-        trust: Mapping[str, Any] | None,
-        reasons: Mapping[str, Any] | None,
-        validation: Sequence[Example],
-        tested: Sequence[Example],
-        others: Mapping[str, VerdictColumns],
-        remarks: Sequence[str],
-        cut: Mapping[str, float],
-    ) -> TrainResult:
-        """The scorer written down, with what it is worth on test."""
-        settings, mixture = self.settings, self.mixture
-        text_of, answers = _text_of(self.prompt), self._answers
-        reader = ScorerReader(network, text_of, answers)
-        slope, shift, why = fit_calibration(reader, learned.validation)
-        network.save(self.output)
-        if self.prompt is not None:
-            write_whole(self.output / PROMPT_FILE, self.prompt.text)
-        file = ScorerFile(
-            kind=network.kind,
-            base=self.base.name,
-            base_weights=network.base_weights,
-            levels=settings.levels,
-            longest=network.longest,
-            precision=network.precision,
-            rationale_tokens=answers,
-            slope=slope,
-            shift=shift,
-            weights=sha256_of_file(self.output / WEIGHTS_FILES[network.kind]),
-            questions=tuple(each.id for each in self.checklist.questions),
-        )
-        file.write(self.output)
-        kept = scorer_judge(
-            lambda examples: verdicts_of(reader, examples, self.checklist, file),
-            self.checklist,
-            self.prompt or load_prompt(default_prompt(self.examples)),
-            validation,
-            tested,
-            settings,
-        )
-        write_whole(self.output / JUDGE_FILE, kept.to_yaml())
-        of_test = (file, tested, mixture.test, self.checklist, self.teacher, others, settings)
-        group_of = groups_of(self.examples, self.preferences)
-        figures = figures_on_test(reader, *of_test, group_of)
-        if reasons is not None:
-            other = ScorerReader(network, text_of, self._rationale_room if answers is None else None)
-            reasons = {**reasons, "otherwise": figures_on_test(other, *of_test, group_of)}
-        calibration = calibration_figures(reader, mixture.test, file)
-        calibration |= {"slope": slope, "shift": shift} | ({"reason": why} if why else {})
-        took = speed(reader, [text for each in mixture.test if each.kind != "rationale" for text in each.texts])
-        trained_in = curve.cpu_seconds + sum(each["cpu_seconds"] for each in (trust, reasons) if each is not None)
-        return TrainResult(
-            {
-                "schema": SCHEMA,
-                "scorer": str(self.output),
-                "base": self.base.name,
-                "fingerprint": self.fingerprint,
-                "options": settings.model_dump(mode="json", exclude=set() if reasons else set(RATIONALE_SETTINGS)),
-                "mixture": mixture.to_dict() | ({"contrasts": dict(self.contrasts)} if self.contrasts else {}),
-                "cut": dict(cut),
-                "remarks": list(remarks),
-                "curve": curve.to_dict(),
-                **({} if trust is None else {"trust": trust}),
-                **({} if reasons is None else {"rationales": reasons}),
-                "test": figures,
-                "calibration": calibration,
-                "speed": took,
-                "price": price(trained_in, took["cpu_ms"], settings),
-            }
-        )
 
     def _finished(self) -> TrainResult | None:
         """The result of this very training, if it is there.
@@ -459,8 +307,7 @@ class TrainJob:
             found = read_object(place / RESULT_FILE, "record of a training")
             if found.get("fingerprint") == self.fingerprint and (place / SCORER_FILE).is_file():
                 took = found["price"]["training_cpu_seconds"]
-                counted = price(took, found["speed"]["cpu_ms"], self.settings)
-                return TrainResult(found | {"price": counted})
+                return TrainResult(found | {"price": price(took, found["speed"]["cpu_ms"], self.settings)})
             raise InputError(
                 f"{place}: there is a scorer of other data or settings. Choose another -o, or delete the folder."
             )
@@ -469,24 +316,180 @@ class TrainJob:
             raise InputError(f"{place}: there is something else here. Choose another folder for the scorer (-o).")
         return None
 
+    def _to_export(self, done: TrainResult | None) -> str | None:
+        """Name of the file for another program that was asked for, if it is not there."""
+        if self.settings.gguf and (done is None or not (self.output / GGUF_FILE).is_file()):
+            return GGUF_FILE
+        if self.settings.onnx and (done is None or not has_onnx(self.output)):
+            return ONNX_FILE
+        return None
 
-def _text_of(prompt: Prompt | None) -> TextOf:
-    return scored_text if prompt is None else asked_with(prompt)
+    def _trained(self, shown: Watcher) -> tuple[Network, TrainResult]:
+        settings, mixture = self.settings, self.mixture
+        shown.phase("loading the base")
+        network = self._started()
+        cut, most = check_lengths(mixture, network, self._rationale_room)
+        remarks = [*mixture.remarks, *([_cut(cut, most, network.longest)] if cut else [])]
+        for each in remarks:
+            shown.say(f"Note: {each}.")
+        rated = rated_validation(self._examples_of("validation"), self.checklist, mixture)
+        alone = people_alone(mixture, len(rated), settings)
+        check_room(self.output, network, trainings=1 + (self.writing is not None) + (alone is not None))
+        tested = self._examples_of("test")
+        others = {"base": self._said(network, tested)}
+        curve, trust = self._learned(network, mixture, shown), None
+        if alone is not None:
+            network, curve, mixture, trust, other = self._held_against_people(network, curve, alone, rated, shown)
+            others[NOT_KEPT[trust["kept"]]] = self._said(other, tested)
+        reasons = None
+        if self.writing is not None:
+            reasons, earlier = self._reasoned(cast("CausalNetwork", network), self.writing, mixture, shown)
+            others |= earlier
+        shown.phase("looking at test")
+        facts = {"cut": {"share": cut, "longest": most}, "remarks": remarks, "curve": curve.to_dict()}
+        if trust is not None:
+            facts["trust"] = trust
+        result = TrainResult(self._measured(network, mixture, facts, reasons, others))
+        write_whole(self.output / RESULT_FILE, json.dumps(result.data, ensure_ascii=False, indent=1) + "\n")
+        shutil.rmtree(self.output / CHECKPOINTS, ignore_errors=True)
+        return network, result
+
+    def _started(self) -> Network:
+        """The base, as it is before training."""
+        settings = self.settings
+        how: dict[str, Any] = {"seed": settings.seed, "rank": settings.lora_rank, "precision": settings.precision}
+        return start_network(self.base, levels=settings.levels, longest=settings.longest, **how)
+
+    def _learned(self, network: Network, mixture: Mixture, shown: Watcher, within: str = "") -> LossCurve:
+        """Train a network; ``within`` the checkpoints is the folder of its own."""
+        objective = ScoreObjective(network, mixture.training, mixture.validation, self.settings)
+        folder = self.output / CHECKPOINTS / within
+        return Trainer(objective, self._groups, self.settings, folder, self.fingerprint).run(shown)
+
+    def _held_against_people(
+        self, network: Network, curve: LossCurve, alone: Mixture, rated: Sequence[Example], shown: Watcher
+    ) -> tuple[Network, LossCurve, Mixture, dict[str, Any], Network]:
+        """Train a second network from people alone; what is kept of the two, why, and the other network."""
+        shown.say("Training once more, without the teacher's verdicts: validation says whether they help.")
+        other = self._started()
+        learned = self._learned(other, alone, shown, PEOPLE)
+        both, people = (self._said(each, rated) for each in (network, other))
+        found = compared(both, people, rated, self.checklist, self.settings)
+        found["cpu_seconds"] = learned.cpu_seconds if found["kept"] == "both" else curve.cpu_seconds
+        if found["kept"] == "both":
+            return network, curve, self.mixture, found, other
+        return other, learned, alone, found, network
+
+    def _reasoned(
+        self, network: CausalNetwork, writing: Writing, mixture: Mixture, shown: Watcher
+    ) -> tuple[dict[str, Any], dict[str, VerdictColumns]]:
+        """Draw rationales and prefer the right ones.
+
+        Returns:
+            ``rationales`` of ``train.json``; and what the network said before DPO, where DPO is kept and people rated.
+        """
+        found, pairs = draw_pairs(network, writing, self.settings, self.output / RATIONALES_FILE, shown)
+        if not pairs:
+            shown.say(f"Note: {dpo_left_out(found)}.")
+            return found, {}
+        earlier, tested = {}, self._examples_of("test")
+        if human_dimensions(tested, self.checklist):
+            shown.phase("looking at test before DPO")
+            earlier[WITHOUT_DPO] = self._said(network, tested, self._answers)
+        folder = self.output / CHECKPOINTS / DPO
+        curve = prefer(network, pairs, mixture, self._groups, self.settings, folder, self.fingerprint, shown)
+        found |= {"dpo": curve.to_dict(), "cpu_seconds": found["cpu_seconds"] + curve.cpu_seconds}
+        return (found | {"kept": "after"}, earlier) if curve.best_epoch else (found, {})
+
+    @cached_property
+    def _groups(self) -> dict[str, str]:
+        return groups_of(self.examples, self.preferences)
+
+    def _examples_of(self, part: str) -> list[Example]:
+        """The examples of a part; those that must not be divided are one document."""
+        return [
+            each.model_copy(update={"metadata": {**each.metadata, "document": self._groups[each.id]}})
+            for each in self.examples
+            if self.mixture.part_of[each.id] == part
+        ]
+
+    @property
+    def _rationale_room(self) -> int | None:
+        """Tokens that a rationale takes of what is read at most."""
+        return self.settings.rationale_tokens if self.settings.rationales else None
+
+    @property
+    def _answers(self) -> int | None:
+        """Most tokens of the rationale that the scorer writes before each answer; None where it answers at once."""
+        return self._rationale_room if self.settings.answer_with == "rationale" else None
+
+    def _reader(self, network: Network, answers: int | None) -> ScorerReader:
+        return ScorerReader(network, asked_with(self.prompt), answers)
+
+    def _said(self, network: Network, examples: Sequence[Example], answers: int | None = None) -> VerdictColumns:
+        """A network's verdicts, before calibration."""
+        return verdicts_of(self._reader(network, answers), examples, self.checklist)
+
+    def _measured(
+        self,
+        network: Network,
+        learned: Mixture,
+        facts: Mapping[str, Any],
+        reasons: Mapping[str, Any] | None,
+        others: Mapping[str, VerdictColumns],
+    ) -> dict[str, Any]:
+        """Write the scorer down, look at test, and return the content of ``train.json``.
+
+        Args:
+            network: The scorer.
+            learned: What it learned from.
+            facts: Parts of ``train.json`` that are known before test is looked at.
+            reasons: Part ``rationales``, if there were any.
+            others: Verdicts on test of what stands beside the scorer, by its name.
+        """
+        settings, mixture, answers, tested = self.settings, self.mixture, self._answers, self._examples_of("test")
+        reader = self._reader(network, answers)
+        slope, shift, why = fit_calibration(reader, learned.validation)
+        asked = tuple(each.id for each in self.checklist.questions)
+        file = write_scorer(self.output, network, self.base.name, settings.levels, asked, answers, (slope, shift))
+        if self.prompt is not None:
+            write_whole(self.output / PROMPT_FILE, self.prompt.text)
+        kept = scorer_judge(
+            lambda examples: verdicts_of(reader, examples, self.checklist, file),
+            self.checklist,
+            self.prompt or load_prompt(default_prompt(self.examples)),
+            self._examples_of("validation"),
+            tested,
+            settings,
+        )
+        write_whole(self.output / JUDGE_FILE, kept.to_yaml())
+        of_test = (file, tested, mixture.test, self.checklist, self.teacher, others, settings, self._groups)
+        figures = figures_on_test(reader, *of_test)
+        parts = dict(facts)
+        if reasons is not None:
+            other = self._reader(network, self._rationale_room if answers is None else None)
+            parts["rationales"] = {**reasons, "otherwise": figures_on_test(other, *of_test)}
+        calibration = calibration_figures(reader, mixture.test, file)
+        calibration |= {"slope": slope, "shift": shift} | ({"reason": why} if why else {})
+        took = speed(reader, [text for each in mixture.test if each.kind != "rationale" for text in each.texts])
+        trained_in = sum(parts[each]["cpu_seconds"] for each in ("curve", "trust", "rationales") if each in parts)
+        return {
+            "schema": SCHEMA,
+            "scorer": str(self.output),
+            "base": self.base.name,
+            "fingerprint": self.fingerprint,
+            "options": settings.model_dump(mode="json", exclude=set() if reasons else set(RATIONALE_SETTINGS)),
+            "mixture": mixture.to_dict() | ({"contrasts": dict(self.contrasts)} if self.contrasts else {}),
+            **parts,
+            "test": figures,
+            "calibration": calibration,
+            "speed": took,
+            "price": price(trained_in, took["cpu_ms"], settings),
+        }
 
 
 def _cut(share: float, most: int, longest: int) -> str:
     return (
-        f"{share:.1%} of the texts are longer than the {longest} tokens that the scorer reads (the longest has {most}); their "
-        "ends are cut off (--longest)"
+        f"{share:.1%} of the texts are longer than the {longest} tokens that the scorer reads (the longest has "
+        f"{most}); their ends are cut off (--longest)"
     )
-
-
-def _check_room(place: Path, network: Network, trainings: int) -> None:
-    """See that the disk has room for what training writes."""
-    there = next(each for each in (place.absolute(), *place.absolute().parents) if each.exists())
-    need = ROOM * trainings * sum(each.numel() * each.element_size() for each in network.state().values())
-    free = shutil.disk_usage(there).free
-    if free < need:
-        raise AskanceError(
-            f"{place}: training needs {need / 1e9:.1f} GB on this disk for its checkpoints; {free / 1e9:.1f} GB are free."
-        )

@@ -1,11 +1,14 @@
-"""The training loop: batches, schedule, checkpoints, early stopping. The same data and settings give the same weights, also
-where it was killed and goes on."""
+"""The training loop: batches, schedule, checkpoints, early stopping.
+
+The same data and settings give the same weights, also after a training was killed and went on.
+"""
 
 from __future__ import annotations
 
 import math
 import os
 import random
+import shutil
 import zlib
 from dataclasses import asdict, dataclass, field
 from time import monotonic, process_time
@@ -13,14 +16,15 @@ from typing import TYPE_CHECKING, Any
 
 from ..models.trained.bases import torch_library
 from ..prompts.errors import AskanceError, InputError
-from .objectives import chunks
+from .losses import chunks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from ..evaluation.progress import Watcher
-    from .objectives import TrainingObjective
+    from ..models.trained.network import Network
+    from .losses import TrainingObjective
     from .options import TrainOptions
 
 CHECKPOINT, BEST = "checkpoint.pt", "best.pt"
@@ -30,24 +34,26 @@ WARMUP = 0.1
 """Share of the steps in which the learning rate rises."""
 CLIP_NORM = 1.0
 WEIGHT_DECAY = 0.01
+ROOM = 6
+"""Multiple of the network's size that must be free: checkpoint, optimiser, best weights, each while it is replaced."""
 RATES = {"cross-encoder": 5e-5, "shared-encoder": 5e-5, "causal": 2e-4}
 """Highest learning rate where none is given, by the kind of network; LoRA takes a higher one."""
 
 
 @dataclass
 class LossCurve:
-    """How the losses went, and which epoch's weights are kept."""
+    """The course of the losses, and the epoch whose weights are kept."""
 
     training: list[dict[str, float]] = field(default_factory=list)
     """After each step: ``step``, ``epoch``, ``loss`` and each loss by its name."""
     validation: list[dict[str, float]] = field(default_factory=list)
-    """After each epoch the same, over all of validation; epoch 0 is before the first step."""
+    """After each epoch ``epoch``, ``loss`` and each loss over all of validation; epoch 0 is before the first step."""
     best_epoch: int = 0
     steps: int = 0
     """Steps of all epochs, if it is not ended early."""
     stopped_early: bool = False
     cpu_seconds: float = 0.0
-    """Of the processor, in training and validation."""
+    """Processor time of training and validation."""
 
     def to_dict(self) -> dict[str, Any]:
         """As in ``train.json``."""
@@ -56,7 +62,7 @@ class LossCurve:
 
 @dataclass
 class _Place:
-    """Where the loop is."""
+    """The place of the loop in its epochs."""
 
     epoch: int = 1
     batch: int = 0
@@ -80,12 +86,12 @@ class Trainer:
         """Begin at the first step.
 
         Args:
-            objective: What is trained, on what.
+            objective: The network with its data and losses.
             group_of: The document of each unit.
             options: Epochs, batches, seed, learning rate.
-            folder: Of the checkpoints.
+            folder: Where the checkpoints are.
             fingerprint: Tells whether a checkpoint in the folder is of the same data, base and settings.
-            rate_share: Of the learning rate that the options name.
+            rate_share: Share of the learning rate in ``options`` that is taken.
         """
         torch, network = torch_library(), objective.network
         self._network, self._options, self._folder, self._fingerprint = network, options, folder, fingerprint
@@ -137,9 +143,9 @@ class Trainer:
         return self.curve
 
     def _batches(self, epoch: int) -> list[list[Any]]:
-        """The items in the order of an epoch, documents together, as many as have ``batch_size`` texts in common.
+        """The items in the order of an epoch, documents together, in batches of ``batch_size`` different texts.
 
-        A text that several items ask for (a verdict, a rating and a pair) is read once in a batch.
+        So a text that several items ask for (a verdict, a rating and a pair) is read once in a batch.
         """
         chance = random.Random(f"{self._options.seed}/{epoch}")
         groups: dict[str, list[Any]] = {}
@@ -197,8 +203,8 @@ class Trainer:
         except (OSError, RuntimeError) as error:  # torch says of a full disk that it was written to an unexpected place
             partial.unlink(missing_ok=True)
             raise AskanceError(
-                f"{file}: cannot be written ({str(error).splitlines()[0][:120]}). Make room, and run the same command again: it "
-                "goes on from the last checkpoint."
+                f"{file}: cannot be written ({str(error).splitlines()[0][:120]}). Make room, and run the same command "
+                "again: it goes on from the last checkpoint."
             ) from None
 
     def _load(self, name: str) -> dict[str, Any]:
@@ -211,8 +217,8 @@ class Trainer:
             ) from None
         if found.get("fingerprint") != self._fingerprint:
             raise InputError(
-                f"{self._folder}: a training with other data, another base or other settings was broken off here. Run that "
-                "command again to go on with it, delete the folder, or choose another -o."
+                f"{self._folder}: a training with other data, another base or other settings was broken off here. Run "
+                "that command again to go on with it, delete the folder, or choose another -o."
             )
         return found
 
@@ -229,8 +235,24 @@ class Trainer:
 
 
 def schedule(step: int, steps: int) -> float:
-    """The share of the highest learning rate at a step, counted from 0: up in a tenth of them, then down in a cosine."""
+    """Share of the highest learning rate at a step, from 0 on: it rises in a tenth of them, then falls as a cosine."""
     rise = max(1, round(WARMUP * steps))
     if step < rise:
         return (step + 1) / rise
     return 0.5 * (1.0 + math.cos(math.pi * (step - rise) / max(1, steps - rise)))
+
+
+def check_room(place: Path, network: Network, trainings: int) -> None:
+    """Check that the disk has room for the checkpoints of so many trainings.
+
+    Raises:
+        AskanceError: It has not.
+    """
+    there = next(each for each in (place.absolute(), *place.absolute().parents) if each.exists())
+    need = ROOM * trainings * sum(each.numel() * each.element_size() for each in network.state().values())
+    free = shutil.disk_usage(there).free
+    if free < need:
+        raise AskanceError(
+            f"{place}: training needs {need / 1e9:.1f} GB on this disk for its checkpoints; "
+            f"{free / 1e9:.1f} GB are free."
+        )

@@ -1,9 +1,11 @@
-"""``checkeval``: seed questions, to which the model adds others and of which it leaves some out; hard yes or no, share of yes.
+"""``checkeval``: seed questions, to which the model adds others and of which it leaves some out; hard yes or no, share
+of yes.
 
-CheckEval (Lee et al. 2025, §3): the checklist gives the seeds of each dimension. Two calls a dimension write more from them,
-apart from each other: from other sides of the dimension, and in more detail. A third call filters what was written by the
-paper's three criteria: yes speaks for the output, the question belongs to its dimension, it repeats no other. The wording of
-what the model is told is ours. Seeds, which people wrote, are never filtered, so each dimension keeps a question.
+CheckEval (Lee et al. 2025, §3): the checklist gives the seeds of each dimension. Two calls a dimension write more from
+them, apart from each other: from other sides of the dimension, and in more detail. A third call filters what was
+written by the paper's three criteria: yes speaks for the output, the question belongs to its dimension, it repeats no
+other. The wording of what the model is told is ours. Seeds, which people wrote, are never filtered, so each dimension
+keeps a question.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from ...agents.buying import Estimate
 from ...prompts.checklist import Checklist, Question
 from ...prompts.errors import BudgetExceededError
 from ...prompts.templates import render
-from .criteria import Criterion, criteria_for
+from .protocol import Criterion, criteria_for
 from .questionnaire import needed_checklist, yes_no
 
 if TYPE_CHECKING:
@@ -35,7 +37,7 @@ KINDS: Mapping[str, str] = {
     "diversified": "Look at it from sides that the questions above leave out, so that all of it is covered.",
     "elaborated": "Go into what the questions above ask: each new question asks for one detail of one of them.",
 }
-"""What each of the two ways of writing more is told."""
+"""Instruction for each of the two ways of writing more."""
 
 
 class FurtherQuestions(BaseModel):
@@ -70,11 +72,8 @@ class CheckEval:
     name = "checkeval"
 
     def __init__(self, setup: Setup) -> None:
-        """The checklist gives the seeds.
-
-        Raises:
-            InputError: There is no checklist, or a dimension has no question.
-        """
+        """The checklist gives the seeds. Raises InputError where there is no checklist, or a dimension has no
+        question."""
         self._setup = setup
         self._seeds = evenly_weighted(needed_checklist(setup, self.name))
         self._dimensions = criteria_for(self._seeds.dimensions)
@@ -82,7 +81,8 @@ class CheckEval:
         """Questions that were added to the seeds; none before it is prepared."""
 
     async def prepare(self) -> None:
-        """Have questions written and filtered: three calls a dimension, of which the last only where there are new ones.
+        """Have questions written and filtered: three calls a dimension, of which the last only where there are new
+        ones.
 
         Raises:
             ParseError: The model's replies cannot be used.
@@ -97,7 +97,7 @@ class CheckEval:
         return await self._judge(self.written).rate(examples)
 
     async def estimate(self, examples: Sequence[Example]) -> Estimate:
-        """What writing, filtering and asking would buy at most, where it is not known what will be written."""
+        """Estimate of the most that writing, filtering and asking would buy, where the new questions are not known."""
         stored_only = self._setup.stored_only
         added: list[Question] = []
         unknown = 0
@@ -118,7 +118,6 @@ class CheckEval:
         return yes_no(self.name, self._setup, whole, soft=False)
 
     async def _added(self, setup: Setup, criterion: Criterion) -> list[Question]:
-        """The new questions on one dimension that pass the filter."""
         seeds = [each.text for each in self._seeds.questions if each.dimension == criterion.dimension]
         about = {
             "task": setup.task,

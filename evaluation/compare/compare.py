@@ -27,15 +27,25 @@ from ..evaluate import weighted
 from ..options import CompareOptions
 from ..progress import watching
 from ..scoring import human_targets
-from .aspects import FREE, ROLE, estimate_naming, name_aspects
 from .checkeval import CheckEval
-from .comparison import Comparison, JudgeOutput
+from .comparison import Comparison
 from .costs import spent
-from .criteria import Criterion, boolean_checklist, criteria_for
 from .judges import JUDGES, check_names
-from .line_up import line_up, models_of, prompts_of
-from .protocol import Judge, Meter, Setup, layout_of
-from .statistics import compare_ratings
+from .protocol import (
+    Criterion,
+    Judge,
+    JudgeOutput,
+    Meter,
+    Named,
+    Setup,
+    boolean_checklist,
+    criteria_for,
+    layout_of,
+    line_up,
+    models_of,
+    prompts_of,
+)
+from .statistics import FREE, ROLE, compare_ratings, estimate_naming, name_aspects
 
 if TYPE_CHECKING:
     from ...agents.buying import Estimate
@@ -43,9 +53,7 @@ if TYPE_CHECKING:
     from ...models.resolve import Models
     from ..progress import Watcher
     from ..scoring import Targets
-    from .aspects import Named
-    from .line_up import Entrant
-    from .protocol import JudgeScore
+    from .protocol import Entrant, JudgeScore
 
 Data = str | Path | Iterable[Example | Mapping[str, Any]]
 Prompts = str | Path | Prompt | Sequence[str | Path | Prompt] | None
@@ -73,8 +81,8 @@ def compare(
     Args:
         data: JSONL or CSV file, or rows.
         model: ``provider/model``, or an object that can be asked; of several, every judge is there with each.
-        judges: Names from :data:`~askance.evaluation.compare.judges.JUDGES`; the first one, with the first model and the
-            first prompt, is what the others are compared with.
+        judges: Names from :data:`~askance.evaluation.compare.judges.JUDGES`; the first one, with the first model and
+            the first prompt, is what the others are compared with.
         checklist: For the judges that ask its questions; its task is told to the others.
         candidates: Pool of questions of ``random_k`` and ``all_candidates``; the checklist by default.
         prompt: Prompt of the judges that ask questions; of several, each of these judges is there with each. The others
@@ -110,11 +118,8 @@ def prepare(
     panel: Sequence[str | Model],
     options: Mapping[str, Any],
 ) -> ComparisonJob:
-    """Load and check what :func:`compare` is given; nothing is bought.
-
-    Raises:
-        InputError: Names the file, line and field at fault.
-    """
+    """Load and check what :func:`compare` is given; nothing is bought. InputError names the file, line and field at
+    fault."""
     settings = parse_options(CompareOptions, options)
     names = check_names(judges)
     refuse_idle(settings, judges=names)
@@ -155,7 +160,7 @@ class ComparisonJob:
     options: CompareOptions
 
     def estimate(self) -> dict[str, Estimate]:
-        """What each judge would buy by itself; nothing is bought.
+        """Estimate of what each judge would buy by itself; nothing is bought.
 
         Judges that ask the same questions share their answers, so together they may buy less.
         """
@@ -231,8 +236,6 @@ class ComparisonJob:
 
 @dataclass(frozen=True)
 class _Built:
-    """A judge that can be asked."""
-
     entrant: Entrant
     judge: Judge
     meter: Meter

@@ -1,4 +1,5 @@
-"""What a judge costs, as if it were alone and nothing were in the store: once, for each example, and beside another judge.
+"""The cost of a judge, as if it were alone and nothing were in the store: once, for each example, and beside another
+judge.
 
 Costs are for each example, with what was paid before the first one (EIG paper §4.2 and A.13).
 """
@@ -37,7 +38,7 @@ class Spent:
 
 
 def spent(budget: Budget) -> Spent:
-    """What a budget has counted so far."""
+    """Calls, tokens and money that a budget has counted so far."""
     return Spent(budget.calls, budget.tokens, budget.cost_usd)
 
 
@@ -86,7 +87,7 @@ def break_even(one: JudgeCost, other: JudgeCost) -> BreakEven:
 
 @dataclass(frozen=True)
 class Costs:
-    """What a judge takes, as if it were alone and nothing were in the store."""
+    """Cost of a judge, as if it were alone and nothing were in the store."""
 
     upfront: Spent
     calls: float

@@ -1,4 +1,4 @@
-"""Judges by name. What builds one says which paper it is from.
+"""Judges by name; what builds one says which paper it is from.
 
 All raise InputError where the checklist or the candidates that they need are missing or leave a dimension out.
 """
@@ -6,16 +6,175 @@ All raise InputError where the checklist or the candidates that they need are mi
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice, zip_longest
 from types import MappingProxyType
+from typing import Annotated
 
-from ...prompts.errors import InputError, did_you_mean
-from . import checkeval, geval, poll
-from .criteria import boolean_checklist
-from .numbers import ExpectedNumbers, number_judge
-from .protocol import Judge, Setup
-from .questionnaire import Questionnaire, candidate_pool, needed_checklist, yes_no
+from pydantic import BaseModel, ConfigDict, Field
+
+from ...agents.agent import ask_for
+from ...agents.buying import NOTHING, Estimate
+from ...prompts.errors import BudgetExceededError, InputError, did_you_mean
+from ...prompts.examples import Example
+from ...prompts.templates import render
+from .checkeval import CheckEval, evenly_weighted
+from .protocol import Criterion, Judge, JudgeScore, Setup, boolean_checklist
+from .questionnaire import (
+    ExpectedNumbers,
+    Questionnaire,
+    candidate_pool,
+    needed_checklist,
+    number_judge,
+    rating_checklist,
+    yes_no,
+)
+
+MOST_STEPS = 6
+STEP_TOKENS = 400
+
+
+class EvaluationSteps(BaseModel):
+    """The model's reply when it is asked how it would go about it."""
+
+    model_config = ConfigDict(extra="forbid", title="steps")
+
+    steps: list[Annotated[str, Field(min_length=1, max_length=300)]] = Field(min_length=1, max_length=MOST_STEPS)
+
+
+class GEval:
+    """The judge; its steps are written when it is prepared."""
+
+    name = "geval"
+
+    def __init__(self, setup: Setup) -> None:
+        """It needs no checklist."""
+        self._setup = setup
+        self._steps: dict[str, list[str]] = {}
+
+    async def prepare(self) -> None:
+        """Have the steps of every dimension written: one call each.
+
+        Raises:
+            ParseError: The model cannot put them into a list.
+            ModelError: No reply.
+            BudgetExceededError: A cap was reached.
+        """
+        for criterion in self._setup.criteria:
+            self._steps[criterion.dimension] = await _write_steps(self._setup, criterion)
+
+    async def rate(self, examples: Sequence[Example]) -> list[JudgeScore]:
+        """Rate by the steps."""
+        return await self._judge(self._steps).rate(examples)
+
+    async def estimate(self, examples: Sequence[Example]) -> Estimate:
+        """Estimate of what writing the steps and rating would buy; before the steps are known no rating can be in the
+        store.
+        """
+        steps: dict[str, list[str]] = {}
+        unknown = 0
+        stored_only = self._setup.stored_only
+        for criterion in self._setup.criteria:
+            try:
+                steps[criterion.dimension] = await _write_steps(stored_only, criterion)
+            except BudgetExceededError:
+                unknown += 1
+                steps[criterion.dimension] = ["-"]
+        rating = await self._judge(steps).estimate(examples)
+        return rating + Estimate(0, unknown, 0, unknown * STEP_TOKENS)
+
+    def _judge(self, steps: dict[str, list[str]]) -> ExpectedNumbers:
+        lines = {
+            dimension: "\n".join(f"{number}. {step}" for number, step in enumerate(each, 1))
+            for dimension, each in steps.items()
+        }
+        checklist = rating_checklist(self._setup, "rate_geval", steps=lines)
+        return ExpectedNumbers(self.name, self._setup, self._setup.layout, checklist)
+
+
+async def _write_steps(setup: Setup, criterion: Criterion) -> list[str]:
+    message = render(
+        "geval_steps",
+        task=setup.task,
+        dimension=criterion.dimension.replace("_", " "),
+        description=criterion.description,
+        most=str(MOST_STEPS),
+    )
+    reply = await ask_for(
+        setup.gateway,
+        GEval.name,
+        setup.model,
+        [("user", message)],
+        EvaluationSteps,
+        max_tokens=STEP_TOKENS,
+        seed=setup.options.seed,
+    )
+    return [" ".join(step.split()) for step in reply.steps]
+
+
+WORDINGS = ("rate_direct", "rate_direct_critic", "rate_direct_reader")
+"""Templates that members of one model differ in with ``--panel-by prompts``."""
+SEED_STEP = 1000
+"""Between the seeds of two members, so that their replicates never share one."""
+
+
+@dataclass(frozen=True)
+class Poll:
+    """Every member rates as ``direct`` does; a vote that is missing leaves the panel without a score."""
+
+    members: tuple[Questionnaire, ...]
+    points: int
+    vote: str
+    """``majority`` or ``mean``."""
+    name: str = "poll"
+
+    async def prepare(self) -> None:
+        """Nothing: the members know their question."""
+
+    async def rate(self, examples: Sequence[Example]) -> list[JudgeScore]:
+        """Have every member rate every example, one member after the other."""
+        votes = [await member.rate(examples) for member in self.members]
+        return [self._decide(each) for each in zip(*votes, strict=True)]
+
+    async def estimate(self, examples: Sequence[Example]) -> Estimate:
+        """Estimate of what all members would buy."""
+        return sum([await member.estimate(examples) for member in self.members], NOTHING)
+
+    def _decide(self, votes: Sequence[JudgeScore]) -> JudgeScore:
+        missing = next((vote for vote in votes if vote.score is None), None)
+        if missing is not None:
+            return missing
+        scores = [vote.score for vote in votes if vote.score is not None]
+        if self.vote == "majority":
+            counts = Counter(round(score * (self.points - 1)) for score in scores)
+            most = max(counts.values())
+            winners = [number for number, count in counts.items() if count == most]
+            decided = sum(winners) / len(winners) / (self.points - 1)
+        else:
+            decided = sum(scores) / len(scores)
+        return replace(votes[0], score=decided)
+
+
+def poll(setup: Setup) -> Poll:
+    """``poll``: a panel votes (PoLL, Verga et al. 2024): several models, or one several times (EIG paper App. A.9).
+    Raises InputError where there are more members by wording than there are wordings."""
+    options = setup.options
+    if setup.panel:
+        members = [number_judge("poll", replace(setup, model=model), WORDINGS[0]) for model in setup.panel]
+    elif options.panel_by == "prompts":
+        if options.panel_size > len(WORDINGS):
+            raise InputError(
+                f"--panel-size {options.panel_size}: there are {len(WORDINGS)} wordings; use fewer members, or "
+                "--panel-by seeds."
+            )
+        members = [number_judge("poll", setup, wording) for wording in WORDINGS[: options.panel_size]]
+    else:
+        warm = replace(options.judging, temperature=options.temperature or options.judging.sample_temperature)
+        seeds = [options.seed + place * SEED_STEP for place in range(1, options.panel_size + 1)]
+        members = [number_judge("poll", setup, WORDINGS[0], replace(warm, seed=seed)) for seed in seeds]
+    return Poll(tuple(members), options.points, options.panel_vote)
 
 
 def binary(setup: Setup) -> Questionnaire:
@@ -40,12 +199,13 @@ def cot(setup: Setup) -> Questionnaire:
 
 
 def checkeval_seeds(setup: Setup) -> Questionnaire:
-    """``checkeval_seeds``: CheckEval without its own questions: the checklist's, hard answers, the share of yes (Lee et al. 2025).
+    """``checkeval_seeds``: CheckEval without its own questions: the checklist's, hard answers, the share of yes (Lee et
+    al. 2025).
 
     It asks what ``binary`` asks, so beside it it buys nothing; the difference is what is made of the answers: no
     probabilities and no weights.
     """
-    seeds = checkeval.evenly_weighted(needed_checklist(setup, "checkeval_seeds"))
+    seeds = evenly_weighted(needed_checklist(setup, "checkeval_seeds"))
     return yes_no("checkeval_seeds", setup, seeds, soft=False)
 
 
@@ -60,7 +220,8 @@ def random_k(setup: Setup) -> Questionnaire:
     The draw depends on the seed and the questions' ids alone, not on their order in the file.
 
     Raises:
-        InputError: k is smaller than the number of dimensions, each of which needs a question, or was given and is larger than the pool.
+        InputError: k is smaller than the number of dimensions, each of which needs a question, or was given and is
+            larger than the pool.
     """
     pool = candidate_pool(setup, "random_k")
     options = setup.options
@@ -69,13 +230,15 @@ def random_k(setup: Setup) -> Questionnaire:
     dimensions.sort(key=lambda each: each not in setup.dimensions)  # others count for the overall score only
     if options.k < (needed := len(set(dimensions) & set(setup.dimensions))):
         raise InputError(
-            f"k: random_k draws {options.k} questions in all, and each of the {needed} dimensions needs one. Give a larger "
+            f"k: random_k draws {options.k} questions in all, and each of the {needed} dimensions needs one. Give a "
+            "larger "
             "k, or compare fewer dimensions with --dimension."
         )
     there = sum(each.weight > 0 for each in pool.questions)
     if options.k > there and "k" in options.model_fields_set:
         raise InputError(
-            f"k: random_k draws {options.k} questions in all, and there are only {there} to draw from. Choose a smaller k."
+            f"k: random_k draws {options.k} questions in all, and there are only {there} to draw from. Choose a "
+            "smaller k."
         )
     stacks = []
     for dimension in dimensions:
@@ -98,20 +261,18 @@ JUDGES: Mapping[str, Callable[[Setup], Judge]] = MappingProxyType(
     {
         "binary": binary,
         "unieval": unieval,
-        "geval": geval.GEval,
+        "geval": GEval,
         "direct": direct,
         "cot": cot,
-        "poll": poll.build,
-        "checkeval": checkeval.CheckEval,
+        "poll": poll,
+        "checkeval": CheckEval,
         "checkeval_seeds": checkeval_seeds,
         "unit_tests": unit_tests,
         "random_k": random_k,
         "all_candidates": all_candidates,
     }
 )
-"""What builds a judge from what all are given."""
-OWN_WORDS = ("geval", "direct", "cot", "poll")
-"""Judges that ask in words of their own: of the prompts they take only how the first one lays an example out."""
+"""Builders of the judges, by name."""
 
 POOLED = ("random_k", "all_candidates")
 """Judges that ask the candidates."""
@@ -119,10 +280,7 @@ POOLED = ("random_k", "all_candidates")
 
 def check_names(names: str | Sequence[str]) -> list[str]:
     """The names, or a text with commas between them, as they are in the registry; hyphens are taken as underscores.
-
-    Raises:
-        InputError: One is not known or stands there twice, or there are none.
-    """
+    Raises InputError where one is not known or stands there twice, or there are none."""
     found: list[str] = []
     for name in names.split(",") if isinstance(names, str) else names:
         known = name.strip().replace("-", "_")

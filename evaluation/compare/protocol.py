@@ -1,35 +1,112 @@
-"""What a judge is: something that gives an example a score in [0, 1] on each dimension, or says why it cannot.
+"""The protocol of a judge, who takes part in a comparison, and the criteria that are judged.
 
-All judges of a comparison lay the example out in the same way and before what they ask, so that it stays in the model's
-prompt cache (docs/results/machine.md, "Where the example stands in the prompt"); each has a meter that counts what it would cost
-by itself.
+A judge gives an example a score in [0, 1] on each dimension, or says why it cannot. All judges of a comparison lay the
+example out in the same way and before what they ask, so that it stays in the model's prompt cache
+(docs/results/machine.md, "Where the example stands in the prompt"); each has a meter that counts what it would cost by
+itself.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from ...models.base import Answer, Model, Request
 from ...models.budget import Budget
 from ...models.gateway import Gateway
+from ...prompts.checklist import Checklist, Question
+from ...prompts.errors import InputError
 from ...prompts.examples import Example
-from ...prompts.prompt import Prompt, default_prompt
+from ...prompts.prompt import Prompt, default_prompt, load_prompt
 
 if TYPE_CHECKING:
     from ...agents.buying import Estimate
-    from ...prompts.checklist import Checklist
     from ...prompts.verdicts import Status
     from ..options import CompareOptions
-    from .criteria import Criterion
+    from .costs import Spent
+
+_KNOWN = {
+    "coherence": (
+        "the sentences follow from one another and make one well-ordered text; a reply follows from what was said",
+        "Is the output coherent, each part following from what comes before?",
+    ),
+    "consistency": (
+        "every statement of the output is supported by the input; nothing is made up or changed",
+        "Is everything that the output states supported by the input?",
+    ),
+    "fluency": (
+        "the single sentences are well formed: no errors of grammar, spelling, repetition or layout",
+        "Is the output written in fluent, correct language?",
+    ),
+    "relevance": (
+        "the output holds what is important in the input, and little else",
+        "Does the output hold the important content of the input and little else?",
+    ),
+    "naturalness": (
+        "the output sounds like something a person would say in this place",
+        "Does the output sound like something a person would say here?",
+    ),
+    "engagingness": (
+        "the output is interesting and makes one want to go on with the conversation",
+        "Is the output interesting enough to keep the conversation going?",
+    ),
+    "groundedness": (
+        "the output makes use of the facts that are given with the input",
+        "Does the output make use of the facts that were given?",
+    ),
+    "understandability": (
+        "a reader who knows the input understands what the output says",
+        "Can one understand what the output says, given the input?",
+    ),
+    "overall": ("how good the output is, all things considered", "All things considered, is this a good output?"),
+}
+"""Dimensions of the usual data sets, in our own words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Criterion:
+    """One dimension in words."""
+
+    dimension: str
+    description: str
+    """Completes "Rate the output on DIMENSION: …"."""
+    question: str
+    """A yes/no question; yes is good."""
+
+
+def criteria_for(dimensions: Sequence[str], given: str | None = None) -> tuple[Criterion, ...]:
+    """The criteria of some dimensions; one that is not among the usual ones is described by its name alone.
+
+    A description ``given`` by the user (``--criteria``) takes the place of ours for every dimension.
+    """
+    return tuple(_criterion(dimension, given) for dimension in dimensions)
+
+
+def boolean_checklist(task: str, criteria: Sequence[Criterion]) -> Checklist:
+    """One question for each dimension, as in UniEval (Zhong et al. 2022)."""
+    questions = [
+        Question(id=f"unieval_{each.dimension}", text=each.question, dimension=each.dimension) for each in criteria
+    ]
+    return Checklist(task=task, questions=tuple(questions))
+
+
+def _criterion(dimension: str, given: str | None) -> Criterion:
+    words = dimension.replace("_", " ")
+    if given is not None:
+        text = given.strip().rstrip(".")
+        return Criterion(dimension, text, f"Is the output good as to its {words}: {text}?")
+    if dimension.lower() in _KNOWN:
+        return Criterion(dimension, *_KNOWN[dimension.lower()])
+    return Criterion(dimension, f"how good the {words} of the output is", f"Is the {words} of the output good?")
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeScore:
-    """What a judge says about one example on one dimension. A failure is a status, never a score."""
+    """A judge's score of one example on one dimension. A failure is a status, never a score."""
 
     example: str
     dimension: str
@@ -39,19 +116,19 @@ class JudgeScore:
     error: str | None = None
     replicate: int = 0
     reasons: str | None = None
-    """What a free-form judge said before its score."""
+    """Text of a free-form judge before its score."""
 
 
 @dataclass(frozen=True)
 class Setup:
-    """What every judge of a comparison is given: the same model, store, examples' layout and task."""
+    """Inputs of every judge of a comparison: the same model, store, examples' layout and task."""
 
     gateway: Gateway
     model: Model
     prompt: Prompt
-    """Of the judges that ask a checklist's questions."""
+    """Prompt of the judges that ask a checklist's questions."""
     layout: Prompt
-    """Of the judges that rate: the example as in ``prompt``, then ``{question}``."""
+    """Prompt of the judges that rate: the example as in ``prompt``, then ``{question}``."""
     task: str
     criteria: tuple[Criterion, ...]
     """One for each dimension that is compared."""
@@ -69,8 +146,34 @@ class Setup:
 
     @property
     def stored_only(self) -> Setup:
-        """The same with a gateway that gives what is in the store and refuses to buy (`BudgetExceededError`)."""
+        """Copy with a gateway that gives what is in the store and refuses to buy (`BudgetExceededError`)."""
         return replace(self, gateway=Gateway(self.gateway.store, Budget(call_budget=0)))
+
+
+Named = Mapping[tuple[str, str], tuple[Sequence[str], Sequence[str]]]
+"""By example and dimension: the aspects of the first evaluation, and those of them that the second one kept."""
+
+
+@dataclass(frozen=True)
+class JudgeOutput:
+    """One judge's scores and their cost."""
+
+    entrant: Entrant
+    ratings: Sequence[JudgeScore]
+    """One per example, replicate and dimension."""
+    upfront: Spent
+    """Once, however many examples there are."""
+    rating: Spent
+    """For all examples and repeats."""
+    named: Named | None = None
+    """Aspects that a free-form judge looked at, where that was asked for."""
+    written: tuple[Question, ...] = ()
+    """Questions that the judge wrote itself."""
+
+    @property
+    def name(self) -> str:
+        """Its label in the table."""
+        return self.entrant.label
 
 
 class Judge(Protocol):
@@ -99,7 +202,7 @@ class Judge(Protocol):
         ...
 
     async def estimate(self, examples: Sequence[Example]) -> Estimate:
-        """What :meth:`prepare` and :meth:`rate` would buy now, as far as that can be known."""
+        """Estimate of what :meth:`prepare` and :meth:`rate` would buy now, as far as that can be known."""
         ...
 
 
@@ -148,7 +251,7 @@ class Meter(Gateway):
         self._met: set[bytes] = set()
 
     async def stored(self, role: str, keys: Sequence[bytes]) -> Mapping[bytes, Answer]:
-        """Those answers that need no call."""
+        """Answers that need no call."""
         found = await self._common.stored(role, keys)
         for key in keys:
             if key in found:
@@ -170,3 +273,118 @@ class Meter(Gateway):
         if key not in self._met:
             self._met.add(key)
             self.budget.paid(role, answer)
+
+
+OWN_WORDS = ("geval", "direct", "cot", "poll")
+"""Judges that ask in words of their own: of the prompts they take only how the first one lays an example out."""
+
+
+BETWEEN = " · "
+"""Between the parts of a label."""
+
+
+@dataclass(frozen=True)
+class NamedPrompt:
+    """A prompt, and what it is called in the table."""
+
+    name: str
+    prompt: Prompt
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """One judge of the table."""
+
+    label: str
+    """Names the judge, then its model and its prompt, where several take part; unique."""
+    judge: str
+    """A name in :data:`~askance.evaluation.compare.judges.JUDGES`."""
+    model: str | Model
+    prompt: NamedPrompt | None = None
+    """None for the judges that ask in words of their own."""
+    panel: tuple[str | Model, ...] = ()
+    """The models of a panel, which take the model's place."""
+
+    @property
+    def model_name(self) -> str:
+        """Name of its model, or names of its panel's."""
+        return ", ".join(_name(each) for each in self.panel or (self.model,))
+
+    @property
+    def prompt_name(self) -> str | None:
+        """Name of its prompt; None for the judges that ask in words of their own."""
+        return None if self.prompt is None else self.prompt.name
+
+
+def line_up(
+    judges: Sequence[str],
+    models: Sequence[str | Model],
+    prompts: Sequence[NamedPrompt],
+    panel: Sequence[str | Model] = (),
+) -> tuple[Entrant, ...]:
+    """Every combination: judges in order, and for each the models in order, and for each of those the prompts.
+
+    A judge that asks in words of its own is there once for each model, and a panel of named models once.
+
+    Raises:
+        InputError: No combination has one of several prompts, or one of several models.
+    """
+    asking = [name for name in judges if name not in OWN_WORDS]
+    if len(prompts) > 1 and not asking:
+        raise InputError(f"prompt: {' and '.join(judges)} would not use several; they ask in words of their own.")
+    if len(models) > 1 and panel and list(judges) == ["poll"]:
+        raise InputError("model: the panel's models take the place of several.")
+    found = []
+    for judge in judges:
+        members = tuple(panel) if judge == "poll" else ()
+        for model in models[:1] if members else models:
+            for prompt in prompts if judge in asking else [None]:
+                parts = [judge] if len(judges) > 1 or len(models) == len(prompts) == 1 else []
+                parts += [_name(model)] if len(models) > 1 and not members else []
+                parts += [prompt.name] if prompt and len(prompts) > 1 else []
+                found.append(Entrant(BETWEEN.join(parts), judge, model, prompt, members))
+    return tuple(found)
+
+
+def models_of(given: str | Model | Iterable[str | Model]) -> tuple[str | Model, ...]:
+    """One model or several, as a tuple. Raises InputError where there is none, or two have one name."""
+    models = (given,) if isinstance(given, str) or not isinstance(given, Iterable) else tuple(given)
+    if not models:
+        raise InputError("model: name at least one.")
+    _refuse_twice("model", [_name(each) for each in models])
+    return models
+
+
+def prompts_of(
+    given: str | Path | Prompt | Iterable[str | Path | Prompt] | None, examples: Sequence[Example]
+) -> tuple[NamedPrompt, ...]:
+    """One prompt or several with their names, those of their files, or their paths where two have one; without any our
+    own. Raises InputError where a file cannot be read, or two prompts are the same."""
+    if given is None:
+        return (NamedPrompt("default", default_prompt(examples)),)
+    several = (given,) if isinstance(given, (str, Path, Prompt)) else tuple(given)
+    if not several:
+        raise InputError("prompt: name at least one, or leave it out for a neutral one.")
+    files = [
+        f"prompt {place}" if isinstance(each, Prompt) else Path(each).name for place, each in enumerate(several, 1)
+    ]
+    named = tuple(
+        NamedPrompt(file if files.count(file) == 1 else str(each), load_prompt(each))
+        for file, each in zip(files, several, strict=True)
+    )
+    _refuse_twice("prompt", [each.name for each in named])
+    for place, each in enumerate(named):
+        for other in named[:place]:
+            if other.prompt.hash == each.prompt.hash:
+                raise InputError(f"prompt: {other.name} and {each.name} are the same text, so they are one judge.")
+    return named
+
+
+def _refuse_twice(what: str, names: Sequence[str]) -> None:
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            raise InputError(f"{what}: {name} is named twice.")
+
+
+def _name(model: str | Model) -> str:
+    return model if isinstance(model, str) else model.name

@@ -1,4 +1,4 @@
-"""What changed from one run's judge or generator to another's, and what that did to the outputs that both were tested on.
+"""The difference of two runs' judges or generators, and of their scores on the outputs that both were tested on.
 
 Nothing is asked of a model: prompts, questions and the scores of the test examples are what the runs keep.
 """
@@ -21,8 +21,8 @@ from ...prompts.text import prompt_diff
 from ...stats.correlation import spearman
 from ...stats.differences import Difference, difference_dict, mean_difference, paired_difference
 from ...stats.resampling import Resampling
-from ..shown import Shown, View
-from ..slices import SMALL, slice_row, slice_values
+from ..evaluation_result import SMALL, slice_row, slice_values
+from ..view import Shown, View
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from ...memory.records import SideRecord
     from ...prompts.examples import Example
-    from ..shown import Rows
+    from ..view import Rows
 
 ALL = "all"
 """Name of the slice that holds every shared example."""
@@ -59,7 +59,7 @@ class Side:
     scores: Mapping[str, float | None]
     """In [0, 1], by example."""
     wanted: Mapping[str, float | None]
-    """What people or the source say of the same examples."""
+    """Scores of people or of the source on the same examples."""
     reference: str | None
     """Who that is: ``human`` or ``source``."""
     examples: Mapping[str, Example]
@@ -67,7 +67,7 @@ class Side:
 
 @dataclass(frozen=True)
 class SliceChange:
-    """What changed on the examples with one value of a field."""
+    """Change on the examples with one value of a field."""
 
     value: str
     n: int
@@ -76,7 +76,8 @@ class SliceChange:
     after: float
     score: Difference
     agreement: tuple[float | None, float | None] | None = None
-    """Spearman with people, or with the source, before and after; None where nothing is known that both were held to."""
+    """Spearman with people, or with the source, before and after; None where nothing is known that both were held to.
+    """
     gain: Difference | None = None
 
 
@@ -89,7 +90,8 @@ class RunDifference(Shown):
     patch: str
     """Unified diff of the prompts, for ``patch``; empty where they are the same."""
     questions: tuple[dict[str, Any], ...]
-    """``id``, ``change`` (added, left out, reworded, turned round, weighted), ``text``, and what there was ``before``."""
+    """``id``, ``change`` (added, left out, reworded, turned round, weighted), ``text``, and what there was ``before``.
+    """
     settings: Mapping[str, tuple[Any, Any]]
     """Model and threshold, where they differ."""
     field: str | None
@@ -164,10 +166,10 @@ class RunDifference(Shown):
 
 
 def run_difference(before: str | Path, after: str | Path | None = None, *, by: str | None = None) -> RunDifference:
-    """What changed from one finished run to another, or with one alone, from its start to what it accepted.
+    """Difference from one finished run to another, or with one alone, from its start to what it accepted.
 
-    Scores are compared on the examples that were test examples of both runs, whose texts are the same: neither has learned
-    from them.
+    Scores are compared on the examples that were test examples of both runs, whose texts are the same: neither has
+    learned from them.
 
     Args:
         before: A run's directory.
@@ -182,7 +184,8 @@ def run_difference(before: str | Path, after: str | Path | None = None, *, by: s
     second = side_of_run(RunDirectory(before if after is None else after), accepted=True)
     if (first.mode == "tune") != (second.mode == "tune"):
         raise InputError(
-            f"{before} is a run of {first.mode} and {after} one of {second.mode}: a judge and a generator have nothing in common."
+            f"{before} is a run of {first.mode} and {after} one of {second.mode}: a judge and a generator have "
+            "nothing in common."
         )
     shared = [name for name in first.scores if name in second.scores and _same(first, second, name)]
     shared = [name for name in shared if first.scores[name] is not None and second.scores[name] is not None]
@@ -192,8 +195,10 @@ def run_difference(before: str | Path, after: str | Path | None = None, *, by: s
         remarks.append("No example was a test example of both, so nothing can be said of what the change does.")
     elif after is not None and len(shared) < max(len(first.scores), len(second.scores)):
         remarks.append(
-            f"{len(shared)} examples were test examples of both runs ({len(first.scores)} and {len(second.scores)}). The "
-            "others are not compared: one of the runs has learned from them, or has no score of them, or not of these texts."
+            f"{len(shared)} examples were test examples of both runs ({len(first.scores)} and "
+            f"{len(second.scores)}). The "
+            "others are not compared: one of the runs has learned from them, or has no score of them, or not of "
+            "these texts."
         )
     pairs = {"model": (first.model, second.model), "threshold": (first.threshold, second.threshold)}
     return RunDifference(
@@ -209,11 +214,7 @@ def run_difference(before: str | Path, after: str | Path | None = None, *, by: s
 
 
 def side_of_run(run: RunDirectory, *, accepted: bool) -> Side:
-    """A run's start, or what it accepted.
-
-    Raises:
-        InputError: The run is not finished, or a file is damaged.
-    """
+    """A run's start, or what it accepted. Raises InputError where the run is not finished, or a file is damaged."""
     config = run.read_config()["config"]
     result = run.read_result()
     examples, checklist, _ = run.read_inputs()
@@ -299,7 +300,7 @@ def _changes(before: Mapping[str, Mapping[str, Any]], after: Mapping[str, Mappin
 
 
 def _fields(question: BaseModel) -> dict[str, Any]:
-    """What is set of a question; ``good: yes`` is how it is where nothing is said."""
+    """Fields that are set of a question; ``good`` is ``yes`` where nothing is said."""
     return {"good": "yes"} | question.model_dump(mode="json", exclude_none=True)
 
 

@@ -1,4 +1,10 @@
-"""From ratings to the table: the statistics of :mod:`~askance.evaluation.compare.comparison`."""
+"""From ratings to the table: the statistics of :mod:`~askance.evaluation.compare.comparison`, EM_dim among them.
+
+EM_dim (EIG paper §4.4) says whether a free-form judge looks at the same when asked again. A model names the aspects of
+the first evaluation, G, and then those of G that the second evaluation looks at too; EM_dim is their share, k / |G|.
+The paper has the model say the share; here it names the aspects, and they are counted. The measure depends on that
+model, as the paper says of it, so it compares judges and is no absolute figure.
+"""
 
 from __future__ import annotations
 
@@ -6,32 +12,121 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import ceil
 from statistics import fmean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+from pydantic import BaseModel, ConfigDict, Field
+
+from ...agents.agent import ParseError, ask_for
+from ...agents.buying import Estimate, all_together
+from ...models.base import ModelError
 from ...prompts.examples import documents
+from ...prompts.templates import render
 from ...stats.agreement import cohen_kappa, kappa_self, leave_one_out, observed_agreement, to_points
 from ...stats.correlation import METHODS, between_systems, correlate, per_group
 from ...stats.differences import Difference, holm, paired_difference
 from ...stats.distribution import compare_distributions, dimension_match
 from ...stats.resampling import Resampling, Statistic
 from ..scoring import coverage
-from .aspects import NAMELESS
-from .comparison import AgainstFirst, Comparison, JudgeRow, OnDimension, WithPeople
-from .conclusion import LEVEL
+from .comparison import LEVEL, AgainstFirst, Comparison, JudgeRow, OnDimension, WithPeople
 from .costs import Costs, JudgeCost, break_even, spent
 
 if TYPE_CHECKING:
+    from ...models.base import Model
     from ...models.budget import Budget
+    from ...models.gateway import Gateway
     from ...prompts.examples import Example
     from ..options import CompareOptions
     from ..scoring import Targets
-    from .comparison import JudgeOutput
+    from .protocol import JudgeOutput, JudgeScore, Named
+
+MOST_ASPECTS = 8
+TOKENS = 200
+ROLE = "em_dim"
+"""Its calls are booked under this name and are not part of a judge's cost."""
+FREE = ("cot",)
+"""Judges that say what they look at."""
+NAMELESS = ("direct", "poll")
+"""Judges that say a number and nothing else. All others ask fixed questions."""
+
+Name = Annotated[str, Field(min_length=1, max_length=60)]
+
+
+class _Aspects(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    aspects: list[Name] = Field(max_length=MOST_ASPECTS)
+
+
+class _Kept(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    kept: list[Name]
+
+
+async def name_aspects(ratings: Sequence[JudgeScore], gateway: Gateway, model: Model, seed: int) -> Named:
+    """Have a model name what the first two evaluations of each example look at.
+
+    An example without a second evaluation is passed over, and so is one about which the model gives no usable reply.
+
+    Raises:
+        BudgetExceededError: A cap was reached.
+        ModelError: The endpoint refuses every call or is down.
+    """
+    said = {(each.example, each.dimension, each.replicate): each.reasons for each in ratings if each.reasons}
+    twice = [(example, dimension) for example, dimension, replicate in said if replicate == 1]
+    found: dict[tuple[str, str], tuple[list[str], list[str]]] = {}
+
+    async def one(place: tuple[str, str]) -> None:
+        first, second = said.get((*place, 0)), said[*place, 1]
+        if first is None or second is None:
+            return
+        try:
+            found[place] = await _pair(place[1], first, second, gateway, model, seed)
+        except ParseError:
+            return
+        except ModelError as error:
+            if error.fatal:
+                raise
+
+    await all_together(twice, one, gateway.concurrency(model))
+    return found
+
+
+def estimate_naming(judges: Sequence[str], examples: int, dimensions: int, reasons: int) -> Estimate:
+    """Estimate of what :func:`name_aspects` would buy at most: two calls for each example and dimension of a free-form
+    judge.
+
+    A judge that is there with several models stands in ``judges`` as often; ``reasons`` are the tokens of the longest
+    evaluation.
+    """
+    calls = 2 * examples * dimensions * sum(name in FREE for name in judges)
+    return Estimate(0, calls, 0, calls * (reasons + 2 * TOKENS))
+
+
+async def _pair(
+    dimension: str, first: str, second: str, gateway: Gateway, model: Model, seed: int
+) -> tuple[list[str], list[str]]:
+    message = render(
+        "drift_named", dimension=dimension.replace("_", " "), reasons=first.strip(), most=str(MOST_ASPECTS)
+    )
+    named = await ask_for(gateway, ROLE, model, [("user", message)], _Aspects, max_tokens=TOKENS, seed=seed)
+    aspects = list(dict.fromkeys(named.aspects))
+    if not aspects:
+        return [], []
+
+    def known(reply: _Kept) -> None:
+        if strange := [each for each in reply.kept if each not in aspects]:
+            raise ValueError(f"'{strange[0]}' is not one of the aspects above")
+
+    shown = "\n".join(f"- {each}" for each in aspects)
+    message = render("drift_kept", aspects=shown, reasons=second.strip())
+    again = await ask_for(gateway, ROLE, model, [("user", message)], _Kept, max_tokens=TOKENS, seed=seed, check=known)
+    return aspects, list(again.kept)
+
 
 Columns = Mapping[str, Sequence[Sequence[float]]]
 """By dimension: one column of scores a repeat, on the common examples."""
 SWAPS = 4
-"""Swaps at least for each comparison, times the level of all: the smallest p-value that so many can give is half of what the
-correction leaves of it, however many judges and dimensions there are."""
+"""Swaps at least for each comparison, times the level of all: the smallest p-value that so many can give is half of
+what the correction leaves of it, however many judges and dimensions there are."""
 
 
 def compare_ratings(
@@ -42,15 +137,8 @@ def compare_ratings(
     options: CompareOptions,
     budget: Budget,
 ) -> Comparison:
-    """Put the judges side by side.
-
-    Args:
-        judged: What the judges said; the others are compared with the first.
-        examples: What they judged, in order.
-        targets: Human scores in [0, 1]; None where nobody rated the examples.
-        model: Names of the models, with commas.
-        options: Scale, tolerance, repeats, resamples and seed.
-        budget: What this run paid.
+    """Put the judges side by side; all are compared with the first, and ``targets`` are human scores where there are
+    some.
     """
     dimensions = tuple(dict.fromkeys(rating.dimension for rating in judged[0].ratings))
     common = _common(judged, examples)
@@ -90,7 +178,6 @@ def _common(judged: Sequence[JudgeOutput], examples: Sequence[Example]) -> set[s
 
 
 def _complete(judged: JudgeOutput, examples: Sequence[Example]) -> set[str]:
-    """The examples that a judge scored on every dimension in every repeat."""
     return {example.id for example in examples} - {each.example for each in judged.ratings if each.score is None}
 
 
@@ -178,7 +265,7 @@ def _with_people(
 def _among_people(
     kept: Sequence[Example], dimensions: Sequence[str], options: CompareOptions
 ) -> dict[str, dict[str, Statistic]]:
-    """What people reach among themselves, where several rated the same examples."""
+    """Agreement of people among themselves, where several rated the same examples."""
     resampling = _resampling(kept, options)
     found: dict[str, dict[str, Statistic]] = {}
     for dimension in dimensions:
@@ -235,10 +322,7 @@ def _differences(
 
 
 def _two_sided(
-    first: Sequence[float | None],
-    other: Sequence[float | None],
-    wanted: Sequence[float | None],
-    resampling: Resampling,
+    first: Sequence[float | None], other: Sequence[float | None], wanted: Sequence[float | None], resampling: Resampling
 ) -> Difference:
     """The difference of the Spearman correlations; its p-value is twice the smaller of the one-sided ones."""
     ahead = paired_difference(first, other, wanted, resampling)

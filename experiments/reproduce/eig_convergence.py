@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from ...evaluation.evaluate import evaluate
-from ...optimizer.selection.analysis import answers_from_verdicts, equal_groups, human_scores
-from ...optimizer.selection.convergence import ranking_convergence
-from ...optimizer.selection.information import Floats, one_hot, pooled_information
+from ...optimizer.selection.analysis import answers_from_verdicts, equal_groups
+from ...optimizer.selection.information import Floats, one_hot, pooled_information, ranking_convergence
+from ...optimizer.selection.inputs import human_scores
 from ...prompts.checklist import load_checklist
 from ...prompts.errors import InputError
 from ...prompts.examples import Example

@@ -19,12 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from ...optimizer.weights import PreferenceScores, find_learner
-from ...optimizer.weights.choosing import Pooling
 from ...optimizer.weights.evidence import Floats, PairFold, codes_of, margins_to_credits, single_split
-from ...optimizer.weights.heldout import HeldOutTrial, try_learner
-from ...optimizer.weights.intervals import ACCURACY_RESAMPLES, interval, resample_shares
+from ...optimizer.weights.heldout import ACCURACY_RESAMPLES, HeldOutTrial, interval, resample_shares, try_learner
 from ...optimizer.weights.judged_pairs import cells, separate_examples, separate_scores
+from ...optimizer.weights.learner_choice import Pooling, find_learner
+from ...optimizer.weights.score_tables import PreferenceScores
 from ...prompts.checklist import Checklist, load_checklist
 from ...prompts.errors import InputError
 from ...prompts.examples import Example

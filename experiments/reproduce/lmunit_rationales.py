@@ -27,10 +27,10 @@ from ...prompts.prompt import Prompt
 from ...prompts.verdicts import Verdict, VerdictColumns
 from ...stats.differences import difference_dict, paired_difference
 from ...stats.resampling import Resampling
-from ...training.items import asked_with
 from ...training.measured import ScorerReader, verdicts_of
+from ...training.mixture import asked_with
+from ...training.scorer_folder import WITHOUT_DPO
 from ...training.train import train
-from ...training.trained import WITHOUT_DPO
 from ..command_line import RESULTS, says_errors, write_result
 from .common import training_of
 

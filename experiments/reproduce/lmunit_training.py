@@ -34,15 +34,14 @@ import numpy as np
 from ...evaluation.evaluate import evaluate
 from ...models.base import Model
 from ...models.trained.bases import find_base
-from ...models.trained.network import Network, open_network, scored_text, start_network
-from ...models.trained.scorer_file import read_scorer
+from ...models.trained.network import Network, open_network, start_network
+from ...models.trained.scorer_file import read_scorer, scored_text
 from ...prompts.checklist import Checklist, Question
 from ...prompts.errors import AskanceError, InputError
 from ...prompts.examples import Example
 from ...prompts.verdicts import Verdict
-from ...stats.correlation import correlate, correlations_dict, statistic_dict
+from ...stats.correlation import correlate, correlation_kernel, correlations_dict, statistic_dict
 from ...stats.differences import difference_dict, paired_difference
-from ...stats.kernels import correlation_kernel
 from ...stats.resampling import Kernel, bootstrapped
 from ...training.measured import ScorerReader
 from ...training.train import DEFAULT_BASE

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ...prompts.errors import InputError, import_optional
 from ..replies.yes_no import spelling
 from .bases import by_length, device, find_base, load, quiet, torch_library
-from .network import Rationale, after_rationale, asked_why
-from .scorer_file import WEIGHTS_FILES
+from .scorer_file import WEIGHTS_FILES, Rationale, after_rationale, asked_why
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -18,8 +17,7 @@ if TYPE_CHECKING:
 
     from ..base import Message
     from .bases import Base
-    from .network import ScoredText
-    from .scorer_file import ScorerFile
+    from .scorer_file import ScoredText, ScorerFile
 
 AT_ONCE = 4
 """Texts that go through the network together; what a training step keeps of them grows with their number."""

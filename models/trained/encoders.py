@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from ...prompts.errors import InputError, import_optional
 from .bases import by_length, device, load, quiet, torch_library
-from .network import ScoredText
+from .scorer_file import ScoredText
 from .shared_rows import INPUTS, ROWS, columns, inputs_of, lengths_of, rows_of
 
 if TYPE_CHECKING:

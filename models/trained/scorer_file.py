@@ -1,19 +1,30 @@
-"""``scorer.json``: what a trained scorer is, beside its weights."""
+"""``scorer.json``: what a trained scorer is, beside its weights; and the texts that it reads.
+
+A text is a unit test u with a prompt p and a response r (LMUnit §3.1), and the rationale that a network may write first
+(§3.3).
+"""
 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from math import exp, log
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from ...prompts.errors import InputError
 from ...prompts.rows import validate_row
+from ...prompts.templates import template
 from ...prompts.text_files import read_object, write_whole
 from ..files import file_identity
+
+if TYPE_CHECKING:
+    from ...prompts.checklist import Question
+    from ...prompts.examples import Example
+    from ..base import Message
 
 SCHEMA: Literal["askance.scorer/1"] = "askance.scorer/1"
 SCORER_FILE = "scorer.json"
@@ -125,3 +136,63 @@ def read_scorer(folder: Path) -> ScorerFile:
             f"{found.weights_file(folder)}: the scorer's weights are not there; train it again, or copy them."
         )
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredText:
+    """One question about one output, as two segments and as a conversation: a network reads the one or the other."""
+
+    asked: str
+    """The question, with what its rubric and reference answer say."""
+    output: str
+    given: str = ""
+    """The sources of the output: the reference, the input and the context."""
+    messages: tuple[Message, ...] = ()
+    """The conversation in which a judge is asked the question, for a network that reads that; else none."""
+
+    @property
+    def read(self) -> tuple[str, str]:
+        """The output and what it was made from: the same for all questions on it that see the same."""
+        return self.output, self.given
+
+    @property
+    def segments(self) -> tuple[str, str]:
+        """Question and output, and what the output was made from."""
+        return f"{self.asked}\n{self.output}", self.given
+
+
+def scored_text(question: Question, example: Example, messages: tuple[Message, ...] = ()) -> ScoredText:
+    """The text of a question about an example's output.
+
+    The evaluator's prompt is in the messages alone: an encoder has learned how to judge, it is not told. Neither is
+    ``good``, as P(yes) is what it says, whichever answer speaks for the output.
+    """
+    asked = [question.text, *(each for each in (question.rubric, question.reference) if each)]
+    beside = (example.reference, example.input, example.context) if question.sees == "all" else ()
+    given = [each for each in beside if each]
+    return ScoredText("\n".join(asked), example.output or "", "\n".join(given), messages)
+
+
+class Rationale(NamedTuple):
+    """Why an answer is yes or no, in words: a turn of its own in the judge's conversation."""
+
+    text: str
+    is_whole: bool = True
+    """Whether it came to its end; else it was cut off."""
+
+
+def asked_why(text: ScoredText) -> tuple[Message, ...]:
+    """The conversation in which the rationale is asked for, before the answer."""
+    *before, (role, content) = text.messages
+    return (*before, (role, f"{content}\n\n{template('rationale_first')}"))
+
+
+def after_rationale(text: ScoredText, rationale: str) -> ScoredText:
+    """The text whose conversation goes on with a rationale, and then asks for the answer in one word."""
+    said: tuple[Message, ...] = (("assistant", rationale), ("user", template("rationale_then")))
+    return replace(text, messages=(*asked_why(text), *said))
+
+
+def asked_for(text: ScoredText) -> tuple[Message, ...]:
+    """The conversation that asked for the rationale, from a text made by :func:`after_rationale`."""
+    return text.messages[:-2]

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from .network import ScoredText
-    from .scorer_file import ScorerFile
+    from .scorer_file import ScoredText, ScorerFile
 
     Encode = Callable[..., list[tuple[list[int], list[int]]]]
     """Given texts, or all first and all second texts of pairs: the tokens of each with their types (0, and 1 of the

@@ -14,14 +14,15 @@ from ..base import Answer, ModelError
 from ..budget import FREE
 from ..files import file_identity
 from ..replies.numbers import expected_score
-from .network import open_network, scored_text
-from .scorer_file import CLIP, GGUF_FILE, ONNX_FILE, read_scorer
+from .network import open_network
+from .scorer_file import CLIP, GGUF_FILE, ONNX_FILE, read_scorer, scored_text
 from .shared_rows import OnnxEncoder
 
 if TYPE_CHECKING:
     from ..base import Request
     from .causal import CausalNetwork
-    from .network import ReadingNetwork, ScoredText
+    from .network import ReadingNetwork
+    from .scorer_file import ScoredText
 
 AT_ONCE = 64
 """Texts that are answered together: so many callers wait for their answers at once."""

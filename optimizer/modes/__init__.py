@@ -1,1 +1,1 @@
-"""The modes (``migrate``, ``align``, ``tune``) and what they are built of: the judge or generator, the checker, the bench."""
+"""The modes ``migrate``, ``align`` and ``tune``, with the judge, generator and checker that they share."""

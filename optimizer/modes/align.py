@@ -27,21 +27,20 @@ from ...prompts.examples import Example, human_dimensions
 from ...prompts.human_feedback import stray_comments_said
 from ...prompts.prompt import Prompt
 from ...settings import parse_options
+from ..acceptance import Yardstick
 from ..earlier import Earlier, earlier_run
 from ..job import Job, SplitExamples, split_examples
-from ..mode import SetUp
+from ..mode import RunContext, SetUp
 from ..options import AlignOptions
 from ..questions.again import QuestionsAgain
 from ..questions.choice import Chooser
 from ..questions.learner import QuestionLearner, learning_facts
 from ..questions.presentation import asked_at_the_start, mode_for
 from ..questions.proposers import CommentProposer, Finder, KindProposer
-from ..run_context import RunContext
 from ..signals import HumanSignal
 from ..steps.show_examples import ShowExamples, ShowMode
 from ..subject import Draft
-from ..yardsticks import Yardstick
-from .judge import JudgeSubject, asked_as_it_thinks, judge_set_up, judge_subject, strata_of_people
+from .judge import JudgeSubject, asked_as_it_thinks, judge_set_up, strata_of_people
 
 logger = logging.getLogger(__name__)
 
@@ -75,8 +74,8 @@ def prepare(
         targets = human_targets(examples, questions, settings.human_scale)
         if pass_labels(examples, targets) is None:
             raise InputError(
-                f"optimise_for {settings.optimise_for}: people's labels must be pass or fail (or true and false, 1 and 0) on "
-                f"{', '.join(targets.dimensions)}; with scores on a scale take spearman or kendall."
+                f"optimise_for {settings.optimise_for}: people's labels must be pass or fail (or true and false, 1 and "
+                f"0) on {', '.join(targets.dimensions)}; with scores on a scale take spearman or kendall."
             )
     if earlier is not None:
         split_examples(job, strata)
@@ -93,7 +92,7 @@ def _of_the_judge(
     prompt: str | Path | Prompt | None,
     options: Mapping[str, Any],
 ) -> tuple[Checklist, str | Model, Prompt, dict[str, Any]]:
-    """What the judge of an earlier run brings; what is used otherwise than it was measured is logged."""
+    """The earlier judge's checklist, model, prompt and settings; uses other than the measured one are logged."""
     judge = earlier.judge
     options = {name: value for name, value in options.items() if (name, value) != ("mode", "auto")}  # it was found out
     for name, part in (("checklist", checklist), ("prompt", prompt)):
@@ -104,7 +103,7 @@ def _of_the_judge(
 
 
 def _check_calibrated(earlier: Earlier, options: AlignOptions) -> None:
-    """Refuse what a calibrated judge cannot be improved by."""
+    """Refuse the settings that cannot improve a calibrated judge."""
     if earlier.judge.calibration is None:
         return
     asked = "calibrate" if options.calibrate else "update" if options.update in ("edits", "rewrite") else None
@@ -117,7 +116,7 @@ def _check_calibrated(earlier: Earlier, options: AlignOptions) -> None:
 
 
 class Align:
-    """The mode: a judge's prompt, held against people."""
+    """The mode that compares a judge with people."""
 
     options = AlignOptions
     models = ("model",)
@@ -130,21 +129,19 @@ class Align:
         return strata_of_people(job)
 
     async def set_up(self, context: RunContext) -> SetUp:
-        """Nothing is bought before the loop, as people have judged already, but where the judge has questions enough to see
-        whether they can be asked together."""
+        """Make the parts; calls are bought only to calibrate another model, and to see how questions can be asked."""
         job, options = context.job, context.job.options_as(AlignOptions)
         model = context.model("model")
         targets = human_targets(job.examples, job.questions, options.human_scale)
-        subject = judge_subject(context, model, "model")
+        subject = JudgeSubject.of(context, model, "model")
         judge = subject.evaluator if options.explain != "never" else None
         signal = HumanSignal(
             targets, context.splits.development, judge, threshold=options.disagreement_threshold, by_score=options.paper
         )
         again = None
         if options.regenerate_questions:
-            writer = QuestionWriter(
-                context.gateway, context.helper("writer", model), context.embedder, seed=options.seed
-            )
+            writes = context.helper("writer", model)
+            writer = QuestionWriter(context.gateway, writes, context.embedder, seed=options.seed)
             again = QuestionsAgain(writer, job.questions.dimensions, context.events)
         set_up = judge_set_up(context, subject, signal, targets, model, options.optimise_for, again)
         if job.earlier is not None:
@@ -154,12 +151,12 @@ class Align:
             found = await asked_at_the_start(subject, set_up.start, context.splits.development, context.events)
             if found is not None:
                 screening = None if found.mode == "batched" else set_up.screening
-                known = {**set_up.known_facts, "asked_both_ways": found.to_dict()}
+                known = {**set_up.known_facts, "asked_both_ways": found}
                 start = replace(set_up.start, mode=found.mode)
                 set_up = replace(set_up, start=start, known_facts=known, screening=screening)
-        examples = _examples_step(context, subject, signal, targets, set_up.yardstick)
         steps, free = set_up.steps, set_up.free_facts
         if options.update in ("auto", "examples"):
+            examples = _examples_step(context, subject, signal, targets, set_up.yardstick)
             steps, free = (examples, *steps), (*free, examples.facts)
         if options.update in ("auto", "questions"):
             learns = learner(context, subject, targets, model)
@@ -168,7 +165,7 @@ class Align:
         return replace(set_up, steps=(), last=(), without_rounds="calibrated") if options.calibrate else set_up
 
     def estimate(self, job: Job, splits: SplitExamples, models: Models, gateway: Gateway) -> Estimate:
-        """The judge on everything."""
+        """The judge's price on all examples."""
         judge = models.get(job.models["model"])
         return Evaluator(gateway, judge, job.prompt, job.questions, job.options.judging).estimate(job.examples)
 
@@ -176,27 +173,18 @@ class Align:
 def _examples_step(
     context: RunContext, subject: JudgeSubject, signal: HumanSignal, targets: Targets, yardstick: Yardstick
 ) -> ShowExamples:
-    """Return the step that shows the judge examples; beside other steps it tries the simplest way alone."""
+    """The step that shows the judge examples; beside other steps it tries the simplest way alone."""
     options = context.job.options_as(AlignOptions)
     alone = options.update == "examples"
     modes: Sequence[ShowMode] = ("fixed", "retrieved") if alone else ("fixed",)
+    means = context.splits.development, context.embedder, context.events
     return ShowExamples(
-        subject,
-        signal,
-        targets,
-        yardstick,
-        context.splits.development,
-        context.embedder,
-        context.events,
-        options.shown_examples,
-        modes,
-        options.soft,
-        alone,
+        *(subject, signal, targets, yardstick, *means), options.shown_examples, modes, options.soft, alone
     )
 
 
 async def _start(context: RunContext, earlier: Earlier, subject: JudgeSubject, targets: Targets) -> Draft:
-    """The judge of the earlier run; with another model it is calibrated anew."""
+    """The judge of the earlier run; another model is calibrated anew."""
     job, judge, development = context.job, earlier.judge, context.splits.development
     origins = {name: each for name, each in judge.origins.items() if each.origin != "start"}
     draft = Draft(job.prompt, job.questions, origins=origins)
@@ -211,7 +199,7 @@ async def _start(context: RunContext, earlier: Earlier, subject: JudgeSubject, t
 
 
 def learner(context: RunContext, subject: JudgeSubject, targets: Targets, helper: Model) -> QuestionLearner:
-    """What learns questions from people's comments."""
+    """The step that learns questions from people's comments."""
     splits, options, events, earlier = context.splits, context.job.options, context.events, context.job.earlier
     aligning = context.job.options_as(AlignOptions)
     mode, crossed = mode_for(aligning, subject.model, context.gateway), aligning.learn_from == "both"
@@ -241,7 +229,7 @@ def _finder(
     examples: Sequence[Example],
     mode: Literal["auto", "each", "batched"],
 ) -> Finder:
-    """Finds questions by some of the examples."""
+    """The finder of questions in some of the examples."""
     job, options, events = context.job, context.job.options, context.events
     taker, noun, most = context.helper("note_taker", helper), noun_of(job.questions), options.max_questions
     writer, workers, earlier = (context.gateway, taker, noun), context.gateway.concurrency(taker), job.earlier
@@ -264,8 +252,10 @@ def _finder(
 
 
 def _of(examples: Sequence[Example], part: str, waiting: Sequence[CriterionRecord]) -> list[CriterionRecord]:
-    """Questions of an earlier run as candidates, with what they come from among these examples, those of a part; without
-    those that come from others alone, which these examples are to test."""
+    """An earlier run's questions as candidates of one part, with their sources among its examples.
+
+    Questions from other examples alone are left out: these examples are to test them.
+    """
     known = {each.id for each in examples}
     found = [(each, tuple(source for source in each.sources if source in known)) for each in waiting]
     return [

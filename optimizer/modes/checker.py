@@ -119,7 +119,7 @@ class Check:
     """One thing that was checked about an output."""
 
     name: str
-    """What was checked; unique among the checks of one example, the same for the same thing on another example."""
+    """Name of the check, unique among the checks of one example and the same on every example."""
     passed: bool
     reason: str | None = None
     """In words, what was wanted and what was found. Note-takers read it, so it is best given where a check fails."""
@@ -139,7 +139,7 @@ class Checker:
 
     @property
     def model(self) -> str:
-        """What stands in the place of a model's name in verdicts."""
+        """The name in verdicts, in the place of a model's."""
         return f"checker:{self.name}"
 
     @property
@@ -149,12 +149,10 @@ class Checker:
 
 
 def load_checker(source: str | CheckFunction | Checker, began_in: Path = Path()) -> Checker:
-    """Find a checker.
+    """Find a checker: ``package.module:function``, ``path/to/file.py:function``, or the function itself.
 
-    Args:
-        source: ``package.module:function`` or ``path/to/file.py:function``, or the function itself. The current
-            directory is put on the import path, as ``python -m`` does, or else the file's directory.
-        began_in: Where a name is looked for first: the directory that it was given in.
+    The current directory is put on the import path, as ``python -m`` does, or else the file's directory. A name is
+    looked for first in ``began_in``, the directory that it was given in.
 
     Raises:
         InputError: There is no such module, file or function, importing it fails, or what is found cannot be called
@@ -177,11 +175,7 @@ def run_checker(checker: Checker, generated: Sequence[Written], prompt: str) -> 
 
     A plain True or False counts as one check with the function's name. Where generating failed, or the function raised
     an error, there is one verdict of that name with status ``api_error`` and no answer: a failure is never a score.
-
-    Args:
-        checker: From :func:`load_checker`. Its function gets a copy of each example, which it may change.
-        generated: Examples with their outputs.
-        prompt: Content hash of the generator's prompt.
+    The function gets a copy of each example, which it may change. ``prompt`` is the hash of the generator's prompt.
 
     Raises:
         InputError: The function returned something else than True, False, a :class:`Check` or several, or two checks
@@ -201,17 +195,9 @@ def run_checker(checker: Checker, generated: Sequence[Written], prompt: str) -> 
         except (Exception, SystemExit) as error:
             verdicts.append(_failed(checker, each.example, prompt, _what_happened(error, checker)))
             continue
+        by, name = (checker.model, prompt), each.example.id
         verdicts += [
-            Verdict(
-                each.example.id,
-                check.name,
-                checker.model,
-                prompt,
-                check.passed,
-                float(check.passed),
-                "hard",
-                check.reason or None,
-            )
+            Verdict(name, check.name, *by, check.passed, float(check.passed), "hard", check.reason or None)
             for check in _validated(checks, checker, each.example)
         ]
     return verdicts
@@ -244,7 +230,8 @@ def _validated(returned: object, checker: Checker, example: Example) -> list[Che
             raise InputError(f"{where}returned a Check whose name is {check.name!r}: {error}.") from None
         if not isinstance(check.passed, bool):
             raise InputError(
-                f"{where}returned a Check '{check.name}' whose 'passed' is {_kind(check.passed)}; put it into bool(...)."
+                f"{where}returned a Check '{check.name}' whose 'passed' is {_kind(check.passed)}; put it into "
+                "bool(...)."
             )
         if check.reason is not None and not isinstance(check.reason, str):
             raise InputError(

@@ -14,7 +14,6 @@ from ...agents.example_questions import OWN, ExampleQuestions, judge_by_own
 from ...agents.generator import Generated, Generator
 from ...agents.judging import Judging
 from ...evaluation.scoring import ExampleScore, mean_score, score_examples
-from ...memory.lesson_memory import LessonMemory
 from ...memory.records import InstructionRecord, PassRatesRecord
 from ...models.base import Model
 from ...prompts.checklist import Checklist, Question
@@ -27,11 +26,10 @@ from ...prompts.prompt import Prompt
 from ...prompts.verdicts import Verdict
 from ...stats.differences import mean_difference
 from ...stats.resampling import Resampling
-from ..job import SplitExamples
-from ..run_context import RunContext
+from ..acceptance import Yardstick
+from ..mode import RunContext
 from ..signals import Reasons, disputed, explanations, take_turns
 from ..subject import CHECKS, Draft, Observation, Outcome, Pair, by_pair
-from ..yardsticks import Yardstick
 from .checker import Checker, run_checker
 
 
@@ -59,7 +57,7 @@ class GeneratorSubject:
     """A generator model; the draft's prompt is what it writes with."""
 
     generator: Generator
-    """How the outputs are made, whatever the prompt."""
+    """The model with its settings; the prompt is the draft's."""
     judge: OutputJudge | None
     """Answers the questions; None where a checker alone looks."""
     checklist: Checklist | None
@@ -76,19 +74,17 @@ class GeneratorSubject:
     """Told what cannot be had."""
     _own: dict[str, Checklist] = field(default_factory=dict, init=False)
     _without: set[str] = field(default_factory=set, init=False)
-    """Examples for which no questions could be written: a resumed run asks again, but no version is asked more than another."""
+    """Examples for which no questions could be written. A resumed run asks again; in a run all versions miss them."""
     _cut_off: set[str] = field(default_factory=set, init=False)
     """Examples whose output was too long when that was told."""
 
     async def observe(
         self, draft: Draft, examples: Sequence[Example], on_done: Callable[[int, int], None] | None = None
     ) -> Observation:
-        """Write an output for every example and look at it.
+        """Write an output for every example and judge or check it.
 
         Raises:
-            BudgetExceededError: A cap was reached.
             InputError: The checker returned something else than checks, or one with the name of a question.
-            ModelError: An endpoint refuses every call or is down.
         """
         generated = await replace(self.generator, prompt=draft.prompt).generate(examples, on_done)
         self._tell_cut_off(generated)
@@ -100,8 +96,8 @@ class GeneratorSubject:
         checked = run_checker(self.checker, generated, draft.prompt.hash) if self.checker else []
         verdicts = [*judged, *checked]
         self.tally(verdicts)
-        own = {example.id: self._checklist_of(example.id, checked) for example in written}
-        checklists = {name: checklist for name, checklist in own.items() if checklist is not None}
+        own = ((example.id, self._checklist_of(example.id, checked)) for example in written)
+        checklists = {name: checklist for name, checklist in own if checklist is not None}
         scores = [self._score(example, checklists.get(example.id), verdicts) for example in written]
         return Observation(written, verdicts, scores, None, checklists)
 
@@ -137,16 +133,9 @@ class GeneratorSubject:
         for each in generated:
             checklist = self._own.get(each.example.id, self.checklist)
             if each.example.output is None and checklist is not None:
+                by, why = (self.judge.model.name, draft.prompt.hash), f"not generated: {each.error}"
                 verdicts += [
-                    Verdict(
-                        each.example.id,
-                        question.id,
-                        self.judge.model.name,
-                        draft.prompt.hash,
-                        None,
-                        status="api_error",
-                        error=f"not generated: {each.error}",
-                    )
+                    Verdict(each.example.id, question.id, *by, None, status="api_error", error=why)
                     for question in checklist.questions
                 ]
         return verdicts
@@ -219,7 +208,7 @@ class FailureSignal:
     """Gives the judge of one example's questions, None where a checker alone looks at it; None itself where no
     explanations are bought. What a checker says is read in any case."""
     comments: Mapping[str, Sequence[Comment]] = field(default_factory=dict)
-    """What people wrote, by example id, about an output that was there for the same request before."""
+    """People's comments on an earlier output for the same request, by example id."""
 
     def disagreements(self, draft: Draft, seen: Observation) -> list[Disagreement]:
         """The failures."""
@@ -255,7 +244,7 @@ class FailureSignal:
         return 1.0
 
     async def reasons(self, draft: Draft, seen: Observation, disagreements: Sequence[Disagreement]) -> Reasons:
-        """Why the judge says what speaks against the output, or the checker no; and what people said of an earlier one."""
+        """The judge's or checker's reasons against the output, and people's comments on an earlier one."""
         theirs: dict[str, str] = {}
         for verdict in disputed(seen, disagreements):
             if verdict.explanation is not None:
@@ -271,7 +260,7 @@ class FailureSignal:
         return Reasons(theirs=theirs)
 
     def _judge_of(self, draft: Draft, verdict: Verdict) -> Evaluator | None:
-        """The judge that can be asked why; None where it is a checker's verdict, or no explanation is bought."""
+        """The judge that can explain a verdict; None where it is a checker's, or no explanation is bought."""
         judge = self.judge(draft, verdict.example) if self.judge else None
         asked = () if judge is None else judge.checklist.questions
         return judge if any(each.id == verdict.question for each in asked) else None
@@ -280,38 +269,12 @@ class FailureSignal:
 def effect_facts(
     context: RunContext, yardstick: Yardstick, outcome: Outcome, tests: Mapping[int, Observation]
 ) -> dict[str, Any]:
-    """Return ``instructions`` of ``result.json``; the last three arguments are those of ``SetUp.free_facts``."""
-    options = context.job.options
-    sampling = {"resamples": options.resamples, "seed": options.seed}
-    return {"instructions": instruction_effects(outcome, context.memory, context.splits, tests, **sampling)}
+    """Make ``instructions`` of ``result.json``: the effect of each lesson in the best prompt on its requirements.
 
-
-def instruction_effects(
-    outcome: Outcome,
-    memory: LessonMemory,
-    splits: SplitExamples,
-    tests: Mapping[int, Observation],
-    *,
-    resamples: int,
-    seed: int,
-) -> list[InstructionRecord]:
-    """The effect of every lesson in the best version's prompt on each requirement that it was drawn from.
-
-    A generator's verdicts alone are looked at in this way: they answer a requirement, which a pass rate belongs to.
-
-    Args:
-        outcome: With the first and the best version and what they did on the development examples.
-        memory: Has the lessons.
-        splits: The examples that were measured.
-        tests: What the two versions did on the test examples, by number; empty where it was not judged.
-        resamples: Of the intervals.
-        seed: Of the resampling.
-
-    Returns:
-        One record a lesson and requirement. The prompt is measured as a whole: where two instructions are about one
-        requirement, they share its gain. There are none without an accepted instruction, and where each example has
-        questions of its own.
+    The prompt is measured as a whole: where two instructions are about one requirement, they share its gain. There are
+    none without an accepted instruction, and where each example has questions of its own.
     """
+    options, splits = context.job.options, context.splits
     baseline, best = outcome.baseline, outcome.best
     sides = {"validation": (splits.validation, baseline.verdicts, best.verdicts)}
     if baseline.number in tests and best.number in tests:
@@ -319,20 +282,21 @@ def instruction_effects(
     asked = _asked_of_all(outcome)
     found = []
     held = {name for edit in best.edits for name in edit.lessons}
-    for lesson in (each for each in memory.lessons if each.id in held):
-        for requirement in _requirements(lesson, outcome):
-            if requirement not in asked:
-                continue
-            question = asked[requirement]
+    for lesson in (each for each in context.memory.lessons if each.id in held):
+        for name in (each for each in _requirements(lesson, outcome) if each in asked):
             rates: dict[str, PassRatesRecord | None] = {"validation": None, "test": None}
             for split, (examples, first, last) in sides.items():
-                before, after = (_passed(question, verdicts, examples) for verdicts in (first, last))
-                rates[split] = _effect(before, after, Resampling(documents(examples), resamples, seed=seed))
-            asks = question.criterion
-            found.append(
-                InstructionRecord(lesson=lesson.id, text=lesson.text, requirement=requirement, asked=asks, **rates)
-            )
-    return found
+                before, after = (_passed(asked[name], verdicts, examples) for verdicts in (first, last))
+                resampling = Resampling(documents(examples), options.resamples, seed=options.seed)
+                rates[split] = _effect(before, after, resampling)
+            about: dict[str, Any] = {
+                "lesson": lesson.id,
+                "text": lesson.text,
+                "requirement": name,
+                "asked": asked[name].criterion,
+            }
+            found.append(InstructionRecord.model_validate({**about, **rates}))
+    return {"instructions": found}
 
 
 def _asked_of_all(outcome: Outcome) -> dict[str, Question]:

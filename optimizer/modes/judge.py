@@ -1,6 +1,6 @@
-"""A judge whose prompt is improved: what ``migrate`` and ``align`` have in common.
+"""A judge whose prompt is improved, as ``migrate`` and ``align`` share it.
 
-Beside the judge's correlation a run says what calibration alone would have done, and its bias.
+Beside the judge's correlation a run measures its bias, and what calibration alone would have gained.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from ...evaluation.calibration import Calibration
 from ...evaluation.calibration_fit import fit_platt, fit_thresholds
 from ...evaluation.pass_fail import pass_labels
 from ...evaluation.scoring import (
-    ExampleScore,
     ScoreErrors,
     Targets,
     dimension_errors,
@@ -35,18 +34,15 @@ from ...prompts.errors import InputError
 from ...prompts.examples import Example
 from ...prompts.verdicts import Verdict
 from ...stats.differences import Difference, difference_dict
-from ..acceptance import acceptance_of
-from ..contest import WritesQuestions
+from ..acceptance import BiasGuard, CorrelationYardstick, Metric, acceptance_of
+from ..contest import Screening, WritesQuestions
 from ..job import Job
-from ..mode import SetUp, Step
+from ..mode import RunContext, SetUp, Step
 from ..options import LoopOptions
-from ..run_context import RunContext
 from ..signals import Signal
 from ..steps.lesson_edits import edit_steps
 from ..steps.pruning import Pruning
-from ..subject import Draft, Observation, Outcome, Pair, Subject, Version, by_pair
-from ..trial import Screening
-from ..yardsticks import BiasGuard, CorrelationYardstick, Metric
+from ..subject import Draft, Observation, Outcome, Pair, Subject, by_pair
 
 
 @dataclass(frozen=True)
@@ -62,20 +58,20 @@ class JudgeSubject:
     tally: Callable[[Sequence[Verdict]], None]
     """Shown all verdicts."""
 
+    @classmethod
+    def of(cls, context: RunContext, model: Model, role: str) -> JudgeSubject:
+        """The judge that a run improves."""
+        options = context.job.options
+        return cls(context.gateway, model, options.judging, role, options.soft, context.count)
+
     def evaluator(self, draft: Draft) -> Evaluator:
         """The judge with a draft's prompt and questions."""
-        return Evaluator(
-            self.gateway,
-            self.model,
-            draft.prompt,
-            draft.questions,
-            replace(self.judging, mode=draft.mode or self.judging.mode),
-            role=self.role,
-            tally=self.tally,
-        )
+        how = replace(self.judging, mode=draft.mode or self.judging.mode)
+        told: dict[str, Any] = {"role": self.role, "tally": self.tally}
+        return Evaluator(self.gateway, self.model, draft.prompt, draft.questions, how, **told)
 
     def once(self) -> JudgeSubject:
-        """The same judge asked once, for where the first replicate alone is read."""
+        """The judge without replicates, for callers that read the first one alone."""
         return replace(self, judging=replace(self.judging, repeat=1))
 
     async def observe(
@@ -89,15 +85,15 @@ class JudgeSubject:
     async def probe(self, draft: Draft, pairs: Sequence[Pair], seen: Observation) -> dict[Pair, Verdict]:
         """Ask single questions about single examples; all questions, where they are asked together."""
         by_id = {example.id: example for example in seen.examples}
-        asked: dict[str | None, list[str]] = {}
         mode = draft.mode or ("batched" if self.judging.mode == "batched" else "each")
-        for example, question in dict.fromkeys(pairs):
-            asked.setdefault(None if mode == "batched" else question, []).append(example)
+        asked: dict[str | None, dict[str, Example]] = {}
+        for example, question in pairs:
+            asked.setdefault(None if mode == "batched" else question, {})[example] = by_id[example]
         found: dict[Pair, Verdict] = {}
-        for together, examples in asked.items():
-            questions = draft.questions if together is None else only(draft.questions, together)
+        for question_alone, examples in asked.items():
+            questions = draft.questions if question_alone is None else only(draft.questions, question_alone)
             judge = self.once().evaluator(Draft(draft.prompt, questions, mode=mode))
-            found |= by_pair(await judge.judge([by_id[each] for each in dict.fromkeys(examples)]))
+            found |= by_pair(await judge.judge(list(examples.values())))
         return {pair: found[pair] for pair in pairs if pair in found}
 
 
@@ -116,20 +112,14 @@ async def calibration_facts(
 ) -> dict[str, Any]:
     """Calibration and drift of the first and the best version, measured on the test examples.
 
-    Thresholds and Platt scaling are fitted on the development examples; verdicts on those that are not there yet are
-    bought. ``calibration-platt.json`` and ``calibration-thresholds.json`` of the best version are kept; where it has
-    learned questions, its verdicts are read by a calibration already, and that is kept as ``calibration-accepted.json``.
-
-    Raises:
-        BudgetExceededError: A cap was reached.
+    Thresholds and Platt scaling are fitted on the development examples; missing verdicts on these are bought. Both
+    calibrations of the best version are written to the run directory. Where the best version's verdicts are read by a
+    calibration already, because it learned questions, that one is written alone.
     """
-    # calibrations are compared by it, whatever the acceptance test compares
-    yardstick = replace(yardstick, metric="spearman")
-    best = outcome.best
-    sides: dict[str, Version] = {"baseline": outcome.baseline, "best": best}
+    yardstick = replace(yardstick, metric="spearman")  # whatever the acceptance test compares
     compared: dict[str, CalibrationComparison] = {}
     drift: dict[str, Any] = {}
-    for side, version in sides.items():
+    for side, version in (("baseline", outcome.baseline), ("best", outcome.best)):
         if version.number not in outcome.seen:
             context.events.phase("judging the development examples, to calibrate")
             outcome.seen[version.number] = await subject.observe(
@@ -146,26 +136,15 @@ async def calibration_facts(
                 yardstick=yardstick,
                 soft=context.job.options.soft,
             )
-        drift[side] = {
-            "mean_errors": {
-                name: each.bias for name, each in dimension_errors(held_out.scores, yardstick.targets).items()
-            },
-            "yes_rates": yes_rates(held_out.verdicts),
-        }
-    if best.draft.calibration is not None:
-        context.run.write(f"calibration-{best.draft.calibration.method}.json", best.draft.calibration.to_json())
-    else:
-        for figures in (compared["best"].thresholds, compared["best"].platt):
-            if figures.calibration is not None:
-                name = f"calibration-{figures.calibration.method}.json"
-                context.run.write(name, figures.calibration.to_json())
+        errors = dimension_errors(held_out.scores, yardstick.targets)
+        mean_errors = {name: each.bias for name, each in errors.items()}
+        drift[side] = {"mean_errors": mean_errors, "yes_rates": yes_rates(held_out.verdicts)}
+    kept = [outcome.best.draft.calibration]
+    if "best" in compared:
+        kept = [compared["best"].thresholds.calibration, compared["best"].platt.calibration]
+    for each in filter(None, kept):
+        context.run.write(f"calibration-{each.method}.json", each.to_json())
     return {"calibration": {side: each.to_dict() for side, each in compared.items()}, "drift": drift}
-
-
-def judge_subject(context: RunContext, model: Model, role: str) -> JudgeSubject:
-    """The judge that is improved; ``role`` is its ledger."""
-    options = context.job.options
-    return JudgeSubject(context.gateway, model, options.judging, role, options.soft, context.count)
 
 
 def judge_set_up(
@@ -179,18 +158,8 @@ def judge_set_up(
 ) -> SetUp:
     """Return the parts of a run that improves a judge's prompt.
 
-    Args:
-        context: With the judge's checklist.
-        subject: The judge.
-        signal: What it is held against.
-        targets: What its held-out scores are correlated with.
-        helper: Takes the roles that have no model of their own.
-        metric: What the acceptance test compares.
-        writes_questions: Writes the questions anew from a changed prompt.
-
-    Raises:
-        InputError: A compiled note-taker cannot be read.
-        MissingExtraError: It needs DSPy, which is not installed.
+    ``helper`` takes the roles that have no model of their own. Held-out scores are correlated with ``targets``; the
+    acceptance test compares ``metric``.
     """
     job, options = context.job, context.job.options
     ranks = CorrelationYardstick(targets, resamples=options.resamples, seed=options.seed)
@@ -201,16 +170,8 @@ def judge_set_up(
     if options.edits_prompt:
         note_taker = _compiled(context, taker) or NoteTaker(context.gateway, taker, task, **notes)
         batches = BatchNoteTaker(context.gateway, taker, task, **notes)
-        steps = edit_steps(
-            context,
-            subject,
-            signal,
-            helper,
-            note_taker,
-            batches=batches,
-            classify=True,
-            writes_questions=writes_questions,
-        )
+        more: dict[str, Any] = {"batches": batches, "writes_questions": writes_questions}
+        steps = edit_steps(context, subject, signal, helper, note_taker, **more)
     return SetUp(
         start=Draft(job.prompt, job.questions),
         subject=subject,
@@ -218,7 +179,7 @@ def judge_set_up(
         yardstick=yardstick,
         acceptance=acceptance_of(options, yardstick, context.splits.validation, BiasGuard(ranks, options.max_bias)),
         steps=steps,
-        last=(Pruning(yardstick),) if options.prune and not options.paper else (),
+        last=Pruning.steps(options, yardstick),
         writes_questions=writes_questions,
         screening=None if options.judging.mode == "batched" else Screening(subject, context.memory, soft=options.soft),
         bought_facts=(partial(calibration_facts, context, subject),),
@@ -227,19 +188,13 @@ def judge_set_up(
 
 
 async def asked_as_it_thinks(context: RunContext, subject: JudgeSubject, set_up: SetUp) -> SetUp:
-    """The set-up, with a judge that is asked all questions on an output in one call where its model thinks and the
-    settings leave
-    that open. The first answers tell whether it thinks.
+    """The set-up, with all questions in one call where the judge's model thinks and the settings leave the mode open.
 
-    Raises:
-        BudgetExceededError: A cap was reached.
-        ModelError: The endpoint refuses every call or is down.
+    The first answers tell whether it thinks.
     """
     if context.job.options.mode != "auto" or subject.judging.score_scale is not None:
         return set_up
-    if (
-        not context.splits.validation
-    ):  # the loop is another's (GEPA), and buys when it asks; the evaluator then finds it out
+    if not context.splits.validation:  # GEPA's loop buys when it asks, and the evaluator finds it out then
         return set_up
     await subject.evaluator(set_up.start).settle(context.splits.development)
     if not context.gateway.thinkers.get(subject.model.identity):
@@ -248,7 +203,7 @@ async def asked_as_it_thinks(context: RunContext, subject: JudgeSubject, set_up:
 
 
 def _compiled(context: RunContext, model: Model) -> TakesNotes | None:
-    """A note-taker that was compiled with DSPy, where one is given."""
+    """The note-taker that was compiled with DSPy; None where none is given."""
     options = context.job.options
     if options.note_taker_program is None:
         return None
@@ -260,7 +215,7 @@ def _compiled(context: RunContext, model: Model) -> TakesNotes | None:
 
 
 def note_taking(options: LoopOptions) -> NoteTaking:
-    """How notes are taken."""
+    """The settings of taking notes."""
     return NoteTaking(samples=options.note_samples, contrast=options.contrast, critique=options.critique)
 
 
@@ -268,7 +223,7 @@ def strata_of_people(job: Job) -> list[float | None]:
     """The human score of every example, to be spread evenly over the splits.
 
     Raises:
-        InputError: The checklist asks about no dimension that people rated, or it is not known on what scale they did.
+        InputError: The checklist asks about no dimension that people rated, or their scale is not known.
     """
     targets = human_targets(job.examples, job.questions, job.options.human_scale)
     if said := targets.without_scale():
@@ -278,19 +233,18 @@ def strata_of_people(job: Job) -> list[float | None]:
 
 @dataclass(frozen=True, slots=True)
 class CalibrationFigures:
-    """What the held-out examples say of one way to read the same verdicts."""
+    """The figures of one way to read verdicts, on the held-out examples."""
 
     measure: Mapping[str, Any]
-    """Correlations with the wanted scores, over all dimensions and on each (:meth:`~askance.evaluation.scoring.TargetCorrelations.to_dict`)."""
+    """Correlations with the wanted scores, over all dimensions and on each."""
     errors: ScoreErrors
-    """Of the score over all wanted dimensions."""
+    """Errors of the score over all wanted dimensions."""
     dimensions: Mapping[str, ScoreErrors]
-    """On each wanted dimension."""
+    """Errors on each wanted dimension."""
     gain: Difference | None
-    """Spearman beyond that of the uncalibrated verdicts, paired; None for those themselves. A constant score counts as
-    a correlation of 0 here."""
+    """Paired gain of Spearman over the uncalibrated verdicts, None for these. A constant score counts as 0."""
     calibration: Calibration | None
-    """What was applied; None for the uncalibrated verdicts."""
+    """The calibration that was applied; None for the uncalibrated verdicts."""
 
     def to_dict(self) -> dict[str, Any]:
         """As in ``result.json``."""
@@ -307,7 +261,7 @@ class CalibrationFigures:
 
 @dataclass(frozen=True, slots=True)
 class CalibrationComparison:
-    """The same held-out verdicts as they are, thresholded, and Platt-scaled."""
+    """Figures of one set of held-out verdicts: as they are, thresholded, and Platt-scaled."""
 
     uncalibrated: CalibrationFigures
     thresholds: CalibrationFigures
@@ -330,18 +284,11 @@ def compare_calibrations(
 ) -> CalibrationComparison:
     """Fit both calibrations on the development verdicts and measure them, beside no calibration, on held-out ones.
 
-    Args:
-        development_verdicts: One judge's; those on other examples are not looked at, here and below, so that the
-            verdicts of all splits may be given for both.
-        held_out_verdicts: The same judge's.
-        development: Examples to fit on.
-        held_out: Examples to measure on.
-        checklist: What was asked.
-        yardstick: What measures; its targets must know all of these examples.
-        soft: Score from P(yes), else from the answers.
+    Verdicts on other examples are ignored, so the verdicts of all splits may be given for both. The yardstick's
+    targets must know all examples. Scores come from P(yes) with ``soft``, else from the answers.
 
     Raises:
-        InputError: An example is in both splits, or as :func:`fit_thresholds` and :meth:`~.calibration.Calibration.apply`.
+        InputError: An example is in both splits, or the verdicts cannot be calibrated.
     """
     names = {example.id for example in held_out}
     if both := next((example.id for example in development if example.id in names), None):
@@ -351,30 +298,14 @@ def compare_calibrations(
     targets = yardstick.targets
     before = score_examples(held_out, checklist, verdicts, soft=soft)
 
-    def calibrated(calibration: Calibration) -> CalibrationFigures:
-        after = score_examples(held_out, checklist, calibration.apply(verdicts), soft=soft)
-        gain = yardstick.difference(before, after, held_out)
-        return _figures(after, held_out, yardstick, gain, calibration)
+    def figures(calibration: Calibration | None) -> CalibrationFigures:
+        scores, gain = before, None
+        if calibration is not None:
+            scores = score_examples(held_out, checklist, calibration.apply(verdicts), soft=soft)
+            gain = yardstick.difference(before, scores, held_out)
+        measured = yardstick.measure(scores, held_out)
+        errors = overall_errors(scores, targets), dimension_errors(scores, targets)
+        return CalibrationFigures(measured, *errors, gain, calibration)
 
-    return CalibrationComparison(
-        _figures(before, held_out, yardstick),
-        calibrated(fit_thresholds(fitted_on, development, checklist, targets)),
-        calibrated(fit_platt(fitted_on, development, checklist, targets)),
-    )
-
-
-def _figures(
-    scores: Sequence[ExampleScore],
-    examples: Sequence[Example],
-    yardstick: CorrelationYardstick,
-    gain: Difference | None = None,
-    calibration: Calibration | None = None,
-) -> CalibrationFigures:
-    targets = yardstick.targets
-    return CalibrationFigures(
-        yardstick.measure(scores, examples),
-        overall_errors(scores, targets),
-        dimension_errors(scores, targets),
-        gain,
-        calibration,
-    )
+    fits = [fit(fitted_on, development, checklist, targets) for fit in (fit_thresholds, fit_platt)]
+    return CalibrationComparison(*map(figures, (None, *fits)))

@@ -14,9 +14,9 @@ from typing import Any
 from ...agents.buying import Estimate
 from ...agents.evaluator import Evaluator
 from ...agents.question_writer import Rephraser
-from ...evaluation.compare.parity import SaidGood, parity
 from ...evaluation.evaluate import load_inputs
 from ...evaluation.scoring import Targets, human_targets, score_examples, source_targets
+from ...evaluation.verdict_table import SaidGood, parity
 from ...models.base import Model
 from ...models.gateway import Gateway
 from ...models.resolve import Models
@@ -27,15 +27,14 @@ from ...prompts.prompt import Prompt, load_prompt
 from ...prompts.verdicts import Verdict
 from ...settings import parse_options
 from ...stats.resampling import Resampling
+from ..acceptance import CorrelationYardstick, Yardstick
 from ..job import Job, SplitExamples, model_name
-from ..mode import SetUp
+from ..mode import RunContext, SetUp
 from ..options import MigrateOptions
-from ..run_context import RunContext
 from ..signals import CrossModelSignal
 from ..steps.word_questions import WordQuestions
 from ..subject import Observation, Outcome, Subject, by_pair
-from ..yardsticks import CorrelationYardstick, Yardstick
-from .judge import asked_as_it_thinks, judge_set_up, judge_subject, strata_of_people
+from .judge import JudgeSubject, asked_as_it_thinks, judge_set_up, strata_of_people
 
 
 def prepare(
@@ -65,7 +64,7 @@ def prepare(
 
 
 class Migrate:
-    """The mode: a judge's prompt, held against another judge."""
+    """The mode that compares a judge with another judge."""
 
     options = MigrateOptions
     models = ("source", "target")
@@ -83,22 +82,14 @@ class Migrate:
         options = job.options_as(MigrateOptions)
         source, target = context.model("source"), context.model("target")
         default = source if options.roles == "cross" else target
-        their = Evaluator(
-            context.gateway,
-            source,
-            job.prompts["source_prompt"],
-            job.questions,
-            options.judging,
-            role="source",
-            tally=context.count,
-        )
+        their = replace(_source(job, context.gateway, source), role="source", tally=context.count)
         judged = splits.development
         if _wants_source_targets(job):  # its verdicts on the test examples are bought at the end, like the target's
             judged = [*splits.development, *splits.validation]
         events.phase(f"the source judges {len(judged)} examples")
         verdicts = await their.judge(judged, events.advance)
         targets = _targets(job, judged, verdicts)
-        subject = judge_subject(context, target, "target")
+        subject = JudgeSubject.of(context, target, "target")
         development = {example.id for example in splits.development}
         signal = CrossModelSignal(
             their,
@@ -128,16 +119,19 @@ class Migrate:
         return replace(set_up, at_the_test=at_the_test) if _wants_source_targets(job) else set_up
 
     def estimate(self, job: Job, splits: SplitExamples, models: Models, gateway: Gateway) -> Estimate:
-        """Source and target, each on what it judges once."""
-        judging = job.options.judging
+        """The price of source and target, each on the examples that it judges once."""
         source, target = models.get(job.models["source"]), models.get(job.models["target"])
         options = job.options_as(MigrateOptions)
         judged = job.examples if _wants_source_targets(job) or options.words_questions else splits.development
-        theirs = Evaluator(gateway, source, job.prompts["source_prompt"], job.questions, judging).estimate(judged)
-        return theirs + Evaluator(gateway, target, job.prompt, job.questions, judging).estimate(job.examples)
+        theirs = _source(job, gateway, source).estimate(judged)
+        return theirs + Evaluator(gateway, target, job.prompt, job.questions, options.judging).estimate(job.examples)
 
 
 MODE = Migrate()
+
+
+def _source(job: Job, gateway: Gateway, model: Model) -> Evaluator:
+    return Evaluator(gateway, model, job.prompts["source_prompt"], job.questions, job.options.judging)
 
 
 def _wants_source_targets(job: Job) -> bool:
@@ -167,7 +161,7 @@ async def _parity_facts(
     outcome: Outcome,
     tests: Mapping[int, Observation],
 ) -> dict[str, Any]:
-    """Measure how far the first and the best version answer as the source does, on validation and test, by question."""
+    """Compare the answers of the first and the best version with the source's, on validation and test, by question."""
     options = context.job.options
     found: dict[str, dict[str, Any]] = {}
     for split, examples in (("validation", context.splits.validation), ("test", context.splits.test)):

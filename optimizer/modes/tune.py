@@ -22,17 +22,15 @@ from ...prompts.examples import Example, load_examples
 from ...prompts.human_feedback import stray_comments_said
 from ...prompts.prompt import Prompt, default_prompt, load_generator_prompt, load_prompt
 from ...settings import parse_options, refuse_idle
-from ..acceptance import acceptance_of
+from ..acceptance import MeanYardstick, PassRateGuard, acceptance_of
 from ..job import Job, SplitExamples
-from ..mode import SetUp
+from ..mode import RunContext, SetUp
 from ..options import TuneOptions
-from ..run_context import RunContext
+from ..steps.edits import PlainLines
 from ..steps.lesson_edits import edit_steps
 from ..steps.lessons import task_of
-from ..steps.plain_lines import PlainLines
 from ..steps.pruning import Pruning
 from ..subject import Draft
-from ..yardsticks import MeanYardstick, PassRateGuard
 from .checker import CheckFunction, load_checker
 from .generator import FailureSignal, GeneratorSubject, OutputJudge, effect_facts
 from .judge import note_taking
@@ -104,7 +102,7 @@ def _check_who_judges(
 
 
 class Tune:
-    """The mode: a generator's prompt, held against questions and checks."""
+    """The mode that compares a generator's outputs with questions and checks."""
 
     options = TuneOptions
     models = ("generator", "judge")
@@ -119,44 +117,32 @@ class Tune:
     async def set_up(self, context: RunContext) -> SetUp:
         """Nothing is bought before the loop."""
         job, options = context.job, context.job.options_as(TuneOptions)
+        gateway, seed = context.gateway, options.seed
         generator = context.model("generator")
         judge = context.model("judge") if "judge" in job.models else None
         helper = judge or generator
-        checker = job.checker
+        output_judge = None
+        if judge is not None:
+            output_judge = OutputJudge(judge, job.prompts["judge_prompt"], options.judging, options.soft)
         subject = GeneratorSubject(
-            Generator(
-                context.gateway,
-                generator,
-                job.prompt,
-                options.max_output_tokens,
-                options.generator_temperature,
-                options.seed,
-            ),
-            judge=None
-            if judge is None
-            else OutputJudge(judge, job.prompts["judge_prompt"], options.judging, options.soft),
-            checklist=job.checklist,
-            questions=ExampleQuestions(context.gateway, context.helper("writer", helper), seed=options.seed)
-            if options.own_questions
-            else None,
-            checker=load_checker(checker, context.run.began_in) if checker else None,
-            score_as=options.score_as,
+            _generator(job, gateway, generator),
+            output_judge,
+            job.checklist,
+            ExampleQuestions(gateway, context.helper("writer", helper), seed=seed) if options.own_questions else None,
+            load_checker(job.checker, context.run.began_in) if job.checker else None,
+            options.score_as,
             tally=context.count,
             say=context.events.say,
         )
-        note_taker = GeneratorNoteTaker(
-            context.gateway,
-            context.helper("note_taker", helper),
-            task_of(job.checklist),
-            seed=options.seed,
-            settings=note_taking(options),
-        )
-        signal = FailureSignal(
-            subject.evaluator if options.explain != "never" else None,
-            {each.id: each.comment for each in context.splits.development},
-        )
-        yardstick = MeanYardstick(resamples=options.resamples, seed=options.seed)
-        plain = _plain_lines(context, options, helper)
+        taker, how = context.helper("note_taker", helper), note_taking(options)
+        note_taker = GeneratorNoteTaker(gateway, taker, task_of(job.checklist), seed=seed, settings=how)
+        plain = None
+        if options.plain_first:
+            writer = RequirementWriter(gateway, taker, seed=seed)
+            plain = PlainLines(writer, job.checklist, context.memory, context.events)
+        comments = {each.id: each.comment for each in context.splits.development}
+        signal = FailureSignal(subject.evaluator if options.explain != "never" else None, comments)
+        yardstick = MeanYardstick(resamples=options.resamples, seed=seed)
         guard, validation = PassRateGuard(options.max_bias), context.splits.validation
         return SetUp(
             start=Draft(job.prompt, job.checklist),
@@ -164,36 +150,29 @@ class Tune:
             signal=signal,
             yardstick=yardstick,
             acceptance=acceptance_of(options, yardstick, validation, guard),
-            steps=edit_steps(
-                context, subject, signal, helper, note_taker, plain=plain, classify=True, failed_before_first=True
-            ),
-            last=(Pruning(yardstick),) if options.prune and not options.paper else (),
+            steps=edit_steps(context, subject, signal, helper, note_taker, plain=plain, failed_before_first=True),
+            last=Pruning.steps(options, yardstick),
             agreed="nothing_fails",
             free_facts=(partial(effect_facts, context),),
         )
 
     def estimate(self, job: Job, splits: SplitExamples, models: Models, gateway: Gateway) -> Estimate:
-        """Writing all outputs, and judging them; questions written per example are counted as six."""
-        options = job.options_as(TuneOptions)
-        model = models.get(job.models["generator"])
-        settings = (options.max_output_tokens, options.generator_temperature, options.seed)
-        writer = Generator(gateway, model, job.prompt, *settings)
+        """The price of writing all outputs and judging them; questions written per example are counted as six."""
+        writer = _generator(job, gateway, models.get(job.models["generator"]))
         found = writer.estimate(job.examples)
         if "judge" not in job.models:
             return found
-        judge, prompt = models.get(job.models["judge"]), job.prompts["judge_prompt"]
+        judge, prompt, judging = models.get(job.models["judge"]), job.prompts["judge_prompt"], job.options.judging
         if job.checklist is not None:
             shown = writer.foreseen(job.examples)
-            return found + Evaluator(gateway, judge, prompt, job.checklist, options.judging).estimate(shown)
-        return found + estimate_unwritten(job.examples, prompt, options.judging)
+            return found + Evaluator(gateway, judge, prompt, job.checklist, judging).estimate(shown)
+        return found + estimate_unwritten(job.examples, prompt, judging)
 
 
-def _plain_lines(context: RunContext, options: TuneOptions, helper: Model) -> PlainLines | None:
-    """Who states requirements plainly; nobody where it was not wanted."""
-    if not options.plain_first:
-        return None
-    writer = RequirementWriter(context.gateway, context.helper("note_taker", helper), seed=options.seed)
-    return PlainLines(writer, context.job.checklist, context.memory, context.events)
+def _generator(job: Job, gateway: Gateway, model: Model) -> Generator:
+    options = job.options_as(TuneOptions)
+    settings = options.max_output_tokens, options.generator_temperature, options.seed
+    return Generator(gateway, model, job.prompt, *settings)
 
 
 MODE = Tune()

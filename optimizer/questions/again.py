@@ -20,7 +20,7 @@ class QuestionsAgain:
 
     writer: QuestionWriter
     dimensions: Sequence[str]
-    """Those that people rated."""
+    """Dimensions that people rated."""
     events: Teller
 
     async def propose(self, draft: Draft, iteration: int) -> Draft | None:

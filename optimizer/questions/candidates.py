@@ -41,9 +41,9 @@ FEWEST_OTHERS, FEWEST_OTHERS_ALONE = 3, 8
 """Rejected outputs besides its own from which a question's effect is taken; the second where they also say which
 answer is the good one."""
 PRIOR_NOISE = 0.02
-"""What is added to the standard error of an effect where a question is weighed by it."""
+"""Addition to the standard error of an effect where a question is weighed by it."""
 LEAST_NOISE = 1e-9
-"""What a standard error is taken for where all answers are the same."""
+"""Standard error where all answers are the same."""
 SAME_VERDICTS = 0.9
 """Rank correlation of the verdicts from which two questions are one."""
 ALIKE_VERDICTS = 0.7
@@ -80,7 +80,7 @@ _FILLER = frozenset(
 
 @dataclass(frozen=True)
 class Standing:
-    """What the verdicts on some examples say of a question."""
+    """Evidence for a question from the verdicts on some examples."""
 
     stands_out: float
     """How far its sources, or without any all rejected outputs, are above the accepted ones, in deviations of
@@ -117,7 +117,7 @@ class Standing:
 
     @property
     def worth(self) -> float:
-        """What it would bring as far as is known: its effect, where it may join."""
+        """Its effect as far as is known, where it may join; else 0."""
         return 0.0 if self.effect is None or self.problem is not None else self.effect
 
     @property
@@ -168,7 +168,7 @@ def badness(values: Vector, fine: Vector) -> Vector:
 def standing(
     logits: Mapping[str, float], sources: Collection[str], fine: Collection[str], rejected: Collection[str]
 ) -> Standing | None:
-    """What a question's answers say of it; None where its sources or accepted outputs have too few answers.
+    """Judge a question by its answers; None where its sources or accepted outputs have too few answers.
 
     Args:
         logits: Log-odds of yes by example.
@@ -237,13 +237,13 @@ def agreeing(
 
 @dataclass(frozen=True)
 class Asked:
-    """What a question that is asked already says of outputs that people judged."""
+    """Answers to a question that is asked already, on outputs that people judged."""
 
     question: Question
     rejected: Sequence[float]
     """Log-odds of yes on them."""
     fine: Sequence[float]
-    """The same on accepted ones."""
+    """Log-odds of yes on accepted outputs."""
 
     @property
     def is_enough(self) -> bool:
@@ -338,7 +338,7 @@ def as_question(candidate: CriterionRecord, name: str, good: GoodAnswer, weight:
 
 
 def turned(question: Question) -> Question:
-    """The same question with the other answer as the good one."""
+    """Turn a question round: the other answer is the good one."""
     return question.model_copy(update={"good": "yes" if question.is_fault else "no"})
 
 

@@ -15,7 +15,7 @@ from typing import Literal
 from ...evaluation.calibration_fit import fit_accepted
 from ...evaluation.kept_judge import QuestionOrigin
 from ...evaluation.scoring import Targets, mean_score
-from ...memory.records import CriterionRecord
+from ...memory.records import BothWaysRecord, CriterionRecord
 from ...prompts.checklist import Sees
 from ...prompts.examples import Example
 from ...prompts.human_feedback import one_line
@@ -34,7 +34,7 @@ from .candidates import (
     weighed,
     yes_logits,
 )
-from .presentation import BOTH_WAYS, COMPARED, COMPARED_ON, AskedBothWays, Compared, Groups
+from .presentation import BOTH_WAYS, COMPARED, COMPARED_ON, Compared, Groups, ask_both_ways
 from .racing import (
     NO_ROOM,
     SCREENED,
@@ -55,7 +55,7 @@ SAID_OF = {
     "dropped": "left out on trial: it speaks for what people reject",
     "idle": "left out on trial: it speaks against what people reject by less than those that join have to",
 }
-"""Of a question of the start that does not stay as it is."""
+"""Words for the fate of a question of the start that does not stay as it is."""
 OUT = ("dropped", "idle")
 OWN_CASES = 4
 """Examples that a candidate comes from on which it is judged first."""
@@ -77,7 +77,7 @@ class Widened:
 
     whole: Draft
     lean: Draft
-    """The same without idle questions of the start; the same draft where none is idle."""
+    """The judge without idle questions of the start; the whole one where none is idle."""
     idle: tuple[str, ...] = ()
 
 
@@ -110,7 +110,7 @@ class Chooser:
 
     async def asked_as_it_answers(
         self, best: Draft, named: Mapping[str, CriterionRecord]
-    ) -> tuple[Draft, AskedBothWays | None]:
+    ) -> tuple[Draft, BothWaysRecord | None]:
         """Find out whether ``best`` is asked together or one by one; returns it so, with what decided.
 
         No label is looked at, so that one answer holds for all folds.
@@ -123,7 +123,7 @@ class Chooser:
             return best, None
         self.events.phase("asking some questions alone and together")
         some, sides = _most_told(named, BOTH_WAYS), self.sides()
-        found = await AskedBothWays.by(
+        found = await ask_both_ways(
             lambda mode: self._own_cases(replace(best, mode=mode), some, sides, named, first_of(sides, 0)), self.events
         )
         return replace(best, mode=found.mode), found
@@ -162,7 +162,7 @@ class Chooser:
     async def choose(
         self, best: Draft, named: Mapping[str, CriterionRecord], seen: Observation, iteration: int
     ) -> Chosen:
-        """Those that are worth asking beside the questions of ``best``.
+        """Choose the candidates that are worth asking beside the questions of ``best``.
 
         Args:
             best: The judge so far.
@@ -420,7 +420,7 @@ def _rank(found: Standing | None) -> tuple[float, float]:
 
 
 def _cut(ranked: Sequence[str], room: int, why: str) -> tuple[list[str], dict[str, str]]:
-    """Those that there is room for, and of the others why not."""
+    """Candidates that there is room for, and why there is none for the others."""
     return list(ranked[:room]), dict.fromkeys(ranked[room:], why)
 
 

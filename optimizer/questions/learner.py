@@ -21,7 +21,7 @@ from typing import Any
 
 from ...evaluation.calibration_fit import FEWEST_ACCEPTED
 from ...evaluation.scoring import score_examples
-from ...memory.records import NOT_ACCEPTED, CriterionRecord, RevisedRecord, WorthRecord
+from ...memory.records import NOT_ACCEPTED, BothWaysRecord, CriterionRecord, RevisedRecord, WorthRecord
 from ...memory.result_file import FinishReason
 from ...models.budget import CAPS
 from ...prompts.checklist import Checklist, Sees
@@ -30,14 +30,12 @@ from ...prompts.formatting import count
 from ...prompts.human_feedback import one_line
 from ...prompts.verdicts import Verdict
 from ...stats.differences import Difference
+from ..acceptance import Yardstick
 from ..contest import Contest, Race
 from ..events import Teller
-from ..mode import LoopRound, Turn
-from ..run_context import RunContext
+from ..mode import LoopRound, RunContext, Turn
 from ..subject import Crossed, CrossedFold, Draft, Observation, Outcome, Subject, Version
-from ..yardsticks import Yardstick
 from .choice import Chooser
-from .presentation import AskedBothWays
 from .proposers import Finder
 from .racing import sides_of
 
@@ -66,12 +64,12 @@ class QuestionLearner:
     """Whether validation teaches too; else it only tests what development taught."""
     learned: list[CriterionRecord] = field(default_factory=list, init=False)
     """All candidates so far, each question once, and what became of it."""
-    both_ways: AskedBothWays | None = field(default=None, init=False)
+    both_ways: BothWaysRecord | None = field(default=None, init=False)
     """How the judge answers several questions in one call; None where that was not to be found out, or was known
     before."""
     _done: bool = field(default=False, init=False)
     _untried: dict[str, Any] | None = field(default=None, init=False)
-    """What earlier runs have read, as long as nothing is decided about what came of what this one reads."""
+    """Evidence that earlier runs have read, as long as nothing is decided about what this one read."""
 
     async def take(self, now: LoopRound) -> Turn:
         """Learn, once in a run, and send the judge with its new questions through the acceptance test."""
@@ -98,7 +96,7 @@ class QuestionLearner:
         return "max_iterations" if self.finder.has_more or self.mirror.has_more else "no_evidence"
 
     async def _race(self, start: Version, seen: Observation, contest: Contest, iteration: int) -> Race | None:
-        """What the acceptance test says; None where there is nothing that it could decide about."""
+        """Let the acceptance test decide; None where there is nothing to decide about."""
         if self.crossed:
             return await self._cross_fit(start, seen, contest, iteration)
         chooser = self.finder.chooser
@@ -277,7 +275,7 @@ def learning_facts(
     if revised := _revised(job.questions, outcome.best.draft):
         facts["revised_questions"] = revised
     if learner.both_ways is not None:
-        facts["asked_both_ways"] = learner.both_ways.to_dict()
+        facts["asked_both_ways"] = learner.both_ways
     return facts
 
 

@@ -12,12 +12,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from math import ceil
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from ...evaluation.calibration import sigmoid
-from ...memory.records import CriterionRecord
+from ...memory.records import BothWaysRecord, CriterionRecord
 from ...models.base import Model, ModelError
 from ...models.budget import FREE
 from ...models.gateway import Gateway
@@ -54,7 +54,7 @@ class Compared:
     """Mean effect of the candidates by way, 0 of one that could not join; empty where there are too few rejected
     outputs."""
     candidates: int
-    """Those that have an effect in every way."""
+    """Candidates that have an effect in every way."""
 
     @classmethod
     def of(cls, found: Mapping[Sees, Mapping[str, Standing | None]]) -> Compared:
@@ -79,7 +79,7 @@ class Compared:
 
     @property
     def sentence(self) -> str:
-        """What was found, and what is done."""
+        """A sentence on what was found and what is done."""
         done = f"Questions are {_DONE[self.taken]}"
         if not self.effects:
             return f"{done}: there are too few rejected outputs to see what tells more."
@@ -112,58 +112,38 @@ NEAR = 0.2
 turns those."""
 
 
-@dataclass(frozen=True)
-class AskedBothWays:
-    """How a judge answers several questions in one call, beside its answers to the same questions alone."""
+async def ask_both_ways(answers: Callable[[Mode], Awaitable[Verdicts]], events: Teller) -> BothWaysRecord:
+    """See how a judge answers questions alone, then together: not at all, where the endpoint takes no such calls.
 
-    same: int
-    """Answers that are the same: yes or no, or nearly the same probability of yes."""
-    answers: int
-    """Those that were given alone."""
+    Raises:
+        BudgetExceededError: A cap was reached.
+        ModelError: An endpoint refuses every call.
+    """
+    alone = await answers("each")
+    try:
+        together = await answers("batched")
+    except ModelError:
+        together = {}
+    found = mode_by(same_answers(alone, together), sum(map(len, alone.values())))
+    events.say(found.sentence)
+    return found
 
-    @classmethod
-    def of(cls, alone: Verdicts, together: Verdicts) -> AskedBothWays:
-        """By log-odds of yes; what is not answered together is not the same."""
-        pairs = [(odds, together.get(name, {}).get(each)) for name, row in alone.items() for each, odds in row.items()]
-        return cls(sum(other is not None and _is_same(odds, other) for odds, other in pairs), len(pairs))
 
-    @classmethod
-    async def by(cls, answers: Callable[[Mode], Awaitable[Verdicts]], events: Teller) -> AskedBothWays:
-        """By what is answered alone, then together: nothing, where the endpoint takes no such calls. It is said.
+def same_answers(alone: Verdicts, together: Verdicts) -> int:
+    """Count the log-odds of yes that are the same answer; what is not answered together is not the same."""
+    pairs = [(odds, together.get(name, {}).get(each)) for name, row in alone.items() for each, odds in row.items()]
+    return sum(other is not None and _is_same(odds, other) for odds, other in pairs)
 
-        Raises:
-            BudgetExceededError: A cap was reached.
-            ModelError: An endpoint refuses every call.
-        """
-        alone = await answers("each")
-        try:
-            together = await answers("batched")
-        except ModelError:
-            together = {}
-        found = cls.of(alone, together)
-        events.say(found.sentence)
-        return found
 
-    @property
-    def mode(self) -> Mode:
-        """How the judge should be asked."""
-        enough = self.answers >= FEWEST_BOTH_WAYS
-        return "batched" if enough and self.same >= ALIKE * self.answers else "each"
-
-    @property
-    def sentence(self) -> str:
-        """What was found, and what is done."""
-        if self.answers < FEWEST_BOTH_WAYS:
-            return f"Questions are asked one a call: {count(self.answers, 'answer')} show too little of others in one call."
-        how = "one call an example" if self.mode == "batched" else "one call a question"
-        return (
-            f"Questions are asked in {how}: together they got the same answer as alone in {self.same} of {self.answers} cases"
-            f" ({ALIKE:.0%} are needed)."
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """As under ``asked_both_ways`` in ``result.json``."""
-        return {"mode": self.mode, "same": self.same, "answers": self.answers, "sentence": self.sentence}
+def mode_by(same: int, answers: int) -> BothWaysRecord:
+    """How a judge should be asked that gave so many of its answers together as it gave them alone."""
+    enough = answers >= FEWEST_BOTH_WAYS
+    mode: Mode = "batched" if enough and same >= ALIKE * answers else "each"
+    how = "one call an example" if mode == "batched" else "one call a question"
+    told = f"together they got the same answer as alone in {same} of {answers} cases ({ALIKE:.0%} are needed)"
+    few = f"one a call: {count(answers, 'answer')} show too little of others in one call"
+    sentence = f"Questions are asked {f'in {how}: {told}' if enough else few}."
+    return BothWaysRecord(mode=mode, same=same, answers=answers, sentence=sentence)
 
 
 def _is_same(alone: float, together: float) -> bool:
@@ -195,7 +175,7 @@ def examples_to_ask_of(questions: int, examples: int) -> int:
 
 async def asked_at_the_start(
     subject: Subject, start: Draft, examples: Sequence[Example], events: Teller
-) -> AskedBothWays | None:
+) -> BothWaysRecord | None:
     """How a judge answers its questions together; None where it has too few of them, or there are too few examples.
 
     Raises:
@@ -210,7 +190,7 @@ async def asked_at_the_start(
     async def answers(mode: Mode) -> Verdicts:
         return yes_logits((await subject.observe(replace(start, mode=mode), some, events.advance)).verdicts)
 
-    return await AskedBothWays.by(answers, events)
+    return await ask_both_ways(answers, events)
 
 
 @dataclass

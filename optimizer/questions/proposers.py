@@ -52,7 +52,7 @@ class Proposer(Protocol):
         ...
 
     def read(self) -> dict[str, Any]:
-        """What was read so far, here and in earlier runs, as under ``read`` in ``result.json``."""
+        """Evidence that was read so far, here and in earlier runs, as under ``read`` in ``result.json``."""
         ...
 
     def has_more(self, best: Draft, rejected: Mapping[str, Sequence[str]]) -> bool:
@@ -71,7 +71,7 @@ class Finder:
     rounds: int
     """How often a proposer is asked for more at most."""
     proposers: Sequence[Proposer] = ()
-    """What promises most first; the next one is asked where there are few candidates."""
+    """Proposers, the most promising first; the next one is asked where there are few candidates."""
     waiting: Sequence[CriterionRecord] = ()
     """Candidates of earlier runs that are tried once more, beside the first new ones."""
     dropped: Mapping[str, str] = field(default_factory=dict)
@@ -265,7 +265,7 @@ class CommentProposer:
         return dict(zip(pairs, await all_together(pairs, ask, self.workers, self.events.advance), strict=True))
 
     async def _widened(self, asked: Awaitable[list[str]], text: str) -> list[str]:
-        """What was made of a comment, and what is more general; nothing, which is said, where a call failed."""
+        """Questions made of a comment, and more general ones; none, which is said, where a call failed."""
         what = f"the comment “{text[:60]}”"
         found = await _or_none(asked, what, self.events)
         general = [await _or_none(self.wider.questions(each), what, self.events) for each in found]
@@ -326,7 +326,7 @@ class KindProposer:
     before: Collection[str] = ()
     """Dimensions on which an earlier run has done this with the same examples."""
     _texts: dict[str, list[str]] = field(default_factory=dict, init=False)
-    """What was said of an output, by example id."""
+    """Descriptions of outputs by example id."""
     _done: set[str] = field(default_factory=set, init=False)
 
     async def propose(

@@ -59,11 +59,11 @@ class Joining:
     kept: list[str] = field(default_factory=list)
     unused: dict[str, str] = field(default_factory=dict)
     twins: dict[str, str] = field(default_factory=dict)
-    """Of those unused, the question that gets the same verdicts."""
+    """By unused candidate, the question that gets the same verdicts."""
 
 
 class SubjectMatter:
-    """What outputs are about, by the words that hardly any other has.
+    """Subject matter of outputs: the words that hardly any other output has.
 
     A question with such a word stands out on the output that it comes from, and finds no other: "Does the summary
     say how the squirrel bit the cable?". On a few outputs it looks better than all that find the same fault
@@ -137,7 +137,7 @@ def sides_by_dimension(examples: Sequence[Example], targets: Targets) -> dict[st
 
 
 def sides_on(dimension: str, examples: Sequence[Example], targets: Targets) -> tuple[list[str], list[str]]:
-    """The same of one dimension, however few there are."""
+    """Accepted and rejected examples of one dimension, however few there are."""
     return sides_of({each.id: targets.wanted[each.id].get(dimension) for each in examples})
 
 
@@ -214,7 +214,7 @@ def steps(sides: Sides, most: int) -> list[tuple[bool, set[str], int]]:
 def joining(
     ranked: Sequence[str], logits: Verdicts, asked: Verdicts, *, room: int, remarks: Mapping[str, str | None]
 ) -> Joining:
-    """Those that join: none that gets the same verdicts as a better one, or finds much the same.
+    """Choose who joins: none that gets the same verdicts as a better one, or finds much the same.
 
     On all examples alone: on a part of them verdicts seem the same that are not, and nobody knows which of two is
     better.

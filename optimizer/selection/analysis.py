@@ -7,29 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...agents.rating import Rating
+from ...agents.requests import each_format, question_block
+from ...evaluation.options import SelectOptions
 from ...evaluation.verdict_table import tabulate
-from ...prompts.checklist import Checklist
-from ...prompts.errors import InputError, did_you_mean
-from ...prompts.examples import Example, human_dimensions
-from ...prompts.human_feedback import are_labels
+from ...models.budget import estimate_tokens
+from ...prompts.checklist import Checklist, Sees
+from ...prompts.examples import Example, documents, human_dimensions
+from ...prompts.prompt import frame
 from ...prompts.verdicts import Verdict
-from ...stats.correlation import spearman
-from ...stats.resampling import tied
-from .information import (
-    Correction,
-    Floats,
-    Information,
-    best_alone,
-    information_of,
-    one_hot,
-    worth_alone,
-)
+from ...stats.correlation import Correlations, correlate, spearman
+from ...stats.differences import Difference, paired_difference
+from ...stats.resampling import Resampling, tied
+from .information import Correction, Floats, Information, best_alone, information_of, one_hot, worth_alone
+from .inputs import Bought, Inputs, human_scores
 from .joint import Codes, HardAnswers, chained_information, joint_order, occupied
 
 Kind = Literal["soft", "hard", "split"]
@@ -41,16 +37,12 @@ def answers_from_verdicts(
 ) -> tuple[Floats, Floats]:
     """Yes/no answers as probabilities, and what each counts for in a score.
 
-    Args:
-        verdicts: Replicates are averaged; one missing replicate makes the answer missing.
-        examples: In this order.
-        candidates: Questions, in this order.
-        kind: ``soft``: P(good); ``hard``: the answer; ``split``: whether P(good) is above the question's median.
+    Replicates are averaged; one missing replicate makes the answer missing (NaN). ``kind`` is ``soft``: P(good);
+    ``hard``: the answer; ``split``: whether P(good) is above the question's median.
 
     Returns:
-        p(a|q,I) with the answer that speaks against the output first and the good one second, shape (examples,
-        questions, 2), and the scores in [0, 1] from P(good) (from the answers where ``kind`` is hard), shape (examples,
-        questions); NaN where missing.
+        p(a|q,I) with the answer that speaks against the output first, shape (examples, questions, 2), and the scores in
+        [0, 1] from P(good) (from the answers where ``kind`` is hard), shape (examples, questions).
     """
     scores = tabulate(examples, candidates, verdicts).scores(soft=kind != "hard")
     if kind == "split":
@@ -64,20 +56,27 @@ def answers_from_ratings(
 ) -> tuple[Floats, Floats]:
     """Answers on a scale, as :func:`answers_from_verdicts`; the score is the expected level mapped to [0, 1].
 
-    The scale of a question that looks for a fault is turned round: its last level is that the fault is not there at all.
+    The scale of a question that looks for a fault is turned round: its last level is that the fault is not there at
+    all.
     """
-    table = np.full((len(examples), len(candidates.questions), levels), np.nan)
-    rows = {example.id: row for row, example in enumerate(examples)}
-    columns = {question.id: column for column, question in enumerate(candidates.questions)}
-    for rating in ratings:
-        if rating.distribution is not None and rating.question is not None:
-            table[rows[rating.example], columns[rating.question]] = rating.distribution
-    table = good_last(table, candidates)
+    table = _by_question(ratings, examples, candidates, levels)
     if hard:
         missing = np.isnan(table[:, :, 0])
         table = one_hot(np.where(missing, -1, np.nan_to_num(table).argmax(axis=2)), levels)
     scores: Floats = table @ np.arange(levels) / (levels - 1)
     return table, scores
+
+
+def _by_question(ratings: Sequence[Rating], examples: Sequence[Example], candidates: Checklist, *shape: int) -> Floats:
+    """Distributions of ratings by example, question and, where one is given, answer; NaN where missing."""
+    table = np.full((len(examples), len(candidates.questions), *shape), np.nan)
+    rows = {example.id: row for row, example in enumerate(examples)}
+    columns = {question.id: column for column, question in enumerate(candidates.questions)}
+    for rating in ratings:
+        if rating.distribution is not None and rating.question is not None:
+            given = () if rating.given is None else (int(rating.given),)
+            table[(rows[rating.example], columns[rating.question], *given)] = rating.distribution
+    return good_last(table, candidates)
 
 
 def good_last(table: Floats, candidates: Checklist) -> Floats:
@@ -95,13 +94,7 @@ def conditional_table(
 
     NaN where missing.
     """
-    table = np.full((len(examples), len(candidates.questions), 2, levels), np.nan)
-    rows = {example.id: row for row, example in enumerate(examples)}
-    columns = {question.id: column for column, question in enumerate(candidates.questions)}
-    for rating in ratings:
-        if rating.distribution is not None and rating.question is not None and rating.given is not None:
-            table[rows[rating.example], columns[rating.question], int(rating.given)] = rating.distribution
-    return good_last(table, candidates)
+    return _by_question(ratings, examples, candidates, 2, levels)
 
 
 def judged_ratings(ratings: Sequence[Rating], levels: int) -> tuple[Floats, Floats]:
@@ -111,44 +104,6 @@ def judged_ratings(ratings: Sequence[Rating], levels: int) -> tuple[Floats, Floa
         if rating.distribution is not None:
             table[row] = rating.distribution
     return table, table @ np.arange(1, levels + 1)
-
-
-def human_scores(
-    examples: Sequence[Example], dimension: str | None = None, scale: tuple[float, float] | None = None
-) -> tuple[str, Floats]:
-    """What people said of the whole: one dimension, or the mean of all with each on [0, 1].
-
-    Args:
-        examples: In this order.
-        dimension: By default ``overall`` where it was rated, else the mean of all.
-        scale: Worst and best score; the observed ones of each dimension by default.
-
-    Returns:
-        What it is in words, and the scores, shape (examples,), NaN where one is missing.
-
-    Raises:
-        InputError: Nobody rated the dimension.
-    """
-    rated = human_dimensions(examples)
-    if dimension is not None and dimension not in rated:
-        have = ", ".join(rated) or "none"
-        raise InputError(
-            f"--rating-dimension {dimension}: no example has human scores on it (rated: {have})."
-            f"{did_you_mean(dimension, rated)}"
-        )
-    one = dimension or ("overall" if "overall" in rated else rated[0] if len(rated) == 1 else None)
-    if one is not None:
-        are_words = are_labels(rating for example in examples for rating in example.human.get(one, ()))
-        return one, _column(examples, one) * (-1 if scale and scale[0] > scale[1] and not are_words else 1)
-    parts = []
-    for each in rated:
-        column = _column(examples, each)
-        low, high = scale or (float(np.nanmin(column)), float(np.nanmax(column)))
-        if are_labels(rating for example in examples for rating in example.human.get(each, ())):
-            low, high = 0.0, 1.0
-        parts.append((column - low) / (high - low if high != low else 1.0))
-    mean: Floats = np.mean(parts, axis=0) if parts else np.full(len(examples), np.nan)
-    return f"mean of {', '.join(rated)}", mean
 
 
 def equal_groups(values: Floats, groups: int) -> Codes:
@@ -171,6 +126,31 @@ def equal_groups(values: Floats, groups: int) -> Codes:
     return codes
 
 
+def gather(inputs: Inputs, bought: Bought, settings: SelectOptions) -> tuple[SampleTables, str]:
+    """The tables, and in words where the ratings come from."""
+    examples, candidates = inputs.examples, bought.candidates
+    if settings.answer_levels == 2:
+        answers, scores = answers_from_verdicts(bought.verdicts, examples, candidates, settings.answers)
+    else:
+        hard = settings.answers == "hard"
+        answers, scores = answers_from_ratings(bought.degrees, examples, candidates, settings.answer_levels, hard=hard)
+    people = name = None
+    if human_dimensions(examples):
+        name, people = human_scores(examples, settings.rating_dimension, settings.human_scale)
+    if inputs.by_people:
+        assert people is not None
+        codes = equal_groups(people, settings.rating_levels)
+        ratings = one_hot(codes, int(codes.max(initial=0)) + 1)
+        source = f"people: {name}, in {ratings.shape[1]} groups, as equal in size as ties allow"
+    else:
+        ratings, expected = judged_ratings(bought.ratings, settings.rating_levels)
+        codes = equal_groups(expected, settings.rating_levels)
+        ways = sorted({str(each.source) for each in bought.ratings if each.source})
+        source = f"the judge, 1 to {settings.rating_levels}, from {' and '.join(ways) or 'nothing'}"
+    given = conditional_table(bought.given, examples, candidates, settings.rating_levels) if bought.given else None
+    return SampleTables(answers, scores, ratings, codes, people, given, documents(examples)), source
+
+
 def hard_answers(answers: Floats, ratings: Codes, levels: int) -> HardAnswers:
     """The likeliest answers as codes; of equally likely ones the higher, as a verdict does at one half."""
     options = answers.shape[2]
@@ -179,9 +159,51 @@ def hard_answers(answers: Floats, ratings: Codes, levels: int) -> HardAnswers:
     return HardAnswers(np.where(missing, -1, highest).astype(np.int64), ratings, options, levels)
 
 
-def _column(examples: Sequence[Example], dimension: str) -> Floats:
-    scores = [example.human_score(dimension) for example in examples]
-    return np.array([np.nan if score is None else score for score in scores], dtype=np.float64)
+_RESAMPLES = 1000
+"""Behind the intervals of correlations with people."""
+
+
+def question_tokens(candidates: Checklist) -> Floats:
+    """About how many tokens each question adds to a request, with the sentence that says how to answer."""
+    form = each_format(explained=False)
+    return np.array([estimate_tokens(f"{question_block(each)}\n{form}") for each in candidates.questions], dtype=float)
+
+
+def shared_tokens(inputs: Inputs, candidates: Checklist) -> dict[Sees, float]:
+    """Tokens of what comes before and after a question, on average over the sample, by what questions see."""
+    found: dict[Sees, float] = {}
+    for sees in dict.fromkeys(each.sees for each in candidates.questions):
+        framings = [frame(inputs.prompt, example, sees) for example in inputs.examples]
+        texts = [f"{each.prefix}{each.after}" for each in framings]
+        found[sees] = float(np.mean([estimate_tokens(text) for text in texts]))
+    return found
+
+
+def less_all_questions(
+    tables: SampleTables, order: Sequence[int], seed: int
+) -> list[tuple[float | None, Difference | None]]:
+    """Spearman with people of the first 1, 2, ... questions on the whole sample, and how that differs from all."""
+    if tables.human is None:
+        return [(None, None)] * len(order)
+    means = np.cumsum(tables.scores[:, list(order)], axis=1) / np.arange(1, len(order) + 1)
+    resampling = Resampling(tables.groups, _RESAMPLES, seed=seed)
+    return [
+        (spearman(part, tables.human).value, paired_difference(means[:, -1], part, tables.human, resampling))
+        for part in means.T
+    ]
+
+
+def agreement_with_people(tables: SampleTables, chosen: Sequence[int], seed: int) -> dict[str, Correlations]:
+    """Correlations with people of the chosen questions and of all, on the whole sample; empty where nobody rated."""
+    if tables.human is None:
+        return {}
+    sets: dict[str, list[Any]] = {"chosen": list(chosen), "all": list(range(tables.scores.shape[1]))}
+    return {
+        name: correlate(
+            tables.scores[:, places].mean(axis=1), tables.human, Resampling(tables.groups, _RESAMPLES, seed=seed)
+        )
+        for name, places in sets.items()
+    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,7 +213,7 @@ class SampleTables:
     answers: Floats
     """p(a|q,I), (examples, questions, answers)."""
     scores: Floats
-    """What each answer counts for in a score, in [0, 1], (examples, questions)."""
+    """Worth of each answer in a score, in [0, 1], (examples, questions)."""
     ratings: Floats
     """p(y|I), (examples, levels)."""
     codes: Codes
@@ -211,7 +233,7 @@ class SampleTables:
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """What the first 1, 2, ... questions of one order come to; each array has shape (questions,)."""
+    """Figures of the first 1, 2, ... questions of one order; each array has shape (questions,)."""
 
     order: tuple[int, ...]
     gains: Floats
@@ -219,7 +241,7 @@ class Curve:
     information: Floats
     """Bits that the first k questions tell together, on the examples that chose them."""
     held_out: Floats
-    """The same on halves of the sample that did not choose the questions, averaged; NaN where a half is too small."""
+    """Bits on halves of the sample that did not choose the questions, averaged; NaN where a half is too small."""
     correlation: Floats
     """Spearman of the mean over k questions with people, on those halves, averaged; NaN where undefined."""
     per_combination: Floats
@@ -245,13 +267,8 @@ def analyse(
 ) -> Analysis:
     """Order the questions by both methods and measure every prefix of both orders.
 
-    Args:
-        tables: Answers and ratings.
-        k: Size of the questionnaire that the joint order is chosen for.
-        correction: Of the small-sample bias of single questions.
-        costs: Cost of each question, where information per cost decides.
-        halves: Random halvings; the questions chosen on either half are looked at on the other one.
-        seed: Of the halvings.
+    The joint order is chosen for a questionnaire of ``k``. With ``costs`` information per cost decides. The questions
+    chosen on either half of each random halving are looked at on the other one.
     """
     information = measure_questions(tables, correction, seed)
     orders = question_orders(tables, information, costs, k)
@@ -277,7 +294,7 @@ def measure_questions(tables: SampleTables, correction: Correction, seed: int) -
 
 
 def compare_sets(curves: dict[Method, Curve], k: int) -> str:
-    """What the k questions chosen together tell and what the k best one by one do, in words."""
+    """Compare the k questions chosen together with the k best one by one, in words."""
     joint, top = curves["joint"], curves["top"]
     if set(joint.order[:k]) == set(top.order[:k]):
         return f"the {k} best one by one are the {k} that tell most together"

@@ -7,17 +7,23 @@ example, for which a judge must rate each example once more under every answer.
 
 The plug-in estimate is biased upward, by about (A - 1)(K - 1) / 2n nats for A answers, K levels and n examples.
 ``miller-madow`` subtracts that; ``shuffle`` subtracts the mean over all ways to deal the ratings out to the examples
-anew. The shuffle is the default, as on simulations with known truth it was as good or better at every size and number of
-answers (docs/results/choosing.md).
+anew. The shuffle is the default, as on simulations with known truth it was as good or better at every size and number
+of answers (docs/results/choosing.md).
+
+Whether the ranking of the questions settles as examples are added (EIG §4.3) is :func:`ranking_convergence`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ...stats.correlation import kendall
+from ...stats.resampling import MAX_UNDEFINED_SHARE
 
 Floats = NDArray[np.float64]
 Correction = Literal["none", "miller-madow", "shuffle"]
@@ -38,7 +44,7 @@ class Information:
     plugin: Floats
     """The estimate before the correction: the EIG as the paper has it."""
     bias: Floats
-    """What was subtracted."""
+    """Bits subtracted for chance."""
     examples: NDArray[np.int64]
     """Examples with both the answer and a rating."""
 
@@ -53,10 +59,7 @@ def entropy(probabilities: Floats) -> Floats:
 
 def one_hot(codes: NDArray[np.int64], levels: int) -> Floats:
     """Probabilities of hard answers: shape (..., levels), 1 at the code; NaN for a code below 0, which is missing.
-
-    Raises:
-        ValueError: A code is not below ``levels``.
-    """
+    Raises ValueError where a code is not below ``levels``."""
     codes = np.asarray(codes)
     if codes.size and codes.max() >= levels:
         raise ValueError(f"There are {levels} levels, so the highest code is {levels - 1}, not {codes.max()}.")
@@ -66,21 +69,13 @@ def one_hot(codes: NDArray[np.int64], levels: int) -> Floats:
 
 
 def pooled_information(
-    answers: Floats,
-    ratings: Floats,
-    *,
-    correction: Correction = DEFAULT_CORRECTION,
-    seed: int = 0,
+    answers: Floats, ratings: Floats, *, correction: Correction = DEFAULT_CORRECTION, seed: int = 0
 ) -> Information:
     """Mutual information of the answer to each question with the rating, over examples (EIG §3.3 and §3.4).
 
-    An example with a missing answer or rating is left out of that question's estimate.
-
-    Args:
-        answers: p(a|q,I), shape (examples, questions, answers), rows sum to 1; NaN where an answer is missing.
-        ratings: p(y|I), shape (examples, levels), rows sum to 1; NaN where a rating is missing.
-        correction: Of the small-sample bias.
-        seed: Of the shuffles; used for soft answers or ratings only.
+    Answers p(a|q,I) have shape (examples, questions, answers), ratings p(y|I) (examples, levels); NaN is missing, and
+    such an example is left out of that question's estimate. The seed is that of the shuffles of soft answers or
+    ratings.
 
     Raises:
         ValueError: The shapes do not belong together.
@@ -115,12 +110,7 @@ def expected_information_gain(answers: Floats, prior: Floats, conditional: Float
 
     Nothing is counted over examples, so there is no counting bias. A judge whose ratings do not hang together can make
     it negative. An example is left out where its answer, its rating, or the rating under an answer that may be given
-    is missing.
-
-    Args:
-        answers: p(a|q,I), shape (examples, questions, answers).
-        prior: p(y|I), shape (examples, levels).
-        conditional: p(y|I,q,a), shape (examples, questions, answers, levels).
+    is missing. Shapes: (examples, questions, answers), (examples, levels), (examples, questions, answers, levels).
     """
     conditional_entropy = entropy(conditional)
     needed = ~(answers == 0)  # NaN is needed: the answer is missing
@@ -143,7 +133,7 @@ def information_of(
 
 
 def worth_alone(bits: Floats, costs: Floats | None) -> Floats:
-    """What single questions are ranked by: their bits, per cost where there are costs, and -inf where undefined."""
+    """Rank of single questions: their bits, per cost where there are costs, and -inf where undefined."""
     known = np.nan_to_num(bits, nan=-np.inf)
     return known if costs is None else np.where(known > 0, known / costs, known)
 
@@ -163,15 +153,7 @@ def _counts(answers: Floats, ratings: Floats) -> Floats:
 
 
 def mutual_information(counts: Floats, examples: NDArray[np.int64]) -> Floats:
-    """Plug-in mutual information in bits of tables of counts.
-
-    Args:
-        counts: Shape (tables, answers, levels).
-        examples: Sum of each table, shape (tables,).
-
-    Returns:
-        Shape (tables,); NaN for an empty table.
-    """
+    """Plug-in mutual information in bits of tables of counts (tables, answers, levels); NaN for an empty table."""
     total = np.maximum(examples, 1)[:, None, None]
     joint = counts / total
     by_answer, by_level = joint.sum(axis=2), joint.sum(axis=1)
@@ -195,12 +177,7 @@ def _occupied_cells(counts: Floats, examples: NDArray[np.int64]) -> Floats:
 def expected_under_shuffling(counts: Floats, examples: NDArray[np.int64]) -> Floats:
     """Mean of the mutual information over all dealings with these margins, exactly (hypergeometric counts).
 
-    Args:
-        counts: Whole numbers, shape (tables, answers, levels).
-        examples: Sum of each table, shape (tables,).
-
-    Returns:
-        Bits, shape (tables,); NaN for an empty table.
+    Counts are whole numbers, shape (tables, answers, levels). Bits, shape (tables,); NaN for an empty table.
     """
     n = np.repeat(examples, counts.shape[1] * counts.shape[2])
     shape = counts.shape
@@ -262,3 +239,117 @@ def _shuffled(answers: Floats, ratings: Floats, examples: NDArray[np.int64], see
         total += mutual_information(_counts(answers, ratings[rng.permutation(len(ratings))]), examples)
     mean: Floats = total / SHUFFLES
     return mean
+
+
+STABLE = 0.9
+"""Kendall's tau with the full ranking from which a ranking counts as settled."""
+_FEWEST = 10
+
+
+@dataclass(frozen=True)
+class RankingAt:
+    """How rankings made from resamples of m examples agree with the one made from all."""
+
+    m: int
+    tau: float | None
+    """Mean Kendall's tau over the resamples; None where more than a fifth of them have no ranking (see ``reason``)."""
+    low: float | None
+    """5 % of the resamples have a lower tau."""
+    high: float | None
+    """5 % of the resamples have a higher tau."""
+    same_top: float
+    """Mean share of the k best of all examples that are among the k best of the resample, in [0, 1]."""
+    reason: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in ``selection.json``."""
+        row = asdict(self)
+        if self.reason is None:
+            del row["reason"]
+        return row
+
+
+@dataclass(frozen=True)
+class Convergence:
+    """The ranking's agreement with the full one by number of examples."""
+
+    steps: tuple[RankingAt, ...]
+    settled: int | None
+    """Fewest examples from which on the mean tau stays at :data:`STABLE` or above; None where it never does."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in ``selection.json``."""
+        return {"steps": [each.to_dict() for each in self.steps], "settled": self.settled, "stable_from": STABLE}
+
+
+def ranking_convergence(
+    answers: Floats,
+    ratings: Floats,
+    *,
+    k: int,
+    resamples: int = 60,
+    seed: int = 42,
+    correction: Correction = DEFAULT_CORRECTION,
+    conditional: Floats | None = None,
+    costs: Floats | None = None,
+) -> Convergence:
+    """Rank the questions on bootstrap resamples of m = 10, 20, 40, ... examples, and compare with the full ranking.
+
+    Examples are drawn with replacement, also for m = all: the last step says how stable the full ranking is itself.
+    Answers, ratings and correction are as in :func:`pooled_information`; with ``conditional`` the ranking is that of
+    :func:`expected_information_gain`, with ``costs`` (questions,) it is by information per cost.
+    """
+
+    def rank(rows: NDArray[np.int64]) -> Floats:
+        given = None if conditional is None else conditional[rows]
+        bits = information_of(answers[rows], ratings[rows], given, correction=correction, seed=seed).bits
+        return np.where(np.isnan(bits), np.nan, worth_alone(bits, costs))
+
+    size = len(answers)
+    every = rank(np.arange(size))
+    best = set(best_alone(every)[:k])
+    steps = [_at(m, every, best, rank, resamples, seed, size) for m in default_sizes(size)]
+    settled = None
+    for step in reversed(steps):
+        if step.tau is None or step.tau < STABLE:
+            break
+        settled = step.m
+    return Convergence(tuple(steps), settled)
+
+
+def default_sizes(size: int) -> list[int]:
+    """10, 20, 40, ... and the number of examples itself."""
+    sizes = []
+    m = _FEWEST
+    while m < size:
+        sizes.append(m)
+        m *= 2
+    return [*sizes, size]
+
+
+def _at(
+    m: int,
+    every: Floats,
+    best: set[int],
+    rank: Callable[[NDArray[np.int64]], Floats],
+    resamples: int,
+    seed: int,
+    size: int,
+) -> RankingAt:
+    rng = np.random.default_rng([seed, m])
+    taus, shares, reason = [], [], ""
+    for _ in range(resamples):
+        bits = rank(rng.integers(0, size, m))
+        tau = kendall(bits, every)
+        if tau.value is None:
+            reason = str(tau.reason)
+        else:
+            taus.append(tau.value)
+        shares.append(len(best.intersection(best_alone(bits)[: len(best)])) / len(best))
+    same = float(np.mean(shares))
+    if (none := resamples - len(taus)) > MAX_UNDEFINED_SHARE * resamples:
+        return RankingAt(
+            m, None, None, None, same, f"no ranking to compare on {none} of {resamples} resamples: {reason}"
+        )
+    low, high = np.quantile(taus, [0.05, 0.95])
+    return RankingAt(m, float(np.mean(taus)), float(low), float(high), same, None)

@@ -1,12 +1,14 @@
-"""What a selection starts from: the sample, the candidates, and answers that are there already or were bought.
+"""Inputs of a selection: the sample, the pool of candidates, and answers that are there already or were bought.
 
-The sample is drawn evenly, or from clusters of like examples in proportion (EIG App. A.8).
+The sample is drawn evenly, or from clusters of like examples in proportion (EIG App. A.8). Candidates are proposed from
+sampled examples until hardly anything new comes (EIG §3.2 and §4.3).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -14,19 +16,119 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...agents.question_writer import ProposedQuestion, QuestionProposer, name_questions
 from ...agents.rating import Rating
 from ...evaluation.options import SelectOptions
 from ...evaluation.scoring import Coverage, coverage
 from ...evaluation.verdict_table import given_verdicts
-from ...memory.embedders import DEFAULT_EMBEDDER, embedder
-from ...models.base import Model
-from ...prompts.checklist import Checklist, load_checklist
-from ...prompts.errors import InputError, MissingExtraError
+from ...memory.embedders import DEFAULT_EMBEDDER, ROUNDING, Embedder, embedder
+from ...models.base import CallError, Model
+from ...prompts.checklist import Checklist, Question, load_checklist
+from ...prompts.errors import AskanceError, InputError, MissingExtraError, did_you_mean
 from ...prompts.examples import Example, human_dimensions, load_examples, without_answers
+from ...prompts.human_feedback import are_labels
 from ...prompts.prompt import Prompt, default_prompt, load_prompt
 from ...prompts.verdicts import Verdict, VerdictColumns
-from .analysis import human_scores
-from .pool import Pool
+from .information import Floats
+
+QUIET, QUIET_ROUNDS = 1, 2
+"""A round that brings no more new questions than this is a quiet one; so many of them in a row end the proposing."""
+EXAMPLES_PER_ROUND, QUESTIONS_PER_ROUND = 3, 8
+"""Examples that the proposing model is shown in one round, and questions that it proposes at most."""
+_UNUSABLE = 3
+"""After so many rounds at the beginning that brought no usable reply, proposing is given up."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """One round of proposing."""
+
+    examples: tuple[str, ...]
+    """Ids of the examples that were shown."""
+    proposed: int
+    new: int
+    pool: int
+    """Questions in the pool after it."""
+    error: str | None = None
+    """Why the round brought nothing, where it failed."""
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The candidates, and how they came together."""
+
+    questions: tuple[Question, ...]
+    growth: tuple[Round, ...]
+    settled: bool
+    """Whether proposing ended because hardly anything new came, and not at a limit."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in ``selection.json``."""
+        return {"settled": self.settled, "growth": [asdict(each) for each in self.growth]}
+
+
+async def propose_pool(
+    proposer: QuestionProposer,
+    examples: Sequence[Example],
+    embedder: Embedder,
+    settings: SelectOptions,
+    on_progress: Callable[[str], None] | None = None,
+) -> Pool:
+    """Have questions proposed, a few examples a round, until two rounds in a row bring hardly any.
+
+    A question whose cosine with one that is there reaches ``same_question`` is the same. That finds like wording and
+    close paraphrase; what is left of redundancy is for the selection to see in the answers. No score of the examples is
+    shown.
+
+    Raises:
+        AskanceError: No round brought a usable reply.
+        BudgetExceededError: A cap was reached.
+        ModelError: The endpoint refuses every call.
+    """
+    batches = _batches(examples, EXAMPLES_PER_ROUND, settings.seed)
+    kept: list[ProposedQuestion] = []
+    vectors = np.zeros((0, 0), dtype=np.float32)
+    growth: list[Round] = []
+    quiet = 0
+    while quiet < QUIET_ROUNDS and len(growth) < settings.max_rounds and len(kept) < settings.max_candidates:
+        batch = next(batches)
+        ids = tuple(example.id for example in batch)
+        if on_progress:
+            on_progress(f"proposing questions, round {len(growth) + 1}: {len(kept)} so far")
+        try:
+            proposals = await proposer.propose(batch, [each.text for each in kept])
+        except CallError as error:
+            if error.fatal:
+                raise
+            growth.append(Round(ids, 0, 0, len(kept), str(error)))
+            if not kept and len(growth) == min(_UNUSABLE, settings.max_rounds):
+                raise AskanceError(
+                    f"No usable question came in {len(growth)} rounds, the last time because: {error} Use another "
+                    "model for proposing (--writer), or bring candidates (--candidates)."
+                ) from None
+            continue
+        before = len(kept)
+        for proposal, vector in zip(proposals, embedder.embed([each.text for each in proposals]), strict=True):
+            same = len(kept) and float((vectors @ vector).max()) >= settings.same_question - ROUNDING
+            if not same and len(kept) < settings.max_candidates:
+                kept.append(proposal)
+                vectors = vector[None, :] if not len(vectors) else np.vstack([vectors, vector])
+        new = len(kept) - before
+        growth.append(Round(ids, len(proposals), new, len(kept)))
+        quiet = quiet + 1 if new <= QUIET else 0
+    if not kept:
+        raise AskanceError("No usable question was proposed. Use another model (--writer), or bring --candidates.")
+    return Pool(tuple(name_questions(kept)), tuple(growth), quiet >= QUIET_ROUNDS)
+
+
+def _batches(examples: Sequence[Example], size: int, seed: int) -> Iterator[list[Example]]:
+    """A few examples at a time in random order, over and over, in another order each time."""
+    rng = random.Random(seed)
+    while True:
+        order = rng.sample(examples, len(examples))
+        for start in range(0, len(order), size):
+            yield order[start : start + size]
+
 
 LEAST_RATED = 0.5
 """Share of the sample that people must have rated for their scores to be taken without being asked for."""
@@ -34,7 +136,7 @@ LEAST_RATED = 0.5
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a selection works on, checked."""
+    """Checked inputs of a selection."""
 
     examples: list[Example]
     """The sample."""
@@ -57,13 +159,13 @@ class Bought:
     degrees: Sequence[Rating]
     """Answers on a scale."""
     ratings: Sequence[Rating]
-    """Of the whole; none where people's are used."""
+    """Overall ratings; none where people's are used."""
     given: Sequence[Rating]
-    """Of the whole, given each answer."""
+    """Overall ratings, given each answer."""
 
     @property
     def coverage(self) -> Coverage:
-        """Of the answers."""
+        """Coverage of the answers."""
         return coverage([*self.verdicts, *self.degrees])
 
     @property
@@ -72,6 +174,44 @@ class Bought:
         errors = [verdict.error for verdict in self.verdicts]
         errors += [rating.error for rating in (*self.degrees, *self.ratings, *self.given)]
         return list(dict.fromkeys(error for error in errors if error))
+
+
+def human_scores(
+    examples: Sequence[Example], dimension: str | None = None, scale: tuple[float, float] | None = None
+) -> tuple[str, Floats]:
+    """Name what people said of the whole, and give the scores, shape (examples,), NaN where one is missing.
+
+    That is one dimension, ``overall`` where it was rated, or else the mean of all with each on [0, 1] (``scale``, or
+    the observed ends).
+
+    Raises:
+        InputError: Nobody rated the dimension.
+    """
+    rated = human_dimensions(examples)
+    if dimension is not None and dimension not in rated:
+        have = ", ".join(rated) or "none"
+        raise InputError(
+            f"--rating-dimension {dimension}: no example has human scores on it (rated: {have})."
+            f"{did_you_mean(dimension, rated)}"
+        )
+    one = dimension or ("overall" if "overall" in rated else rated[0] if len(rated) == 1 else None)
+    if one is not None:
+        are_words = are_labels(rating for example in examples for rating in example.human.get(one, ()))
+        return one, _column(examples, one) * (-1 if scale and scale[0] > scale[1] and not are_words else 1)
+    parts = []
+    for each in rated:
+        column = _column(examples, each)
+        low, high = scale or (float(np.nanmin(column)), float(np.nanmax(column)))
+        if are_labels(rating for example in examples for rating in example.human.get(each, ())):
+            low, high = 0.0, 1.0
+        parts.append((column - low) / (high - low if high != low else 1.0))
+    mean: Floats = np.mean(parts, axis=0) if parts else np.full(len(examples), np.nan)
+    return f"mean of {', '.join(rated)}", mean
+
+
+def _column(examples: Sequence[Example], dimension: str) -> Floats:
+    scores = [example.human_score(dimension) for example in examples]
+    return np.array([np.nan if score is None else score for score in scores], dtype=np.float64)
 
 
 def sample_uniform(size: int, wanted: int, seed: int) -> list[int]:
@@ -84,13 +224,7 @@ def sample_uniform(size: int, wanted: int, seed: int) -> list[int]:
 def sample_clustered(vectors: NDArray[np.float32], wanted: int, clusters: int, seed: int) -> list[int]:
     """Positions of ``wanted`` examples, drawn from clusters of like ones in proportion to their size, ascending.
 
-    Every cluster is drawn from where there are at least as many places as clusters.
-
-    Args:
-        vectors: One row per example, shape (examples, d).
-        wanted: How many.
-        clusters: How many clusters k-means looks for.
-        seed: Of the clusters and the draw.
+    Every cluster is drawn from where there are at least as many places as clusters. A row of ``vectors`` is an example.
 
     Raises:
         MissingExtraError: scikit-learn is not installed.
@@ -107,11 +241,8 @@ def sample_clustered(vectors: NDArray[np.float32], wanted: int, clusters: int, s
 
 
 def cluster(vectors: NDArray[np.float32], clusters: int, seed: int) -> NDArray[np.int64]:
-    """Cluster of each row by k-means, 0, 1, ..., shape (examples,).
-
-    Raises:
-        MissingExtraError: scikit-learn is not installed.
-    """
+    """Cluster of each row by k-means, 0, 1, ..., shape (examples,). Raises MissingExtraError where scikit-learn is not
+    installed."""
     try:
         sklearn = import_module("sklearn.cluster")
     except ModuleNotFoundError:
@@ -147,11 +278,7 @@ def load_select_inputs(
     dimensions: Sequence[str],
     settings: SelectOptions,
 ) -> Inputs:
-    """Read and check everything, and draw the sample.
-
-    Raises:
-        InputError: Names the file, line and field at fault.
-    """
+    """Read and check everything, and draw the sample. InputError names the file, line and field at fault."""
     every = list(
         load_examples(
             data, fields=settings.field, limit=settings.limit, labels=settings.labels, label_scale=settings.label_scale
@@ -185,14 +312,8 @@ def load_given(
     task: str,
     settings: SelectOptions,
 ) -> tuple[Inputs, Bought, str]:
-    """Read verdicts that are there, to be rated by people's scores.
-
-    Returns:
-        The inputs, the verdicts as if they had been bought, and the name of the judge that gave them.
-
-    Raises:
-        InputError: Names the file, line and field at fault, or says what is missing.
-    """
+    """Read verdicts that are there, to be rated by people's scores; as if bought, with the name of the judge that gave
+    them. InputError names the file, line and field at fault, or says what is missing."""
     if candidates is None:
         raise InputError("--verdicts: name the checklist that they answer (--candidates).")
     if settings.answer_levels > 2 or settings.estimate == "per-example" or settings.rated_by == "judge":

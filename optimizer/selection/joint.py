@@ -16,7 +16,8 @@ then exchanges of one question for another, each of which must gain more than it
 that choose, the set never tells less than the k best one by one. On other examples it can: the best of many estimates
 is too high, the more so the more were looked at, which is why exchanges have to clear their noise.
 
-All were measured against a known truth and on held-out examples (docs/results/choosing.md, "Choosing questions by information").
+All were measured against a known truth and on held-out examples (docs/results/choosing.md, "Choosing questions by
+information").
 """
 
 from __future__ import annotations
@@ -33,8 +34,7 @@ Codes = NDArray[np.int64]
 
 ALONE = 0.2
 """Weight of what a question tells alone, against what it adds at least to each one chosen: the former is estimated with
-less noise.
-"""
+less noise."""
 THIN = 5.0
 """Examples per combination of answers below which no question is exchanged."""
 _ROUNDING = 1e-9
@@ -57,15 +57,10 @@ class HardAnswers:
 
 
 def conditional_information(data: HardAnswers, cells: Codes, questions: Sequence[int] | None = None) -> Floats:
-    """I(y; a_q | cell) in bits for every question, corrected inside each cell; shape (questions,).
+    """I(y; a_q | cell) in bits for every question (or some), corrected inside each cell; 0 where no example is
+    complete.
 
-    Args:
-        data: Answers and ratings.
-        cells: A number for each example, shape (examples,); below 0 leaves the example out.
-        questions: Which columns; all by default.
-
-    Returns:
-        Estimates, 0 where no example is complete.
+    ``cells`` has a number for each example; below 0 leaves the example out.
     """
     answers = data.answers if questions is None else data.answers[:, list(questions)]
     used = (cells >= 0) & (data.ratings >= 0)
@@ -125,17 +120,9 @@ def joint_order(
     """An order whose first k questions tell together no less than the k best one by one, on these examples.
 
     Where to begin: the first k of the greedy order, or the k best one by one, whichever tells more. Then questions are
-    exchanged (:func:`exchange`). The order is greedy after the k, and within them where they are those of the greedy order;
-    else they stand as they were begun with, each that came in for another in its place.
-
-    Args:
-        data: Answers and ratings.
-        worth: What each question is worth alone, per cost where there are costs; shape (questions,).
-        k: Size of the set that is chosen; smaller and larger prefixes follow from it.
-        costs: Cost of each question, shape (questions,): information per cost then decides.
-
-    Returns:
-        As :func:`greedy_order`.
+    exchanged (:func:`exchange`). The order is greedy after the k, and within them where they are those of the greedy
+    order; else they stand as they were begun with, each that came in for another in its place. ``worth`` is what each
+    question is worth alone, per cost where there are costs. Returns as :func:`greedy_order`.
     """
     greedy, gains = greedy_order(data, worth, costs=costs)
     top = best_alone(worth)[:k]
@@ -150,10 +137,8 @@ def exchange(data: HardAnswers, start: Sequence[int], costs: Floats | None = Non
 
     An exchange is made where the set tells more by it (:func:`pointwise_information`; per cost, where there are costs)
     by over ``least`` standard errors of the difference. Sets with fewer than :data:`THIN` examples per combination of
-    answers are left as they are: their estimates cannot carry a search.
-
-    Returns:
-        Positions of as many questions; those exchanged stand in the place of those they replace.
+    answers are left as they are: their estimates cannot carry a search. A question stands in the place of the one that
+    it replaces.
     """
     chosen = list(start)
     if not chosen or occupied(data, chosen)[-1] < THIN:
@@ -173,7 +158,7 @@ def exchange(data: HardAnswers, start: Sequence[int], costs: Floats | None = Non
 
 
 def pointwise_information(data: HardAnswers, questions: Sequence[int]) -> tuple[float, Floats]:
-    """What a set tells, by its whole table, and each example's part in it.
+    """Bits that a set tells, by its whole table, and each example's part in them.
 
     Returns:
         Bits, less their exact mean over all dealings of the ratings, whatever the order of the questions; and
@@ -198,23 +183,12 @@ def pointwise_information(data: HardAnswers, questions: Sequence[int]) -> tuple[
 
 
 def greedy_order(
-    data: HardAnswers,
-    ties: Floats,
-    *,
-    costs: Floats | None = None,
-    start: Sequence[int] = (),
+    data: HardAnswers, ties: Floats, *, costs: Floats | None = None, start: Sequence[int] = ()
 ) -> tuple[list[int], list[float]]:
-    """Choose questions one by one for what they add to those before.
+    """Choose questions one by one for what they add to those before, beginning with ``start``.
 
-    Args:
-        data: Answers and ratings.
-        ties: What decides between questions that add equally much, or nothing: larger comes first, NaN last; shape
-            (questions,).
-        costs: Cost of each question, shape (questions,): the gain per cost then decides.
-        start: Questions that come first, in this order.
-
-    Returns:
-        Positions of the questions, and the gain by which each was chosen, in bits (not divided by the cost).
+    Returns positions, and the gain by which each was chosen, in bits; with ``costs`` the gain per cost decides. Between
+    questions that add equally much, or nothing, the larger of ``ties`` comes first, NaN last.
     """
     alone = conditional_information(data, np.zeros(len(data.ratings), dtype=np.int64))
     price = np.ones(len(alone)) if costs is None else costs
@@ -239,7 +213,6 @@ def greedy_order(
 
 
 def _told(data: HardAnswers, questions: Sequence[int], costs: Floats | None) -> float:
-    """Bits that a set tells, per cost where there are costs."""
     bits = float(chained_information(data, questions)[-1])
     return bits if costs is None else bits / float(costs[list(questions)].sum())
 

@@ -28,10 +28,17 @@ from ...prompts.prompt import Prompt
 from ...prompts.verdicts import Verdict
 from ...setting_types import SelectSettings
 from ...settings import parse_options, refuse_idle
-from .build import build_selection
-from .inputs import Bought, Inputs, load_given, load_select_inputs
-from .pool import Pool, propose_pool
-from .selected import Selection
+from .inputs import (
+    EXAMPLES_PER_ROUND,
+    QUESTIONS_PER_ROUND,
+    Bought,
+    Inputs,
+    Pool,
+    load_given,
+    load_select_inputs,
+    propose_pool,
+)
+from .selected import Selection, build_selection
 
 _USUAL_QUESTION = "x" * 160
 """As long as a question with its violation usually is, for estimates made before there are questions."""
@@ -94,11 +101,8 @@ def prepare(
     options: Mapping[str, Any],
     writer: str | Model | None = None,
 ) -> SelectionJob:
-    """Load and check what :func:`select` is given, where answers are to be bought; nothing is bought.
-
-    Raises:
-        InputError: Names the file, line and field at fault.
-    """
+    """Load and check what :func:`select` is given, where answers are to be bought; nothing is bought. InputError names
+    the file, line and field at fault."""
     settings = parse_options(SelectOptions, options)
     writer = writer or settings.writer
     refuse_idle(settings, candidates=candidates, writer=writer)
@@ -121,7 +125,7 @@ class SelectionJob:
         return self.inputs.candidates is not None
 
     def estimate(self) -> Estimate:
-        """What :meth:`run` would buy; nothing is bought."""
+        """Estimate of what :meth:`run` would buy; nothing is bought."""
 
         async def estimate(store: AnswerStore) -> Estimate:
             async with session(self.settings, store) as (models, gateway):
@@ -159,12 +163,7 @@ async def _propose(
     inputs: Inputs, proposer: Model, gateway: Gateway, settings: SelectOptions, watcher: Watcher
 ) -> Pool:
     agent = QuestionProposer(
-        gateway,
-        proposer,
-        task=inputs.task,
-        dimensions=inputs.dimensions,
-        most=settings.per_round,
-        seed=settings.seed,
+        gateway, proposer, task=inputs.task, dimensions=inputs.dimensions, most=QUESTIONS_PER_ROUND, seed=settings.seed
     )
     pool = await propose_pool(
         agent, inputs.examples, embedder(settings.embedder or DEFAULT_EMBEDDER), settings, watcher.phase
@@ -230,9 +229,9 @@ def _estimate(inputs: Inputs, judge: Model, writer: Model, gateway: Gateway, set
         longest = max(
             estimate_tokens(f"{each.context or ''}{each.input}{each.output or ''}") for each in inputs.examples
         )
-        asked = settings.shown * min(longest, 5000) + settings.max_candidates * 40 + 500
+        asked = EXAMPLES_PER_ROUND * min(longest, 5000) + settings.max_candidates * 40 + 500
         calls = settings.max_rounds
-        written = calls * 120 * settings.per_round
+        written = calls * 120 * QUESTIONS_PER_ROUND
         found += Estimate.priced(0, calls, 0, calls * asked, written, writer, gateway)
     examples, questions = inputs.examples, candidates.questions
     rater = _rater(inputs, judge, gateway, settings, settings.rating_levels)
@@ -250,7 +249,6 @@ def _estimate(inputs: Inputs, judge: Model, writer: Model, gateway: Gateway, set
 
 
 def _rated(rater: Rater, wanted: Sequence[ToRate], verdicts: int = 0) -> Estimate:
-    """What ratings would take, with their price."""
     calls, stored, tokens = rater.estimate(wanted)
     sent, written = tokens - calls * TOKENS, calls * TOKENS
     return Estimate.priced(verdicts, calls, stored, sent, written, rater.model, rater.gateway)

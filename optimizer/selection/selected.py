@@ -1,4 +1,4 @@
-"""What a selection comes to: the checklist, the numbers behind it, and what they mean in words."""
+"""The result of a selection, and how it is made: the checklist, the numbers behind it, and their meaning in words."""
 
 from __future__ import annotations
 
@@ -6,24 +6,40 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from ...evaluation.options import SelectOptions
 from ...evaluation.scoring import Coverage
-from ...evaluation.shown import Shown, View, correlation_figures
+from ...evaluation.view import Shown, View, correlation_figures
 from ...models.budget import Budget
-from ...prompts.checklist import Checklist, GoodAnswer, marked
+from ...prompts.checklist import Checklist, GoodAnswer, Sees, marked
+from ...prompts.errors import CoverageError
 from ...prompts.formatting import Figure
 from ...stats.correlation import Correlations, correlations_dict
 from ...stats.differences import Difference, difference_dict
-from .analysis import Method
-from .convergence import Convergence
-from .pool import Pool
+from .analysis import (
+    Analysis,
+    Curve,
+    Method,
+    SampleTables,
+    agreement_with_people,
+    analyse,
+    compare_sets,
+    gather,
+    less_all_questions,
+    question_tokens,
+    shared_tokens,
+)
+from .information import Convergence, Floats, ranking_convergence
+from .inputs import Bought, Inputs, Pool
 
 if TYPE_CHECKING:
-    from ...evaluation.shown import Rows
+    from ...evaluation.view import Rows
 
 
 @dataclass(frozen=True)
 class QuestionReport:
-    """What is known of one candidate."""
+    """Figures of one candidate."""
 
     id: str
     text: str
@@ -58,7 +74,7 @@ class QuestionReport:
 
 @dataclass(frozen=True)
 class Prefix:
-    """What the first k questions of an order come to."""
+    """Figures of the first k questions of an order."""
 
     k: int
     question: str
@@ -68,7 +84,7 @@ class Prefix:
     information: float
     """Bits that the k questions tell together, on the sample that chose them."""
     held_out: float | None
-    """The same on halves of the sample that did not choose them."""
+    """Bits on halves of the sample that did not choose them."""
     information_share: float | None
     """``held_out`` over the most that any number of the questions tells, in [0, 1]."""
     correlation: float | None
@@ -81,8 +97,7 @@ class Prefix:
     """``spearman`` less that of all candidates, on the same verdicts; None where people rated nothing."""
     cost_share: float
     """Tokens of asking the k questions over those of asking all, with what comes before the question, in the mode
-    asked for.
-    """
+    asked for."""
     per_combination: float
     """Examples per combination of answers; below about 5 further questions seem to tell nothing."""
 
@@ -111,13 +126,13 @@ class Selection(Shown):
     sample: Sequence[str]
     """Their ids."""
     rated: int
-    """Those with a rating."""
+    """Examples with a rating."""
     rating_source: str
     """Where ratings come from, in words."""
     rating_counts: Mapping[str, int]
     """Examples at each level of the rating, and ratings missing by status."""
     coverage: Coverage
-    """Of the answers."""
+    """Coverage of the answers."""
     problems: Sequence[str]
     """Errors of answers and ratings, each once."""
     agreement: Mapping[str, Correlations]
@@ -135,7 +150,7 @@ class Selection(Shown):
         return selection_view(self.to_dict())
 
     def sentences(self) -> list[str]:
-        """What to know, in words."""
+        """Provenance, shares and warnings, in words."""
         return [*self._provenance(), *self._shares(), *self._warnings()]
 
     def to_dict(self) -> dict[str, Any]:
@@ -186,7 +201,8 @@ class Selection(Shown):
         elif last.tau is not None:
             more = " (--sample)" if self.examples == self.settings["sample"] else ""  # else there are no more of them
             lines.append(
-                f"The ranking of the questions has not converged: on resamples of all {last.m} examples its Kendall's tau "
+                f"The ranking of the questions has not converged: on resamples of all {last.m} examples its "
+                "Kendall's tau "
                 f"with itself is {last.tau:.2f}. More examples would change it{more}."
             )
         return lines
@@ -198,10 +214,14 @@ class Selection(Shown):
             lines.append(
                 "No candidate tells anything about the rating beyond chance; do not rely on this checklist."
                 if together is None or together <= 0
-                else "No candidate by itself tells anything about the rating beyond chance, and what the kept ones tell together "
-                f"({together:.3f} bits on held-out halves) may be chance; rate more examples before you rely on this checklist."
+                else "No candidate by itself tells anything about the rating beyond chance, and what the kept ones "
+                "tell together "
+                f"({together:.3f} bits on held-out halves) may be chance; rate more examples before you rely on "
+                "this checklist."
             )
-        flat = [each.id for each in self.questions if each.mean_score is not None and self._never_varies(each)]
+        flat = [
+            each.id for each in self.questions if each.mean_score is not None and not 0.02 <= each.mean_score <= 0.98
+        ]
         if flat:
             split = " If the judge says yes to nearly everything, try --answers split." if self._can_be_split else ""
             lines.append(
@@ -211,17 +231,20 @@ class Selection(Shown):
         every = Figure.of(self.agreement["all"].spearman) if self.agreement else Figure(None)
         if every.side in (0, -1):
             lines.append(
-                f"What share of the correlation with people is kept cannot be said: that of all {len(self.candidates.questions)} "
+                "What share of the correlation with people is kept cannot be said: that of all "
+                f"{len(self.candidates.questions)} "
                 f"candidates is not clearly above 0 ({every})."
             )
         if len({each.weight for each in self.candidates.questions}) > 1:
             lines.append(
-                "The weights of the candidates were set aside, here and in the checklist that is kept: every question counts the same."
+                "The weights of the candidates were set aside, here and in the checklist that is kept: every "
+                "question counts the same."
             )
         missing = self.coverage.asked - self.coverage.answered
         if missing:
             lines.append(
-                f"{missing} of {self.coverage.asked} answers are missing; those examples are left out, question by question."
+                f"{missing} of {self.coverage.asked} answers are missing; those examples are left out, question by "
+                "question."
             )
         if self.rated < self.examples:
             lines.append(f"{self.examples - self.rated} examples have no rating and are left out.")
@@ -233,18 +256,9 @@ class Selection(Shown):
         pooled = (self.settings["answer_levels"], self.settings["estimate"]) == (2, "pooled")
         return pooled and str(self.settings["answers"]) != "split"
 
-    @staticmethod
-    def _never_varies(question: QuestionReport) -> bool:
-        mean = question.mean_score
-        return mean is not None and (mean < 0.02 or mean > 0.98)
-
 
 def selection_view(data: Mapping[str, Any]) -> View:
-    """What there is to see of a selection.
-
-    Args:
-        data: The content of ``selection.json``.
-    """
+    """View of the content of ``selection.json``."""
     curve, reports = data["curves"][data["method"]], {each["id"]: each for each in data["questions"]}
     chosen = [reports[each["question"]] for each in curve]
     pool, kept = data["pool"] or {}, data["kept"]
@@ -280,7 +294,8 @@ def selection_view(data: Mapping[str, Any]) -> View:
         "growth": "how the information grows; measured on halves of the sample that did not choose them; Spearman with "
         f"people is on the whole sample, and less, by how much it exceeds that of all {len(curve)}",
         "agreement": "human agreement; on the sample that chose the questions, which flatters them a little",
-        "convergence": "has the ranking converged?; Kendall's tau of rankings from resamples of so many examples with the ranking from all",
+        "convergence": "has the ranking converged?; Kendall's tau of rankings from resamples of so many examples "
+        "with the ranking from all",
         "rounds": "how the candidates came together",
     }
     brief = f"kept: {', '.join(kept[:10])}{', …' if len(kept) > 10 else ''}"
@@ -289,7 +304,6 @@ def selection_view(data: Mapping[str, Any]) -> View:
 
 
 def _text(report: Mapping[str, Any]) -> str:
-    """The question, and that it looks for a fault where it does."""
     return marked(report["text"], report.get("good", "yes"))
 
 
@@ -323,7 +337,6 @@ def _prefix_row(each: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _flat(prefix: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of numbers: the difference with its interval in columns of its own."""
     found = prefix["less_all"] or {}
     ends = {"less_all": "value", "less_all_low": "low", "less_all_high": "high"}
     return {**prefix, **{name: found.get(end) for name, end in ends.items()}}
@@ -339,3 +352,145 @@ def prefix_sentence(prefix: Prefix, every: int) -> str:
     if prefix.correlation_share is not None:
         kept += f" and {prefix.correlation_share:.0%} of the correlation of all {every} with people"
     return f"{count} {kept} at {prefix.cost_share:.0%} of the cost."
+
+
+def build_selection(
+    inputs: Inputs, bought: Bought, settings: SelectOptions, models: Mapping[str, str], budget: Budget
+) -> Selection:
+    """Choose the questions and put together what is known of them. Raises CoverageError where there is no answer or no
+    rating at all, so there is nothing to choose by."""
+    tables, source = gather(inputs, bought, settings)
+    rated = tables.codes >= 0
+    if not rated.any() or np.isnan(tables.answers[rated][:, :, 0]).all():
+        why = f" The first problem: {bought.problems[0]}" if bought.problems else ""
+        raise CoverageError(f"No example has both an answer and a rating, so no question can be chosen.{why}")
+    tokens = question_tokens(bought.candidates)
+    costs = tokens if settings.per_token else None
+    k = min(settings.k, len(bought.candidates.questions))
+    found = analyse(tables, k, correction=settings.correction, costs=costs, halves=settings.halves, seed=settings.seed)
+    method = settings.choice
+    why = "it was asked for" if method == "top" else compare_sets(found.curves, k)
+    chosen = [bought.candidates.questions[place] for place in found.curves[method].order[:k]]
+    questions = tuple(each.model_copy(update={"weight": 1.0}) for each in chosen)
+    checklist = Checklist(task=inputs.task, questions=questions, answers=bought.candidates.answers)
+    agreement = agreement_with_people(tables, found.curves[method].order[:k], settings.seed)
+    agrees = bool(agreement) and Figure.of(agreement["all"].spearman).side == 1
+    shared = shared_tokens(inputs, bought.candidates)
+    curves = {
+        name: _prefixes(curve, bought.candidates, tables, tokens, shared, settings, agrees=agrees)
+        for name, curve in found.curves.items()
+    }
+    convergence = ranking_convergence(
+        tables.answers,
+        tables.ratings,
+        k=k,
+        resamples=settings.ranking_resamples,
+        seed=settings.seed,
+        correction=settings.correction,
+        conditional=tables.conditional,
+        costs=costs,
+    )
+    return Selection(
+        checklist=checklist,
+        candidates=bought.candidates,
+        k=k,
+        method=method,
+        why=why,
+        questions=_question_reports(bought, found, tables, tokens, {each.id for each in chosen}),
+        curves=curves,
+        convergence=convergence,
+        pool=bought.pool,
+        examples=len(inputs.examples),
+        sample=tuple(example.id for example in inputs.examples),
+        rated=int(rated.sum()),
+        rating_source=source,
+        rating_counts=_rating_counts(tables, bought),
+        coverage=bought.coverage,
+        problems=bought.problems,
+        agreement=agreement,
+        settings=settings.model_dump(mode="json"),
+        models=models,
+        budget=budget,
+    )
+
+
+def _prefixes(
+    curve: Curve,
+    candidates: Checklist,
+    tables: SampleTables,
+    tokens: Floats,
+    shared: Mapping[Sees, float],
+    settings: SelectOptions,
+    *,
+    agrees: bool,
+) -> list[Prefix]:
+    order = list(curve.order)
+    views = [candidates.questions[place].sees for place in order]
+    alone = settings.mode != "batched"  # else those that see the same are one call
+    around = [shared[sees] if alone or sees not in views[:place] else 0.0 for place, sees in enumerate(views)]
+    cost = np.cumsum(tokens[order] + np.array(around))
+    most = np.nanmax(curve.held_out) if not np.isnan(curve.held_out).all() else np.nan
+    every = curve.correlation[-1]
+    against = less_all_questions(tables, order, settings.seed)
+    return [
+        Prefix(
+            k=place + 1,
+            question=candidates.questions[question].id,
+            gain=_number(curve.gains[place]),
+            information=float(curve.information[place]),
+            held_out=_number(curve.held_out[place]),
+            information_share=_number(max(curve.held_out[place], 0.0) / most) if most > 0 else None,
+            correlation=_number(curve.correlation[place]),
+            correlation_share=_number(curve.correlation[place] / every) if agrees and every > 0 else None,
+            spearman=against[place][0],
+            less_all=against[place][1],
+            cost_share=float(cost[place] / cost[-1]),
+            per_combination=float(curve.per_combination[place]),
+        )
+        for place, question in enumerate(order)
+    ]
+
+
+def _question_reports(
+    bought: Bought, found: Analysis, tables: SampleTables, tokens: Floats, kept: set[str]
+) -> list[QuestionReport]:
+    info = found.information
+    ranks = {
+        method: {place: rank for rank, place in enumerate(curve.order, 1)} for method, curve in found.curves.items()
+    }
+    present = ~np.isnan(tables.scores)
+    reports = []
+    for place, question in enumerate(bought.candidates.questions):
+        answered = tables.scores[present[:, place], place]
+        reports.append(
+            QuestionReport(
+                id=question.id,
+                text=question.text,
+                dimension=question.dimension,
+                kept=question.id in kept,
+                eig=_number(info.plugin[place]),
+                bias=_number(info.bias[place]),
+                bits=_number(info.bits[place]),
+                tokens=int(tokens[place]),
+                bits_per_token=_number(info.bits[place] / tokens[place]),
+                examples=int(info.examples[place]),
+                missing=int((~present[:, place]).sum()),
+                mean_score=float(answered.mean()) if len(answered) else None,
+                rank_top=ranks["top"][place],
+                rank_joint=ranks["joint"][place],
+                good=question.good,
+            )
+        )
+    return reports
+
+
+def _rating_counts(tables: SampleTables, bought: Bought) -> dict[str, int]:
+    counts = {f"group {code + 1}": int((tables.codes == code).sum()) for code in range(int(tables.codes.max()) + 1)}
+    for rating in bought.ratings:
+        if rating.status != "ok":
+            counts[rating.status] = counts.get(rating.status, 0) + 1
+    return counts
+
+
+def _number(value: Any) -> float | None:
+    return None if np.isnan(value) else float(value)

@@ -1,4 +1,4 @@
-"""The steps that edit the prompt: lines that need no note-taker first, then lessons from notes on disagreements (Algorithm 1)."""
+"""The steps that edit the prompt: first lines without a note-taker, then lessons from notes (Algorithm 1)."""
 
 from __future__ import annotations
 
@@ -13,17 +13,14 @@ from ...models.base import Model, ModelError
 from ...models.budget import CAPS
 from ...prompts.formatting import count
 from ...prompts.lessons import Disagreement, Edit, Lesson
-from ..contest import Contest, WritesQuestions
-from ..edits import OpposedParts, add_lines, change_of, edit_writer
+from ..contest import Contest, WritesQuestions, change_of
 from ..events import DisagreementsFound, LessonRecalled, LessonTried, ReasonsGiven
-from ..mode import LoopRound, Step, Turn
-from ..run_context import RunContext
+from ..mode import LoopRound, RunContext, Step, Turn
 from ..signals import Signal
-from ..subject import Draft, Observation, Outcome, Subject, Version
-from ..trial import LessonTrial, TrialResult
-from .lessons import LessonDesk
+from ..subject import Draft, Observation, Outcome, Subject, TrialResult, Version
+from .edits import OpposedParts, PlainLines, add_lines, edit_writer
+from .lessons import LessonDesk, LessonTrial
 from .papers_step import PapersStep
-from .plain_lines import PlainLines
 
 
 def edit_steps(
@@ -35,7 +32,6 @@ def edit_steps(
     *,
     batches: BatchNoteTaker | None = None,
     plain: PlainLines | None = None,
-    classify: bool = False,
     failed_before_first: bool = False,
     writes_questions: WritesQuestions | None = None,
 ) -> tuple[Step, ...]:
@@ -43,13 +39,12 @@ def edit_steps(
 
     Args:
         context: The run.
-        subject: What is improved.
+        subject: The judge or generator whose prompt is edited.
         signal: Finds the disagreements.
         helper: Takes the roles that have no model of their own.
         note_taker: Reads the disagreements one by one.
         batches: Reads them in batches, where the settings say so.
         plain: States requirements that fail in their own words.
-        classify: Whether lessons are sorted out that no prompt can carry.
         failed_before_first: Whether a disagreement that was there in an earlier round is read before new ones.
         writes_questions: Writes the questions anew in the papers' step; in ours the contest does.
     """
@@ -57,7 +52,6 @@ def edit_steps(
     if options.paper:
         return (PapersStep(context, signal, helper, writes_questions),)
     model, seed = context.helper("deduplicator", helper), options.seed
-    contradictions = ContradictionFinder(gateway, model, seed=seed)
     desk = LessonDesk(
         note_taker,
         Deduplicator(gateway, model, seed=seed),
@@ -65,27 +59,24 @@ def edit_steps(
         context.events,
         signal,
         contrast=options.contrast,
-        classifier=LessonClassifier(gateway, model, seed=seed) if classify else None,
-        contradictions=contradictions,
+        classifier=LessonClassifier(gateway, model, seed=seed),
+        contradictions=ContradictionFinder(gateway, model, seed=seed),
         batches=batches if options.notes == "batched" else None,
     )
     disagreements = ReadingList(context, signal, failed_before_first)
-    return (
-        AddLines(context, disagreements, plain),
-        LessonEdits(
-            context, signal, disagreements, desk, helper, LessonTrial(subject, signal) if options.trial else None
-        ),
-    )
+    trial = LessonTrial(subject, signal) if options.trial else None
+    lines = AddLines(context, disagreements, plain)
+    return lines, LessonEdits(context, signal, disagreements, desk, helper, trial)
 
 
 @dataclass
 class ReadingList:
-    """The disagreements of each round, and those of them that are still to be read."""
+    """The disagreements of each round, and the ones among them that are still to be read."""
 
     context: RunContext
     signal: Signal
     failed_before_first: bool
-    """Whether a disagreement of an earlier round comes before new ones, as BinEval chooses IFBench's examples (App. B)."""
+    """Whether a disagreement of an earlier round comes before new ones, as BinEval's App. B does for IFBench."""
     _round: int = field(default=0, init=False)
     _found: list[Disagreement] = field(default_factory=list, init=False)
     _to_read: list[Disagreement] = field(default_factory=list, init=False)
@@ -95,7 +86,7 @@ class ReadingList:
     """Version number and key. With another prompt the same disagreement may have another reason."""
 
     def __post_init__(self) -> None:
-        """What an earlier run of the same judge has read is not read again."""
+        """Disagreements that an earlier run of the same judge has read are not read again."""
         job = self.context.job
         if job.earlier is not None and job.is_same_judge:
             self._read = {(0, key) for key in job.earlier.disputed(job.examples)}
@@ -109,7 +100,7 @@ class ReadingList:
             found = sorted(found, key=lambda each: each.key not in self._known)
         self._known.update(each.key for each in found)
         new = [each for each in found if (now.best.number, each.key) not in self._read]
-        # Cases that a judge's leniency explains are read where nothing else is left: the whole judge may be too lenient.
+        # Cases that a judge's leniency explains are read where no others are left: the whole judge may be too lenient.
         self._found, most = found, self.context.job.options.max_notes
         self._to_read = ([each for each in new if each.gap > 0] or new)[:most]
         event = DisagreementsFound(now.number, len(found), len(now.seen.verdicts), self._to_read)
@@ -117,14 +108,18 @@ class ReadingList:
         return self._found, self._to_read
 
     def mark_read(self, version: Version, keys: Sequence[str]) -> None:
-        """ReadingList that need not be read again with this version."""
+        """Do not read these disagreements again with this version."""
         self._read.update((version.number, key) for key in keys)
 
 
+def _held(best: Version) -> set[str]:
+    """Ids of the lessons whose edits are in the prompt."""
+    return {lesson for edit in best.edits for lesson in edit.lessons}
+
+
 def _room(best: Version, contest: Contest, most: int) -> int:
-    """How many lessons may still be written into the prompt."""
-    held = {each for edit in best.edits for each in edit.lessons} | contest.waiting.lessons
-    return most - len(held)
+    """Number of lessons that may still be written into the prompt."""
+    return most - len(_held(best) | contest.waiting.lessons)
 
 
 @dataclass(frozen=True)
@@ -152,38 +147,31 @@ class LessonBook:
 
     def close(self, outcome: Outcome, contest: Contest) -> None:
         """Mark what is left open when the run ends."""
+        best, memory = outcome.best, self.memory
         if outcome.finish_reason in CAPS:  # the budget may have ended right after an acceptance
             last = [edit for each in outcome.tried if each.iteration == outcome.iterations for edit in each.edits]
-            self._mark_applied(last, outcome.best, contest)
-        self.memory.reject(sorted(contest.waiting.lessons), contest.waiting.reason)
-        self._retire_pruned(outcome)
-        self._leave_in_prompt(outcome.best)
+            self._mark_applied(last, best, contest)
+        memory.reject(sorted(contest.waiting.lessons), contest.waiting.reason)
+        for each in outcome.pruned:
+            if each.removed:
+                memory.mark(set(each.edit.lessons) - _held(best), "retired", each.reason)
+        for lesson in [memory.get(name) for edit in best.edits for name in edit.lessons]:
+            if lesson.status == "retired" and lesson.text in best.prompt.text:
+                memory.mark([lesson.id], "applied", "the edit that took it out was taken out again")
+        for lesson in memory.lessons:
+            # reworded after acceptance and not tried again: the prompt keeps the old words, the new ones are rejected
+            reworded = memory.words_in_prompt(lesson.id) != lesson.text
+            if lesson.status == "merged" and reworded and lesson.text not in best.prompt.text:
+                memory.reject([lesson.id], lesson.reason or "the run ended before it was tried")
 
     def _mark_applied(self, edits: Sequence[Edit], version: Version, contest: Contest) -> None:
-        held = {lesson for edit in version.edits for lesson in edit.lessons}
         for edit in edits:
             if edit not in version.edits:
                 continue
             reason = next(each.reason for each in reversed(contest.tried) if edit in each.edits)
             self.memory.mark(edit.lessons, "applied", reason)
-            gone = {lesson for lesson in held.difference(edit.lessons) if self.takes_out(edit, lesson)}
+            gone = {lesson for lesson in _held(version).difference(edit.lessons) if self.takes_out(edit, lesson)}
             self.memory.mark(gone, "retired", f"its line was corrected or taken out by {', '.join(edit.lessons)}")
-
-    def _retire_pruned(self, outcome: Outcome) -> None:
-        held = {lesson for edit in outcome.best.edits for lesson in edit.lessons}
-        for each in outcome.pruned:
-            if each.removed:
-                self.memory.mark(set(each.edit.lessons) - held, "retired", each.reason)
-        for lesson in [self.memory.get(name) for edit in outcome.best.edits for name in edit.lessons]:
-            if lesson.status == "retired" and lesson.text in outcome.best.prompt.text:
-                self.memory.mark([lesson.id], "applied", "the edit that took it out was taken out again")
-
-    def _leave_in_prompt(self, best: Version) -> None:
-        """Reject the new words of lessons that were reworded after acceptance and not tried again; the prompt keeps the old ones."""
-        for lesson in self.memory.lessons:
-            reworded = self.memory.words_in_prompt(lesson.id) != lesson.text
-            if lesson.status == "merged" and reworded and lesson.text not in best.prompt.text:
-                self.memory.reject([lesson.id], lesson.reason or "the run ended before it was tried")
 
 
 @dataclass(frozen=True)
@@ -249,7 +237,8 @@ class LessonEdits:
         _, chosen = self.disagreements.of(now)
         if not chosen:
             return Turn(best, "no_disagreements")
-        if self._room(best, contest) <= 0:
+        most = self.context.job.options.max_lessons
+        if _room(best, contest, most) <= 0:
             return Turn(best, "max_lessons")
         events.phase("asking for reasons")
         reasons = await self.signal.reasons(best.draft, seen, chosen)
@@ -266,10 +255,10 @@ class LessonEdits:
             and each.text not in best.prompt.text
             and each.id not in waiting.lessons
         ]
-        edits = await self._edits(now, unsaid[: self._room(best, contest)])
+        edits = await self._edits(now, unsaid[: _room(best, contest, most)])
         winner = await contest.settle(best, edits, now.number)
         self._book.mark([*waiting.edits, *edits], winner, contest)
-        return Turn(winner, "max_lessons" if self._room(winner, contest) <= 0 else None)
+        return Turn(winner, "max_lessons" if _room(winner, contest, most) <= 0 else None)
 
     async def _could_read(self, best: Version, chosen: Sequence[Disagreement]) -> bool:
         """Whether the run can go on after the notes; says which disagreements could not be read."""
@@ -285,9 +274,6 @@ class LessonEdits:
             lost = count(len(unread), "disagreement")
             self.context.events.say(f"{lost} could not be read and will be tried again: {first}")
         return True
-
-    def _room(self, best: Version, contest: Contest) -> int:
-        return _room(best, contest, self.context.job.options.max_lessons)
 
     async def _edits(self, now: LoopRound, lessons: Sequence[Lesson]) -> list[Edit]:
         """Return edits that carry the lessons and have passed their trial, without those that were refused before."""
@@ -307,8 +293,7 @@ class LessonEdits:
                 kept.append(edit)
             else:
                 memory.reject(edit.lessons, refused)
-        held = [lesson for edit in best.edits for lesson in edit.lessons]
-        overwritten = {each for each in held for edit in kept if self._book.takes_out(edit, each)}
+        overwritten = {each for each in _held(best) for edit in kept if self._book.takes_out(edit, each)}
         retired = await self.desk.resolve([each for edit in kept for each in edit.lessons], self._strength, overwritten)
         left = [edit for edit in kept if not retired.intersection(edit.lessons)]
         stay = {each for edit in kept if edit not in left for each in edit.lessons} - retired

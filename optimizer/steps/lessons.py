@@ -1,30 +1,42 @@
-"""From disagreements to lessons in the memory: note-taker, then deduplicator (Algorithm 1, lines 12-26).
+"""Lessons, drawn from disagreements by note-taker and deduplicator (Algorithm 1, lines 12-26), and their trial.
 
-A disagreement is made a case, which may be shown beside an example on which both sides gave the answer that is wrong
-here; a lesson that is drawn from it is new, or further evidence of one that is there.
+A lesson is new, or further evidence of one in the memory. Before it may change a prompt, it is tried on its own
+evidence and on a few controls: a handful of calls weeds out most bad lessons before a validation set is paid for. The
+trial asks for selectivity: a rule that only makes the judge severer moves evidence and controls alike.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import TypeVar
 
 from ...agents.lesson_checks import ContradictionFinder, Deduplicator, LessonClassifier, Relation
 from ...agents.note_takers import BatchNoteTaker
 from ...agents.notes import Case, TakesNotes
+from ...evaluation.scoring import mean_score
 from ...memory.lesson_memory import LessonMemory
 from ...models.base import CallError, ModelError
-from ...prompts.checklist import Checklist
+from ...prompts.checklist import YES_IS_GOOD, Checklist, Polar
 from ...prompts.examples import Example
 from ...prompts.lessons import Disagreement, Lesson
 from ...prompts.verdicts import Verdict
 from ..events import LessonKept, LessonLearned, LessonRetired, NoteFailed, Teller, answer_or_none
-from ..signals import Reasons, Signal
-from ..subject import Draft, Observation
-from ..trial import agreed
+from ..signals import Reasons, Signal, take_turns
+from ..subject import Draft, Observation, Pair, Subject, TrialResult, by_pair
+
+MOVED = 0.5
+"""Change of log-odds from which a verdict has moved: an odds ratio of 1.65."""
+EVIDENCE = 4
+CONTROLS = 4
+AGREED = 0.25
+"""Distance in P(good) up to which a verdict and its reference agree, and the example may be a control."""
+SURE = 0.02
+"""A probability is kept this far from 0 and 1, so that a hard answer that flips moves by 3.9 in log-odds each way."""
 
 
 def find_contrast(
@@ -35,19 +47,10 @@ def find_contrast(
     answer: bool | None = None,
     is_like: Callable[[Verdict], bool] = lambda verdict: True,
 ) -> Example | None:
-    """An example beside which a disagreement shows what decides; None where there is none.
+    """An example on which ``answer`` to the same question is right; None where there is none.
 
-    Args:
-        disagreement: Where the target is wrong.
-        seen: The target's verdicts, and the examples they are about.
-        reference: How likely the good answer should be for an example id and a question id; None where that is not
-            known.
-        answer: The answer that has to be right there; by default the one that the target wrongly gave.
-        is_like: Whether the distance of a verdict from its reference says something.
-
-    Returns:
-        Of the examples on which target and reference agree on that answer to the same question, the one whose output
-        is nearest in length, so that length is not what separates the two.
+    ``answer`` is by default the one that the target gave wrongly. ``reference`` gives the wanted probability of the
+    good answer by example and question, ``is_like`` whether a verdict's distance from it can be compared.
     """
     wanted_answer = disagreement.target if answer is None else answer
     question = seen.polarity(disagreement.example, disagreement.question)
@@ -61,17 +64,41 @@ def find_contrast(
             continue
         if agreed(verdict, wanted, question, is_like=is_like(verdict)):
             right.append(by_id[verdict.example])
+    # nearest in length, so that length is not what separates the two
     length = len(by_id[disagreement.example].output or "")
     return min(right, key=lambda other: (abs(len(other.output or "") - length), other.id), default=None)
 
 
 BATCH = 4
 """Disagreements in a batch."""
+Work = TypeVar("Work")
+"""Cases that are read in one call, in any form."""
 
 
 def task_of(checklist: Checklist | None) -> str:
-    """Return the task in a note-taker's eyes, where the checklist may not name one."""
+    """The task for a note-taker, also where the checklist names none."""
     return (checklist.task if checklist is not None else "") or "Follow the instruction."
+
+
+async def read_all(
+    works: Sequence[Work], read: Callable[[Work], Awaitable[list[Lesson]]], size: Callable[[Work], int], events: Teller
+) -> list[list[Lesson] | CallError]:
+    """Read all works at once; returns the lessons or the error of each, in order."""
+    done, total = 0, sum(map(size, works))
+
+    async def one(work: Work) -> list[Lesson]:
+        nonlocal done
+        lessons = await read(work)
+        done += size(work)
+        events.advance(done, total)
+        return lessons
+
+    # a call under way is paid for, so the others are not cancelled by one that fails
+    found = await asyncio.gather(*map(one, works), return_exceptions=True)
+    for each in found:
+        if isinstance(each, BaseException) and not isinstance(each, CallError):
+            raise each
+    return [each for each in found if not isinstance(each, BaseException) or isinstance(each, CallError)]
 
 
 @dataclass
@@ -84,7 +111,7 @@ class LessonDesk:
     events: Teller
     signal: Signal
     contrast: bool = False
-    """Whether a case on which both sides agree, as the signal has it, is shown beside each disagreement."""
+    """Whether a case on which both sides agree is shown beside each disagreement."""
     classifier: LessonClassifier | None = None
     """Tells lessons that no prompt can carry; None where all are taken for promptable."""
     contradictions: ContradictionFinder | None = None
@@ -92,14 +119,12 @@ class LessonDesk:
     batches: BatchNoteTaker | None = None
     """Takes the notes instead of ``note_taker`` where they are taken in batches."""
     failed: dict[str, CallError] = field(default_factory=dict, init=False)
-    """Disagreements that were to be read last, and of which there is no note, by key."""
+    """Errors of the last round's disagreements without a note, by key."""
     has_notes: bool = field(default=False, init=False)
     """Whether any note could be had so far."""
-    _count: int = field(default=0, init=False)
-    """Disagreements that were read so far."""
 
     def __post_init__(self) -> None:
-        """Ids go on from those of the lessons that are there already."""
+        """Number lessons after the ones that are there already."""
         self._count = last_number(self.memory)
 
     async def learn(
@@ -117,10 +142,8 @@ class LessonDesk:
         )
         await self.note_taker.prepare(strict.values(), lenient.values())
         notes = await self._notes(draft, seen, disagreements, reasons)
-        touched: dict[str, None] = {}
-        for lesson in notes:
-            if (kept := await self._remember(lesson)) is not None:
-                touched[kept] = None
+        kept = [await self._remember(lesson) for lesson in notes]
+        touched = dict.fromkeys(name for name in kept if name is not None)
         lessons = [lesson for lesson in map(self.memory.get, touched) if not lesson.is_closed]
         for lesson in lessons:
             self.events.emit(LessonLearned(lesson))
@@ -131,23 +154,12 @@ class LessonDesk:
     ) -> list[Lesson]:
         """The notes that can be used, in the order of the disagreements; all are asked for at once."""
         cases = [self._case(draft, seen, each, reasons) for each in disagreements]
-        works = [_Work((each,), f"L{self._count + number}") for number, each in enumerate(cases, 1)]
+        first = self._count + 1
+        works = [_Work((each,), f"L{number}") for number, each in enumerate(cases, first)]
         if self.batches is not None:
-            works = list(_batches(cases, BATCH, self._count))
+            works = _batches(cases, first)
         self._count += len(disagreements)
-        done = 0
-
-        async def note(work: _Work) -> list[Lesson]:
-            nonlocal done
-            lessons = await self._one(work)
-            done += len(work.cases)
-            self.events.advance(done, len(disagreements))
-            return lessons
-
-        found = await asyncio.gather(*map(note, works), return_exceptions=True)  # a call under way is paid for
-        for each in found:
-            if isinstance(each, BaseException) and not isinstance(each, CallError):
-                raise each
+        found = await read_all(works, self._one, lambda work: len(work.cases), self.events)
         lessons: list[Lesson] = []
         self.failed = {}
         for work, each in zip(works, found, strict=True):  # events in the order of the work, however they came
@@ -157,24 +169,23 @@ class LessonDesk:
                 for case in work.cases:
                     self.failed[case.disagreement.key] = each
                     self.events.emit(NoteFailed(case.disagreement.key, str(each), isinstance(each, ModelError)))
-            elif not isinstance(each, BaseException):
+            else:
                 self.has_notes = True
                 lessons += each
         return lessons
 
-    def _case(self, draft: Draft, seen: Observation, disagreement: Disagreement, reasons: Reasons) -> Case:
-        example = next(each for each in seen.examples if each.id == disagreement.example)
+    def _case(self, draft: Draft, seen: Observation, disputed: Disagreement, reasons: Reasons) -> Case:
+        example = next(each for each in seen.examples if each.id == disputed.example)
         contrast = None
         if self.contrast:
-            question = seen.polarity(disagreement.example, disagreement.question)
-            failed = not question.is_good(disagreement.target)
-            right = question.p_good(disagreement.reference_p_yes) == 1.0
+            question = seen.polarity(disputed.example, disputed.question)
+            failed = not question.is_good(disputed.target)
+            right = question.p_good(disputed.reference_p_yes) == 1.0
             answer = question.is_good(True) if failed and right else None
             known = partial(self.signal.reference, draft)
-            contrast = find_contrast(disagreement, seen, known, answer=answer, is_like=self.signal.is_like)
-        key = disagreement.key
-        said = {"target": reasons.mine.get(key, ""), "reference": reasons.theirs.get(key, "")}
-        return Case(disagreement, example, seen.question(disagreement.example, disagreement.question), said, contrast)
+            contrast = find_contrast(disputed, seen, known, answer=answer, is_like=self.signal.is_like)
+        asked = seen.question(disputed.example, disputed.question)
+        return Case(disputed, example, asked, reasons.said(disputed.key), contrast)
 
     async def _one(self, work: _Work) -> list[Lesson]:
         if self.batches is not None:
@@ -199,20 +210,12 @@ class LessonDesk:
             kept = self.memory.merge(known.id, lesson, " ".join(relation.merged.split()))
         else:
             kept = self.memory.merge(known.id, lesson)
-        self.events.emit(
-            LessonKept(
-                lesson.id,
-                lesson.text,
-                lesson.evidence,
-                relation.relation if relation else "new",
-                kept.id,
-                kept.text,
-            )
-        )
+        how = relation.relation if relation else "new"
+        self.events.emit(LessonKept(lesson.id, lesson.text, lesson.evidence, how, kept.id, kept.text))
         return kept.id
 
     async def _compare(self, lesson: Lesson) -> tuple[Relation, Lesson | None]:
-        """The same words are the same lesson without a call; otherwise the deduplicator decides."""
+        """Compare a lesson with its neighbours; equal words need no call, else the deduplicator decides."""
         neighbours = self.memory.nearest(lesson)
         for known in neighbours:
             if known.text == lesson.text:
@@ -232,20 +235,15 @@ class LessonDesk:
     async def resolve(
         self, lessons: Sequence[str], strength: Callable[[str], tuple[float, ...]], overwritten: Collection[str] = ()
     ) -> set[str]:
-        """Of lessons that order opposite things, retire the weaker one; returns those that were retired.
-
-        Only lessons that are about to be written into the prompt, or are in it, are compared, and a model decides
-        whether two of them contradict each other: it is asked late because a small one sees contradictions everywhere.
+        """Retire the weaker of two lessons that order opposite things; returns the ids of the retired ones.
 
         Args:
-            lessons: Ids of those that are about to be written, the strongest first.
-            strength: What speaks for a lesson, largest first; one that is in the prompt already has passed the acceptance test
-                and does not give way.
+            lessons: Ids of the lessons that are about to be written, the strongest first.
+            strength: Ranks a lesson. One in the prompt has passed the acceptance test and does not give way.
             overwritten: Ids of lessons whose lines the new edits take out: the acceptance test decides between them.
-
-        Raises:
-            ModelError: An endpoint refuses every call.
         """
+        # Lessons that are neither in the prompt nor about to be are not compared: small models see contradictions
+        # everywhere.
         retired: set[str] = set()
         asked: set[frozenset[str]] = set()
         if self.contradictions is None:
@@ -275,7 +273,7 @@ class LessonDesk:
 
 
 def last_number(memory: LessonMemory) -> int:
-    """The highest number of a lesson that is there already; 0 where there is none."""
+    """The highest number of a lesson in the memory; 0 where there is none."""
     taken = [re.match(r"L(\d+)", each.id) for each in memory.lessons]
     return max((int(each[1]) for each in taken if each), default=0)
 
@@ -288,13 +286,122 @@ class _Work:
     lesson_id: str
 
 
-def _batches(cases: Sequence[Case], size: int, count: int) -> Iterable[_Work]:
-    """Cases on the same question and of the same direction, so many at a time."""
+def _batches(cases: Sequence[Case], first: int) -> list[_Work]:
+    """Cases on the same question and in the same direction, ``BATCH`` at a time, numbered from ``first``."""
     groups: dict[tuple[str, bool], list[Case]] = {}
     for each in cases:
         groups.setdefault((each.question.id, each.disagreement.target), []).append(each)
-    number = count
-    for group in groups.values():
-        for start in range(0, len(group), size):
-            number += 1
-            yield _Work(tuple(group[start : start + size]), f"L{number}")
+    parts = [group[start : start + BATCH] for group in groups.values() for start in range(0, len(group), BATCH)]
+    return [_Work(tuple(part), f"L{number}") for number, part in enumerate(parts, first)]
+
+
+@dataclass(frozen=True)
+class LessonTrial:
+    """Tries drafts that hold a lesson."""
+
+    subject: Subject
+    signal: Signal
+    evidence: int = EVIDENCE
+    """Disagreements that a lesson is tried on at most."""
+    controls: int = CONTROLS
+    """Controls that it is tried on at most."""
+
+    async def run(self, before: Draft, after: Draft, lessons: Sequence[Lesson], seen: Observation) -> TrialResult:
+        """Compare two drafts' verdicts on the evidence of the lessons, which the second draft holds, and on controls.
+
+        ``seen`` are the verdicts of the first draft on the development examples.
+        """
+        known = by_pair(seen.verdicts)
+        by_key = {f"{example}/{question}": (example, question) for example, question in known}
+        evidence = [by_key[key] for key in evidence_keys(lessons) if key in by_key][: self.evidence]
+        controls = self._find_controls(before, {question for _, question in evidence}, seen, known, lessons)
+        new = await self.subject.probe(after, [*evidence, *controls], seen)
+
+        def moves(pairs: Sequence[Pair]) -> list[float]:
+            found = []
+            for pair in pairs:
+                was, wanted = known[pair], self.signal.reference(before, *pair)
+                found.append(shift(was, new.get(pair), wanted, seen.polarity(*pair), is_like=self.signal.is_like(was)))
+            return [move for move in found if move is not None]
+
+        tried, checked = moves(evidence), moves(controls)
+        turned, harmed = (sum(move >= MOVED for move in tried), sum(move <= -MOVED for move in checked))
+        for what, asked, answered in (("disagreements", evidence, tried), ("controls", controls, checked)):
+            if asked and not answered:
+                reason = f"failed its trial: with it, none of {len(asked)} {what} was answered"
+                return TrialResult(False, reason, turned, len(tried), harmed, len(checked))
+        result = verdict_of_trial(turned, len(tried), harmed, len(checked))
+        return replace(result, evidence_shift=mean_score(tried), control_shift=mean_score(checked))
+
+    def _find_controls(
+        self,
+        draft: Draft,
+        questions: Collection[str],
+        seen: Observation,
+        known: dict[Pair, Verdict],
+        lessons: Sequence[Lesson],
+    ) -> list[Pair]:
+        """Pairs on the same questions on which both sides agree, the surest first."""
+        sides: dict[bool, list[tuple[float, Pair]]] = {True: [], False: []}
+        for pair, verdict in known.items():
+            wanted = self.signal.reference(draft, *pair)
+            if pair[1] not in questions or wanted is None or verdict.p_yes is None:
+                continue
+            question = seen.polarity(*pair)
+            if agreed(verdict, wanted, question, is_like=self.signal.is_like(verdict)):
+                sides[wanted >= 0.5].append((abs(question.p_good(verdict.p_yes) - wanted), pair))
+        ordered = {side: [pair for _, pair in sorted(pairs)] for side, pairs in sides.items()}
+        # A stricter rule can do harm only where both sides call the output good, a lenient one only where both do not;
+        # a rule that only shifts the bias harms all of them. Pairs of the harmless side would thin the harm out.
+        at_risk = {lesson.direction == "stricter" for lesson in lessons}
+        if len(at_risk) == 1:
+            first = at_risk.pop()
+            return (ordered[first] or ordered[not first])[: self.controls]
+        return take_turns(ordered.values())[: self.controls]
+
+
+def evidence_keys(lessons: Sequence[Lesson]) -> list[str]:
+    """The disagreements behind the lessons, each once, lessons taking turns."""
+    return list(dict.fromkeys(take_turns(lesson.evidence for lesson in lessons)))
+
+
+def agreed(verdict: Verdict, wanted: float, question: Polar, *, is_like: bool) -> bool:
+    """Whether a verdict is on its reference's side, and near it where distances can be compared (``is_like``)."""
+    is_near = not is_like or abs(question.p_good(verdict.p_yes or 0.0) - wanted) <= AGREED
+    return is_near and question.is_good(verdict.answer) == (wanted >= 0.5)
+
+
+def shift(
+    before: Verdict,
+    after: Verdict | None,
+    wanted: float | None,
+    question: Polar = YES_IS_GOOD,
+    *,
+    is_like: bool = True,
+) -> float | None:
+    """Change of the log-odds of the good answer towards the wanted side; None where an answer is missing.
+
+    The good answer should have the probability ``wanted``. A disagreement moves towards it from the judge's first
+    verdict; a control, which agrees, moves towards the wanted answer. ``is_like`` is as in :func:`agreed`.
+    """
+    if after is None or wanted is None or before.p_yes is None or after.p_yes is None:
+        return None
+    was, now = question.p_good(before.p_yes), question.p_good(after.p_yes)
+    change = log_odds(now) - log_odds(was)
+    up = wanted >= 0.5 if not is_like or agreed(before, wanted, question, is_like=True) else wanted > was
+    return change if up else -change
+
+
+def log_odds(probability: float) -> float:
+    """Log-odds of a probability, kept away from certainty."""
+    bounded = min(max(probability, SURE), 1 - SURE)
+    return math.log(bounded / (1 - bounded))
+
+
+def verdict_of_trial(turned: int, evidence: int, harmed: int, controls: int) -> TrialResult:
+    """The result of a trial: passed if something turned and a smaller share of the controls was harmed."""
+    said = f"{turned} of {evidence} disagreements fixed, {harmed} of {controls} controls regressed"
+    selective = turned * max(controls, 1) > harmed * evidence
+    passed = turned > 0 and selective
+    reason = said if passed else f"failed its trial: {said}"
+    return TrialResult(passed, reason, turned, evidence, harmed, controls)

@@ -1,14 +1,13 @@
 """The papers' loop, to compare with: BinEval's Algorithm 1 (App. C) as App. B runs it, line by line.
 
-It has no trial, no test, no second look and no memory beyond an iteration: every disagreement is read, the lessons go into the
-prompt, and the version stands unless the held-out figure falls. What it keeps of ours is what nothing works without:
-placeholders, protected text and answer format survive, and no lesson orders what none may. The numbers beside the code are
-those of the lines of Algorithm 1; ``docs/method.md`` has the whole table.
+It has no trial, no test, no second look and no memory beyond an iteration: every disagreement is read, the lessons go
+into the prompt, and the version stands unless the held-out figure falls. It keeps our guards that nothing works
+without: placeholders, protected text and answer format survive, and no lesson orders what none may. The numbers beside
+the code are the lines of Algorithm 1; ``docs/method.md`` has the whole table.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,13 +18,12 @@ from ...models.base import CallError, Model
 from ...prompts.lessons import Disagreement, Edit, Lesson
 from ...prompts.prompt import Prompt
 from ..contest import WritesQuestions, edited
-from ..edits import edit_writer
 from ..events import DisagreementsFound, LessonKept, LessonLearned, NoteFailed, ReasonsGiven, answer_or_none
-from ..mode import LoopRound, Turn
-from ..run_context import RunContext
+from ..mode import LoopRound, RunContext, Turn
 from ..signals import Reasons, Signal
 from ..subject import Observation
-from .lessons import BATCH, last_number, task_of
+from .edits import edit_writer
+from .lessons import BATCH, last_number, read_all, task_of
 
 
 @dataclass
@@ -84,46 +82,36 @@ class PapersStep:
         return Turn(winner)
 
     async def _notes(self, seen: Observation, found: Sequence[Disagreement], reasons: Reasons) -> list[Lesson] | None:
-        """L_all: the lessons of every example with a disagreement, in the order of the examples; None where every call
-        failed.
+        """L_all: the lessons of every example with a disagreement; None where every call failed.
 
         One call an example, as in Algorithm 1, or a batch of them, as in App. B.
         """
-        items: dict[str, list[Case]] = {each.id: [] for each in seen.examples}
         by_id = {each.id: each for each in seen.examples}
+        cases: dict[str, list[Case]] = {name: [] for name in by_id}
         for each in found:
-            said = {"target": reasons.mine.get(each.key, ""), "reference": reasons.theirs.get(each.key, "")}
             question = seen.question(each.example, each.question)
-            items[each.example].append(Case(each, by_id[each.example], question, said))
-        disputed = [cases for cases in items.values() if cases]
+            cases[each.example].append(Case(each, by_id[each.example], question, reasons.said(each.key)))
+        disputed = [of_example for of_example in cases.values() if of_example]
         size = BATCH if self._options.notes == "batched" else 1
         batches = [disputed[start : start + size] for start in range(0, len(disputed), size)]
-        done = 0
-
-        async def note(batch: Sequence[Sequence[Case]], first: int) -> list[Lesson]:
-            nonlocal done
-            ids = [f"L{first + number}" for number in range(MOST_LESSONS * len(batch))]
-            lessons = await self._note_taker.take_notes(task_of(self.context.job.checklist), batch, ids)
-            done += len(batch)
-            self._events.advance(done, len(disputed))
-            return lessons
-
+        ids = [f"L{self._count + 1 + number}" for number in range(MOST_LESSONS * size * len(batches))]
+        self._count += len(ids)
+        task, each_ids = task_of(self.context.job.checklist), MOST_LESSONS * size
+        works = [(batch, ids[number * each_ids :][: MOST_LESSONS * len(batch)]) for number, batch in enumerate(batches)]
         self._events.phase("taking notes", len(disputed))
-        firsts = [self._count + 1 + number * MOST_LESSONS * size for number in range(len(batches))]
-        self._count += len(batches) * MOST_LESSONS * size
-        answered = await asyncio.gather(
-            *map(note, batches, firsts), return_exceptions=True
-        )  # one under way is paid for
+        answered = await read_all(
+            works, lambda work: self._note_taker.take_notes(task, *work), lambda work: len(work[0]), self._events
+        )
         lessons: list[Lesson] = []
-        failed = [each for each in answered if isinstance(each, CallError) and not each.fatal]
+        failed = [each for each in answered if isinstance(each, CallError)]
         for batch, answer in zip(batches, answered, strict=True):
-            if isinstance(answer, CallError) and not answer.fatal:
-                for case in (case for cases in batch for case in cases):
-                    self._events.emit(NoteFailed(case.disagreement.key, str(answer)))
-            elif isinstance(answer, BaseException):
-                raise answer
-            else:
+            if not isinstance(answer, CallError):
                 lessons += answer
+                continue
+            if answer.fatal:
+                raise answer
+            for case in (case for cases in batch for case in cases):
+                self._events.emit(NoteFailed(case.disagreement.key, str(answer)))
         if len(failed) == len(answered):
             await self.context.forget_replies(failed)
             return None

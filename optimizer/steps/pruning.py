@@ -11,12 +11,12 @@ from ...memory.records import PrunedRecord
 from ...prompts.lessons import Edit
 from ...prompts.prompt import EditRefusedError, Prompt
 from ...stats.differences import Difference
-from ..acceptance import Decision
+from ..acceptance import Decision, Yardstick
 from ..contest import Contest
 from ..events import EditPruned
 from ..mode import LoopRound, Turn
+from ..options import LoopOptions
 from ..subject import Version
-from ..yardsticks import Yardstick
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,11 @@ class Pruning:
     """Takes accepted edits out again at the end of a run."""
 
     yardstick: Yardstick
+
+    @classmethod
+    def steps(cls, options: LoopOptions, yardstick: Yardstick) -> tuple[Pruning, ...]:
+        """Pruning as the last step, where the settings want it; the papers' loop takes nothing out."""
+        return (cls(yardstick),) if options.prune and not options.paper else ()
 
     async def take(self, now: LoopRound) -> Turn | None:
         """Shorten the best version, where it has edits."""
@@ -38,21 +43,9 @@ async def prune(
 ) -> Version:
     """Try the prompt without each of its edits, the latest first, going on from what is left.
 
-    An edit whose text a later one has changed cannot be taken out and stays. So does the last one: a prompt that
-    passed the acceptance test is not given up for the start, which it beat.
-
-    Args:
-        best: The version to be shortened.
-        baseline: The start.
-        contest: Judges the candidates.
-        yardstick: Says what is no worse.
-        found: What became of each edit is added here, so that it is known also where a budget ends the pruning.
-
-    Returns:
-        The shortest version found.
-
-    Raises:
-        BudgetExceededError: A cap was reached; ``contest.accepted`` still stands.
+    Returns the shortest version found. Each edit's record is added to ``found`` at once, so that it is known also where
+    a budget ends the pruning; ``contest.accepted`` then stands. An edit whose text a later one has changed cannot be
+    taken out and stays.
     """
     validation = contest.validation
 
@@ -71,7 +64,9 @@ async def prune(
         contest.events.emit(EditPruned(version, pruned))
 
     for edit in reversed(best.edits):
-        if len(best.edits) == 1:
+        if (
+            len(best.edits) == 1
+        ):  # a prompt that passed the acceptance test is not given up for the start, which it beat
             break
         left = tuple(each for each in best.edits if each is not edit)
         try:

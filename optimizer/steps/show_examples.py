@@ -1,9 +1,8 @@
-"""Showing the judge examples that people judged: which, what is known of them, and whether that is worth its price.
+"""The step that shows the judge examples that people judged.
 
-Fixed examples are chosen among the development examples for what they teach: both answers, near the boundary between
-accepted and rejected ones, and unlike each other. Retrieved ones are the nearest of all that are remembered (METHOD part
-4). A few development examples that are not shown say first whether it helps at all; then the acceptance test decides, as on any
-candidate.
+Fixed examples are chosen on development: both answers, near the boundary between accepted and rejected outputs, and
+unlike each other. Retrieved examples are the nearest of all remembered ones (METHOD part 4). A few development examples
+that are not shown say first whether it helps at all; then the acceptance test decides, as on any candidate.
 """
 
 from __future__ import annotations
@@ -23,29 +22,29 @@ from ...prompts.checklist import Question
 from ...prompts.examples import Example, answered_questions, named_document
 from ...prompts.human_feedback import WHOLE, told
 from ...prompts.shown_examples import MOST_REASON, FixedExamples, RememberedCase, ShownExamples, Shows, cut
+from ..acceptance import Yardstick
 from ..events import Teller
 from ..mode import LoopRound, Turn
 from ..signals import Signal
 from ..subject import Draft, Observation, Outcome, Subject
-from ..yardsticks import Yardstick
 
 CLEAR = 2 / 3
-"""From this wanted score on an output counts as accepted, and up to 1 minus it as rejected; what lies between says nothing."""
+"""Wanted score from which an output counts as accepted; up to 1 minus it as rejected; between them it is left out."""
 SCREENED = 16
-"""Development examples, none of them shown, on which it is tried first: half accepted, half rejected."""
+"""Development examples of the first try, none of them shown: half accepted, half rejected."""
 FEWEST_SCREENED = 8
-"""With fewer of them nothing is shown: nobody could say whether it helps."""
+"""With fewer such examples nothing is shown: nobody could say whether it helps."""
 SHORTLIST = 3
-"""Cases near the boundary, for each that is shown, among which those unlike each other are chosen."""
+"""Cases near the boundary for each shown case; the ones unlike each other are chosen among them."""
 MOST_REMEMBERED = 200
-"""Cases that are kept to be retrieved from; those near the boundary first."""
+"""Cases to retrieve from; cases near the boundary first."""
 
 ShowMode = Literal["fixed", "retrieved"]
 
 
 @dataclass
 class ShowExamples:
-    """Chooses the examples, tries them on development, and sends them to the acceptance test; each way of showing once."""
+    """Chooses examples, tries them on development, and sends them to the acceptance test; each way once in a run."""
 
     subject: Subject
     signal: Signal
@@ -57,15 +56,15 @@ class ShowExamples:
     at_once: int
     """Cases that are shown with one output."""
     modes: Sequence[ShowMode]
-    """The ways of showing that are tried, in this order, until one is accepted; they share the acceptance test's level."""
+    """The ways of showing, tried in this order until one is accepted; they share the acceptance test's level."""
     soft: bool
     alone: bool = True
     """Whether this is the only step. Else a judge whose verdicts are read by a calibration is left to the others."""
     shown: list[ShowingRecord] = field(default_factory=list, init=False)
-    """What became of each, as under ``examples`` in ``result.json``."""
+    """The records of ``examples`` in ``result.json``, one for each way."""
 
     async def take(self, now: LoopRound) -> Turn | None:
-        """Try each way of showing, once in a run. A judge that shows some already is left as it is."""
+        """Try each way of showing. A judge that is shown examples already is left as it is."""
         best, seen, contest = now.best, now.seen, now.contest
         if best.draft.calibration is not None and not self.alone:
             return None
@@ -74,10 +73,8 @@ class ShowExamples:
         cases = self._cases(best.draft, seen)
         for look, mode in enumerate(self.modes, 1):
             shows = self._shows(mode, cases)
-            undecided = "the run ended before it was decided"
-            self.shown.append(
-                ShowingRecord(mode=mode, name=f"{mode} examples", sources=(), accepted=False, reason=undecided)
-            )
+            name, why = f"{mode} examples", "the run ended before it was decided"
+            self.shown.append(ShowingRecord(mode=mode, name=name, sources=(), accepted=False, reason=why))
             if shows is None:
                 self._note(reason=self._too_few(cases))
                 continue
@@ -96,15 +93,15 @@ class ShowExamples:
         return Turn(best, "examples_tried")
 
     def facts(self, yardstick: Yardstick, outcome: Outcome, tests: Mapping[int, Observation]) -> dict[str, Any]:
-        """Return ``examples`` of ``result.json``: what became of each way of showing."""
+        """Return ``examples`` of ``result.json``."""
         return {"examples": self.shown} if self.shown else {}
 
     def _note(self, **known: Any) -> None:
-        """Fill in what became of the way that is being tried."""
+        """Fill in the record of the way that is being tried."""
         self.shown[-1] = self.shown[-1].model_copy(update=known)
 
     def _shows(self, mode: ShowMode, cases: Sequence[RememberedCase]) -> Shows | None:
-        """What shows the examples in this way; None where too few are known."""
+        """The examples to be shown in this way; None where too few are known."""
         chosen = self._fixed(cases) if mode == "fixed" else list(cases[:MOST_REMEMBERED])
         sides = {each.is_accepted for each in chosen}
         if len(sides) < 2 or len(self._screened(chosen if mode == "fixed" else ())) < FEWEST_SCREENED:
@@ -117,12 +114,12 @@ class ShowExamples:
     def _too_few(self, cases: Sequence[RememberedCase]) -> str:
         fine = sum(each.is_accepted for each in cases)
         return (
-            f"too few development examples are clearly accepted ({fine}) or rejected ({len(cases) - fine}) to show some "
-            f"and try them on {FEWEST_SCREENED} others"
+            f"too few development examples are clearly accepted ({fine}) or rejected ({len(cases) - fine}) to show "
+            f"some and try them on {FEWEST_SCREENED} others"
         )
 
     async def _tried(self, before: Draft, shows: Shows, seen: Observation) -> tuple[Draft | None, str | None]:
-        """The judge that is shown these examples, or why it is not worth sending to the acceptance test."""
+        """The judge with these examples, or why it is not worth sending to the acceptance test."""
         draft = replace(before, prompt=replace(before.prompt, shown=shows), calibration=None)
         examples = self._screened(shows.record.cases if shows.record.mode == "fixed" else ())
         if before.calibration is None:
@@ -157,34 +154,36 @@ class ShowExamples:
         return [each for each in self.development if each.id in chosen]
 
     def _cases(self, draft: Draft, seen: Observation) -> list[RememberedCase]:
-        """What is remembered: those of which something is known, nearest to the judge's boundary first."""
+        """The cases on which something is known, nearest to the judge's boundary first."""
         scores = {each.example: each for each in seen.scores}
         found = [case for each in self.development if (case := self._case(draft, each)) is not None]
         distances = _distances(found, scores, self.targets)
         return sorted((each for each in found if each.id in distances), key=lambda each: distances[each.id])
 
     def _case(self, draft: Draft, example: Example) -> RememberedCase | None:
-        """What is known of an example; None where people's verdict is not clear."""
-        wanted = {name: self.targets.wanted[example.id].get(name) for name in self.targets.dimensions}
-        clear = {name: side for name, value in wanted.items() if (side := _side(value)) is not None}
+        """The case of an example; None where people's verdict is not clear."""
+        wanted = self.targets.wanted[example.id]
+        sides = {name: _side(wanted.get(name)) for name in self.targets.dimensions}
+        clear = {name: fine for name, fine in sides.items() if fine is not None}
         if not clear:
             return None
         about = {*self.targets.dimensions, *(each.id for each in draft.questions.questions), WHOLE, None}
         reason = told([each.text for each in example.comment if each.about in about], MOST_REASON)
-        texts = cut(example)
+        given, context, output = cut(example)
         return RememberedCase(
             id=example.id,
             document=named_document(example.metadata),
-            input=texts[0],
-            context=texts[1],
-            output=texts[2],
+            input=given,
+            context=context,
+            output=output,
             verdicts={name: "accepted" if fine else "rejected" for name, fine in clear.items()},
             reason=reason or None,
             answers=known_answers(draft, example, self.signal, self.targets),
         )
 
     def _fixed(self, cases: Sequence[RememberedCase]) -> list[RememberedCase]:
-        """Rejected and accepted ones in turn, near the boundary and unlike each other, those with a reason first."""
+        """Rejected and accepted cases in turn, near the boundary and unlike each other, rejected ones with a reason
+        first."""
         sides = [[each for each in cases if each.is_accepted is fine] for fine in (False, True)]
         if not all(sides):
             return []
@@ -207,9 +206,9 @@ class ShowExamples:
 def known_answers(draft: Draft, example: Example, signal: Signal, targets: Targets) -> dict[str, Literal["yes", "no"]]:
     """The right answers to the draft's questions that people's labels tell, by the text of the question.
 
-    An answer that somebody gave to the question itself; else the good answer, where people accepted the output. Where
-    they rejected it on the whole, the bad answer is known only of a question that was learned from this very output,
-    that a comment names, or that is all that was asked about the dimension in the first place.
+    It is the answer that somebody gave to the question itself; else the good answer, where people accepted the output.
+    Where people rejected it, the bad answer is known only if the question was learned from this output, is named by a
+    comment, or was the only question about its dimension at the start.
     """
     given = answered_questions([example], draft.questions)
     alone = Counter(_rated(each, targets) for each in draft.questions.questions if each.id not in draft.origins)
@@ -246,7 +245,7 @@ def _side(value: float | None) -> bool | None:
 def _distances(
     cases: Sequence[RememberedCase], scores: Mapping[str, ExampleScore], targets: Targets
 ) -> dict[str, float]:
-    """How far the judge's score of each lies from the middle between accepted and rejected ones; without scoreless ones."""
+    """Distance of the judge's score of each case from the middle between accepted and rejected ones."""
     known = {each.id: score for each in cases if (score := targets.score(scores[each.id])) is not None}
     means = [
         mean_score(known[each.id] for each in cases if each.id in known and each.is_accepted is fine)

@@ -9,9 +9,9 @@ The best of many wordings looks better than it is. So it has to gain more than t
 would seem to in four of five cases: the standard error of the paired gain times that quantile of the largest of so many
 standard normals (two for each wording, as its good answer is chosen too; Šidák, J. Am. Stat. Assoc. 62, 1967).
 
-Simulated with eight other wordings, 150 trials a cell: where none was better, one was chosen in 17 % of the cases from 30
-examples without any correlation, in 8 % where all had .4. One with .7 beside .3 was chosen in 40 % from 30 examples and
-in 70 % from 60; one with .85 beside .1 in 97 % from 30. The acceptance test on validation comes after that.
+Simulated with eight other wordings, 150 trials a cell: where none was better, one was chosen in 17 % of the cases from
+30 examples without any correlation, in 8 % where all had .4. One with .7 beside .3 was chosen in 40 % from 30 examples
+and in 70 % from 60; one with .85 beside .1 in 97 % from 30. The acceptance test on validation comes after that.
 """
 
 from __future__ import annotations
@@ -139,7 +139,8 @@ class Trying:
             return made(reason=f"the gain of another wording is undefined: {difference.reason}")
         bias = difference.standard_error * largest_by_chance(2 * (len(others) + len(tried) + 1))
         made = partial(made, gain=difference.value, bias=bias)
-        said = f"rank correlation with the source {_said(before.correlation)}, the best other wording {_said(best.correlation)}"
+        mine, other = _said(before.correlation), _said(best.correlation)
+        said = f"rank correlation with the source {mine}, the best other wording {other}"
         what = f"{said}, n = {best.n}"
         if difference.value <= bias:
             chance = f"{difference.value:+.2f} is no more than {bias:.2f}, what the best of so many may gain by chance"
@@ -160,7 +161,7 @@ class Trying:
 
 
 def better_half(tried: Sequence[WordingTried]) -> set[Wording]:
-    """Those that correlate best, an odd one among them; of equal ones the first."""
+    """Wordings that correlate best, an odd one among them; of equal ones the first."""
     order = sorted(tried, key=lambda each: -(each.correlation or 0.0))
     return {each.wording for each in order[: (len(order) + 1) // 2]}
 
@@ -171,7 +172,7 @@ def unanswered(answers: Answers) -> bool:
 
 
 def largest_by_chance(number: int) -> float:
-    """What the largest of so many independent standard normals stays below with probability 1 - ``SEEMING``."""
+    """Quantile 1 - ``SEEMING`` of the largest of so many independent standard normals."""
     return NormalDist().inv_cdf((1 - SEEMING) ** (1 / number))
 
 

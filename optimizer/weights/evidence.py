@@ -43,8 +43,7 @@ class PairDifferences:
 
     differences: Floats
     """Shape (pairs, tests), in [-1, 1]: scores of the preferred output minus scores of the other (a - b for
-    a data tie).
-    """
+    a data tie)."""
     is_tie: NDArray[np.bool_]
     """Shape (pairs,): people called it a tie. Such a pair has no right order and is in no accuracy."""
     groups: Codes
@@ -71,15 +70,11 @@ class PairDifferences:
     def take(self, rows: NDArray[np.intp] | NDArray[np.bool_]) -> PairDifferences:
         """The pairs in ``rows`` (indices or a mask)."""
         return PairDifferences(
-            self.differences[rows],
-            self.is_tie[rows],
-            self.groups[rows],
-            self.sections[rows],
-            self.counts[rows],
+            self.differences[rows], self.is_tie[rows], self.groups[rows], self.sections[rows], self.counts[rows]
         )
 
     def reweighted(self, counts: Floats) -> PairDifferences:
-        """The same pairs, counted ``counts`` (shape (pairs,)) times; no score is copied."""
+        """Pairs that count ``counts`` (shape (pairs,)) times each; no score is copied."""
         return replace(self, counts=counts)
 
     def decided(self) -> tuple[Floats, Floats]:
@@ -204,11 +199,7 @@ Evidence = PairDifferences | RatedScores
 
 
 def scipy_part(name: str) -> Any:
-    """The module ``scipy.NAME``.
-
-    Raises:
-        MissingExtraError: scipy is not installed.
-    """
+    """The module ``scipy.NAME``. Raises MissingExtraError where scipy is not installed."""
     try:
         return import_module(f"scipy.{name}")
     except ImportError as error:
@@ -223,10 +214,7 @@ def margins_to_credits(margins: Floats) -> Floats:
 def share_right(differences: Floats, counts: Floats, weights: Floats) -> float:
     """Share of pairs whose preferred output has the higher score, a score tie being half (LMUnit eq. 8).
 
-    Args:
-        differences: Shape (pairs, tests).
-        counts: Shape (pairs,), with a positive sum.
-        weights: Shape (tests,), not negative, with a positive sum; their scale does not matter.
+    Shapes: (pairs, tests), (pairs,) and (tests,). The scale of the weights does not matter.
     """
     credits = margins_to_credits(differences @ (weights / weights.sum()))
     return float(counts @ credits / counts.sum())
@@ -243,10 +231,7 @@ class PairFold:
 def grouped_folds(groups: Codes, folds: int, seed: int) -> list[PairFold]:
     """Cut the pairs into folds of about equal size, whole groups at a time; each fold is the test part once.
 
-    Args:
-        groups: Shape (pairs,), group number of each pair.
-        folds: At least 2; lowered to the number of groups.
-        seed: Same seed, same folds.
+    There are no more folds than groups.
 
     Raises:
         InputError: There are fewer than two groups, so nothing can be held out.
@@ -259,11 +244,8 @@ def grouped_folds(groups: Codes, folds: int, seed: int) -> list[PairFold]:
 
 
 def single_split(groups: Codes, test_share: float, seed: int) -> list[PairFold]:
-    """One split with about ``test_share`` of the pairs held out, whole groups at a time.
-
-    Raises:
-        InputError: There are fewer than two groups, or one side would be empty.
-    """
+    """One split with about ``test_share`` of the pairs held out, whole groups at a time. Raises InputError where there
+    are fewer than two groups, or one side would be empty."""
     held_out = _places(groups, seed) < test_share
     if held_out.all() or not held_out.any():
         raise InputError(f"Holding out a share of {test_share} of these pairs leaves one side empty; choose another.")
@@ -283,11 +265,8 @@ def _places(groups: Codes, seed: int) -> Floats:
 
 
 def require_groups(groups: Codes) -> int:
-    """Count the groups, which are numbered from 0.
-
-    Raises:
-        InputError: There are fewer than two, so nothing can be held out.
-    """
+    """Count the groups, which are numbered from 0. Raises InputError where there are fewer than two, so nothing can be
+    held out."""
     count = int(groups.max()) + 1 if len(groups) else 0
     if count < 2:
         if len(groups) == 1:
@@ -298,3 +277,32 @@ def require_groups(groups: Codes) -> int:
             " give different groups to those that do not share a context."
         )
     return count
+
+
+ABOUT_AS_GOOD = 0.5
+"""Within this many standard errors of the best, cross-validation prefers the more careful option."""
+
+
+def paired_standard_error(differences: Floats, groups: Codes) -> float:
+    """Standard error of the mean of differences between two learners' credits (pairs,), groups being independent."""
+    sums = np.bincount(compact(groups), weights=differences - differences.mean())
+    count = len(sums)
+    if count < 2:
+        return float("inf")
+    return float(np.sqrt((sums**2).sum() * count / (count - 1)) / len(differences))
+
+
+def close_to_best(credits: Floats, groups: Codes) -> tuple[int, list[int]]:
+    """The option with the best share of right pairs, and all (it included) that are about as good; credits (options,
+    pairs).
+    """
+    shares = credits.mean(axis=1)
+    best = int(np.argmax(shares))
+    close = [
+        option
+        for option in range(len(credits))
+        if option == best
+        or shares[best] - shares[option]
+        <= ABOUT_AS_GOOD * paired_standard_error(credits[best] - credits[option], groups)
+    ]
+    return best, close

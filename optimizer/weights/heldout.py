@@ -1,8 +1,10 @@
-"""The held-out comparison: learners on the same held-out pairs or rated outputs, beside uniform weights."""
+"""The held-out comparison of learners beside uniform weights, and how sure weights and accuracies are."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from math import ceil
 from time import process_time
 from typing import Literal
 
@@ -10,25 +12,76 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...prompts.errors import InputError, MissingExtraError
-from ...stats.kernels import correlation_kernel
+from ...stats.correlation import correlation_kernel
 from ...stats.resampling import Kernel, percentile_interval, resample, resample_weights, tied
-from .choosing import Pooling, prepare
-from .evidence import Codes, Evidence, Floats, PairDifferences, PairFold, RatedScores, compact, margins_to_credits
-from .intervals import (
-    ACCURACY_RESAMPLES,
-    CONFIDENCE,
-    Power,
-    interval_of_means,
+from .evidence import (
+    Codes,
+    Evidence,
+    Floats,
+    PairDifferences,
+    PairFold,
+    RatedScores,
+    compact,
+    margins_to_credits,
     paired_standard_error,
-    pairs_needed,
-    resample_shares,
 )
-from .learned import Conclusion, LearnerScore
+from .learner_choice import Pooling, choose_recipe
 from .learners import LearningFailedError, Uniform, WeightLearner
+from .weights_result import Conclusion, LearnerScore, Power, RankOfTest, Stability
 
 UNLEARNED = ("uniform", "best-single")
 """Learners that set no several weights from the pairs."""
 CORRELATION_RESAMPLES = 1_000
+
+
+CONFIDENCE = 0.95
+"""Coverage of all intervals."""
+
+
+ACCURACY_RESAMPLES = 2_000
+"""Resamples behind an interval of a held-out accuracy."""
+
+
+def resample_shares(credits: Floats, groups: Codes, resamples: int, seed: int) -> Floats:
+    """Bootstrap the shares of right pairs of several learners together, whole groups at a time.
+
+    Groups that earn the same are drawn together (a multinomial over distinct outcomes), so the cost depends
+    on how many different outcomes there are and not on the number of pairs. Credits (pairs, learners) give
+    (resamples, learners).
+    """
+    used, codes = np.unique(groups, return_inverse=True)
+    earned = np.column_stack(
+        [np.bincount(codes, weights=column, minlength=len(used)) for column in (*credits.T, np.ones(len(codes)))]
+    )
+    outcomes, times = np.unique(earned, axis=0, return_counts=True)
+    rng = np.random.default_rng(seed)
+    block = max(1, 4_000_000 // len(outcomes))
+    shares = []
+    for start in range(0, resamples, block):
+        draws = rng.multinomial(len(used), times / times.sum(), size=min(block, resamples - start))
+        totals = draws @ outcomes
+        shares.append(totals[:, :-1] / totals[:, -1:])
+    return np.concatenate(shares)
+
+
+def interval(samples: Floats) -> tuple[Floats, Floats]:
+    """Percentile interval along the first axis of ``samples``, with the coverage :data:`CONFIDENCE`."""
+    tail = (1.0 - CONFIDENCE) / 2.0
+    low, high = np.quantile(samples, [tail, 1.0 - tail], axis=0)
+    return low, high
+
+
+def interval_of_means(items: Floats, means: Floats, groups: Codes, centre: float) -> tuple[Floats, Floats]:
+    """:func:`interval` of resampled means, and one of some width where all items are alike and no resample differs.
+
+    There the share of items on the other side of ``centre`` may be as high as Clopper and Pearson's interval
+    (Biometrika 26, 1934) of none among the groups says: two pairs of two are no certainty. Items are (pairs, columns),
+    means (resamples, columns).
+    """
+    low, high = interval(means)
+    unseen = 1.0 - ((1.0 - CONFIDENCE) / 2.0) ** (1.0 / len(np.unique(groups)))
+    alike, reached = np.ptp(items, axis=0) == 0, items[0] + unseen * 2.0 * (centre - items[0])
+    return (np.where(alike, np.minimum(items[0], reached), low), np.where(alike, np.maximum(items[0], reached), high))
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +119,7 @@ def try_learner(
         own_seed = seed if of_ratings else seed + number  # the choices of ``auto`` draw folds of their own
         began = process_time()
         try:
-            recipe, _ = prepare(development, learner, sections=sections, pooling=pooling, seed=own_seed)
+            recipe, _ = choose_recipe(development, learner, sections=sections, pooling=pooling, seed=own_seed)
             fitted = recipe.fit(development, seed=own_seed)
         except (LearningFailedError, MissingExtraError) as error:
             return HeldOutTrial(learner.name, failure=str(error))
@@ -208,18 +261,37 @@ def against_uniform(trial: HeldOutTrial, baseline: HeldOutTrial, score: LearnerS
     return "cannot tell"
 
 
+Z_TWO_SIDED_05 = 1.959964
+
+
+Z_POWER_80 = 0.841621
+
+
+def pairs_needed(learner: str, difference: float, standard_error: float, pairs: int) -> Power:
+    """Pairs needed to tell a difference in held-out accuracy from 0 in a paired comparison.
+
+    ``pairs`` are the decided pairs in all; as many of them are assumed to be held out as now. The standard error takes
+    groups into account.
+    """
+    if not np.isfinite(standard_error):
+        return Power(learner, None, None, None, "the held-out pairs are all of one group")
+    if standard_error <= 0.0:
+        alike = "both weightings order every held-out pair alike"
+        same = "the difference is the same on every held-out pair, so how it varies is not known"
+        return Power(learner, None, None, None, same if difference else alike)
+    per_pair = (standard_error * (Z_TWO_SIDED_05 + Z_POWER_80)) ** 2 * pairs
+    one_point = ceil(per_pair / 0.01**2)
+    if abs(difference) < 1e-12:
+        return Power(learner, None, one_point, None, "the observed difference is exactly 0")
+    observed = ceil(per_pair / difference**2)
+    return Power(learner, observed, one_point, max(0, observed - pairs))
+
+
 def pairs_to_tell(trials: list[HeldOutTrial], baseline: HeldOutTrial, groups: Codes, pairs: int) -> Power:
-    """Count the pairs that would tell learned from uniform weights.
+    """Count the pairs that would tell learned from uniform weights; the method comes first among ``trials``.
 
-    The method comes first among ``trials``. Where it chooses between learners (``auto``), its choices lean
-    on uniform weights and hide the difference, so the best of the others that learn several weights is
-    asked instead.
-
-    Args:
-        trials: The method and those beside it.
-        baseline: Uniform weights.
-        groups: Group of each held-out pair, shape (held-out pairs,).
-        pairs: Decided pairs in all.
+    Where it chooses between learners (``auto``), its choices lean on uniform weights and hide the difference, so the
+    best of the others that learn several weights is asked instead.
     """
     asked = trials[0]
     others = [trial for trial in trials[1:] if trial.credits is not None and trial.name not in UNLEARNED]
@@ -277,3 +349,69 @@ def compare_held_out(
         parts = [rows for rows in parts if len(rows) and np.ptp(tied(outputs[rows])) > 0]
         scores, held_out, power = score_correlations(data, parts, trials, seed), sum(map(len, parts)), None
     return HeldOutComparison(scores, against_uniform(trials[0], baseline, scores[0]), power, held_out)
+
+
+MOST_FAILED = 0.1
+"""With a larger share of resamples on which nothing could be learned, no interval is given."""
+
+
+def too_few(resamples: int) -> str | None:
+    """The reason why so many resamples make no interval; None where they make one."""
+    if resamples == 1:
+        return "one resample makes no interval; ask for two or more"
+    return None if resamples else "no resamples were asked for"
+
+
+@dataclass(frozen=True, eq=False)
+class WeightSamples:
+    """Weights learned again on resamples of the pairs."""
+
+    overall: Floats
+    """Shape (resamples, tests)."""
+    by_section: Floats | None
+    """Shape (resamples, sections, tests), or None."""
+    failed: int
+    """Resamples on which the learner found no weights; they are not among the others."""
+
+    @property
+    def usable(self) -> bool:
+        """Whether few enough resamples failed for an interval."""
+        total = len(self.overall) + self.failed
+        return len(self.overall) >= 2 and self.failed <= MOST_FAILED * total
+
+
+def bootstrap_counts(groups: Codes, resamples: int, seed: int) -> Iterator[Floats]:
+    """Draw groups with replacement; yields how often each pair was drawn, shape (pairs,)."""
+    codes = compact(groups)
+    count = int(codes.max()) + 1
+    rng = np.random.default_rng(seed)
+    for _ in range(resamples):
+        drawn = np.bincount(rng.integers(0, count, count), minlength=count)
+        yield drawn[codes].astype(np.float64)
+
+
+def rank_stability(weights: Floats, samples: Floats) -> Stability:
+    """Compare the ranking of tests by ``weights`` (tests,) with those of ``samples`` (resamples, tests)."""
+    ranks = _ranks(samples)
+    low, high = interval(ranks.astype(np.float64))
+    leaders = ranks == 1
+    first = (leaders / leaders.sum(axis=1, keepdims=True)).mean(axis=0)
+    now = _ranks(weights[None, :])[0]
+    tests = tuple(
+        RankOfTest(int(now[test]), int(np.floor(low[test])), int(np.ceil(high[test])), float(first[test]))
+        for test in range(len(weights))
+    )
+    upper = np.triu_indices(len(weights), 1)
+    signs = np.sign(now[upper[0]] - now[upper[1]])
+    others = np.sign(ranks[:, upper[0]] - ranks[:, upper[1]])
+    untied, others_untied = np.count_nonzero(signs), np.count_nonzero(others, axis=1)
+    if len(weights) < 2 or untied == 0 or (others_untied == 0).any():
+        return Stability(tests, None, "all weights are equal, so there is no ranking")
+    return Stability(tests, float((others @ signs / np.sqrt(untied * others_untied)).mean()))
+
+
+def _ranks(weights: Floats) -> Codes:
+    """Rank of each weight in its row, 1 the heaviest, equal weights (to 1e-9) sharing the better rank."""
+    rounded = np.round(weights, 9)
+    ranks: Codes = 1 + (rounded[:, None, :] > rounded[:, :, None]).sum(axis=2)
+    return ranks

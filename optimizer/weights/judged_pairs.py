@@ -17,7 +17,7 @@ from typing import Any
 
 from ...agents.pairwise import AS_IT_IS, SWAPPED, PairEvaluator, ordered_examples, pair_id, pairwise_prompt
 from ...evaluation.evaluate import EvaluationJob, prepare
-from ...evaluation.evaluation import Evaluation
+from ...evaluation.evaluation_result import Evaluation
 from ...evaluation.progress import Watcher
 from ...evaluation.scoring import complete_mean, mean_score, worth
 from ...models.base import Model
@@ -31,7 +31,14 @@ from ...prompts.preferences import KNOWN_FIELDS, Preference, preference_of, with
 from ...prompts.prompt import Prompt
 from ...prompts.rows import source_rows
 from ...prompts.verdicts import Verdict
-from .scores import PreferenceScores, RatingScores, context_name, preference_scores, rated_dimension, rating_scores
+from .score_tables import (
+    PreferenceScores,
+    RatingScores,
+    context_name,
+    preference_scores,
+    rated_dimension,
+    rating_scores,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -105,12 +112,8 @@ def position_bias(
 ) -> PositionBias:
     """Compare the choices made in both orders.
 
-    Args:
-        pairs: Their ids.
-        checklist: The tests.
-        p_first: By id of an order (see :func:`~askance.agents.pairwise.pair_id`) and test: how likely the output
-            shown first is called the better one; None where no answer came.
-        swap: Whether the pairs were shown in both orders.
+    ``p_first`` says by id of an order (see :func:`~askance.agents.pairwise.pair_id`) and test how likely the output
+    shown first is called the better one; None where no answer came.
     """
     orders = (AS_IT_IS, SWAPPED) if swap else (AS_IT_IS,)
     tests = _ids(checklist)
@@ -188,18 +191,10 @@ def prepare_pairs(
 ) -> PairsJob:
     """Read pairs to judge; a score is P(yes) or the expected score of an output, or the answer with ``scores="hard"``.
 
-    Of a question that looks for a fault (``good: no``) it is 1 minus that; with ``pairwise`` there can be none.
-
-    With ``pairwise`` the score of output a is how likely it is called the better one, and that of b is 1 minus this.
-
-    Args:
-        path: Preference pairs, as for :func:`load_pairs`.
-        checklist: The tests; a pair with a missing verdict is left out and counted.
-        model: The judge.
-        prompt: For the judge; askance's own by default. With ``pairwise`` one without placeholders.
-        pairwise: Show both outputs at once.
-        swap: Show them in both orders and take the mean; only with ``pairwise``.
-        options: As for :func:`~askance.evaluation.evaluate.evaluate`; ``limit`` counts pairs.
+    Of a question that looks for a fault (``good: no``) it is 1 minus that; with ``pairwise`` there can be none. With
+    ``pairwise`` the judge sees both outputs (in both orders with ``swap``), the score of output a is how likely it is
+    called the better one, and that of b is 1 minus this. A pair with a missing verdict is left out and counted.
+    ``options`` are those of :func:`~askance.evaluation.evaluate.evaluate`; ``limit`` counts pairs.
 
     Raises:
         InputError: Names the file, line and field of the first problem.
@@ -264,16 +259,10 @@ def prepare_ratings(
     dimension: str | None = None,
     **options: Any,
 ) -> RatingsJob:
-    """Read rated outputs to judge.
+    """Read rated outputs to judge; ``dimension`` is the human dimension that is the rating (the only one, or
+    ``overall``).
 
-    Args:
-        path: Examples with human scores, as for :func:`~askance.evaluation.evaluate.evaluate`.
-        checklist: The tests; an output with a missing verdict or rating is left out and counted, and one without a
-            rating is not judged.
-        model: The judge.
-        prompt: For the judge; askance's own by default.
-        dimension: The human dimension that is the rating; the only one, or ``overall``, when None.
-        options: As for :func:`~askance.evaluation.evaluate.evaluate`.
+    An output with a missing verdict or rating is left out and counted, and one without a rating is not judged.
 
     Raises:
         InputError: Bad data, or people rated several dimensions and none is named.
@@ -293,17 +282,12 @@ def load_pairs(
     fields: FieldMap | None = None,
     labels: Labels | None = None,
 ) -> list[Preference]:
-    """Read preference pairs whose outputs are to be judged.
+    """Read preference pairs whose outputs are to be judged, from a file, the Hugging Face hub, a data frame, or rows.
 
-    Args:
-        source: A file, a data set on the Hugging Face hub, a data frame, or rows: ``id``, ``input``, ``output_a``,
-            ``output_b`` and ``preferred``; or ``chosen`` and ``rejected`` with a ``prompt``, where an ``id`` is not
-            needed.
-        limit: Read only so many pairs.
-        seed: Decides which of ``chosen`` and ``rejected`` is shown as a, see
-            :func:`~askance.prompts.preferences.preference_of`.
-        fields: Renames columns: our name to the column's name or path.
-        labels: Further words for which output is preferred, e.g. ``{"a": ["left"], "b": ["right"]}``.
+    A row has ``id``, ``input``, ``output_a``, ``output_b`` and ``preferred``; or ``chosen`` and ``rejected`` with a
+    ``prompt``, where an ``id`` is not needed and the seed decides which is shown as a
+    (:func:`~askance.prompts.preferences.preference_of`). ``fields`` renames columns; ``labels`` has further words for
+    which output is preferred, e.g. ``{"a": ["left"], "b": ["right"]}``.
 
     Raises:
         InputError: Names the file, line and field of the first problem.

@@ -1,9 +1,16 @@
-"""Learners of weights: their interface, and all but the Bradley-Terry fits.
+"""Learners of weights: their interface, the Bradley-Terry fits and the searches.
 
 From pairs the objective is the share of rightly ordered pairs over [0, 1]^N (LMUnit eq. 8), from ratings the rank
 correlation with them. Both are piecewise constant and ignore the scale of weights. The searches take the first for a
 black box: Bayesian optimisation as in LMUnit (§3.5, A.3.5), which is a Gaussian process with the probability of
 improvement, and Optuna's tree-structured Parzen estimators. The second is searched one weight at a time.
+
+Bradley-Terry: the preferred output wins with probability q = ε + (1 - 2ε)·logistic(w·d), d being the difference of
+scores, w ≥ 0, and ε the rate at which labels are flipped whatever the scores say. ε = 0 is the usual logistic
+regression, which pays for each wrong label in proportion to its margin and turns away from the truth; with the rate it
+does not (docs/results/choosing.md). Each step is Fisher scoring solved under w ≥ 0, a non-negative least-squares
+problem in as many unknowns as there are tests. With many pairs the curvature is taken from a part of them; the gradient
+never is.
 """
 
 from __future__ import annotations
@@ -40,16 +47,10 @@ class WeightLearner(Protocol):
         """Whether learning again on a few hundred resamples is affordable."""
 
     def learn(self, pairs: Any, *, seed: int, start: Floats | None = None) -> Floats:
-        """Learn weights from ``pairs``.
+        """Learn weights, shape (tests,), in [0, 1] with sum 1, from development pairs or rated outputs.
 
-        Args:
-            pairs: Development pairs (:class:`PairDifferences`) or, for learners of ratings, rated outputs
-                (:class:`RatedScores`); whatever is held out is never passed here.
-            seed: Same pairs and seed, same weights.
-            start: Weights to begin the search from, shape (tests,); uniform when None.
-
-        Returns:
-            Weights, shape (tests,), in [0, 1] with sum 1.
+        Whatever is held out is never passed here. Same data and seed, same weights. The search begins at ``start``, or
+        at uniform weights.
 
         Raises:
             LearningFailedError: The pairs determine no weights.
@@ -62,11 +63,8 @@ def uniform_weights(tests: int) -> Floats:
 
 
 def normalised(weights: Floats) -> Floats:
-    """Scale to sum 1: the objective is scale-free, so weights are reported as shares.
-
-    Raises:
-        LearningFailedError: No weight is positive.
-    """
+    """Scale to sum 1: the objective is scale-free, so weights are reported as shares. Raises LearningFailedError where
+    no weight is positive."""
     total = float(weights.sum())
     if not np.isfinite(total) or total <= 0.0:
         raise LearningFailedError("every weight is 0, so there is no score")
@@ -75,11 +73,8 @@ def normalised(weights: Floats) -> Floats:
 
 
 def require_decided(pairs: PairDifferences) -> None:
-    """Refuse pairs that decide nothing.
-
-    Raises:
-        LearningFailedError: People preferred an output in none of the pairs, or no score ever differs.
-    """
+    """Refuse pairs that decide nothing. Raises LearningFailedError where people preferred an output in none of the
+    pairs, or no score ever differs."""
     differences, counts = pairs.decided()
     if not len(differences) or counts.sum() <= 0:
         raise LearningFailedError("there is no pair in which people preferred one output")
@@ -107,11 +102,8 @@ class BestSingle:
     quick: bool = True
 
     def learn(self, pairs: Evidence, *, seed: int, start: Floats | None = None) -> Floats:
-        """One weight of 1, the others 0.
-
-        Raises:
-            LearningFailedError: Of pairs: there is no decided one, or no score ever differs.
-        """
+        """One weight of 1, the others 0. Raises LearningFailedError where, of pairs, there is no decided one, or no
+        score ever differs."""
         if isinstance(pairs, PairDifferences):
             require_decided(pairs)
         every = np.eye(pairs.tests)
@@ -127,11 +119,8 @@ class LeastSquares:
     quick: bool = True
 
     def learn(self, pairs: RatedScores, *, seed: int, start: Floats | None = None) -> Floats:
-        """Fit to the ratings; pairs beside them play no part.
-
-        Raises:
-            LearningFailedError: No test rises with the ratings, or there are none.
-        """
+        """Fit to the ratings; pairs beside them play no part. Raises LearningFailedError where no test rises with the
+        ratings, or there are none."""
         outputs = len(pairs.ratings)
         if not outputs:
             raise LearningFailedError("there is no rated output to learn from")
@@ -181,10 +170,7 @@ class RankSearch:
 
 class BlackBox:
     """The share of right pairs as a function of a point with one coordinate a test, and the search's way in and out.
-
-    Raises:
-        LearningFailedError: No decided pair, or no score differs.
-    """
+    Raises LearningFailedError where there is no decided pair, or no score differs."""
 
     def __init__(self, pairs: PairDifferences) -> None:
         require_decided(pairs)
@@ -203,11 +189,7 @@ class BlackBox:
         return share_right(self._differences, self._counts, weights) if weights.sum() > 0 else 0.5
 
     def weights(self, point: Mapping[str, float]) -> Floats:
-        """The weights of a point, shape (tests,), sum 1.
-
-        Raises:
-            LearningFailedError: Every weight is 0.
-        """
+        """The weights of a point, shape (tests,), sum 1. Raises LearningFailedError where every weight is 0."""
         return normalised(np.array([float(point[name]) for name in self.names]))
 
 
@@ -221,12 +203,10 @@ class Bayes:
     """Random points before the Gaussian process takes over."""
     xi: float = 0.01
     """How much better a point must promise to be; the paper does not give it, and it decides a lot: 1e-4 is
-    far worse.
-    """
+    far worse."""
     local_searches: int = 2
     """Local searches for the most promising point, each time, after 10,000 random ones. With the package's 10 as many
-    development pairs came into the right order, in three to four times the processor time.
-    """
+    development pairs came into the right order, in three to four times the processor time."""
     name: str = "bayes"
     quick: bool = False
 
@@ -299,3 +279,181 @@ class OptunaSearch:
         finally:
             optuna.logging.set_verbosity(talk)
         return box.weights(study.best_params)
+
+
+CURVATURE_ROWS = 10_000
+"""Most pairs used for the curvature matrix; it steers the steps and leaves the solution unchanged."""
+FLIP_START = 0.05
+FLIP_MOST = 0.45
+_MOST_STEPS = 50
+_TOLERANCE = 1e-7
+
+
+@dataclass(frozen=True, eq=False)
+class BradleyTerryFit:
+    """Weights on the logit scale and the rate of flipped labels, and how well they fit."""
+
+    weights: Floats
+    """Shape (tests,), not negative, on the logit scale."""
+    flip_rate: float
+    """ε in [0, 0.45]."""
+    margins: Floats
+    """Shape (pairs,), of the pairs it was fitted to."""
+    loss: float
+    """Minus the log-likelihood, with the penalty."""
+
+
+def fit_bradley_terry(
+    differences: Floats, counts: Floats, *, flip: float | None, ridge: float = 0.01, start: Floats | None = None
+) -> BradleyTerryFit:
+    """Fit non-negative weights to score differences (preferred minus other), shape (pairs, tests).
+
+    ``flip`` None estimates the rate of flipped labels with the weights. ``ridge`` is the pull towards 0 that keeps
+    separable pairs finite, in units in which the differences have a root mean square of 1. ``start`` is a direction;
+    uniform when None.
+
+    Raises:
+        LearningFailedError: The scores never differ, or no test points the way people preferred.
+    """
+    problem = _Problem(differences, counts, ridge, estimate_flip=flip is None)
+    point = problem.first(start, FLIP_START if flip is None else flip)
+    for _ in range(_MOST_STEPS):
+        following = problem.improve(point)
+        settled = point.loss - following.loss <= _TOLERANCE * problem.total
+        point = following
+        if settled:
+            break
+    if not point.weights.any():
+        raise LearningFailedError("no test points the way people preferred, so every non-negative weight is 0")
+    return point
+
+
+class _Problem:
+    """The penalised likelihood of one set of pairs."""
+
+    def __init__(self, differences: Floats, counts: Floats, ridge: float, *, estimate_flip: bool) -> None:
+        self.differences, self.counts, self.estimate_flip = differences, counts, estimate_flip
+        self.total = float(counts.sum())
+        # Without a temporary of the size of the data: the sum of squares of each test, then over tests.
+        squares = np.einsum("ij,ij,i->j", differences, differences, counts)
+        mean_square = float(squares.sum() / max(self.total * len(squares), 1e-300))
+        if mean_square <= 0.0:
+            raise LearningFailedError("the two outputs have the same scores in every pair")
+        self.unit = 1.0 / np.sqrt(mean_square)
+        self.ridge = ridge / self.unit**2
+        step = -(-len(differences) // CURVATURE_ROWS)
+        self.rows = slice(None, None, step)
+        part = float(counts[self.rows].sum())
+        if part <= 0.0:
+            self.rows, part = slice(None), self.total
+        self.scale_up = self.total / part
+
+    def first(self, start: Floats | None, flip: float) -> BradleyTerryFit:
+        """The best of a few scales of the direction ``start``: weights are known only up to their scale."""
+        tests = self.differences.shape[1]
+        direction = np.full(tests, 1.0 / tests) if start is None else start / start.sum()
+        margins = self.differences @ direction
+        scales = [self.unit * scale for scale in (1.0, 3.0, 10.0, 30.0, 100.0)]
+        tried = [self._at(scale * direction, flip, scale * margins) for scale in scales]
+        return min(tried, key=lambda point: point.loss)
+
+    def at(self, weights: Floats, flip: float) -> BradleyTerryFit:
+        return self._at(weights, flip, self.differences @ weights)
+
+    def _at(self, weights: Floats, flip: float, margins: Floats) -> BradleyTerryFit:
+        chance = flip + (1.0 - 2.0 * flip) * _logistic(margins)
+        loss = -float(self.counts @ np.log(np.maximum(chance, 1e-300))) + self.ridge / 2 * float(weights @ weights)
+        return BradleyTerryFit(weights, flip, margins, loss)
+
+    def improve(self, point: BradleyTerryFit) -> BradleyTerryFit:
+        """One Fisher scoring step under w ≥ 0, else one step down the scaled gradient, else the point itself."""
+        now = np.append(point.weights, point.flip_rate) if self.estimate_flip else point.weights
+        gradient, curvature = self._derivatives(point)
+        steepest = np.maximum(now - gradient / np.maximum(np.diag(curvature), 1e-12), 0.0)
+        for target in (_non_negative_minimum(gradient, curvature, now), steepest):
+            better = self._along(point, now, target - now, float(gradient @ (target - now)))
+            if better is not None:
+                return better
+        return point
+
+    def _along(self, point: BradleyTerryFit, now: Floats, step: Floats, slope: float) -> BradleyTerryFit | None:
+        """The first point, halving ``step`` up to 20 times, at which the loss falls enough (Armijo); else None."""
+        if slope >= 0.0:
+            return None
+        for size in 0.5 ** np.arange(20):
+            tried = now + size * step
+            flip = min(float(tried[-1]), FLIP_MOST) if self.estimate_flip else point.flip_rate
+            candidate = self.at(tried[: len(point.weights)], flip)
+            if candidate.loss <= point.loss + 1e-4 * size * slope:
+                return candidate
+        return None
+
+    def _derivatives(self, point: BradleyTerryFit) -> tuple[Floats, Floats]:
+        """Gradient and expected curvature in the weights (and the flip rate, last, where it is estimated)."""
+        tests = len(point.weights)
+        logistic = _logistic(point.margins)
+        chance = np.maximum(point.flip_rate + (1.0 - 2.0 * point.flip_rate) * logistic, 1e-12)
+        by_margin = (1.0 - 2.0 * point.flip_rate) * logistic * (1.0 - logistic)
+        by_flip = 1.0 - 2.0 * logistic
+        gradient = self.ridge * point.weights - self.differences.T @ (self.counts * by_margin / chance)
+        # All of the curvature comes from the same pairs: a matrix of parts from different pairs may be
+        # indefinite.
+        least = 1e-4 if self.estimate_flip else 1e-9
+        trust = (self.counts / np.maximum(chance * (1.0 - chance), least))[self.rows] * self.scale_up
+        slopes = self.differences[self.rows] * by_margin[self.rows, None]
+        if self.estimate_flip:
+            slopes = np.column_stack([slopes, by_flip[self.rows]])
+            gradient = np.append(gradient, -float(self.counts @ (by_flip / chance)))
+        curvature = (slopes * trust[:, None]).T @ slopes
+        curvature[np.arange(tests), np.arange(tests)] += self.ridge
+        return gradient, curvature
+
+
+def _logistic(margins: Floats) -> Floats:
+    """1 / (1 + exp(-margin)), without overflow."""
+    small = np.exp(-np.abs(margins))
+    return np.where(margins >= 0.0, 1.0, small) / (1.0 + small)
+
+
+def _non_negative_minimum(gradient: Floats, curvature: Floats, now: Floats) -> Floats:
+    """Minimise the quadratic model of the loss at ``now`` over vectors that are nowhere negative."""
+    scale = 1.0 / np.sqrt(np.maximum(np.diag(curvature), 1e-12))
+    scaled = curvature * scale * scale[:, None] + 1e-9 * np.eye(len(now))
+    values, vectors = np.linalg.eigh(scaled)
+    root = np.sqrt(np.maximum(values, 1e-9))
+    target = scaled @ (now / scale) - gradient * scale
+    try:
+        solution = scipy_part("optimize").nnls((vectors * root).T, (vectors.T @ target) / root)[0]
+    except RuntimeError as error:  # scipy's report that its active-set iteration did not settle
+        raise LearningFailedError(f"the non-negative least-squares step did not settle ({error})") from error
+    minimum: Floats = solution * scale
+    return minimum
+
+
+@dataclass(frozen=True)
+class Logistic:
+    """Non-negative Bradley-Terry weights; a data tie is half a win for either side."""
+
+    ridge: float = 0.01
+    """Pull towards 0, in units in which score differences have a root mean square of 1."""
+    flip: float | None = 0.0
+    """Share of labels taken to be flipped; None estimates it."""
+    name: str = "logistic"
+    quick: bool = True
+
+    def learn(self, pairs: PairDifferences, *, seed: int, start: Floats | None = None) -> Floats:
+        """Fit by maximum likelihood; deterministic. Raises LearningFailedError where there is no decided pair, no score
+        differs, or no test points the way people preferred.
+        """
+        require_decided(pairs)
+        differences, counts = pairs.with_ties_as_halves()
+        fit = fit_bradley_terry(differences, counts, flip=self.flip, ridge=self.ridge, start=start)
+        return normalised(fit.weights)
+
+
+@dataclass(frozen=True)
+class Robust(Logistic):
+    """Non-negative Bradley-Terry weights with a rate of flipped labels that is estimated with them."""
+
+    flip: float | None = None
+    name: str = "robust"

@@ -249,7 +249,8 @@ def test_a_failed_call_has_no_score_and_is_said(post: Post) -> None:
     post.broken = "e00"
     result = post.compile(max_iterations=1, min_coverage=0.5).askance_run.result
     assert result["missing"]["api_error"] > 0 and result["coverage"] < 1
-    verdicts = [json.loads(line) for file in (post.folder / "run/verdicts").glob("000-*") for line in file.open()]
+    files = (post.folder / "run/verdicts").glob("000-*")
+    verdicts = [json.loads(line) for file in files for line in file.read_text().splitlines()]
     failed = [each for each in verdicts if each["status"] == "api_error"]
     assert failed and all(each["answer"] is None and "the line is dead" in each["error"] for each in failed)
 

@@ -374,16 +374,16 @@ def test_a_grader_asks_of_the_output_alone_what_the_judge_asks_of_it_alone(promp
 
 
 @pytest.mark.parametrize("to", TOOLS)
-def test_every_export_is_written_by_the_command(to: str, askance_command: Any, sandbox: Path) -> None:
+def test_every_export_is_written_by_the_command(to: str, cli: Any, sandbox: Path) -> None:
     kept(threshold=0.5).save(sandbox / "judge.yaml")
-    done = askance_command("export", "judge.yaml", "--to", to, "-o", "out/file.py")
-    assert done.returncode == 0, done.stderr
+    done = cli("export", "judge.yaml", "--to", to, "-o", "out/file.py")
+    assert done.code == 0, done.err
     text = (sandbox / "out" / "file.py").read_text(encoding="utf-8")
     if to == "openai-grader":
         json.loads(text)
     else:
         compile(text, to, "exec")
-    assert askance_command("export", "judge.yaml", "--to", to).stdout == text
+    assert cli("export", "judge.yaml", "--to", to).out == text
 
 
 @pytest.mark.parametrize("to", [each for each in TOOLS if each != "openai-grader"])

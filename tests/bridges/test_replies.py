@@ -13,7 +13,7 @@ from askance.agents.judging import Judging
 from askance.evaluation.kept_judge import KeptJudge
 from askance.models.base import Answer, Request
 from askance.models.direct import after_thinking, read_logprobs
-from askance.models.gateway import Gateway
+from askance.models.gateway import Gateway, RetryPolicy
 from askance.models.replies.yes_no import ROOM
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.examples import Example
@@ -236,8 +236,8 @@ def ours(case: Case, p_yes: str, **how: Any) -> float | None:
         text, tokens = after_thinking(found["message"]["content"], tokens, apart=False)
         return Answer(text, tokens, finish=found["finish_reason"])
 
-    model = ScriptedModel(script)
-    evaluator = Evaluator(Gateway(), model, judge.prompt, judge.checklist, Judging(p_yes=p_yes))  # type: ignore[arg-type]
+    model, gateway = ScriptedModel(script), Gateway(retry=RetryPolicy(first=0.0))
+    evaluator = Evaluator(gateway, model, judge.prompt, judge.checklist, Judging(p_yes=p_yes))  # type: ignore[arg-type]
     [verdict] = asyncio.run(evaluator.judge([Example(id="1", input="in", output="out")]))
     assert {each.parameters.max_tokens for each in model.requests} <= {1, 8, ROOM} or p_yes == "stated"
     assert verdict.p_yes is None or verdict.answer is (verdict.p_yes >= 0.5)

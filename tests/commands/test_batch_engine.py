@@ -58,6 +58,14 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch_model, "Pace", lambda: pace)
 
 
+QUICKLY = """
+from askance.models.batches import batch_model
+pace = batch_model.Pace(still=0.06, first=0.01, longest=0.02)
+batch_model.Pace = lambda: pace
+"""
+"""The same, in a process that is to be killed."""
+
+
 JUDGE = ("--checklist", "c.yaml", "--model", "openai/m", "--api-base")
 COMMANDS: dict[str, tuple[tuple[str, ...], str, int]] = {
     "evaluate": (("data.jsonl", *JUDGE), "jsonl", 1),
@@ -142,6 +150,7 @@ def killing(
     return lambda server: setattr(server, when, tamper)
 
 
+@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize(
     ("method", "path", "when"),
     [
@@ -154,21 +163,21 @@ def killing(
     ],
 )
 def test_a_process_that_is_killed_is_gone_on_with_and_nothing_is_bought_twice(
-    askance_command: Any, data: Path, method: str, path: str, when: str
+    cli: Callable[..., Any], askance_command: Any, data: Path, method: str, path: str, when: str
 ) -> None:
     started: list[subprocess.Popen[str]] = []
     with BatchServer(answer) as server:
         judge = ("data.jsonl", *JUDGE, server.url)
-        whole = askance_command("evaluate", *judge, "--no-cache", "-o", "whole.jsonl")
-        assert whole.returncode == 0, whole.stderr
+        whole = cli("evaluate", *judge, "--no-cache", "-o", "whole.jsonl")
+        assert whole.code == 0, whole.err
         server.bodies.clear()
         batch = ("evaluate", *judge, "--engine", "batch", "-o", "verdicts.jsonl")
-        started.append(askance_command.start(*batch))
+        started.append(askance_command.start(*batch, before=QUICKLY))
         killing(method, path, when, started, signal.SIGKILL)(server)
         died = askance_command.finish(started[0])
         assert died.returncode == -signal.SIGKILL
-        second = askance_command(*batch)
-        assert second.returncode == 0, second.stderr
+        second = cli(*batch)
+        assert second.code == 0, second.err
         assert len(server.batches) == 1
         assert len(server.bodies) == len({json.dumps(body) for body in server.bodies}) == 30
     assert (data / "verdicts.jsonl").read_bytes() == (data / "whole.jsonl").read_bytes()
@@ -186,7 +195,8 @@ def test_a_run_that_is_killed_in_a_batch_is_resumed_with_it(
         assert cli(*arguments, *where, "--run", "whole").code == 0
         calls = len(server.bodies)
         server.bodies.clear()
-        started.append(askance_command.start(*arguments, *where, "--engine", "batch", "--run", "killed"))
+        batch = (*arguments, *where, "--engine", "batch", "--run", "killed")
+        started.append(askance_command.start(*batch, before=QUICKLY))
         killing("GET", "files/.*", "after", started, signal.SIGKILL)(server)
         assert askance_command.finish(started[0]).returncode == -signal.SIGKILL
         resumed = cli("resume", "killed", "--engine", "batch")
@@ -195,23 +205,24 @@ def test_a_run_that_is_killed_in_a_batch_is_resumed_with_it(
     assert results_in(sandbox / "killed") == results_in(sandbox / "whole")
 
 
-def test_an_interrupt_says_what_goes_on(askance_command: Any, data: Path) -> None:
+@pytest.mark.usefixtures("quick")
+def test_an_interrupt_says_what_goes_on(cli: Callable[..., Any], askance_command: Any, data: Path) -> None:
     started: list[subprocess.Popen[str]] = []
     with BatchServer(answer, looks=10**6) as server:
         batch = ("evaluate", "data.jsonl", *JUDGE, server.url, "--engine", "batch")
-        started.append(askance_command.start(*batch))
+        started.append(askance_command.start(*batch, before=QUICKLY))
         killing("GET", r"batches/\w+", "after", started, signal.SIGINT)(server)
         stopped = askance_command.finish(started[0])
         assert stopped.returncode == 130
         assert says(stopped.stderr, "batch_1", "29 requests", "goes on")
-        directly = askance_command(*batch[:-2], "--no-cache")
-        assert directly.returncode == 0
-        assert sum(says(line, "openai/m", "batch", "open") for line in directly.stderr.splitlines()) == 1
+        directly = cli(*batch[:-2], "--no-cache")
+        assert directly.code == 0
+        assert sum(says(line, "openai/m", "batch", "open") for line in directly.err.splitlines()) == 1
         server.looks = 0
-        second = askance_command(*batch)
-        assert second.returncode == 0 and says(second.stderr, "Going on", "batch")
+        second = cli(*batch)
+        assert second.code == 0 and says(second.err, "Going on", "batch")
         assert len(server.batches) == 1
-        assert "batch" not in askance_command(*batch[:-2], "--no-cache").stderr
+        assert "batch" not in cli(*batch[:-2], "--no-cache").err
 
 
 def test_bad_input_is_refused_before_anything_is_sent(cli: Callable[..., Any], data: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from askance.evaluation.evaluation import evaluation_view
+from askance.evaluation.evaluation_result import evaluation_view
 from askance.prompts.checklist import Checklist, Question, dump_checklist
 from askance.testing import StandInServer
 

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from askance.evaluation.calibration import sigmoid
-from askance.evaluation.compare.criteria import criteria_for
 from askance.evaluation.compare.judges import JUDGES
-from askance.evaluation.compare.protocol import JudgeScore, Meter, Setup, layout_of
+from askance.evaluation.compare.protocol import JudgeScore, Meter, Setup, criteria_for, layout_of
 from askance.evaluation.options import CompareOptions
 from askance.evaluation.scoring import Targets
 from askance.memory.verdict_store import VerdictStore

@@ -130,21 +130,28 @@ async def test_an_example_that_the_model_refuses_is_missing_also_where_it_is_the
 async def test_as_many_examples_are_asked_about_at_once_as_calls_may_be_under_way(
     facts: Any, examples: list[Example]
 ) -> None:
-    under_way, most = 0, 0
+    """Every call but the first, by which it is settled where P(yes) comes from, waits until 24 are under way."""
+    under_way, most, enough = 0, 0, asyncio.Event()
 
     class Slow(ScriptedModel):
         async def answer(self, request: Any) -> Any:
             nonlocal under_way, most
+            if not self.requests:
+                return await super().answer(request)
             under_way += 1
             most = max(most, under_way)
-            await asyncio.sleep(0.01)
+            if under_way == 24:
+                enough.set()
+            await enough.wait()
+            await asyncio.sleep(0.01)  # time for one more
             under_way -= 1
             return await super().answer(request)
 
-    gateway = Gateway(VerdictStore(":memory:"), max_concurrency=24)
+    gateway = Gateway(VerdictStore(":memory:"), max_concurrency=30)
     model = Slow(facts.reply, name="slow", slots=24)
     evaluator = Evaluator(gateway, model, Prompt("{output} {question}"), weighted(facts))
-    await evaluate_adaptively(evaluator, examples, tolerance=0.2)
+    async with asyncio.timeout(60):
+        await evaluate_adaptively(evaluator, examples, tolerance=0.2)
     assert most == 24
 
 

@@ -454,6 +454,31 @@ def test_a_question_moves_where_a_tenth_of_shuffled_scores_or_fewer_are_parted_a
     assert max(chances[True]) <= 0.1 < min(chances[False]) < 0.2 < max(chances[False])
 
 
+def test_outputs_that_share_a_document_move_a_question_that_says_nothing_no_more_often() -> None:
+    """P(yes) and scores depend on the document alone, each of the two by itself."""
+    rng = np.random.default_rng(11)
+    codes = np.repeat(np.arange(10), 4)
+    moved = {True: 0, False: 0}
+    for _ in range(150):
+        p_yes, truth = (rng.random(10)[codes] + 0.02 * rng.random(40) for _ in range(2))
+        for together, documents in ((True, codes), (False, None)):
+            cut = best_cut(p_yes, truth, documents)
+            moved[together] += cut is not None and chance_of_cut(p_yes, truth, cut, documents) <= 0.1
+    assert moved[True] <= 0.16 * 150 and moved[False] > 0.4 * 150
+
+
+def test_each_example_five_times_in_its_document_leaves_every_threshold_where_it_was() -> None:
+    rng = np.random.default_rng(12)
+    for _ in range(20):
+        truth = rng.random(20)
+        p_yes = np.clip(0.5 + 0.4 * (truth - 0.5) + 0.2 * rng.normal(size=20), 0, 1)
+        codes, wide = np.arange(20) // 2, [np.repeat(each, 5) for each in (p_yes, truth, np.arange(20) // 2)]
+        once, again = best_cut(p_yes, truth, codes), best_cut(wide[0], wide[1], wide[2])
+        assert once is not None and again is not None
+        assert (again.threshold, again.correlation) == pytest.approx((once.threshold, once.correlation))
+        assert chance_of_cut(*wide[:2], again, wide[2]) == chance_of_cut(p_yes, truth, once, codes)
+
+
 @pytest.mark.parametrize("method", FITS)
 def test_no_fit_sees_a_verdict_or_a_score_of_an_example_that_it_is_not_given(method: str) -> None:
     rng = np.random.default_rng(6)

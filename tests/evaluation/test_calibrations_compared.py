@@ -13,8 +13,8 @@ import pytest
 from scipy import stats
 
 from askance.evaluation.scoring import human_targets
+from askance.optimizer.acceptance import CorrelationYardstick
 from askance.optimizer.modes.judge import compare_calibrations
-from askance.optimizer.yardsticks import CorrelationYardstick
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError
 from askance.prompts.examples import Example

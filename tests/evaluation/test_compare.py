@@ -13,12 +13,10 @@ import numpy as np
 import pytest
 
 from askance.evaluation.compare.compare import compare, prepare
-from askance.evaluation.compare.comparison import Comparison, JudgeOutput, comparison_view
-from askance.evaluation.compare.conclusion import LEVEL
+from askance.evaluation.compare.comparison import LEVEL, Comparison, comparison_view
 from askance.evaluation.compare.costs import Costs, JudgeCost, Spent, break_even
 from askance.evaluation.compare.judges import JUDGES
-from askance.evaluation.compare.line_up import Entrant
-from askance.evaluation.compare.protocol import JudgeScore
+from askance.evaluation.compare.protocol import Entrant, JudgeOutput, JudgeScore
 from askance.evaluation.compare.statistics import compare_ratings
 from askance.evaluation.options import CompareOptions
 from askance.evaluation.scoring import Targets
@@ -27,7 +25,7 @@ from askance.models.budget import Budget
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import BudgetExceededError, InputError
 from askance.prompts.examples import Example
-from askance.report.comparison import render_comparison
+from askance.report.comparison_page import render_comparison
 from askance.stats.correlation import METHODS, kendall, spearman
 from askance.stats.differences import paired_difference
 from askance.stats.resampling import Resampling

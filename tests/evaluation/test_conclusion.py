@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from askance.evaluation.compare.conclusion import conclude
+from askance.evaluation.compare.comparison import conclude
 from askance.evaluation.compare.costs import is_costed
-from askance.evaluation.shown import agreement_headline
+from askance.evaluation.view import agreement_headline
 from askance.prompts.formatting import Figure
-from askance.report.comparison import render_comparison
+from askance.report.comparison_page import render_comparison
 from tests.said import says
 
 

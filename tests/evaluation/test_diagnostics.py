@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from askance.evaluation.diagnose import diagnose_verdicts
-from askance.evaluation.diagnosis import Diagnosis, QuestionDiagnosis
+from askance.evaluation.findings import Diagnosis, QuestionDiagnosis
 from askance.evaluation.scoring import score_examples, yes_rates
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError

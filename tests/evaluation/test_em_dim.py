@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from askance.evaluation.compare.aspects import ROLE
 from askance.evaluation.compare.compare import compare, prepare
 from askance.evaluation.compare.comparison import Comparison, comparison_view
+from askance.evaluation.compare.statistics import ROLE
 from askance.models.base import Answer, Request
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError

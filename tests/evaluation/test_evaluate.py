@@ -14,7 +14,7 @@ from askance.models.base import ModelError, Request
 from askance.prompts.checklist import Checklist, Question, dump_checklist
 from askance.prompts.errors import BudgetExceededError, InputError
 from askance.prompts.verdicts import save_verdicts
-from askance.report.verdicts import Beside, read_judging
+from askance.report.verdicts_page import Beside, read_judging
 from askance.testing import Reply, ScriptedModel
 from tests.said import says
 

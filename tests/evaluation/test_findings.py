@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from askance.evaluation.diagnose import diagnose_verdicts
-from askance.evaluation.diagnosis import NOTHING_FOUND, Diagnosis, Finding
+from askance.evaluation.findings import NOTHING_FOUND, Diagnosis, Finding
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.examples import Example
 from askance.prompts.verdicts import Verdict
-from askance.report.judged_file import JudgedFile, render_judging
+from askance.report.judged_page import JudgedFile, render_judging
 from tests.said import says
 
 N = 100

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from askance.evaluation.compare.criteria import criteria_for
 from askance.evaluation.compare.judges import JUDGES
-from askance.evaluation.compare.numbers import said_number
+from askance.evaluation.compare.protocol import criteria_for
+from askance.evaluation.compare.questionnaire import said_number
 from askance.evaluation.options import CompareOptions
 from askance.models.base import Answer, ModelError, Request
 from askance.prompts.errors import InputError

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from askance.evaluation.compare.compare import compare, prepare
-from askance.evaluation.compare.judges import JUDGES, OWN_WORDS
-from askance.evaluation.compare.line_up import Entrant, line_up, models_of, prompts_of
+from askance.evaluation.compare.judges import JUDGES
+from askance.evaluation.compare.protocol import OWN_WORDS, Entrant, line_up, models_of, prompts_of
 from askance.models.base import Answer, Request
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError

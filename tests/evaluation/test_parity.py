@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from askance.evaluation.compare.parity import SaidGood, parity
+from askance.evaluation.verdict_table import SaidGood, parity
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.examples import Example
 from askance.prompts.verdicts import Verdict

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import askance
-from askance.evaluation.shown import Shown, View, html_table
+from askance.evaluation.view import Shown, View, html_table
 from askance.prompts.errors import InputError, MissingExtraError
 from tests.said import says
 

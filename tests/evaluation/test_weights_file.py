@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from askance.optimizer.weights import load_weights, weighted_by, with_weights
+from askance.evaluation.weights_file import load_weights, weighted_by, with_weights
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError
 from askance.prompts.examples import Example

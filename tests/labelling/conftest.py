@@ -11,7 +11,7 @@ import pytest
 
 from askance.labelling.desk import Desk
 from askance.labelling.labels_file import LabelsFile, known_entries
-from askance.labelling.order import Queue
+from askance.labelling.next_output import Queue
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.examples import Example, load_examples
 from askance.prompts.verdicts import Verdict, dump_verdicts

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from askance.labelling.desk import Desk, majority
-from askance.labelling.figures import MOST_POINTS, agreement, enough_for
+from askance.labelling.label_figures import MOST_POINTS, agreement, enough_for
 from askance.labelling.labels_file import Entry, texts_of
-from askance.labelling.opinions import JudgeOpinion, Opinions, load_opinions
+from askance.labelling.next_output import JudgeOpinion, Opinions, load_opinions
 from askance.prompts.errors import InputError
 from askance.prompts.examples import Example
 
@@ -152,7 +152,7 @@ def test_the_majority_of_raters_counts_and_a_tie_is_no_label(sit_down: Any) -> N
 
 
 def test_agreement_of_those_drawn_at_random_is_told_apart(place: Any, sit_down: Any) -> None:
-    from askance.labelling.figures import agreement_line
+    from askance.labelling.label_figures import agreement_line
 
     many = examples(30)
     _, opinions = load_opinions([place / "one.jsonl", place / "two.jsonl"], CHECKLIST, many, "overall")

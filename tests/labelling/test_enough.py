@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from askance.evaluation.scoring import ExampleScore, Targets
-from askance.labelling.enough import ALIKE, POWER, enough, shift_of
-from askance.optimizer.acceptance import PairedAcceptance
+from askance.labelling.label_figures import ALIKE, POWER, enough, shift_of
+from askance.optimizer.acceptance import CorrelationYardstick, PairedAcceptance
 from askance.optimizer.options import AlignOptions
-from askance.optimizer.yardsticks import CorrelationYardstick
 from askance.stats.correlation import spearman
 
 from ..said import says

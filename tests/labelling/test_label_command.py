@@ -17,7 +17,7 @@ import pytest
 import askance
 from askance.commands.label import _tell
 from askance.labelling.label import Labelled
-from askance.labelling.order import SIGNALS
+from askance.labelling.next_output import SIGNALS
 from askance.prompts.errors import InputError
 
 from ..said import naming, says

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from askance.labelling.opinions import JudgeOpinion, Opinions, load_opinions
-from askance.labelling.order import Queue
+from askance.labelling.next_output import JudgeOpinion, Opinions, Queue, load_opinions
 from askance.prompts.errors import InputError
 from askance.prompts.examples import Example
 from askance.prompts.verdicts import dump_verdicts

@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from askance.labelling.server import MOST_BYTES, application, new_token
+from askance.labelling.label import MOST_BYTES, application, new_token
 from askance.prompts.errors import AskanceError, InputError
 
 TOKEN = new_token()

@@ -30,7 +30,7 @@ from askance.prompts.checklist import Checklist, Question, dump_checklist
 from askance.prompts.examples import Example
 
 if TYPE_CHECKING:
-    from askance.evaluation.evaluation import Evaluation
+    from askance.evaluation.evaluation_result import Evaluation
 
 _ITSELF = [sys.executable, "-m", f"{__package__}.overhead_processes"]
 MODEL = "openai/stand-in"

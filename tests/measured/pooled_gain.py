@@ -19,7 +19,7 @@ import numpy as np
 from askance.experiments.command_line import RESULTS, says_errors, write_result
 from askance.prompts.errors import InputError
 from askance.prompts.tables import read_rows
-from askance.stats.kernels import correlation_kernel
+from askance.stats.correlation import correlation_kernel
 from askance.stats.resampling import Kernel, Vector, Weights, resample, resample_weights
 
 RESULT = RESULTS / "pooled_gain.json"

@@ -17,8 +17,7 @@ import pytest
 from askance.evaluation.compare.run_difference import side_of_run
 from askance.memory.run_directory import RunDirectory
 from askance.prompts.errors import AskanceError, InputError
-from askance.testing import StandInServer
-from askance.testing.stand_in_server import completion
+from askance.testing import StandInServer, completion
 from tests.measured.peers import runs as peer_runs
 from tests.measured.peers.beside import INSTRUCTIONS, PEERS, Task, settings_of, task_file, task_of
 from tests.measured.peers.counting_server import MOST_TOKENS, CountingServer, busy_seconds

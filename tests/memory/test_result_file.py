@@ -46,6 +46,13 @@ def test_what_is_read_is_written_byte_for_byte(run: RunDirectory) -> None:
     assert (run.path / "result.json").read_bytes() == (RELEASED / "result.json").read_bytes()
 
 
+def test_a_candidate_says_whether_it_was_taken_by_the_list_that_it_stands_in(run: RunDirectory) -> None:
+    result = run.read_result()
+    assert result.accepted_edits and all(each.accepted for each in result.accepted_edits)
+    assert not any(each.accepted for each in result.rejected_edits)
+    assert "accepted" not in result.to_dict()["accepted_edits"][0]
+
+
 def test_a_released_run_can_be_shown_and_reported(run: RunDirectory) -> None:
     path = str(run.path)
     assert "Accepted: better on validation (Spearman +0." in said("show", path)

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from askance.models.trained import bases
-from askance.models.trained.network import scored_text
+from askance.models.trained.scorer_file import scored_text
 from askance.prompts.checklist import Question
 from askance.prompts.errors import InputError
 from askance.prompts.examples import Example
 from askance.prompts.prompt import Prompt
-from askance.training.items import asked_with
+from askance.training.mixture import asked_with
 from tests.said import naming
 
 EXAMPLE = Example(id="e", input="asked so", output="the output", context="a page", reference="a model answer")

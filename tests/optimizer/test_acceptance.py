@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from askance.evaluation.scoring import ExampleScore, Targets
-from askance.optimizer.acceptance import HeldOutAcceptance, PairedAcceptance
+from askance.optimizer.acceptance import CorrelationYardstick, HeldOutAcceptance, MeanYardstick, PairedAcceptance
 from askance.optimizer.subject import Crossed, CrossedFold
-from askance.optimizer.yardsticks import CorrelationYardstick, MeanYardstick
 from askance.prompts.examples import Example
 from askance.stats.differences import Difference
 from tests.said import says

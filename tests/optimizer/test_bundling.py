@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from askance.optimizer.edits import bundle
+from askance.optimizer.contest import bundle
 from askance.prompts.lessons import Edit
 from askance.prompts.prompt import EditRefusedError, Prompt, check_length
 

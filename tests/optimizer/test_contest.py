@@ -13,11 +13,16 @@ from askance.evaluation.progress import Silent
 from askance.evaluation.scoring import ExampleScore, Targets
 from askance.memory.journal import read_events
 from askance.memory.run_directory import RunDirectory
-from askance.optimizer.acceptance import Decision, HeldOutAcceptance, PairedAcceptance
+from askance.optimizer.acceptance import (
+    CorrelationYardstick,
+    Decision,
+    HeldOutAcceptance,
+    MeanYardstick,
+    PairedAcceptance,
+)
 from askance.optimizer.contest import Contest
 from askance.optimizer.events import Teller
 from askance.optimizer.subject import Crossed, CrossedFold, Draft, Observation, Pair, Version
-from askance.optimizer.yardsticks import CorrelationYardstick, MeanYardstick
 from askance.prompts.examples import Example
 from askance.prompts.lessons import Edit
 from askance.prompts.prompt import Prompt

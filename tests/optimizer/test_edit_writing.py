@@ -17,8 +17,9 @@ from askance.memory.journal import Journal
 from askance.memory.lesson_memory import LessonMemory
 from askance.models.base import ModelError, Request
 from askance.models.gateway import Gateway, RetryPolicy
-from askance.optimizer.edits import EditByEdit, OpposedParts, WholeRewrite, add_lines, bundle
+from askance.optimizer.contest import bundle
 from askance.optimizer.events import EditProposed, EditRefused, Event, Teller
+from askance.optimizer.steps.edits import EditByEdit, OpposedParts, WholeRewrite, add_lines
 from askance.prompts.errors import BudgetExceededError
 from askance.prompts.lessons import Lesson
 from askance.prompts.prompt import Prompt

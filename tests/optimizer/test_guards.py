@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from askance.evaluation.scoring import ExampleScore, Targets, dimension_errors, overall_errors
-from askance.optimizer.acceptance import PairedAcceptance
+from askance.optimizer.acceptance import BiasGuard, CorrelationYardstick, MeanYardstick, PairedAcceptance, PassRateGuard
 from askance.optimizer.subject import Crossed, CrossedFold
-from askance.optimizer.yardsticks import BiasGuard, CorrelationYardstick, MeanYardstick, PassRateGuard
 from askance.prompts.examples import Example
 from tests.said import says
 

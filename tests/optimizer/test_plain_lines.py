@@ -18,7 +18,7 @@ from askance.memory.why import why
 from askance.models.base import Request
 from askance.models.gateway import Gateway
 from askance.optimizer.events import Teller
-from askance.optimizer.steps.plain_lines import PlainLines
+from askance.optimizer.steps.edits import PlainLines
 from askance.optimizer.subject import Observation
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.examples import Example

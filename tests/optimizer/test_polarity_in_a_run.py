@@ -18,9 +18,8 @@ from askance.evaluation.scoring import Targets, score_examples
 from askance.memory.journal import read_events
 from askance.optimizer.modes.generator import FailureSignal
 from askance.optimizer.signals import HumanSignal
-from askance.optimizer.steps.lessons import find_contrast
+from askance.optimizer.steps.lessons import LessonTrial, find_contrast, shift
 from askance.optimizer.subject import Draft, Observation
-from askance.optimizer.trial import LessonTrial, shift
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.examples import Example
 from askance.prompts.lessons import Disagreement, Lesson

@@ -11,12 +11,11 @@ from askance.evaluation.progress import Silent
 from askance.evaluation.scoring import ExampleScore
 from askance.memory.records import PrunedRecord
 from askance.memory.run_directory import RunDirectory
-from askance.optimizer.acceptance import PairedAcceptance
+from askance.optimizer.acceptance import MeanYardstick, PairedAcceptance
 from askance.optimizer.contest import Contest
 from askance.optimizer.events import EditPruned, Event, Teller
 from askance.optimizer.steps.pruning import prune
 from askance.optimizer.subject import Draft, Observation, Pair, Version
-from askance.optimizer.yardsticks import MeanYardstick
 from askance.prompts.errors import BudgetExceededError
 from askance.prompts.examples import Example
 from askance.prompts.lessons import Edit

@@ -16,12 +16,11 @@ from askance.memory.run_directory import RunDirectory
 from askance.models.base import ModelError, Request
 from askance.models.budget import Budget
 from askance.models.gateway import Gateway, RetryPolicy
-from askance.optimizer.acceptance import PairedAcceptance
+from askance.optimizer.acceptance import MeanYardstick, PairedAcceptance
 from askance.optimizer.contest import ANEW, Contest
 from askance.optimizer.events import Teller
 from askance.optimizer.questions.again import QuestionsAgain, keep_known
 from askance.optimizer.subject import Draft, Observation, Pair, Version
-from askance.optimizer.yardsticks import MeanYardstick
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import BudgetExceededError
 from askance.prompts.examples import Example

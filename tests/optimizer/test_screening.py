@@ -14,13 +14,11 @@ from askance.memory.embedders import embedder
 from askance.memory.lesson_memory import LessonMemory
 from askance.memory.records import PrunedRecord
 from askance.memory.run_directory import RunDirectory
-from askance.optimizer.acceptance import Decision, PairedAcceptance
-from askance.optimizer.contest import ON_ITS_OWN, Contest
+from askance.optimizer.acceptance import Decision, MeanYardstick, PairedAcceptance
+from askance.optimizer.contest import ON_ITS_OWN, Contest, Screening
 from askance.optimizer.events import Teller
 from askance.optimizer.steps.pruning import prune
 from askance.optimizer.subject import Draft, Observation, Pair, Version
-from askance.optimizer.trial import Screening
-from askance.optimizer.yardsticks import MeanYardstick
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.examples import Example
 from askance.prompts.lessons import Edit, Lesson

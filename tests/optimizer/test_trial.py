@@ -10,8 +10,8 @@ import pytest
 
 from askance.evaluation.scoring import score_examples
 from askance.optimizer.signals import Reasons
-from askance.optimizer.subject import Draft, Observation, Pair
-from askance.optimizer.trial import LessonTrial, TrialResult, evidence_keys, log_odds, shift, verdict_of_trial
+from askance.optimizer.steps.lessons import LessonTrial, evidence_keys, log_odds, shift, verdict_of_trial
+from askance.optimizer.subject import Draft, Observation, Pair, TrialResult
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.examples import Example
 from askance.prompts.lessons import Disagreement, Lesson

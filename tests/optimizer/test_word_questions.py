@@ -263,8 +263,8 @@ def test_the_judge_that_is_kept_asks_the_new_question_and_tells_where_it_comes_f
 
 
 def test_the_report_compares_answers_to_one_and_the_same_question(done: askance.RunResult) -> None:
-    from askance.report.questions import parity
     from askance.report.run_data import read_run
+    from askance.report.run_figures import parity
 
     data = read_run(done.directory)
     found = parity(data)

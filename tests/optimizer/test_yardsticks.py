@@ -7,7 +7,7 @@ from sklearn.metrics import cohen_kappa_score, roc_auc_score
 
 from askance.evaluation.pass_fail import PassLabels
 from askance.evaluation.scoring import ExampleScore, Targets
-from askance.optimizer.yardsticks import CorrelationYardstick, MeanYardstick, Metric
+from askance.optimizer.acceptance import CorrelationYardstick, MeanYardstick, Metric
 from askance.prompts.examples import Example
 from askance.stats.differences import label_difference
 from askance.stats.resampling import Resampling

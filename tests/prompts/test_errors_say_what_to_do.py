@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from askance.evaluation.options import ScoreOptions
-from askance.optimizer.weights import weighted_by
+from askance.evaluation.weights_file import weighted_by
 from askance.prompts.checklist import load_checklist
 from askance.prompts.errors import InputError, like_named
 from askance.prompts.examples import load_examples

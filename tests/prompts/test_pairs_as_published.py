@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from askance.optimizer.weights.judged_pairs import load_pairs
-from askance.optimizer.weights.scores import load_preferences
+from askance.optimizer.weights.score_tables import load_preferences
 from askance.prompts.errors import InputError
 from tests.said import says
 

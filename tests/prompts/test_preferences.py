@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from askance.optimizer.weights import load_preferences
 from askance.optimizer.weights.judged_pairs import load_pairs
+from askance.optimizer.weights.score_tables import load_preferences
 from askance.prompts.errors import InputError
 from askance.prompts.preferences import Preference, preference_of
 from tests.said import naming, says

@@ -18,14 +18,14 @@ from askance.commands.report import command
 from askance.evaluation.compare.compare import compare
 from askance.evaluation.diagnose import diagnose
 from askance.evaluation.evaluate import evaluate
-from askance.optimizer.selection import select
+from askance.optimizer.selection.select import select
 from askance.optimizer.weights.weigh import weigh
 from askance.prompts.checklist import Checklist, Question, dump_checklist
 from askance.prompts.errors import AskanceError, InputError
 from askance.prompts.verdicts import write_verdicts
 from askance.report.any_result import write_report_of
 from askance.report.page import MISSING, probability_byte
-from askance.report.verdicts import Beside
+from askance.report.verdicts_page import Beside
 from askance.testing import ScriptedModel
 
 from ..said import naming, says

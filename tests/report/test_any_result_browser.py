@@ -9,7 +9,7 @@ import pytest
 
 from askance.prompts.verdicts import Verdict, write_verdicts
 from askance.report.any_result import write_report_of
-from askance.report.verdicts import Beside
+from askance.report.verdicts_page import Beside
 
 from ..said import says
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from askance.report.text_changes import MarksError, Piece, mark_edits, word_changes
+from askance.report.run_candidates import MarksError, Piece, mark_edits, word_changes
 
 TEXTS = st.lists(st.sampled_from(["Answer", "no", "if", " ", " ", ".", "\n", "- ", "yes", "it", "é", "<b>"])).map(
     "".join

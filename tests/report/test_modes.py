@@ -17,13 +17,12 @@ from askance.memory.decision import decide
 from askance.memory.result_file import RunRecord
 from askance.prompts.errors import InputError
 from askance.prompts.formatting import percent
-from askance.report.candidates import candidates, marked_prompt
-from askance.report.charts import course, course_chart, heat_map, histogram
-from askance.report.examples import changes, example_data
-from askance.report.lessons import evidence_by_key, lessons
-from askance.report.questions import biases, calibrations, has_own_questions, parity, spreads, together
-from askance.report.run import iterations, who, write_report
-from askance.report.run_data import Scored, read_run
+from askance.report.charts import course_chart, heat_map, histogram
+from askance.report.run_candidates import candidates, marked_prompt
+from askance.report.run_data import Scored, changes, example_data, read_run
+from askance.report.run_figures import course, has_own_questions, parity, spreads, together
+from askance.report.run_lessons import evidence_by_key, lessons
+from askance.report.run_page import iterations, tables, who, write_report
 
 from ..said import says
 
@@ -113,7 +112,8 @@ def test_each_instruction_stands_with_its_effect_and_says_what_it_states(make_le
     assert f"note was taken: {words}" in text
     before, after = (percent(done.record.instructions[0].test.before), percent(1.0))
     line, wanted = done.record.instructions[0].text, done.record.instructions[0].asked
-    assert f"{line} {done.record.instructions[0].lesson} {wanted} {before} {after} +" in text
+    told = f"{line} {done.record.instructions[0].lesson} {wanted} {before} → {after}, n = {data.split_size('test')} +"
+    assert told in text
     show(done)
     said = " ".join(capsys.readouterr().out.split())
     assert f"{before} → {after}, n = {data.split_size('test')}" in said
@@ -193,11 +193,12 @@ def test_questions_that_each_example_has_of_its_own_are_counted_by_dimension(tun
 
 def test_calibration_and_bias_stand_beside_the_new_prompt(aligned):
     data = read_run(aligned)
-    rows = calibrations(data)
-    assert [(each.side, each.reading.split()[0]) for each in rows] == [
-        (side, reading) for side in ("starting", "new") for reading in ("as", "a", "Platt")
+    found = tables(data)
+    assert [(each["prompt"], each["verdicts"].split()[0]) for each in found["calibration"].rows] == [
+        (side, reading) for side in ("start", "accepted") for reading in ("as", "thresholds", "Platt")
     ]
-    assert biases(data)[0].before == data.result.drift["baseline"].mean_errors["quality"]
+    start = data.result.drift["baseline"].mean_errors["quality"]
+    assert {row["dimension"]: row["at the start"].value for row in found["bias"].rows}["quality"] == start
     text = Text(write_report(aligned)).text
     assert "calibration alone would" in text
     assert "Bias" in text

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from askance.prompts.verdicts import Verdict, save_verdicts
 from askance.report.any_result import write_report_of
-from askance.report.verdicts import Beside, read_judging
+from askance.report.verdicts_page import Beside, read_judging
 
 HOSTILE = "</script><script>alert(1)</script>"
 

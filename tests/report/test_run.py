@@ -16,12 +16,12 @@ from askance.commands.report import command
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError
 from askance.prompts.prompt import Prompt
-from askance.report.candidates import candidates
-from askance.report.lessons import evidence_by_key, lessons
+from askance.report.charts import Scale
 from askance.report.page import clip
-from askance.report.run import repeat_command, write_report
+from askance.report.run_candidates import candidates
 from askance.report.run_data import read_run
-from askance.report.scores import Scale
+from askance.report.run_lessons import evidence_by_key, lessons
+from askance.report.run_page import repeat_command, write_report
 from askance.runs import migrate
 from askance.testing import ScriptedModel
 

@@ -13,8 +13,8 @@ from askance.memory.run_directory import RunDirectory
 from askance.optimizer.modes import align
 from askance.optimizer.runner import run_job
 from askance.prompts.verdicts import Verdict
-from askance.report.run import render_report, write_report
 from askance.report.run_data import Kept, Scored, read_run
+from askance.report.run_page import render_report, write_report
 from askance.testing import SimulatedJudge, SimulatedWorld
 
 from ..said import says

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from askance.prompts.errors import InputError
-from askance.stats.correlation import correlate, kendall, spearman
+from askance.stats.correlation import correlate, correlation_kernel, kendall, spearman
 from askance.stats.differences import _swap_p_value, mean_difference, paired_difference
-from askance.stats.kernels import correlation_kernel
 from askance.stats.resampling import Resampling, resample, resample_weights
 from tests.said import says
 

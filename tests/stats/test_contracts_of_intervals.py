@@ -20,12 +20,24 @@ from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 
 from askance.stats.agreement import cohen_kappa, kappa_kernel, kappa_self, leave_one_out, observed_agreement
-from askance.stats.correlation import correlate, per_group, system_level
+from askance.stats.correlation import FLOOR, WORK, affordable, correlate, correlation_kernel, per_group, system_level
 from askance.stats.differences import _signs, holm, label_difference, mean_difference, paired_difference
 from askance.stats.distribution import compare_distributions, dimension_match, wasserstein_kernel
-from askance.stats.kernels import FLOOR, WORK, affordable, correlation_kernel
-from askance.stats.pass_fail import area_under_curve, auc_kernel, pass_fail_figures, rate, variance_of_mean, wilson
-from askance.stats.pass_rate import FEWEST_LABELLED, prediction_powered, rogan_gladen
+from askance.stats.pass_fail import (
+    FEWEST_LABELLED,
+    area_under_curve,
+    auc_kernel,
+    best_kappas,
+    fit_threshold,
+    label_agreement,
+    label_kernel,
+    pass_fail_figures,
+    prediction_powered,
+    rate,
+    rogan_gladen,
+    variance_of_mean,
+    wilson,
+)
 from askance.stats.resampling import (
     Resampling,
     Statistic,
@@ -36,7 +48,6 @@ from askance.stats.resampling import (
     resample_weights,
 )
 from askance.stats.spearman_interval import spearman_intervals
-from askance.stats.threshold import best_kappas, fit_threshold, label_agreement, label_kernel
 
 Figures = Callable[[Sequence[np.ndarray], Resampling], Any]
 N = 60
@@ -679,6 +690,13 @@ def test_a_threshold_lies_where_verdicts_agree_best_and_turns_with_the_labels() 
     both = [None, *scores[1:-1], 0.5], [1.0, *labels[1:-1], None]
     assert fit_threshold(*both).n == 298
     assert astuple(fit_threshold(scores[:7], labels[:7]))[:2] == (0.5, 0)
+    moved = 0
+    for few in range(20, 60, 5):  # each five times in its document
+        said, wanted = rng.random(few) + 0.2 * labels[:few], labels[:few]
+        five = np.repeat(said, 5), np.repeat(wanted, 5), np.repeat(range(few), 5).tolist()
+        assert fit_threshold(*five).value == fit_threshold(said, wanted).value
+        moved += fit_threshold(*five[:2]).value != fit_threshold(*five).value
+    assert moved
 
 
 @pytest.mark.parametrize("documents", [12, 36])

@@ -14,8 +14,16 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from askance.prompts.errors import InputError
-from askance.stats.correlation import between_systems, correlate, kendall, per_group, spearman, system_level
-from askance.stats.kernels import affordable, correlation_kernel
+from askance.stats.correlation import (
+    affordable,
+    between_systems,
+    correlate,
+    correlation_kernel,
+    kendall,
+    per_group,
+    spearman,
+    system_level,
+)
 from askance.stats.resampling import Resampling, average_ranks, resample_weights
 from tests.said import naming, says
 

@@ -25,10 +25,20 @@ from askance.evaluation.scoring import ExampleScore, Targets, human_targets
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import AskanceError, CoverageError, InputError
 from askance.prompts.examples import Example
-from askance.stats.pass_fail import area_under_curve, auc_kernel, pass_fail_figures, rate, wilson, wilson_size
-from askance.stats.pass_rate import prediction_powered, rogan_gladen
+from askance.stats.pass_fail import (
+    area_under_curve,
+    auc_kernel,
+    binary_kappa,
+    cut_kappas,
+    fit_threshold,
+    pass_fail_figures,
+    prediction_powered,
+    rate,
+    rogan_gladen,
+    wilson,
+    wilson_size,
+)
 from askance.stats.resampling import Resampling, Statistic
-from askance.stats.threshold import binary_kappa, cut_kappas, fit_threshold
 from tests.said import says
 
 
@@ -347,7 +357,7 @@ def test_verdicts_and_labels_are_compared_on_the_threshold_that_is_held() -> Non
     found = judge_passes(scores, examples, PassThreshold(0.5, "judge", dimensions=("tone",)), mine, Resampling())
     assert found.figures is not None and found.people is not None
     assert found.figures.confusion == (10, 0, 0, 10) and found.people.value == 0.5 and found.corrected is None
-    assert mine is not None and threshold_for(scores, targets, mine).n == 20
+    assert mine is not None and threshold_for(scores, examples, targets, mine).n == 20
 
 
 @pytest.mark.parametrize("value", [0.2, 0.45, 0.8])
@@ -388,7 +398,7 @@ def test_a_threshold_fitted_on_coin_flips_agrees_with_other_labels_by_chance_alo
         scores, targets = scored(rng.random(40).tolist()), human_targets(examples, TWO)
         mine = pass_labels(examples, targets)
         assert mine is not None
-        fitted = threshold_for(scores[:20], targets, mine)
+        fitted = threshold_for(scores[:20], examples, targets, mine)
         for part, kappas in ((slice(0, 20), taught), (slice(20, 40), tested)):
             said = [each.dimensions["tone"] >= fitted.value for each in scores[part]]  # type: ignore[operator]
             kappas.append(cohen_kappa_score(said, flips[part]) if len(set(said)) > 1 else 0.0)

@@ -19,8 +19,8 @@ from askance.prompts.checklist import Checklist
 from askance.prompts.errors import InputError, MissingExtraError
 from askance.prompts.prompt import Prompt
 from askance.training import trainer
+from askance.training.scorer_folder import TrainResult
 from askance.training.train import train
-from askance.training.trained import TrainResult
 
 from ..said import naming
 from .conftest import CHECKLIST, made, p_yes, random_llama, said
@@ -107,7 +107,7 @@ def test_each_loss_alone_learns_by_lora(tiny_causal: Path, tmp_path: Path, weigh
 
 def test_cross_entropy_makes_it_say_yes_or_no_at_all(tiny_causal: Path, tmp_path: Path) -> None:
     from askance.models.trained.network import open_network
-    from askance.training.items import asked_with
+    from askance.training.mixture import asked_with
 
     examples = made(80, to_a_document=2)
     given = SMALL | {"loss_weights": (1, 0, 0), "epochs": 2}

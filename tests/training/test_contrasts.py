@@ -18,8 +18,8 @@ from askance.report.any_result import write_report_of
 from askance.testing import Reply, ScriptedModel, ServerReply, StandInServer
 from askance.training.contrasts import chosen_cases, speaks_of
 from askance.training.mixture import PARTS, divided
+from askance.training.scorer_folder import TrainResult
 from askance.training.train import prepare
-from askance.training.trained import TrainResult
 
 from ..said import naming, says
 from .conftest import CHECKLIST, SMALL, made, options, p_yes, said

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from askance.models.trained.network import ScoredText
-from askance.training.items import Probe, TrainingItem
+from askance.models.trained.scorer_file import ScoredText
 from askance.training.losses import (
     RATIONALE_TIMES,
+    ScoreObjective,
     dpo_loss,
     expected,
     forgiven,
@@ -19,7 +19,7 @@ from askance.training.losses import (
     mixed_loss,
     target_levels,
 )
-from askance.training.objectives import ScoreObjective
+from askance.training.mixture import Probe, TrainingItem
 
 from .conftest import options
 

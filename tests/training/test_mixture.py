@@ -15,8 +15,7 @@ from askance.prompts.examples import Example
 from askance.prompts.preferences import Preference
 from askance.prompts.prompt import Prompt
 from askance.prompts.verdicts import Verdict, VerdictColumns
-from askance.training.items import deduplicated, probes, verdict_item
-from askance.training.mixture import PARTS, Mixture, gather, groups_of
+from askance.training.mixture import PARTS, Mixture, deduplicated, gather, groups_of, probes, verdict_item
 from askance.training.train import asked_of
 
 from ..said import naming, says

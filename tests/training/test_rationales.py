@@ -16,8 +16,8 @@ from askance.cli import main
 from askance.evaluation.evaluate import evaluate
 from askance.models.base import Request
 from askance.models.trained.bases import find_base
-from askance.models.trained.network import Rationale, ScoredText, after_rationale, asked_for, asked_why, start_network
-from askance.models.trained.scorer_file import read_scorer
+from askance.models.trained.network import start_network
+from askance.models.trained.scorer_file import Rationale, ScoredText, after_rationale, asked_for, asked_why, read_scorer
 from askance.prompts.checklist import dump_checklist
 from askance.prompts.errors import InputError
 from askance.prompts.examples import Example
@@ -27,10 +27,10 @@ from askance.prompts.verdicts import VerdictColumns
 from askance.report.any_result import write_report_of
 from askance.testing import Reply, ScriptedModel
 from askance.training import rationales, trainer
-from askance.training.items import Probe, TrainingItem
+from askance.training.mixture import Probe, TrainingItem
 from askance.training.rationales import Drawn, RationaleCase, pairs_of, rationale_cases
+from askance.training.scorer_folder import TrainResult
 from askance.training.train import train
-from askance.training.trained import TrainResult
 
 from ..said import naming
 from .conftest import CHECKLIST, WORDS, made, p_yes, random_llama, said

@@ -9,20 +9,18 @@ from typing import Any
 import pytest
 
 from askance.evaluation.evaluate import evaluate
-from askance.models.trained.network import ScoredText, open_network, scored_text
-from askance.models.trained.scorer_file import ScorerFile, read_scorer
+from askance.models.trained.network import open_network
+from askance.models.trained.scorer_file import ScoredText, ScorerFile, read_scorer, scored_text
 from askance.prompts.checklist import Checklist
 from askance.prompts.errors import AskanceError, InputError
 from askance.prompts.preferences import Preference
 from askance.prompts.verdicts import save_verdicts
 from askance.stats.pass_fail import rate
-from askance.training import train as training
 from askance.training import trainer
-from askance.training.items import preference_items
 from askance.training.measured import ScorerReader, calibration_error, figures_on_test, price
-from askance.training.mixture import PARTS
+from askance.training.mixture import PARTS, preference_items
+from askance.training.scorer_folder import TrainResult
 from askance.training.train import train
-from askance.training.trained import TrainResult
 from askance.training.trainer import schedule
 
 from ..said import naming, says
@@ -239,7 +237,7 @@ def test_what_cannot_be_trained_is_said(tiny_base: Path, tmp_path: Path, monkeyp
     (tmp_path / "other/precious.txt").write_text("x")
     with pytest.raises(InputError, match="something else here"):
         go(output=tmp_path / "other")
-    monkeypatch.setattr(training, "ROOM", 1e12)
+    monkeypatch.setattr(trainer, "ROOM", 1e12)
     with pytest.raises(AskanceError, match=naming("this disk")):
         go()
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from askance.models.trained.network import open_network, scored_text
-from askance.models.trained.scorer_file import read_scorer
+from askance.models.trained.network import open_network
+from askance.models.trained.scorer_file import read_scorer, scored_text
 from askance.prompts.examples import Example
 from askance.prompts.text_files import read_object
 from askance.prompts.verdicts import Verdict, VerdictColumns
-from askance.report.scorer import render_scorer
+from askance.report.scorer_page import render_scorer
+from askance.training.scorer_folder import TrainResult
 from askance.training.train import train
-from askance.training.trained import TrainResult
 
 from ..said import says
 from .conftest import CHECKLIST, SMALL, made, p_yes, said

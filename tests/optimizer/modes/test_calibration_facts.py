@@ -7,8 +7,8 @@ import random
 import pytest
 
 from askance.evaluation.scoring import Targets
+from askance.optimizer.acceptance import CorrelationYardstick
 from askance.optimizer.modes.judge import CalibrationComparison, compare_calibrations
-from askance.optimizer.yardsticks import CorrelationYardstick
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.examples import Example
 from askance.prompts.verdicts import Verdict

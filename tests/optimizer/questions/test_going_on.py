@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -330,13 +332,19 @@ def test_disagreements_that_were_read_and_lessons_that_were_rejected_are_not_tak
 def test_comments_that_a_budget_kept_from_being_tried_are_read_by_the_run_that_goes_on(
     learned: First, tmp_path: Path, later: bool
 ) -> None:
-    asked: list[bytes] = []
     calls = learned.done.record.calls
-    for cap in range(calls // 2, calls, 4) if later else (calls // 8,):
-        asked, place = [], tmp_path / f"capped-{cap}"
-        capped = Desk(120).align(place, lambda request: asked.append(request.key), call_budget=cap)  # noqa: B023
-        if not later or capped.record.questions:
-            break
+
+    @cache
+    def ended_at(cap: int) -> tuple[askance.RunResult, list[bytes]]:
+        asked: list[bytes] = []
+        place = tmp_path / f"capped-{cap}"
+        return Desk(120).align(place, lambda request: asked.append(request.key), call_budget=cap), asked
+
+    cap, caps = calls // 8, range(calls // 2, calls, 4)
+    if later:  # the least that brings questions
+        cap = caps[bisect_left(caps, True, key=lambda each: bool(ended_at(each)[0].record.questions))]
+    capped, asked = ended_at(cap)
+    place = capped.directory
     assert capped.finish_reason == "max_calls" and not capped.record.learned
     assert bool(capped.record.questions) is later, "some are proposed before the folds test them"
     done = go_on(Desk(120), tmp_path / "run", place, lambda request: asked.append(request.key))

@@ -17,7 +17,7 @@ from askance.evaluation.scoring import Targets
 from askance.memory.embedders import embedder
 from askance.memory.records import CriterionRecord
 from askance.memory.run_directory import RunDirectory
-from askance.optimizer.acceptance import Decision, PairedAcceptance
+from askance.optimizer.acceptance import CorrelationYardstick, Decision, PairedAcceptance
 from askance.optimizer.contest import Contest, Race
 from askance.optimizer.events import Teller
 from askance.optimizer.mode import LoopRound
@@ -26,7 +26,6 @@ from askance.optimizer.questions.choice import Chooser
 from askance.optimizer.questions.learner import FOLDS, QuestionLearner, taught_by_others, without_remarks_of
 from askance.optimizer.questions.proposers import Finder
 from askance.optimizer.subject import Crossed, Draft, Observation, Outcome, Pair, Version
-from askance.optimizer.yardsticks import CorrelationYardstick
 from askance.prompts.checklist import Checklist, Question, Sees
 from askance.prompts.examples import Example, document_of
 from askance.prompts.prompt import Prompt

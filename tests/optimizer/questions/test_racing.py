@@ -14,7 +14,6 @@ import pytest
 from askance.evaluation.scoring import Targets
 from askance.memory.records import CriterionRecord
 from askance.optimizer.questions import racing
-from askance.optimizer.questions.calls import calls_at_most
 from askance.optimizer.questions.candidates import Standing
 from askance.optimizer.questions.learner import NOT_ACCEPTED
 from askance.optimizer.questions.proposers import SAME_MEANING, first_of_meaning
@@ -29,6 +28,7 @@ from askance.optimizer.questions.racing import (
     steps,
 )
 from askance.prompts.examples import Example
+from askance.run_estimate import calls_at_most
 from tests.said import says
 from tests.worlds import share
 
@@ -176,7 +176,7 @@ KNOWN = {"most": 6, "rounds": 1, "asked": 1}
 def test_the_bound_of_calls_is_that_of_a_race() -> None:
     bounds = {"dimensions": 1, "waiting": 0} | KNOWN
     most = calls_at_most([EXAMPLES], 60, **bounds)
-    with patch("askance.optimizer.questions.calls.STEPS", ()):
+    with patch("askance.run_estimate.STEPS", ()):
         assert calls_at_most([EXAMPLES], 60, **bounds) > most
     assert calls_at_most([EXAMPLES[::2], EXAMPLES[1::2]], 60, **bounds) > most, "each fold learns a judge of its own"
     same = [each.model_copy(update={"comment": EXAMPLES[0].comment}) for each in EXAMPLES]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ from askance.memory.records import CriterionRecord
 from askance.models.base import Answer, ModelError, Request
 from askance.models.budget import FREE
 from askance.optimizer.modes import align
-from askance.optimizer.questions.presentation import GROUP, AskedBothWays, Groups
+from askance.optimizer.questions.presentation import GROUP, Groups, mode_by, same_answers
 from askance.run_estimate import estimate_run
 from askance.testing import SimulatedJudge, SimulatedWorld
 from tests.measured.simulated_world import COMMENTED, UNSEEN
@@ -105,8 +107,19 @@ def run(
     return done, judge.requests
 
 
-def test_a_run_takes_less_than_half_of_the_calls_and_learns_as_much(tmp_path: Path) -> None:
-    alone, asked_alone = run(tmp_path, "each")
+Ran = tuple[askance.RunResult, list[Request]]
+
+
+@pytest.fixture(scope="module")
+def one_by_one(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Ran]:
+    """A run that asks one by one with so many questions at the start, for all tests that hold another against it."""
+    return cache(lambda questions: run(tmp_path_factory.mktemp("alone"), "each", questions=questions))
+
+
+def test_a_run_takes_less_than_half_of_the_calls_and_learns_as_much(
+    tmp_path: Path, one_by_one: Callable[[int], Ran]
+) -> None:
+    alone, asked_alone = one_by_one(4)
     together, asked = run(tmp_path, "batched")
     assert len(asked) < len(asked_alone) / 2
     gains = [done.record.gain.test for done in (alone, together)]
@@ -120,8 +133,10 @@ def together(request: Request) -> bool:
 
 
 @pytest.mark.parametrize("questions", [4, 1], ids=["seen at the start", "seen by candidates"])
-def test_a_judge_that_answers_together_as_alone_is_asked_so_from_then_on(questions: int, tmp_path: Path) -> None:
-    _, asked_alone = run(tmp_path, "each", questions=questions)
+def test_a_judge_that_answers_together_as_alone_is_asked_so_from_then_on(
+    questions: int, tmp_path: Path, one_by_one: Callable[[int], Ran]
+) -> None:
+    _, asked_alone = one_by_one(questions)
     done, asked = run(tmp_path, None, questions=questions)
     found = done.record.asked_both_ways
     assert found is not None
@@ -139,7 +154,9 @@ def test_a_judge_that_answers_together_as_alone_is_asked_so_from_then_on(questio
     assert len(other.requests) == 3 * len({each.sees for each in judge.checklist.questions})
 
 
-def test_one_that_answers_otherwise_together_is_asked_one_by_one(tmp_path: Path) -> None:
+def test_one_that_answers_otherwise_together_is_asked_one_by_one(
+    tmp_path: Path, one_by_one: Callable[[int], Ran]
+) -> None:
     done, asked = run(tmp_path, None, Muddled)
     found = done.record.asked_both_ways
     assert found is not None
@@ -148,7 +165,7 @@ def test_one_that_answers_otherwise_together_is_asked_one_by_one(tmp_path: Path)
     assert says(found.sentence, "one call", "a question", "the same answer", found.same, found.answers)
     assert done.record.best.mode == "each"
     assert askance.load_judge(tmp_path / "None").settings["mode"] == "each"
-    alone, asked_alone = run(tmp_path / "alone", "each", Muddled)
+    alone, asked_alone = one_by_one(4)
     assert done.record.gain == alone.record.gain
     assert len(asked) - len(asked_alone) == sum(map(together, asked)) < 60, "the others were to be asked anyway"
 
@@ -172,11 +189,11 @@ def test_one_whose_calls_cost_nothing_is_not_asked_together(tmp_path: Path) -> N
 
 def test_what_is_not_answered_together_is_another_answer_and_few_answers_show_nothing() -> None:
     alone = {"q1": {str(each): 1.0 for each in range(30)}, "q2": {str(each): -0.5 for each in range(30)}}
-    assert AskedBothWays.of(alone, alone) == AskedBothWays(60, 60)
-    assert AskedBothWays.of(alone, {"q1": alone["q1"]}) == AskedBothWays(30, 60)
+    assert same_answers(alone, alone) == 60
+    assert same_answers(alone, {"q1": alone["q1"]}) == 30
     for odds, same in ((0.5, 30), (0.1, 60)):  # P(yes) is .38 alone, and .62 or .52 together
-        assert AskedBothWays.of(alone, alone | {"q2": dict.fromkeys(alone["q2"], odds)}).same == same
-    assert [AskedBothWays(same, 60).mode for same in (57, 56)] == ["batched", "each"]
-    few = AskedBothWays(39, 39)
+        assert same_answers(alone, alone | {"q2": dict.fromkeys(alone["q2"], odds)}) == same
+    assert [mode_by(same, 60).mode for same in (57, 56)] == ["batched", "each"]
+    few = mode_by(39, 39)
     assert few.mode == "each"
     assert says(few.sentence, "one a call", "39 answers", "too little")

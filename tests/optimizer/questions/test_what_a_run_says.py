@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -17,8 +19,8 @@ from askance.commands.show_run import show_command as show
 from askance.memory.provenance import build_graph
 from askance.optimizer.events import sentence_of
 from askance.optimizer.following import LEARNING, RunProgress
-from askance.report.run import iterations
 from askance.report.run_data import read_run
+from askance.report.run_page import iterations
 from tests.said import says
 
 from .conftest import DEAF, RULES, Desk
@@ -192,8 +194,9 @@ def test_questions_that_the_gate_refused_are_a_rejected_candidate(refused: askan
 
 
 def test_a_run_that_ended_on_the_way_says_so(tmp_path: Path) -> None:
-    caps = (Desk().align(tmp_path / f"run-{cap}", call_budget=cap) for cap in range(600, 1000, 5))
-    done = next(each for each in caps if each.record.questions)
+    ended_at = cache(lambda cap: Desk().align(tmp_path / f"run-{cap}", call_budget=cap))
+    caps = range(600, 1000, 5)
+    done = ended_at(caps[bisect_left(caps, True, key=lambda cap: bool(ended_at(cap).record.questions))])
     assert not done.record.rejected_edits
     text = said(done.directory)
     assert says(text, "Nothing was accepted", "acceptance test", "3 questions.") and not done.record.learned

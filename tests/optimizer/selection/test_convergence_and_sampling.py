@@ -7,8 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from askance.optimizer.selection.convergence import default_sizes, ranking_convergence
-from askance.optimizer.selection.information import one_hot
+from askance.optimizer.selection.information import default_sizes, one_hot, ranking_convergence
 from askance.optimizer.selection.inputs import allocate, cluster, sample_clustered, sample_uniform
 from askance.prompts.errors import MissingExtraError
 

@@ -9,8 +9,15 @@ import pytest
 from scipy import stats
 
 from askance.optimizer.selection import analysis
-from askance.optimizer.selection.analysis import SampleTables, analyse, equal_groups, halvings, held_out
-from askance.optimizer.selection.build import _agreement, _less_all
+from askance.optimizer.selection.analysis import (
+    SampleTables,
+    agreement_with_people,
+    analyse,
+    equal_groups,
+    halvings,
+    held_out,
+    less_all_questions,
+)
 from askance.optimizer.selection.information import one_hot
 
 
@@ -101,20 +108,22 @@ def test_a_curve_on_people_is_the_rank_correlation_of_the_mean_over_the_first_qu
 def test_each_example_five_times_in_its_document_changes_no_agreement_of_a_selection() -> None:
     once, again = (tables(5, telling=0.5, to_a_document=2, times=times) for times in (1, 5))
     for name in ("chosen", "all"):
-        before, after = (_agreement(each, [0, 1, 5], 42)[name] for each in (once, again))
+        before, after = (agreement_with_people(each, [0, 1, 5], 42)[name] for each in (once, again))
         for method in ("spearman", "kendall", "pearson"):
             first, second = getattr(before, method), getattr(after, method)
             assert (second.value, second.low, second.high) == pytest.approx(
                 (first.value, first.low, first.high), abs=1e-9
             )
-    for (value, less), (other, more) in zip(*(_less_all(each, [0, 1, 5], 42) for each in (once, again)), strict=True):
+    for (value, less), (other, more) in zip(
+        *(less_all_questions(each, [0, 1, 5], 42) for each in (once, again)), strict=True
+    ):
         assert other == pytest.approx(value) and less is not None and more is not None
         assert (more.value, more.low, more.high) == pytest.approx((less.value, less.low, less.high), abs=1e-9)
 
 
 def test_fewer_questions_are_compared_with_all_of_the_order() -> None:
     sample = tables(6, telling=0.5)
-    found = _less_all(sample, [0, 5, 1], 42)
+    found = less_all_questions(sample, [0, 5, 1], 42)
     means = [sample.scores[:, order].mean(axis=1) for order in ([0], [0, 5], [0, 5, 1])]
     values = [stats.spearmanr(each, sample.human)[0] for each in means]
     assert [value for value, _ in found] == pytest.approx(values)

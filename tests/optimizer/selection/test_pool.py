@@ -12,7 +12,7 @@ from askance.evaluation.options import SelectOptions
 from askance.memory.embedders import embedder
 from askance.models.base import ModelError
 from askance.models.gateway import Gateway, RetryPolicy
-from askance.optimizer.selection.pool import Pool, propose_pool
+from askance.optimizer.selection.inputs import Pool, propose_pool
 from askance.prompts.errors import AskanceError
 from askance.prompts.examples import Example
 from askance.testing import ScriptedModel

@@ -10,9 +10,9 @@ import pytest
 
 from askance import select
 from askance.models.base import Answer, ModelError
-from askance.optimizer.selection import Selection
-from askance.optimizer.selection.build import _shared_tokens
+from askance.optimizer.selection.analysis import shared_tokens
 from askance.optimizer.selection.select import prepare
+from askance.optimizer.selection.selected import Selection
 from askance.prompts.errors import BudgetExceededError, CoverageError, InputError
 from askance.prompts.examples import Example
 from askance.testing import ScriptedModel
@@ -218,7 +218,7 @@ def test_a_question_asked_of_the_output_alone_costs_no_more_than_that(facts: Any
         row | {"input": row["input"] + " and so on" * 400, "output": f"Reply [{row['id']}]."} for row in facts.rows()
     ]
     inputs = prepare(rows, facts.model(), candidates, None, "", (), FAST).inputs
-    shared = _shared_tokens(inputs, candidates)
+    shared = shared_tokens(inputs, candidates)
     assert shared["output"] < shared["all"] / 5
     found = select(rows, model=facts.model(), candidates=candidates, **FAST | {"choice": "joint", "no_cache": True})
     curve = found.curves["joint"]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from askance.optimizer.weights import PreferenceScores, preference_scores
+from askance.optimizer.weights.score_tables import PreferenceScores, preference_scores
 
 
 def _simulate(

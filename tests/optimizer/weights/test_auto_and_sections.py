@@ -5,11 +5,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from askance.optimizer.weights import Auto, PreferenceScores, learn_weights, sentences
-from askance.optimizer.weights.bradley_terry import Robust
-from askance.optimizer.weights.choosing import FEW, Pooling, Recipe, Shrunk, Weighting, prepare
 from askance.optimizer.weights.evidence import PairDifferences
-from askance.optimizer.weights.learners import Uniform, WeightLearner
+from askance.optimizer.weights.learner_choice import FEW, Auto, Pooling, Recipe, Shrunk, Weighting, choose_recipe
+from askance.optimizer.weights.learners import Robust, Uniform, WeightLearner
+from askance.optimizer.weights.score_tables import PreferenceScores
+from askance.optimizer.weights.weigh import learn_weights
+from askance.optimizer.weights.weights_result import sentences
 from tests.said import says
 
 Simulate = Callable[..., PreferenceScores]
@@ -59,7 +60,7 @@ def test_a_shrunk_learner_started_at_its_own_weights_stays_there(simulate: Simul
 
 def opposed(simulate: Simulate, pairs: int) -> PreferenceScores:
     """Two sections that want opposite tests."""
-    from askance.optimizer.weights import preference_scores
+    from askance.optimizer.weights.score_tables import preference_scores
 
     first, second = simulate([0.95, 0.05], pairs, seed=1), simulate([0.05, 0.95], pairs, seed=2)
     labels = ["a" if sign > 0 else "b" for sign in (*first.preferred, *second.preferred)]
@@ -104,7 +105,7 @@ def test_auto_learns_in_sections_though_the_whole_teaches_little(simulate: Simul
     learned, held_out = pairs.take(np.arange(400) % 2 == 0), pairs.take(np.arange(400) % 2 == 1)
 
     def right(learner: WeightLearner) -> float:
-        recipe, _ = prepare(learned, learner, sections=2, pooling=pooling, seed=0)
+        recipe, _ = choose_recipe(learned, learner, sections=2, pooling=pooling, seed=0)
         return float((recipe.fit(learned, seed=0).margins(held_out) > 0).mean())
 
     assert right(Auto()) > right(Robust()) - 0.02
@@ -114,7 +115,7 @@ def test_auto_learns_in_sections_though_the_whole_teaches_little(simulate: Simul
 @pytest.mark.parametrize("pooling", ["partial", "none"])
 def test_few_pairs_keep_uniform_weights_in_every_section(simulate: Simulate, pooling: Pooling) -> None:
     pairs = opposed(simulate, FEW // 2 - 1).differences("section")
-    recipe, reason = prepare(pairs, Auto(), sections=2, pooling=pooling, seed=0)
+    recipe, reason = choose_recipe(pairs, Auto(), sections=2, pooling=pooling, seed=0)
     fitted = recipe.fit(pairs, seed=0)
     assert fitted.by_section == pytest.approx(np.full((2, 2), 0.5))
     assert says(reason, "too few", f"{FEW} pairs")
@@ -124,7 +125,7 @@ def test_few_pairs_keep_uniform_weights_in_every_section(simulate: Simulate, poo
 def test_kept_apart_only_the_section_with_enough_pairs_learns(simulate: Simulate) -> None:
     pairs = opposed(simulate, 150).differences("section")
     pairs = pairs.take(np.arange(300) < 150 + FEW - 1)
-    recipe, reason = prepare(pairs, Auto(), sections=2, pooling="none", seed=0)
+    recipe, reason = choose_recipe(pairs, Auto(), sections=2, pooling="none", seed=0)
     fitted = recipe.fit(pairs, seed=0)
     assert fitted.by_section is not None
     assert fitted.by_section[0][0] > 0.8
@@ -135,7 +136,7 @@ def test_kept_apart_only_the_section_with_enough_pairs_learns(simulate: Simulate
 def test_small_sections_that_want_the_same_weights_share_them(simulate: Simulate) -> None:
     sections = [f"s{number % 8}" for number in range(240)]
     pairs = simulate([0.6, 0.3, 0.1], 240, sections=sections).differences("section")
-    recipe, reason = prepare(pairs, Robust(), sections=8, pooling="partial", seed=0)
+    recipe, reason = choose_recipe(pairs, Robust(), sections=8, pooling="partial", seed=0)
     fitted = recipe.fit(pairs, seed=0)
     apart = Recipe(Robust(), (Robust(),) * 8, 0.0).fit(pairs, seed=0)
     assert fitted.by_section is not None

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from askance.optimizer.weights import PreferenceScores, find_learner
-from askance.optimizer.weights.bradley_terry import CURVATURE_ROWS, _Problem, fit_bradley_terry
+from askance.optimizer.weights.learner_choice import find_learner
+from askance.optimizer.weights.learners import CURVATURE_ROWS, _Problem, fit_bradley_terry
+from askance.optimizer.weights.score_tables import PreferenceScores
 
 Simulate = Callable[..., PreferenceScores]
 TRUTH = [0.5, 0.3, 0.15, 0.05]

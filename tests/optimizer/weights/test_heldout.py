@@ -3,12 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from askance.optimizer.weights.evidence import grouped_folds, single_split
-from askance.optimizer.weights.intervals import (
+from askance.optimizer.weights.evidence import grouped_folds, paired_standard_error, single_split
+from askance.optimizer.weights.heldout import (
     bootstrap_counts,
     interval,
     interval_of_means,
-    paired_standard_error,
     pairs_needed,
     rank_stability,
     resample_shares,

@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 from askance.models.base import Answer, Request
-from askance.optimizer.weights import load_preferences
 from askance.optimizer.weights.judged_pairs import prepare_pairs, prepare_ratings
-from askance.optimizer.weights.scores import load_ratings
+from askance.optimizer.weights.score_tables import load_preferences, load_ratings
 from askance.optimizer.weights.weigh import weigh
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import BudgetExceededError, CoverageError, InputError

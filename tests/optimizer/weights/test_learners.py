@@ -6,10 +6,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from askance.optimizer.weights import LearningFailedError, PreferenceScores, find_learner, learners
-from askance.optimizer.weights.bradley_terry import Logistic
 from askance.optimizer.weights.evidence import PairDifferences, margins_to_credits, share_right
-from askance.optimizer.weights.learners import WeightLearner
+from askance.optimizer.weights.learner_choice import find_learner, learners
+from askance.optimizer.weights.learners import LearningFailedError, Logistic, WeightLearner
+from askance.optimizer.weights.score_tables import PreferenceScores
 from askance.prompts.errors import InputError, MissingExtraError
 from tests.said import naming
 

@@ -10,24 +10,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from askance.optimizer.weights import (
-    Auto,
-    LearningFailedError,
-    PreferenceScores,
-    RatingScores,
-    find_learner,
-    learn_weights,
-    learners,
-    preference_scores,
-    rating_scores,
-)
-from askance.optimizer.weights.choosing import Recipe, Shrunk, Weighting, prepare
 from askance.optimizer.weights.evidence import (
     Floats,
     PairDifferences,
     RatedScores,
+    close_to_best,
     grouped_folds,
     margins_to_credits,
+    paired_standard_error,
     share_right,
 )
 from askance.optimizer.weights.heldout import (
@@ -38,10 +28,26 @@ from askance.optimizer.weights.heldout import (
     score_correlations,
     score_trials,
 )
-from askance.optimizer.weights.intervals import close_to_best, paired_standard_error
-from askance.optimizer.weights.learn import bootstrap_weights
-from askance.optimizer.weights.learned import LearnerScore, PairCounts, RatingCounts
-from askance.optimizer.weights.learners import BestSingle, LeastSquares, RankSearch, Uniform, WeightLearner
+from askance.optimizer.weights.learner_choice import (
+    Auto,
+    Recipe,
+    Shrunk,
+    Weighting,
+    choose_recipe,
+    find_learner,
+    learners,
+)
+from askance.optimizer.weights.learners import (
+    BestSingle,
+    LearningFailedError,
+    LeastSquares,
+    RankSearch,
+    Uniform,
+    WeightLearner,
+)
+from askance.optimizer.weights.score_tables import PreferenceScores, RatingScores, preference_scores, rating_scores
+from askance.optimizer.weights.weigh import bootstrap_weights, learn_weights
+from askance.optimizer.weights.weights_result import LearnerScore, PairCounts, RatingCounts
 
 Simulate = Callable[..., PreferenceScores]
 
@@ -464,7 +470,7 @@ def test_what_is_about_as_good_as_the_best_is_within_half_a_paired_standard_erro
 
 def chosen_for(data: RatedScores, method: str, seed: int) -> WeightLearner:
     """What ``method`` settles on."""
-    return prepare(data, find_learner(method, rated=True), sections=0, pooling="partial", seed=seed)[0].overall
+    return choose_recipe(data, find_learner(method, rated=True), sections=0, pooling="partial", seed=seed)[0].overall
 
 
 def test_of_ways_about_as_good_the_most_uniform_is_taken_and_few_outputs_teach_nothing() -> None:

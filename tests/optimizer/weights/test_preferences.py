@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from askance.optimizer.weights import load_preferences, preference_scores
+from askance.optimizer.weights.score_tables import load_preferences, preference_scores
 from askance.prompts.errors import InputError
 from tests.said import naming
 

@@ -7,20 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from askance.optimizer.weights import (
+from askance.evaluation.weights_file import load_weights
+from askance.optimizer.weights.evidence import RatedScores, grouped_folds
+from askance.optimizer.weights.learners import LeastSquares, RankSearch
+from askance.optimizer.weights.score_tables import (
     PreferenceScores,
     RatingScores,
-    learn_weights,
     load_ratings,
-    load_weights,
     preference_scores,
     rating_scores,
-    sentences,
-    weights_report,
 )
-from askance.optimizer.weights.evidence import RatedScores, grouped_folds
-from askance.optimizer.weights.learned import PairCounts, RatingCounts
-from askance.optimizer.weights.learners import LeastSquares, RankSearch
+from askance.optimizer.weights.weigh import learn_weights
+from askance.optimizer.weights.weights_result import PairCounts, RatingCounts, sentences, weights_report
 from askance.prompts.errors import InputError
 from tests.said import naming, says
 
@@ -232,17 +230,18 @@ def test_the_same_seed_gives_the_same_weights() -> None:
 
 
 def test_choices_are_made_without_the_held_out_outputs(monkeypatch: pytest.MonkeyPatch) -> None:
-    from askance.optimizer.weights import heldout, learn
+    from askance.optimizer.weights import heldout
+    from askance.optimizer.weights import weigh as weighing
 
     seen: list[int] = []
-    prepare = learn.prepare
+    choose_recipe = weighing.choose_recipe
 
     def noting(data: Any, *rest: Any, **settings: Any) -> Any:
         seen.append(len(data.ratings))
-        return prepare(data, *rest, **settings)
+        return choose_recipe(data, *rest, **settings)
 
-    monkeypatch.setattr(learn, "prepare", noting)
-    monkeypatch.setattr(heldout, "prepare", noting)
+    monkeypatch.setattr(weighing, "choose_recipe", noting)
+    monkeypatch.setattr(heldout, "choose_recipe", noting)
     learn_weights(ratings=simulate([0.5, 0.5], 40), folds=5, resamples=0)
     assert set(seen[:-1]) == {32}
     assert seen[-1] == 40

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from askance.optimizer.weights import PreferenceScores
 from askance.optimizer.weights.evidence import share_right
 from askance.optimizer.weights.learners import Bayes, OptunaSearch
+from askance.optimizer.weights.score_tables import PreferenceScores
 
 Simulate = Callable[..., PreferenceScores]
 TRUTH = [0.5, 0.3, 0.15, 0.05]

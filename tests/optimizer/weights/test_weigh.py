@@ -8,18 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from askance.optimizer.weights import (
-    LearningFailedError,
-    PreferenceScores,
-    find_learner,
-    learn_weights,
-    load_weights,
-    preference_scores,
-    sentences,
-    weighted_by,
-    weights_report,
-)
+from askance.evaluation.weights_file import load_weights, weighted_by
 from askance.optimizer.weights.evidence import Floats, PairDifferences
+from askance.optimizer.weights.learner_choice import find_learner
+from askance.optimizer.weights.learners import LearningFailedError
+from askance.optimizer.weights.score_tables import PreferenceScores, preference_scores
+from askance.optimizer.weights.weigh import learn_weights
+from askance.optimizer.weights.weights_result import sentences, weights_report
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError, MissingExtraError
 from tests.said import naming, says

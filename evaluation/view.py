@@ -1,0 +1,194 @@
+"""The view of a result, for all that show it: texts, notebooks, data frames, the terminal and the pages."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass, field
+from html import escape
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ..prompts.errors import InputError, MissingExtraError, did_you_mean
+from ..prompts.formatting import Figure, interval, number
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+    Rows: TypeAlias = Sequence[Mapping[str, Any]]
+    """Rows of a table; a cell is a text, a count, a number, a :class:`~askance.prompts.formatting.Figure` or nothing."""
+
+MOST_ROWS = 20
+"""Rows of one table in a notebook; a data frame has them all."""
+
+
+@dataclass(frozen=True)
+class View:
+    """Title, sentences and tables of a result."""
+
+    title: str
+    lines: Sequence[str]
+    """Sentences."""
+    tables: Mapping[str, Callable[[], Rows]]
+    """By name, what makes the rows of each table; the first is the one that matters most."""
+    shown: Sequence[str] | None = field(default=None)
+    """Names of the tables that people are to see; all by default. A data frame can be made of any."""
+    brief: str | None = None
+    """The main point, on one line; the first of the sentences by default."""
+    captions: Mapping[str, str] = field(default_factory=dict)
+    """Caption of each table, in words; its name by default."""
+    most: Mapping[str, int] = field(default_factory=dict)
+    """Rows of a table that a terminal is to show, where it is not all; the others are counted."""
+    notes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Sentences that stand below a table, by its name."""
+    listed: Collection[str] = ()
+    """Names of the tables whose cells are sentences; a terminal prints them row by row, without columns."""
+
+    def caption(self, name: str) -> str:
+        """Caption of a table."""
+        return self.captions.get(name, name.replace("_", " "))
+
+    def shown_tables(self) -> dict[str, Rows]:
+        """The tables that people are to see and that have rows."""
+        made = {name: self.tables[name]() for name in (self.tables if self.shown is None else self.shown)}
+        return {name: rows for name, rows in made.items() if rows}
+
+
+def columns(rows: Rows) -> list[str]:
+    """The columns of a table in which any row has something."""
+    return list(dict.fromkeys(name for row in rows for name, cell in row.items() if cell is not None))
+
+
+def correlation_figures(row: Mapping[str, Any]) -> dict[str, Figure]:
+    """Three correlations of a result file, as cells of a row."""
+    others = {
+        name: Figure(
+            row[name], row.get(f"{name}_low"), row.get(f"{name}_high"), ".3f", row.get("reason"), measured=True
+        )
+        for name in ("kendall", "pearson")
+    }
+    return {"spearman": Figure.of(row, key="spearman"), **others}
+
+
+class Shown:
+    """A result that shows itself; subclasses say what in :meth:`_view`."""
+
+    def _view(self) -> View:
+        """The view; every subclass has its own."""
+        raise TypeError(f"{type(self).__name__} does not say what to show of it.")
+
+    def view(self) -> View:
+        """The view, for code that prints it."""
+        return self._view()
+
+    def __repr__(self) -> str:
+        """Two lines at most."""
+        view = self._view()
+        return "\n  ".join([self._head(view), *([view.brief] if view.brief else view.lines[:1])])
+
+    def __str__(self) -> str:
+        """All sentences."""
+        view = self._view()
+        return "\n  ".join([self._head(view), *view.lines])
+
+    def _head(self, view: View) -> str:
+        return f"{type(self).__name__}: {view.title}"
+
+    def _repr_html_(self) -> str:
+        """For notebooks; everything in it is escaped."""
+        view = self._view()
+        head = f"<div><b>{escape(type(self).__name__)}</b>: {escape(view.title)}</div>"
+        lines = "".join(f"<div>{escape(line)}</div>" for line in view.lines)
+        tables = (
+            html_table(name, rows) + "".join(f"<div>{escape(note)}</div>" for note in view.notes.get(name, ()))
+            for name, rows in view.shown_tables().items()
+        )
+        return head + lines + "".join(tables)
+
+    def to_pandas(self, table: str | None = None) -> Any:
+        """A ``pandas.DataFrame`` of one of the tables, whole; None as a value is missing data.
+
+        The interval of its first measurement is in the columns ``low`` and ``high``, that of another one in columns
+        that begin with its name.
+
+        Args:
+            table: Which; the most important one by default. A wrong name says which there are.
+
+        Raises:
+            InputError: There is no such table.
+            MissingExtraError: pandas is not installed.
+        """
+        tables = self._view().tables
+        name = next(iter(tables)) if table is None else table
+        if name not in tables:
+            raise InputError(
+                f"There is no table '{name}' (there are: {', '.join(tables)}).{did_you_mean(name, tables)}"
+            )
+        try:
+            pandas: Any = importlib.import_module("pandas")
+        except ModuleNotFoundError as error:
+            if error.name != "pandas":
+                raise
+            raise MissingExtraError("notebook", "pandas") from None
+        return pandas.DataFrame([_flat(row) for row in tables[name]()])
+
+
+def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, cell in row.items():
+        flat[name] = cell.value if isinstance(cell, Figure) else cell
+        if isinstance(cell, Figure) and cell.measured:
+            start = f"{name}_" if "low" in flat else ""
+            flat |= {f"{start}low": cell.low, f"{start}high": cell.high}
+    return flat
+
+
+def html_table(caption: str, rows: Rows) -> str:
+    """A small table; texts are escaped, numbers have three decimals, None is an empty cell."""
+    names = columns(rows)
+    head = "".join(f"<th>{escape(name)}</th>" for name in names)
+    body = "".join("<tr>" + "".join(_cell(row.get(name)) for name in names) + "</tr>" for row in rows[:MOST_ROWS])
+    left = len(rows) - MOST_ROWS
+    more = f"<p>{left:,} more rows: .to_pandas('{escape(caption)}')</p>" if left > 0 else ""
+    return (
+        f"<table><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+    )
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "<td></td>"
+    side = "right" if isinstance(value, (float, Figure)) else "left"
+    return f'<td style="text-align:{side}">{escape(cell_text(value))}</td>'
+
+
+def cell_text(value: Any) -> str:
+    """A cell as text: numbers with three decimals, counts and lists with commas, nothing for nothing."""
+    if value is None:
+        return ""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return f"{value:,}" if isinstance(value, int) else f"{value:.3f}"
+    return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+
+
+MOST_NAMED = 3
+"""Names in a headline."""
+
+
+def agreement_headline(known: Mapping[str, Figure], who: str = "The scores") -> str:
+    """How far somebody's scores agree with people's, as far as the correlations' intervals show it."""
+    if len(known) == 1:
+        (only,) = known.values()
+        told = number(only.value)
+        span = f" ({interval(only.low, only.high)})"
+        return {
+            1: f"{who} agree with people at a Spearman of {told}",
+            -1: f"{who} run against people: a Spearman of {told}{span}",
+            0: f"{who} are not shown to agree with people: a Spearman of {told}{span}",
+            None: f"{who} have a Spearman of {told} with people, without an interval",
+        }[only.side]
+    parts = sorted((each.value or 0.0, name) for name, each in known.items() if name != "overall")
+    (low, worst), (high, best) = parts[0], parts[-1]
+    whole = f"is {number(known['overall'].value)} over all:" if "overall" in known else "runs"
+    unshown = [name.replace("overall", "the whole") for name, each in known.items() if each.side != 1]
+    more = f" and {len(unshown) - MOST_NAMED} more" if len(unshown) > MOST_NAMED else ""
+    but = f"; not shown on {', '.join(unshown[:MOST_NAMED])}{more}" if unshown else ""
+    return f"Agreement with people {whole} from {number(low)} on {worst} to {number(high)} on {best}{but}"

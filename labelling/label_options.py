@@ -1,0 +1,59 @@
+"""Settings of ``label``."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from ..prompts.human_feedback import LabelScale, LabelWords
+from ..settings import Heading
+
+Order = Literal["auto", "informative", "disagreement", "uncertain", "untested", "spread", "random", "file"]
+
+
+class LabelOptions(BaseModel):
+    """Settings of what is asked, in which order, and where the page is."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    rater: str = Field(
+        "me", min_length=1, max_length=80, description="Who labels; the labels of each rater are kept apart."
+    )
+    dimension: str = Field(
+        "overall", min_length=1, description="What pass and fail are about: a dimension (criterion), or overall."
+    )
+    order: Order = Field(
+        "auto",
+        description="What comes first. informative: where judges disagree, the judge is unsure or questions are "
+        "untested (disagreement, uncertain, untested: one of these), every third output drawn at random; spread: "
+        "unlike outputs; "
+        "auto: informative where a judge is given, else spread.",
+    )
+    gain: Annotated[float, Heading.LABELS] = Field(
+        0.2,
+        ge=0.001,
+        lt=1,
+        description="Gain in Spearman that the acceptance test is to find, for how many labels it takes.",
+    )
+    port: Annotated[int, Heading.LABELS] = Field(
+        0, ge=0, le=65535, description="Port of the page on this machine; 0 takes a free one."
+    )
+    seed: Annotated[int, Heading.MODELS] = Field(42, description="Of what is drawn at random.")
+    field: Annotated[dict[str, str | tuple[str, ...]], Heading.DATA.at(1)] = Field(
+        default_factory=dict, description="Rename a column: our_name=column."
+    )
+    labels: Annotated[LabelWords, Heading.DATA.at(2)] = Field(
+        default_factory=dict, description="Further words that labels in the data are in, e.g. good=fine,bad=poor."
+    )
+
+    label_scale: Annotated[LabelScale, Heading.DATA.at(4)] = Field(
+        None, description="Words that people's labels are in, from worst to best, which count as 1, 2 and so on."
+    )
+
+    @field_validator("rater", "dimension")
+    @classmethod
+    def _is_a_name(cls, name: str) -> str:
+        if not name.strip() or not name.isprintable():
+            raise ValueError("a name in plain signs is needed")
+        return name.strip()

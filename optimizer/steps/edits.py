@@ -1,0 +1,248 @@
+"""Edits of a prompt: one a lesson, one for all lessons, or plain lines (BinEval §3.3 and App. B).
+
+A line of the prompt that orders the opposite of a lesson is corrected or taken out, since nobody can follow both.
+Beyond the papers, failing requirements are first stated as plain lines in their own words. With a 1.5B model,
+requirements that a prompt left out were mostly met by such lines, and its own rules were of no use (METHOD, part 4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from ...agents.generator import RequirementWriter, as_it_stands, instruction_of
+from ...agents.lesson_checks import ContradictionFinder
+from ...agents.updater import Proposal, Rewriter, Updater, last_instruction, make_edit, split_parts
+from ...memory.lesson_memory import LessonMemory
+from ...models.base import CallError, Model
+from ...prompts.checklist import Checklist, Question
+from ...prompts.lessons import Disagreement, Edit, Lesson
+from ...prompts.prompt import Prompt
+from ...prompts.text import literal
+from ..contest import problem_of
+from ..events import EditProposed, EditRefused, RequirementStated, Teller, answer_or_none
+from ..mode import RunContext
+from ..signals import disputed
+from ..subject import CHECKS, Observation
+
+LEAST_FAILURES = 2
+LEAST_SHARE = 0.1
+"""Share of the development examples it is asked on that fail a requirement before it is stated."""
+LEAST_ASKED = 0.5
+"""Share of the development examples on which it must be asked: a wish of some requests is no line for all outputs."""
+
+
+@dataclass
+class WrittenEdits:
+    """The edits that some lessons led to."""
+
+    edits: list[Edit] = field(default_factory=list)
+    """In the order of the lessons."""
+    refused: dict[str, str] = field(default_factory=dict)
+    """Why there is no edit, by the id of the lesson."""
+
+
+class EditWriter(Protocol):
+    """Writes lessons into a prompt."""
+
+    async def write(self, prompt: Prompt, lessons: Sequence[Lesson], texts: Sequence[str]) -> WrittenEdits:
+        """Edits of this prompt, each of which can be applied alone; ``lessons`` come best supported first.
+
+        A lesson without an edit that passes the guards is left out, with an event that says why. Nothing may be copied
+        from ``texts``, those of the development examples.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class OpposedParts:
+    """Finds the parts of a prompt that order the opposite of a lesson: those near in meaning, then a model decides."""
+
+    finder: ContradictionFinder
+    memory: LessonMemory
+    events: Teller
+
+    async def find(self, prompt: Prompt, lesson: Lesson) -> list[int]:
+        """Their places among the parts of the prompt, from 0; a comparison that fails finds none, and is told."""
+        parts, found = [prompt.text[start:end] for start, end in split_parts(prompt.text)], []
+        for place in self.memory.like(lesson, parts):
+            otherwise = f"lesson {lesson.id} was not compared with a part of the prompt"
+            compared = await answer_or_none(self.finder.compare(lesson, parts[place]), otherwise, self.events)
+            if compared is not None and compared.contradicts:
+                found.append(place)
+        return found
+
+
+@dataclass(frozen=True)
+class EditByEdit:
+    """One small edit a lesson, each against the same prompt."""
+
+    updater: Updater
+    events: Teller
+    opposed: OpposedParts | None = None
+    """Finds the parts that a lesson contradicts; None where every lesson is added."""
+
+    async def write(self, prompt: Prompt, lessons: Sequence[Lesson], texts: Sequence[str]) -> WrittenEdits:
+        """The edits, in the order of the lessons."""
+        self.events.phase("writing edits", len(lessons))
+        written = WrittenEdits()
+        for number, lesson in enumerate(lessons, 1):
+            against = await self.opposed.find(prompt, lesson) if self.opposed is not None else []
+            await _propose(self.updater.propose(prompt, lesson, texts, against), [lesson.id], written, self.events)
+            self.events.advance(number, len(lessons))
+        return written
+
+
+@dataclass(frozen=True)
+class WholeRewrite:
+    """All lessons in one call, which gives one edit."""
+
+    rewriter: Rewriter
+    events: Teller
+    opposed: OpposedParts | None = None
+    """Finds the parts that the lessons contradict; None where nobody looks."""
+
+    async def write(self, prompt: Prompt, lessons: Sequence[Lesson], texts: Sequence[str]) -> WrittenEdits:
+        """The one edit, or none."""
+        written = WrittenEdits()
+        if lessons:
+            self.events.phase("rewriting the prompt", 1)
+            names = [lesson.id for lesson in lessons]
+            against: set[int] = set()
+            if self.opposed is not None:
+                for lesson in lessons:
+                    against.update(await self.opposed.find(prompt, lesson))
+            await _propose(self.rewriter.propose(prompt, lessons, texts, sorted(against)), names, written, self.events)
+        return written
+
+
+def edit_writer(
+    context: RunContext,
+    helper: Model,
+    max_prompt_chars: int | None,
+    *,
+    opposed: OpposedParts | None = None,
+    free: bool = False,
+) -> EditWriter:
+    """The writer that ``update`` names; a ``free`` one is not held to our own loop's rules, as in the papers."""
+    model = context.helper("updater", helper)
+    how: dict[str, Any] = {"max_prompt_chars": max_prompt_chars, "seed": context.job.options.seed, "free": free}
+    if context.job.options.update == "rewrite":
+        return WholeRewrite(Rewriter(context.gateway, model, **how), context.events, opposed)
+    return EditByEdit(Updater(context.gateway, model, **how), context.events, opposed)
+
+
+async def _propose(proposal: Awaitable[Edit], lessons: Sequence[str], written: WrittenEdits, events: Teller) -> None:
+    try:
+        edit = await proposal
+    except CallError as error:
+        if error.fatal:
+            raise
+        events.emit(EditRefused(lessons, str(error)))
+        written.refused |= dict.fromkeys(lessons, f"no edit: {error}")
+        return
+    events.emit(EditProposed(edit))
+    written.edits.append(edit)
+
+
+def add_lines(prompt: Prompt, lessons: Sequence[Lesson], max_chars: int | None, events: Teller) -> WrittenEdits:
+    """Lessons as bullets, word for word and without a call: where the prompt lists its instructions, else at its end.
+
+    Each is an edit of this prompt that can be applied alone. The end is the last line that may be edited and announces
+    nothing ("Summary:"): a protected part stays the last, and an example's input keeps its label.
+    """
+    written = WrittenEdits()  # a small model follows a short list there best
+    part = last_instruction(prompt.text)
+    for lesson in lessons:
+        line = literal(lesson.text)
+        problem = "all of the prompt is protected" if part is None else None
+        if line in prompt.text:
+            problem = "the prompt says it already, word for word"
+        if part is not None and problem is None:
+            proposal = Proposal.model_construct(part=1, action="add", text=line)
+            edit = make_edit(prompt.text, part, proposal, lesson.id)
+            problem = problem_of(prompt, edit, max_chars)
+            if problem is None:
+                events.emit(EditProposed(edit))
+                written.edits.append(edit)
+                continue
+        events.emit(EditRefused([lesson.id], str(problem)))
+        written.refused[lesson.id] = f"no edit: {problem}"
+    return written
+
+
+@dataclass(frozen=True)
+class PlainLines:
+    """Makes lessons of requirements, at one call each at most."""
+
+    writer: RequirementWriter
+    """Asked where the words cannot be turned round."""
+    checklist: Checklist | None
+    """The questions that are asked of every example; others belong to one example and are never stated."""
+    memory: LessonMemory
+    events: Teller
+
+    async def learn(
+        self, seen: Observation, failures: Sequence[Disagreement], waiting: Collection[str]
+    ) -> list[Lesson]:
+        """Lessons of the requirements to be tried now, the most frequent failures first; each is tried once in a run.
+
+        ``seen`` and ``failures`` are the best version's on development; ``waiting`` are lessons whose edits wait.
+        """
+        by_question: dict[str, list[Disagreement]] = {}
+        for each in failures:
+            by_question.setdefault(each.question, []).append(each)
+        lessons = []
+        for name, failed in sorted(by_question.items(), key=lambda item: -len(item[1])):
+            requirement = seen.question(failed[0].example, name)
+            known = next((each for each in self.memory.lessons if each.requirement == name), None)
+            if known is not None:
+                if known.status == "new" and known.id not in waiting:
+                    lessons.append(known)
+            elif self._is_for_all(requirement) and _fails_often(name, failed, seen):
+                lessons.append(await self._state(requirement, failed, seen))
+        return lessons
+
+    def _is_for_all(self, requirement: Question) -> bool:
+        """Whether it is a check or a question of the shared checklist, and not one example's own."""
+        return requirement.dimension == CHECKS or self._is_shared(requirement)
+
+    def _is_shared(self, requirement: Question) -> bool:
+        return self.checklist is not None and any(each.id == requirement.id for each in self.checklist.questions)
+
+    async def _state(self, requirement: Question, failed: Sequence[Disagreement], seen: Observation) -> Lesson:
+        """Draw a new lesson from the requirement."""
+        # a checker's reasons, each once, in the order of the failures
+        said = dict.fromkeys(each.explanation for each in disputed(seen, failed) if each.explanation)
+        text, by = await self._line(requirement, list(said))
+        number = sum(each.requirement is not None for each in self.memory.lessons) + 1
+        lesson = self.memory.add(
+            Lesson(
+                id=f"R{number}",
+                text=text,
+                direction="stricter",
+                dimension=requirement.dimension,
+                evidence=tuple(each.key for each in failed),
+                requirement=requirement.id,
+            )
+        )
+        self.events.emit(RequirementStated(lesson, by))
+        return lesson
+
+    async def _line(
+        self, requirement: Question, reasons: Sequence[str]
+    ) -> tuple[str, Literal["words", "model", "quotation"]]:
+        is_check = requirement.dimension == CHECKS and not self._is_shared(requirement)
+        check = requirement.id if is_check else None
+        if line := instruction_of(check or requirement.text, is_fault=requirement.is_fault):
+            return line, "words"
+        otherwise = f"the requirement {requirement.id} is quoted as it stands"
+        written = await answer_or_none(self.writer.write(requirement, check, reasons), otherwise, self.events)
+        return (as_it_stands(requirement, check), "quotation") if written is None else (written, "model")
+
+
+def _fails_often(name: str, failed: Sequence[Disagreement], seen: Observation) -> bool:
+    asked = sum(each.question == name and not each.replicate and each.answer is not None for each in seen.verdicts)
+    of_all = asked >= LEAST_ASKED * len(seen.examples)
+    return of_all and len(failed) >= max(LEAST_FAILURES, LEAST_SHARE * asked)

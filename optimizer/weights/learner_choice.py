@@ -1,0 +1,400 @@
+"""The choice of a learner: by name, or by cross-validation with its shrinkage and the pooling of sections.
+
+A section with n decided pairs gets (n·own + τ·overall) / (n + τ): τ = 0 keeps sections apart, τ = ∞ gives
+every section the overall weights, and in between small sections lean on the others. τ is picked by
+cross-validation; with ``auto`` so is the sections' learner, apart from that of the whole, because sections that want
+different weights make a whole from which little can be learned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...prompts.errors import InputError, did_you_mean
+from .evidence import (
+    Codes,
+    Evidence,
+    Floats,
+    PairDifferences,
+    RatedScores,
+    close_to_best,
+    compact,
+    grouped_folds,
+    margins_to_credits,
+)
+from .learners import (
+    Bayes,
+    BestSingle,
+    LearningFailedError,
+    LeastSquares,
+    Logistic,
+    OptunaSearch,
+    RankSearch,
+    Robust,
+    Uniform,
+    WeightLearner,
+    normalised,
+    uniform_weights,
+)
+
+FEW = 20
+"""With fewer decided development pairs, or rated outputs, than this nothing is learned."""
+MOST_ROWS = 20_000
+"""With more development pairs choices are made on a seeded sample of whole groups of about this size."""
+SHRINKAGE = (0.0, 0.25, 0.5, 0.75)
+"""Shares of uniform weights that cross-validation tries to mix into learned ones; 1 is the uniform learner."""
+STRENGTHS = (0.0, 10.0, 30.0, 100.0, 300.0, 1000.0, float("inf"))
+"""Values of τ, in pairs, that cross-validation tries."""
+ALIASES = {"optuna": "optuna-tpe"}
+"""Other names under which a learner can be asked for."""
+GONE = {
+    "local-search": "robust, which was never worse on held-out pairs and has intervals that hold",
+    "decay": "uniform, or a file with the weights that you want: --weights of evaluate",
+    "optuna-gp": "bayes, which is a Gaussian process too, or optuna-tpe",
+}
+"""Learners of earlier versions, and what takes the place of each."""
+
+Pooling = Literal["partial", "none"]
+
+
+@dataclass(frozen=True)
+class Shrunk:
+    """Another learner's weights, mixed with uniform ones."""
+
+    learner: WeightLearner
+    uniform_share: float
+    """0: the learner's weights; towards 1: uniform weights."""
+
+    @property
+    def name(self) -> str:
+        """The learner's name and how much of it is uniform."""
+        return f"{self.learner.name} ({self.uniform_share:.0%} uniform)" if self.uniform_share else self.learner.name
+
+    @property
+    def quick(self) -> bool:
+        """Whether the learner is quick."""
+        return self.learner.quick
+
+    def learn(self, pairs: Evidence, *, seed: int, start: Floats | None = None) -> Floats:
+        """Learn, then mix. Raises LearningFailedError as the learner."""
+        even = uniform_weights(pairs.tests)
+        if start is not None and self.uniform_share < 1.0:
+            start = normalised(np.maximum(start - self.uniform_share * even, 0.0))
+        learned = self.learner.learn(pairs, seed=seed, start=start)
+        return (1.0 - self.uniform_share) * learned + self.uniform_share * even
+
+
+@dataclass(frozen=True)
+class Option:
+    """One learner at one shrinkage, and its cross-validated share of right pairs, or objective of ratings."""
+
+    learner: str
+    uniform_share: float
+    share_right: float
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The learner that cross-validation settled on, with the reason."""
+
+    learner: WeightLearner
+    reason: str
+    candidates: tuple[Option, ...] = ()
+
+
+@dataclass(frozen=True)
+class Auto:
+    """Cross-validation over learners and shrinkage, leaning to uniform weights.
+
+    Among all whose held-out value is within half a standard error of the best (paired, groups kept whole), the one
+    closest to uniform wins: with few pairs, or where learning buys nothing, that is uniform weights themselves. In
+    simulations half a standard error gave up less than a whole one where learning pays and little more than it where
+    uniform weights are right. The held-out pairs on which ``Auto`` is judged play no part, so its held-out accuracy
+    pays for the choice as well (nested cross-validation).
+    """
+
+    learners: tuple[WeightLearner, ...] = field(default_factory=lambda: (Robust(), Logistic(), BestSingle()))
+    folds: int = 5
+    name: str = "auto"
+    quick: bool = True
+
+    def learn(self, pairs: Evidence, *, seed: int, start: Floats | None = None) -> Floats:
+        """Choose, then learn on all of ``pairs``. Raises LearningFailedError where the chosen learner fails on all
+        pairs though it did not in cross-validation."""
+        return self.choose(pairs, seed=seed).learner.learn(pairs, seed=seed, start=start)
+
+    def choose(self, pairs: Evidence, *, seed: int) -> Choice:
+        """Pick a learner and its shrinkage for ``pairs``."""
+        count, groups = len(pairs.teaching_groups), len(np.unique(pairs.teaching_groups))
+        if count < FEW or groups < 2:
+            rows = "rated outputs" if isinstance(pairs, RatedScores) else "decided pairs"
+            return Choice(
+                Uniform(),
+                f"uniform weights: {count} {rows} in {groups} groups are too few to learn from "
+                f"(at least {FEW} {rows.split()[1]} and 2 groups are needed)",
+            )
+        by_name = {learner.name: learner for learner in self.learners}
+        options, values, tested = self._cross_validate(pairs.take(sampled_rows(pairs.groups, seed)), groups, seed)
+        if not values.size:
+            return Choice(Uniform(), "uniform weights: no part of the data can test others")
+        means = values.mean(axis=1)
+        best, held = close_to_best(values, tested)
+        chosen = max(held, key=lambda option: (options[option][1], means[option]))
+        name, share = options[chosen]
+        candidates = tuple(Option(each[0], each[1], float(mean)) for each, mean in zip(options, means, strict=True))
+        learner = Uniform() if name == "uniform" else Shrunk(by_name[name], share)
+        of_ratings = isinstance(pairs, RatedScores)
+        return Choice(learner, _reason(candidates[chosen], candidates[best], learner, of_ratings), candidates)
+
+    def _cross_validate(self, pairs: Evidence, groups: int, seed: int) -> tuple[list[tuple[str, float]], Floats, Codes]:
+        """Held-out values of every learner and shrinkage: the options, shape (options, items), the items' groups."""
+        even = uniform_weights(pairs.tests)
+        options = [("uniform", 1.0), *((each.name, share) for each in self.learners for share in SHRINKAGE)]
+        of_ratings = isinstance(pairs, RatedScores)
+        repeats = 3 if isinstance(pairs, PairDifferences) and pairs.decided_pairs < 300 else 1
+        folds = min(self.folds, groups) if of_ratings else self.folds
+        parts, tested, failed = [np.empty((len(options), 0))], [np.empty(0, dtype=np.int64)], set()
+        for repeat in range(repeats):
+            for number, split in enumerate(grouped_folds(compact(pairs.groups), folds, seed + repeat)):
+                development, test = pairs.take(split.development), pairs.take(split.test)
+                if not test.can_be_learned or (of_ratings and not development.can_be_learned):
+                    continue
+                candidates = [even]
+                for learner in self.learners:
+                    try:
+                        learned = learner.learn(development, seed=seed + number)
+                    except LearningFailedError:
+                        failed.add(learner.name)
+                        learned = even
+                    candidates += [(1.0 - share) * learned + share * even for share in SHRINKAGE]
+                values, value_groups = test.held_out_values(np.array(candidates), number)
+                if np.isfinite(values).all():  # a score that is the same for every output follows no rating
+                    parts.append(values)
+                    tested.append(value_groups)
+        if of_ratings and failed:  # no test rises with the ratings: the data teach nothing
+            failed = {each.name for each in self.learners}
+        kept = [index for index, (name, _) in enumerate(options) if name not in failed]
+        return [options[index] for index in kept], np.concatenate(parts, axis=1)[kept], np.concatenate(tested)
+
+
+def _reason(chosen: Option, best: Option, learner: WeightLearner, of_ratings: bool) -> str:
+    right, top = (f"{each.share_right:{'.3f' if of_ratings else '.1%'}}" for each in (chosen, best))
+    found = f"an objective of {right}" if of_ratings else f"{right} of development pairs in the right order"
+    if chosen == best:
+        return f"{learner.name}: best in cross-validation ({found})"
+    return (
+        f"{learner.name}: {found} in cross-validation, about as good as the best "
+        f"({best.learner} with {best.uniform_share:.0%} uniform, {top}) and closer to uniform weights"
+    )
+
+
+def sampled_rows(groups: Codes, seed: int, most: int = MOST_ROWS) -> NDArray[np.bool_]:
+    """The rows of a seeded sample of whole groups with about ``most`` rows; all where there are no more."""
+    if len(groups) <= most:
+        return np.ones(len(groups), dtype=np.bool_)
+    codes = compact(groups)
+    order = np.random.default_rng(seed).permutation(int(codes.max()) + 1)
+    sizes = np.bincount(codes)[order]
+    chosen = order[: max(2, int(np.searchsorted(np.cumsum(sizes), most)))]
+    return np.isin(codes, chosen)
+
+
+def learners(*, rated: bool = False) -> dict[str, WeightLearner]:
+    """Every learner of pairs, or of ratings, with its usual settings, by name."""
+    known: list[WeightLearner] = [Uniform(), BestSingle()]
+    if rated:
+        search: tuple[WeightLearner, ...] = (LeastSquares(), RankSearch())
+        known += [*search, Auto(search)]
+    else:
+        known += [Logistic(), Robust(), Auto(), Bayes(), OptunaSearch()]
+    return {learner.name: learner for learner in known}
+
+
+def find_learner(learner: str | WeightLearner, *, rated: bool = False) -> WeightLearner:
+    """A learner of pairs, or of ratings, by its name; a learner is returned as it is. Raises InputError where there is
+    no learner of that name."""
+    if not isinstance(learner, str):
+        return learner
+    refuse_gone(learner)
+    known, others = learners(rated=rated), learners(rated=not rated)
+    name = ALIASES.get(learner, learner)
+    if name in known:
+        return known[name]
+    choose = f"Choose from: {', '.join(known)}."
+    if rated and name in others:
+        raise InputError(f"There is no method '{learner}' for ratings, as it learns from pairs. {choose}")
+    if name in others:
+        raise InputError(
+            f"There is no weight learner '{learner}' for pairs, as it learns from rated outputs (--ratings). {choose}"
+        )
+    what = f"method '{learner}' for ratings" if rated else f"weight learner '{learner}'"
+    raise InputError(f"There is no {what}.{did_you_mean(learner, known)} {choose}")
+
+
+def refuse_gone(method: str) -> None:
+    """Raise InputError for a learner of an earlier version; it names what takes its place."""
+    if method in GONE:
+        raise InputError(f"The weight learner '{method}' is gone. In its place: {GONE[method]}.")
+
+
+@dataclass(frozen=True, eq=False)
+class Weighting:
+    """Weights ready for use."""
+
+    overall: Floats
+    """Shape (tests,), sum 1: for all pairs, and for a section never seen."""
+    by_section: Floats | None = None
+    """Shape (sections, tests), rows with sum 1; None for global weights."""
+
+    def margins(self, pairs: PairDifferences) -> Floats:
+        """Margin of each pair under its section's weights; shape (pairs,), in [-1, 1]."""
+        if self.by_section is None:
+            return np.asarray(pairs.differences @ self.overall, dtype=np.float64)
+        known = np.where(pairs.sections < len(self.by_section), pairs.sections, -1)
+        table = np.vstack([self.by_section, self.overall])  # row -1: the overall weights
+        margins: Floats = np.einsum("ij,ij->i", pairs.differences, table[known])
+        return margins
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How weights are learned once every choice is made; cheap enough to repeat on bootstrap resamples."""
+
+    overall: WeightLearner
+    own: tuple[WeightLearner, ...] = ()
+    """Learner of each section's own weights; none for global weights."""
+    strength: float = float("inf")
+    """τ, in pairs."""
+
+    @property
+    def quick(self) -> bool:
+        """Whether all learners are quick."""
+        return all(each.quick for each in (self.overall, *self.own))
+
+    @property
+    def learns(self) -> bool:
+        """Whether the weights depend on the pairs at all."""
+        own = () if np.isinf(self.strength) else self.own
+        return any(not isinstance(each, Uniform) for each in (self.overall, *own))
+
+    def fit(self, pairs: Evidence, *, seed: int, start: Weighting | None = None) -> Weighting:
+        """Learn from ``pairs``. Raises LearningFailedError where the overall weights cannot be learned. A section whose
+        own weights cannot be learned gets the overall ones."""
+        overall = self.overall.learn(pairs, seed=seed, start=None if start is None else start.overall)
+        if not self.own or isinstance(pairs, RatedScores):
+            return Weighting(overall)
+        if np.isinf(self.strength):
+            return Weighting(overall, np.tile(overall, (len(self.own), 1)))
+        own, sizes = self.unpooled(pairs, overall, seed)
+        return Weighting(overall, _pool(own, overall, sizes, self.strength))
+
+    def unpooled(self, pairs: PairDifferences, overall: Floats, seed: int) -> tuple[Floats, Floats]:
+        """Weights (sections, tests) and decided pairs (sections,); size 0 where a section decides nothing."""
+        own = np.tile(overall, (len(self.own), 1))
+        sizes = np.zeros(len(self.own))
+        for section, learner in enumerate(self.own):
+            part = _of_section(pairs, section)
+            if not part.decided_pairs:
+                continue
+            try:
+                own[section] = learner.learn(part, seed=seed)
+            except LearningFailedError:
+                continue
+            sizes[section] = float(part.decided()[1].sum())
+        return own, sizes
+
+
+def choose_recipe(
+    pairs: Evidence, learner: WeightLearner, *, sections: int, pooling: Pooling, seed: int
+) -> tuple[Recipe, str]:
+    """Make the choices that a method leaves open (learner, shrinkage, pooling), using only ``pairs``.
+
+    With ``sections`` 0 the weights are global. ``pooling`` ``none`` keeps sections apart, ``partial`` pools as
+    cross-validation finds best.
+
+    Returns:
+        The recipe, and a sentence saying what was chosen and why (empty when nothing was open).
+    """
+    own: tuple[WeightLearner, ...]
+    if not isinstance(learner, Auto):
+        overall, own, reason = learner, (learner,), ""
+    else:
+        choice = learner.choose(pairs, seed=seed)
+        overall, own, reason = choice.learner, learner.learners, choice.reason
+    if not sections or isinstance(pairs, RatedScores):
+        return Recipe(overall), reason
+    if isinstance(overall, Uniform) and pairs.decided_pairs < FEW:
+        return Recipe(overall, (overall,) * sections), reason
+    if pooling == "none":
+        return _keep_apart(pairs, learner, overall, sections, reason, seed)
+    sample = pairs.take(sampled_rows(pairs.groups, seed))
+    recipe = _choose_pooling(sample, [Recipe(overall, (each,) * sections) for each in own], seed)
+    how = (
+        "every section gets the overall weights"
+        if np.isinf(recipe.strength)
+        else f"a section's own weights{f' ({recipe.own[0].name})' if len(own) > 1 else ''} count as its pairs against "
+        f"{recipe.strength:.0f} pairs of the whole"
+    )
+    said = "; ".join(filter(None, [reason, f"partial pooling: {how}"]))
+    return recipe, said
+
+
+def _keep_apart(
+    pairs: PairDifferences, learner: WeightLearner, overall: WeightLearner, sections: int, reason: str, seed: int
+) -> tuple[Recipe, str]:
+    """Every section on its own; ``Auto`` chooses in each."""
+    if not isinstance(learner, Auto):
+        return Recipe(overall, (learner,) * sections, 0.0), reason
+    own = tuple(learner.choose(_of_section(pairs, section), seed=seed).learner for section in range(sections))
+    learned = sum(not isinstance(each, Uniform) for each in own)
+    said = f"sections apart: {learned} of {sections} have learned weights, the others uniform ones"
+    return Recipe(overall, own, 0.0), f"{reason}; {said}"
+
+
+def _of_section(pairs: PairDifferences, section: int) -> PairDifferences:
+    return pairs.take(np.flatnonzero((pairs.sections == section) & (pairs.counts > 0)))
+
+
+def _pool(own: Floats, overall: Floats, sizes: Floats, strength: float) -> Floats:
+    if np.isinf(strength):
+        return np.tile(overall, (len(own), 1))
+    trust = np.divide(sizes, sizes + strength, out=np.zeros_like(sizes), where=sizes > 0)[:, None]
+    return trust * own + (1.0 - trust) * overall
+
+
+def _choose_pooling(pairs: PairDifferences, recipes: Sequence[Recipe], seed: int) -> Recipe:
+    """The recipe and τ with the best cross-validated share of right pairs in five folds.
+
+    Of those about as good, the largest τ, and of its recipes the best. They differ in the sections' learner alone.
+    """
+    groups = compact(pairs.groups)
+    if int(groups.max(initial=0)) < 1:
+        return recipes[0]
+    parts, tested = [], []
+    for number, split in enumerate(grouped_folds(groups, 5, seed)):
+        development = pairs.take(split.development)
+        test = pairs.take(split.test[~pairs.is_tie[split.test]])
+        if not len(test) or not development.decided_pairs:
+            continue
+        try:
+            overall = recipes[0].overall.learn(development, seed=seed + number)
+        except LearningFailedError:
+            continue
+        margins = []
+        for recipe in recipes:
+            own, sizes = recipe.unpooled(development, overall, seed + number)
+            margins += [Weighting(overall, _pool(own, overall, sizes, tau)).margins(test) for tau in STRENGTHS]
+        parts.append(margins_to_credits(np.array(margins)))
+        tested.append(test.groups)
+    if not parts:
+        return recipes[0]
+    credits, codes = np.concatenate(parts, axis=1), np.concatenate(tested)
+    shares = credits.mean(axis=1)
+    held = close_to_best(credits, codes)[1]
+    chosen = max(held, key=lambda option: (STRENGTHS[option % len(STRENGTHS)], shares[option]))
+    return replace(recipes[chosen // len(STRENGTHS)], strength=STRENGTHS[chosen % len(STRENGTHS)])

@@ -1,0 +1,462 @@
+"""Scores of preference pairs and of rated outputs, as arrays; and their file formats.
+
+One line a pair: ``id``, ``preferred`` (``"a"``, ``"b"`` or ``"tie"``), ``scores_a`` and ``scores_b``
+(objects: test id to number in [0, 1]; true and false count as 1 and 0; null is a missing score). Optional:
+``section``, ``dataset``, ``group``, ``document`` (each also found under ``metadata``), ``input``. Pairs of one group
+never straddle development and test; without ``group``, pairs of one ``document`` are one group, without that those with
+the same ``input``, and without ``input`` each pair is its own.
+
+One line a rated output: ``id``, ``scores`` (as ``scores_a``; also found under ``metadata``), ``human`` (object:
+dimension to number, label or list of these) or ``rating`` (a number on any scale, or a label), which comes first unless
+a dimension is named; optional ``group`` and ``document``, as of pairs.
+"""
+
+from __future__ import annotations
+
+import logging
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import islice
+from math import isfinite, nan
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...prompts.errors import InputError, did_you_mean
+from ...prompts.field_map import FieldMap, id_of_texts
+from ...prompts.human_feedback import HumanValues, Labels, is_missing, rating_of, refuse_mixed_labels
+from ...prompts.json_documents import at
+from ...prompts.preferences import document_in, has_chosen, with_our_names
+from ...prompts.rows import source_rows
+from ...prompts.tables import as_written
+from .evidence import Floats, PairDifferences, codes_of
+
+logger = logging.getLogger(__name__)
+
+Level = Literal["global", "dataset", "section"]
+FIELDS = ("id", "input", "preferred", "scores_a", "scores_b", "section", "dataset", "group", "document", "metadata")
+_SIGN = {"a": 1, "b": -1, "tie": 0}
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A pair that takes no part in learning because scores are missing; they are never filled in."""
+
+    id: str
+    missing: tuple[str, ...]
+    """Test ids without a score on at least one side."""
+
+
+@dataclass(frozen=True, eq=False)
+class PreferenceScores:
+    """Pairs with every score present, and the pairs that had to be left out."""
+
+    ids: tuple[str, ...]
+    tests: tuple[str, ...]
+    scores_a: Floats
+    """Shape (pairs, tests), in [0, 1]."""
+    scores_b: Floats
+    """Shape (pairs, tests), in [0, 1]."""
+    preferred: NDArray[np.int8]
+    """Shape (pairs,): 1 where people preferred a, -1 where b, 0 for a tie."""
+    groups: tuple[str, ...]
+    """Name of each pair's context."""
+    sections: tuple[str | None, ...]
+    datasets: tuple[str | None, ...]
+    left_out: tuple[LeftOut, ...] = ()
+
+    @property
+    def missing_by_test(self) -> dict[str, int]:
+        """Pairs in which a test has no score on at least one side; tests with none missing are left out."""
+        return dict(Counter(test for pair in self.left_out for test in pair.missing))
+
+    def section_names(self, level: Level) -> tuple[str, ...]:
+        """Names of the parts that get weights of their own, in order of first appearance; () for global weights."""
+        return () if level == "global" else tuple(dict.fromkeys(self._keys(level)))
+
+    def differences(self, level: Level = "global") -> PairDifferences:
+        """Score differences for a learner, with section numbers as in ``section_names(level)``. Raises InputError where
+        sections or data sets are asked for and no pair names one."""
+        sign = np.where(self.preferred < 0, -1.0, 1.0)[:, None]
+        differences = self.scores_a - self.scores_b
+        differences *= sign
+        sections = codes_of(self._keys(level)) if level != "global" else np.zeros(len(self.ids), dtype=np.int64)
+        return PairDifferences(
+            differences=differences,
+            is_tie=self.preferred == 0,
+            groups=codes_of(self.groups),
+            sections=sections,
+            counts=np.ones(len(self.ids)),
+        )
+
+    def _keys(self, level: Level) -> list[str]:
+        names = self.datasets if level == "dataset" else self.sections
+        if all(name is None for name in names):
+            raise InputError(
+                f"Weights for each {level} are asked for, but no pair has a '{level}'. "
+                f"Put a field '{level}' on every line, or learn global weights."
+            )
+        if level == "section":
+            return [
+                section if data is None else f"{data}/{section}"
+                for data, section in zip(self.datasets, (name or "(none)" for name in names), strict=True)
+            ]
+        return [name or "(none)" for name in names]
+
+
+def preference_scores(
+    ids: Sequence[str],
+    tests: Sequence[str],
+    scores_a: Sequence[Sequence[float | None]] | Floats,
+    scores_b: Sequence[Sequence[float | None]] | Floats,
+    preferred: Sequence[str],
+    *,
+    groups: Sequence[str] | None = None,
+    sections: Sequence[str | None] | None = None,
+    datasets: Sequence[str | None] | None = None,
+) -> PreferenceScores:
+    """Make preference scores from tables in memory, for instance from verdicts of a model.
+
+    Scores have shape (pairs, tests), in [0, 1], None or NaN where one is missing. ``preferred`` is ``"a"``, ``"b"`` or
+    ``"tie"``. Each pair is a group of its own when ``groups`` is None.
+
+    Raises:
+        InputError: Names the pair and test of the first problem.
+    """
+    a, b = (np.asarray(scores, dtype=np.float64).reshape(-1, len(tests)) for scores in (scores_a, scores_b))
+    others = {"preferred": preferred, "groups": groups, "sections": sections, "datasets": datasets}
+    check_tables("pair", ids, tests, {"scores_a": a, "scores_b": b}, others)
+    signs = [_SIGN.get(answer) for answer in preferred]
+    if None in signs:
+        at = signs.index(None)
+        raise InputError(f'Pair \'{ids[at]}\': preferred is {preferred[at]!r}; it must be "a", "b" or "tie".')
+    absent = np.isnan(a) | np.isnan(b)
+    keep = ~absent.any(axis=1)
+    kept: list[int] = np.flatnonzero(keep).tolist()
+    names_of_groups = list(ids) if groups is None else list(groups)
+    return PreferenceScores(
+        ids=tuple(ids[row] for row in kept),
+        tests=tuple(tests),
+        scores_a=a[keep],
+        scores_b=b[keep],
+        preferred=np.array([_SIGN[preferred[row]] for row in kept], dtype=np.int8),
+        groups=tuple(names_of_groups[row] for row in kept),
+        sections=tuple(sections[row] if sections is not None else None for row in kept),
+        datasets=tuple(datasets[row] if datasets is not None else None for row in kept),
+        left_out=_left_out(ids, tests, absent, np.flatnonzero(~keep).tolist()),
+    )
+
+
+def _left_out(
+    ids: Sequence[str], tests: Sequence[str], missing: NDArray[np.bool_], rows: Iterable[int]
+) -> tuple[LeftOut, ...]:
+    return tuple(
+        LeftOut(ids[row], tuple(tests[test] for test in np.flatnonzero(missing[row]).tolist())) for row in rows
+    )
+
+
+def check_tables(
+    what: str,
+    ids: Sequence[str],
+    tests: Sequence[str],
+    scores: Mapping[str, Floats],
+    others: Mapping[str, Sized | None],
+) -> None:
+    """Raise InputError unless ids are unique, every column has an entry for each, and scores are in [0, 1]."""
+    for name, column in {**scores, **others}.items():
+        if column is not None and len(column) != len(ids):
+            raise InputError(f"There are {len(ids)} {what}s, but '{name}' has {len(column)} entries.")
+    for each, names in ((what, ids), ("test", tests)):
+        repeated = [name for name, times in Counter(names).items() if times > 1]
+        if repeated:
+            raise InputError(f"The {each} id '{repeated[0]}' is used more than once.")
+    for name, table in scores.items():
+        wrong = np.argwhere((table < 0) | (table > 1))
+        if len(wrong):
+            row, test = wrong[0]
+            where = f"{what.capitalize()} '{ids[row]}', {name}.{tests[test]}"
+            raise InputError(f"{where}: {table[row, test]} is outside [0, 1]; rescale the scores.")
+
+
+def load_preferences(
+    path: Any, *, limit: int | None = None, fields: FieldMap | None = None, labels: Labels | None = None
+) -> PreferenceScores:
+    """Read pairs with scores from a file (JSONL, CSV, Excel, ...), a data frame or rows, with the fields named above.
+    InputError names the file, line and field of the first problem."""
+    columns = ScoreColumns(sides=2)
+    ids: list[str] = []
+    preferred: list[str] = []
+    groups, sections, datasets = [], [], []
+    for where, identity, given in identified_rows(path, limit, "pairs", fields):
+        row = with_our_names(given, fields or {}, labels or {})
+        ids.append(identity)
+        if row.get("preferred") not in list(_SIGN):  # a list, too, which has no hash
+            raise InputError(f"{where}: {_wrong_preferred(row)}")
+        preferred.append(row["preferred"])
+        columns.add(scores_of(row, "scores_a", where), scores_of(row, "scores_b", where))
+        groups.append(group_of(row, identity, where))
+        sections.append(_label(row, "section", where))
+        datasets.append(_label(row, "dataset", where))
+    a, b = columns.tables(f"{name_of(path)}: the scores are empty; 'scores_a' must hold a number for each test.")
+    return preference_scores(ids, columns.tests, a, b, preferred, groups=groups, sections=sections, datasets=datasets)
+
+
+class ScoreColumns:
+    """Scores by test for one or two outputs a row, kept as packed numbers so that memory is that of the arrays."""
+
+    def __init__(self, *, sides: int = 1) -> None:
+        self.rows = 0
+        self.sides: list[dict[str, array[float]]] = [{} for _ in range(sides)]
+
+    @property
+    def tests(self) -> list[str]:
+        """Test ids, in order of appearance."""
+        return list(self.sides[0])
+
+    def add(self, *scores: dict[str, float]) -> None:
+        """Add a row: the scores of each side. A test that a row does not name is missing there."""
+        for test in dict.fromkeys(test for side in scores for test in side if test not in self.sides[0]):
+            for side in self.sides:
+                side[test] = array("d", [nan]) * self.rows
+        for side, values in zip(self.sides, scores, strict=True):
+            for test, column in side.items():
+                column.append(values.get(test, nan))
+        self.rows += 1
+
+    def tables(self, empty: str) -> list[Floats]:
+        """One table for each side, shape (rows, tests), NaN where a score is missing; InputError(empty) without any."""
+        if not self.tests:
+            raise InputError(empty)
+        return [np.column_stack([np.frombuffer(column) for column in side.values()]) for side in self.sides]
+
+
+def identified_rows(
+    source: Any, limit: int | None, what: str, fields: FieldMap | None = None
+) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Each row of a source, with where it stands and its id. Raises InputError where there are no rows, or an id is no
+    text or used twice."""
+    places: dict[str, str] = {}
+    unnamed: Counter[str] = Counter()
+    for where, row in islice(source_rows(source, ("id",), say=logger.warning), limit):
+        if not isinstance(row, Mapping):
+            raise InputError(f"{where}: a mapping from field to value is needed, not {type(row).__name__}.")
+        found = {name: value for name, value in row.items() if value is not None}
+        named = at(found, str((fields or {}).get("id", "id")))
+        if is_missing(named):
+            name = id_of_texts(found, sorted(found), "row")
+            unnamed[name] += 1
+            named = name if unnamed[name] == 1 else f"{name}-{unnamed[name]}"
+        found["id"] = named
+        identity = _identity(found, where)
+        if identity in places:
+            raise InputError(
+                f"{where}: the id '{identity}' was used before, in {places[identity].rpartition(', ')[2]}."
+            )
+        places[identity] = where
+        yield where, identity, found
+    if not places:
+        raise InputError(f"{name_of(source)}: there are no {what} in it.")
+    if unnamed:
+        logger.warning("%d %s have no 'id'; each is called after a hash of its row.", unnamed.total(), what)
+
+
+def name_of(source: Any) -> str:
+    """A source as errors call it."""
+    return str(source) if isinstance(source, (str, Path)) else "the data"
+
+
+def _identity(row: dict[str, Any], where: str) -> str:
+    if "id" not in row:
+        raise InputError(f"{where}: the field 'id' is missing.{did_you_mean('id', row)}")
+    if isinstance(row["id"], bool) or not isinstance(row["id"], (str, int, float)) or row["id"] == "":
+        raise InputError(f"{where}, field 'id': a text that is not empty is needed, not {row['id']!r}.")
+    return str(as_written(row["id"]))
+
+
+def _wrong_preferred(row: dict[str, Any]) -> str:
+    if has_chosen(row):
+        return "'chosen' and 'rejected' are outputs without scores; --checklist and --model have a judge score them."
+    if "preferred" not in row:
+        return f"the field 'preferred' is missing.{did_you_mean('preferred', row)}"
+    return f'field \'preferred\': {row["preferred"]!r} is not "a", "b" or "tie"; say what your words mean with --labels a=WORD,b=WORD,tie=WORD.'
+
+
+def scores_of(row: dict[str, Any], field: str, where: str) -> dict[str, float]:
+    """The row's scores by test, NaN where null; raises InputError."""
+    if field not in row:
+        raise InputError(
+            f"{where}: the field '{field}' is missing.{did_you_mean(field, row)} "
+            "Give the scores of each test, or a checklist and a model that can score the outputs."
+        )
+    if not isinstance(row[field], dict):
+        raise InputError(f"{where}, field '{field}': an object from test id to number is needed.")
+    scores = {}
+    for test, value in row[field].items():
+        if value is None:
+            scores[test] = nan
+        elif not isinstance(value, (bool, int, float)) or not 0 <= value <= 1:  # which NaN is not, either
+            raise InputError(
+                f"{where}, field '{field}.{test}': {value!r:.40} is not a number in [0, 1] (null: missing)."
+            )
+        else:
+            scores[test] = float(value)
+    return scores
+
+
+def _label(row: dict[str, Any], field: str, where: str) -> str | None:
+    metadata = row.get("metadata")
+    value = row.get(field, metadata.get(field) if isinstance(metadata, dict) else None)
+    if value is None or (isinstance(value, (str, int)) and not isinstance(value, bool)):
+        return None if value is None else str(value)
+    raise InputError(f"{where}, field '{field}': a text is needed, not {value!r}.")
+
+
+def group_of(row: dict[str, Any], identity: str, where: str) -> str:
+    """The row's ``group``, else its document, else one made of its ``input``, else its own; raises InputError."""
+    text, document = row.get("input"), document_in(row)
+    return context_name(_label(row, "group", where), document, text if isinstance(text, str) else "", identity)
+
+
+def context_name(group: object, document: str | None, text: str, identity: str) -> str:
+    """Name of an output's context: its ``group``, else its document, else one made of its ``input``, else its own."""
+    if group is not None:
+        return str(group)
+    if document is not None:
+        return f"document {document}"
+    if not text:
+        return f"pair {identity}"
+    return "input " + blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
+@dataclass(frozen=True, eq=False)
+class RatingScores:
+    """Rated outputs with every score present, and those that had to be left out."""
+
+    ids: tuple[str, ...]
+    tests: tuple[str, ...]
+    scores: Floats
+    """Shape (outputs, tests), in [0, 1]."""
+    ratings: Floats
+    """Shape (outputs,), on the scale of the data; higher is better."""
+    groups: tuple[str, ...]
+    """Name of each output's context; outputs of one context never straddle development and test."""
+    left_out: tuple[LeftOut, ...] = ()
+
+
+def rating_scores(
+    ids: Sequence[str],
+    tests: Sequence[str],
+    scores: Sequence[Sequence[float | None]] | Floats,
+    ratings: Sequence[float | None] | Floats,
+    *,
+    groups: Sequence[str] | None = None,
+) -> RatingScores:
+    """Make rating scores from tables in memory: scores (outputs, tests) in [0, 1], ratings (outputs,).
+
+    An output without a rating or one of its scores (None or NaN) is left out and counted.
+
+    Raises:
+        InputError: Names the first problem.
+    """
+    table = np.asarray(scores, dtype=np.float64).reshape(-1, len(tests))
+    rated = np.asarray(ratings, dtype=np.float64)
+    names = list(ids) if groups is None else list(groups)
+    check_tables("output", ids, tests, {"scores": table}, {"ratings": rated, "groups": names})
+    missing = np.isnan(table)
+    keep = ~(missing.any(axis=1) | np.isnan(rated))
+    return RatingScores(
+        ids=tuple(each for each, used in zip(ids, keep, strict=True) if used),
+        tests=tuple(tests),
+        scores=table[keep],
+        ratings=rated[keep],
+        groups=tuple(each for each, used in zip(names, keep, strict=True) if used),
+        left_out=_left_out(ids, tests, missing, np.flatnonzero(~keep).tolist()),
+    )
+
+
+def load_ratings(
+    path: Any,
+    *,
+    dimension: str | None = None,
+    limit: int | None = None,
+    labels: Labels | None = None,
+    label_scale: Sequence[str] | None = None,
+) -> RatingScores:
+    """Read rated outputs with scores from a file (JSONL, CSV, Excel, ...), a data frame or rows; the source is read
+    twice.
+
+    The rating is the mean over raters of ``human.DIMENSION``. When ``dimension`` is None, it is ``rating`` where the
+    lines have one, else the only dimension that people rated, or ``overall`` among several.
+
+    Raises:
+        InputError: Names the file, line and field of the first problem.
+    """
+    dimension = _dimension_of_file(path) if dimension is None else dimension
+    columns, human = ScoreColumns(), HumanValues(labels, label_scale)
+    ids: list[str] = []
+    rated: list[tuple[str, dict[str, list[float]]]] = []
+    groups = []
+    for where, identity, row in identified_rows(path, limit, "rated outputs"):
+        ids.append(identity)
+        metadata = row.get("metadata")
+        given = metadata if "scores" not in row and isinstance(metadata, dict) and "scores" in metadata else row
+        columns.add(scores_of(given, "scores", where))
+        rated.append((where, {dimension or "rating": _ratings(row, dimension, where, human)}))
+        groups.append(group_of(row, identity, where))
+    [scores] = columns.tables(f"{name_of(path)}: the scores are empty; 'scores' must hold a number for each test.")
+    refuse_mixed_labels(rated, "" if dimension is None else "human.")
+    ratings = [float(np.mean(given)) for _, given_by in rated for given in given_by.values()]
+    return rating_scores(ids, columns.tests, scores, ratings, groups=groups)
+
+
+def rated_dimension(humans: Iterable[Mapping[str, Any]], dimension: str | None, where: str) -> str:
+    """The dimension to learn from: the one that is asked for, the only one, or ``overall`` among several. Raises
+    InputError where nobody rated it, or there are several and none of them is ``overall``; ``where`` stands in
+    front."""
+    known = list(dict.fromkeys(name for human in humans for name in human))
+    if not known:
+        raise InputError(f"{where}: there are no human scores in it ('human'), so there is nothing to learn from.")
+    if dimension is not None and dimension not in known:
+        raise InputError(
+            f"{where}: nobody rated '{dimension}' (rated: {', '.join(known)}).{did_you_mean(dimension, known)}"
+        )
+    if dimension is None and len(known) > 1 and "overall" not in known:
+        raise InputError(f"{where}: people rated {', '.join(known)}; name one of them with --rating-dimension.")
+    return dimension or ("overall" if "overall" in known else known[0])
+
+
+def _dimension_of_file(path: Any) -> str | None:
+    """The dimension to learn from; None where the lines have a ``rating``, or nothing."""
+    humans = []
+    for _, row in source_rows(path):
+        if row.get("rating") is not None:
+            return None
+        humans.append(row.get("human"))
+    rated = [human for human in humans if isinstance(human, dict) and human]
+    return rated_dimension(rated, None, name_of(path)) if rated else None
+
+
+def _field(dimension: str | None) -> str:
+    return "rating" if dimension is None else f"human.{dimension}"
+
+
+def _ratings(row: dict[str, Any], dimension: str | None, where: str, human: HumanValues) -> list[float]:
+    field, name = _field(dimension), dimension or "rating"
+    given = row if dimension is None else row.get("human")
+    known = list(given) if isinstance(given, dict) else []
+    value = human.read({name: given.get(name)}, where).get(name) if isinstance(given, dict) else None
+    if value is None:
+        raise InputError(f"{where}: the field '{field}' is missing.{did_you_mean(dimension or 'rating', known)}")
+    several = value if isinstance(value, list) else [value]
+    try:
+        ratings = [rating_of(each, name) for each in several]
+    except ValueError as error:
+        raise InputError(f"{where}, field '{field}': {error}.") from None
+    if not ratings or not all(isfinite(each) for each in ratings):
+        raise InputError(f"{where}, field '{field}': a number (or a list of numbers) is needed, not {value!r}.")
+    return ratings

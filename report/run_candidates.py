@@ -1,0 +1,319 @@
+"""Candidates of the acceptance test: their edits word by word, and what pruning did to them afterwards."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from ..memory.records import CriterionRecord, PrunedRecord
+    from ..memory.result_file import RunRecord
+    from ..stats.differences import Difference
+    from .run_data import RunData
+
+
+AROUND = 90
+"""Characters of an unchanged stretch that stand next to a change."""
+Kind = Literal["same", "added", "removed"]
+
+_TOKEN = re.compile(r"\w+|\s+|[^\w\s]")
+KEPT_WORDS = 3
+"""Words between two changes that are shown as kept; shorter islands are read more easily as part of the change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A stretch of text that stayed, came or went."""
+
+    text: str
+    kind: Kind = "same"
+    edit: int | None = None
+    """Number of the edit that added or removed it."""
+
+
+class MarksError(ValueError):
+    """The edits do not lead from the one prompt to the other."""
+
+
+def word_changes(old: str, new: str, edit: int | None = None) -> list[Piece]:
+    """The differences between two texts, word by word.
+
+    The ``same`` and ``removed`` pieces make ``old``, the ``same`` and ``added`` pieces make ``new``.
+    """
+    left, right = _TOKEN.findall(old), _TOKEN.findall(new)
+    head = _common(left, right)
+    tail = _common(left[head:][::-1], right[head:][::-1])
+    runs = _runs(left[head : len(left) - tail], right[head : len(right) - tail])
+    runs = [_Run(left[:head], [], []), *runs, _Run(left[len(left) - tail :], [], [])]
+    for run, following in pairwise(runs):
+        _slide(run, following.same)
+    pieces = []
+    for run in runs:
+        pieces += [
+            Piece("".join(run.same)),
+            Piece("".join(run.gone), "removed", edit),
+            Piece("".join(run.come), "added", edit),
+        ]
+    return _joined(pieces)
+
+
+def shortened(pieces: Iterable[Piece]) -> list[Piece]:
+    """Long unchanged stretches cut down to what stands next to a change."""
+    made = []
+    for piece in pieces:
+        text = piece.text
+        if piece.kind == "same" and len(text) > 2 * AROUND + 20:
+            text = f"{text[:AROUND]} \N{HORIZONTAL ELLIPSIS} {text[-AROUND:]}"
+        made.append(Piece(text, piece.kind, piece.edit))
+    return made
+
+
+def mark_edits(start: str, edits: Iterable[tuple[str, str] | None], end: str) -> list[Piece]:
+    """Apply edits (old text, new text) one after the other, keeping track of which did what; numbered from 1.
+
+    None in the place of an edit is passed over, with its number.
+
+    What one edit added and a later one took away again is not shown.
+
+    Raises:
+        MarksError: An old text does not occur exactly once, or the edits do not lead to ``end``.
+    """
+    pieces = [Piece(start)]
+    for number, edit in enumerate(edits, 1):
+        if edit is None:
+            continue
+        old, new = edit
+        current = _current(pieces)
+        if not old or current.count(old) != 1:
+            raise MarksError(f"the old text of edit {number} does not occur once")
+        before, rest = _cut(pieces, current.index(old))
+        inside, after = _cut(rest, len(old))
+        pieces = _joined([*before, *_changed(inside, word_changes(old, new, number)), *after])
+    if _current(pieces) != end:
+        raise MarksError("the edits do not lead to the accepted prompt")
+    return pieces
+
+
+def _current(pieces: Iterable[Piece]) -> str:
+    return "".join(piece.text for piece in pieces if piece.kind != "removed")
+
+
+def _cut(pieces: Sequence[Piece], length: int) -> tuple[list[Piece], list[Piece]]:
+    """Divide pieces after ``length`` characters of present text."""
+    first: list[Piece] = []
+    queue = deque(pieces)
+    while queue and length:
+        piece = queue.popleft()
+        if piece.kind != "removed":
+            if len(piece.text) > length:
+                queue.appendleft(replace(piece, text=piece.text[length:]))
+                piece = replace(piece, text=piece.text[:length])
+            length -= len(piece.text)
+        first.append(piece)
+    return first, list(queue)
+
+
+def _changed(pieces: Sequence[Piece], changes: Iterable[Piece]) -> list[Piece]:
+    """Lay the changes of one edit over pieces that earlier edits left."""
+    made: list[Piece] = []
+    rest = list(pieces)
+    for change in changes:
+        if change.kind == "added":
+            made.append(change)
+            continue
+        taken, rest = _cut(rest, len(change.text))
+        if change.kind == "same":
+            made += taken
+        else:
+            made += [
+                replace(change, text=piece.text) if piece.kind == "same" else piece
+                for piece in taken
+                if piece.kind != "added"
+            ]
+    return made + rest
+
+
+def _common(left: Sequence[str], right: Sequence[str]) -> int:
+    count = 0
+    for a, b in zip(left, right, strict=False):
+        if a != b:
+            break
+        count += 1
+    return count
+
+
+@dataclass
+class _Run:
+    """Tokens that stayed, and the change after them."""
+
+    same: list[str]
+    gone: list[str]
+    come: list[str]
+
+
+def _runs(left: Sequence[str], right: Sequence[str]) -> list[_Run]:
+    """Changes in turn; short islands of sameness between two changes are folded into them."""
+    runs: list[_Run] = []
+    same: list[str] = []
+    for tag, a, b, c, d in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
+        if tag == "equal":
+            same = list(left[a:b])
+            continue
+        if runs and sum(token[0].isalnum() for token in same) < KEPT_WORDS:
+            runs[-1].gone += [*same, *left[a:b]]
+            runs[-1].come += [*same, *right[c:d]]
+        else:
+            runs.append(_Run(same, list(left[a:b]), list(right[c:d])))
+        same = []
+    if same:
+        runs.append(_Run(same, [], []))
+    return runs
+
+
+def _slide(run: _Run, following: list[str]) -> None:
+    """Move a pure insertion or deletion to where a line or sentence begins, as far as the text around it allows.
+
+    "a.[ b.]" and "a[. b]." are the same change; people read the first.
+    """
+    moved = run.come or run.gone
+    if bool(run.come) == bool(run.gone):
+        return
+    while run.same and run.same[-1] == moved[-1]:
+        following.insert(0, moved.pop())
+        moved.insert(0, run.same.pop())
+    best, shift, worth = 0, 0, _worth(run.same, moved)
+    while shift < len(following) and following[shift] == moved[shift % len(moved)]:
+        shift += 1
+        turned = shift % len(moved)
+        now = _worth([*run.same, *following[:shift]][-1:], moved[turned:] + moved[:turned])
+        if now > worth:
+            best, worth = shift, now
+    for _ in range(best):
+        run.same.append(moved.pop(0))
+        moved.append(following.pop(0))
+
+
+def _worth(before: Sequence[str], moved: Sequence[str]) -> int:
+    """How good a place a change stands at, by what is before it and how it begins."""
+    previous = before[-1] if before else "\n"
+    if "\n" in moved[0] or "\n" in previous:
+        return 3
+    if previous in ".!?:;":
+        return 2
+    return int(previous.isspace() or moved[0].isspace())
+
+
+def _joined(pieces: Iterable[Piece]) -> list[Piece]:
+    """Neighbours of the same kind and edit as one; empty ones left out."""
+    made: list[Piece] = []
+    for piece in pieces:
+        if not piece.text:
+            continue
+        if made and (made[-1].kind, made[-1].edit) == (piece.kind, piece.edit):
+            made[-1] = replace(piece, text=made[-1].text + piece.text)
+        else:
+            made.append(piece)
+    return made
+
+
+@dataclass(frozen=True)
+class EditView:
+    """One edit of a candidate."""
+
+    number: int | None
+    """Its number in the marked prompt; None where it was not accepted."""
+    pieces: Sequence[Piece]
+    lessons: Sequence[str]
+    trial: Mapping[str, Any] | None = None
+    """Result on the lessons' own disagreements and on controls; None where it was not tried on them."""
+    pruning: PrunedRecord | None = None
+    """Whether it was taken out again at the end, and why; None where that was not tried."""
+
+
+@dataclass(frozen=True)
+class ShownCandidate:
+    """A version that went through the acceptance test."""
+
+    iteration: int
+    accepted: bool
+    reason: str
+    gain: Difference | None
+    edits: Sequence[EditView]
+    judged: int | None
+    """Validation examples that were judged before the decision."""
+    dropped: bool
+    """Whether it was dropped before all of them were judged."""
+    name: str
+    """Its name: its lessons, or its questions."""
+    questions: Sequence[CriterionRecord] = ()
+    """Learned questions that it brought; none where it is one of edits."""
+
+    @property
+    def lessons(self) -> list[str]:
+        """Ids of the lessons behind its edits, each once."""
+        return list(dict.fromkeys(lesson for edit in self.edits for lesson in edit.lessons))
+
+
+def candidates(data: RunData) -> list[ShownCandidate]:
+    """All candidates in the order in which they were tried; the accepted ones' edits are numbered from 1."""
+    result = data.result
+    decisions = [bool(event["accepted"]) for event in data.of("decision")]
+    if (decisions.count(True), decisions.count(False)) == (len(result.accepted_edits), len(result.rejected_edits)):
+        left = {True: iter(result.accepted_edits), False: iter(result.rejected_edits)}
+        rows = [(passed, next(left[passed])) for passed in decisions]
+    else:
+        rows = [*((True, row) for row in result.accepted_edits), *((False, row) for row in result.rejected_edits)]
+        rows.sort(key=lambda each: each[1].iteration)
+    trials = {tuple(event["lessons"]): event["result"] for event in data.of("trial") if event["result"]["passed"]}
+    pruned = {row.edit: row for row in result.pruned_edits}
+    size = data.split_size("validation")
+    made, number = [], 0
+    for passed, row in rows:
+        edits = []
+        for edit in row.edits:
+            number += passed
+            label = number if passed else None
+            pieces = shortened(word_changes(edit.old, edit.new, label))
+            pruning = pruned.get(edit) if passed else None
+            edits.append(EditView(label, pieces, edit.lessons, trials.get(edit.lessons), pruning))
+        dropped = not passed and row.judged is not None and size is not None and row.judged < size
+        made.append(
+            ShownCandidate(
+                row.iteration,
+                passed,
+                row.reason,
+                row.gain,
+                edits,
+                row.judged or None,
+                dropped,
+                ", ".join(dict.fromkeys(row.lessons)) or result.name_of(row),
+                result.questions_of(row),
+            )
+        )
+    return made
+
+
+def marked_prompt(result: RunRecord) -> list[Piece]:
+    """The starting prompt with every accepted edit marked that is still in it.
+
+    Where the edits do not account for the accepted prompt, the plain differences, without the edits' numbers.
+    """
+    before, after = result.baseline.prompt, result.best.prompt
+    accepted = [edit for row in result.accepted_edits for edit in row.edits]
+    removed = [row.edit for row in result.pruned_edits if row.removed]
+    gone = set(removed)
+    # An edit that was taken out again is passed over, so that the others keep their numbers.
+    kept = [None if edit in gone else (edit.old, edit.new) for edit in accepted]
+    whole = [(edit.old, edit.new) for edit in accepted] + [(edit.new, edit.old) for edit in removed]
+    for steps in (kept, whole):
+        try:
+            return mark_edits(before, steps, after)
+        except MarksError:
+            continue
+    return word_changes(before, after)

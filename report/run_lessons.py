@@ -1,0 +1,270 @@
+"""The lessons of a run with their disagreements, and its learned questions with their worth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .charts import Scale
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ..memory.records import CriterionRecord, LessonRecord
+    from ..stats.differences import Difference
+    from .run_candidates import ShownCandidate
+    from .run_data import RunData
+
+
+SHOWN_EXAMPLES = 12
+"""Examples shown in full behind one lesson; further disagreements are named."""
+STATUSES = ("applied", "failed its trial", "rejected", "retired", "beyond the prompt", "not tried")
+"""Fates of a lesson, in the order of the report."""
+
+
+@dataclass(frozen=True)
+class LessonView:
+    """A lesson with what became of it and what is behind it."""
+
+    number: int
+    id: str
+    text: str
+    direction: str
+    dimension: str
+    status: str
+    """One of ``STATUSES``."""
+    reason: str | None
+    support: int
+    notes: int
+    """Notes that said the same and were joined in it."""
+    cases: Sequence[tuple[str, Sequence[ShownDisagreement]]]
+    """Example id with the disagreements on it."""
+    further: Sequence[str]
+    """Keys of the disagreements that are not shown."""
+    edit: int | None
+    """Number of the accepted edit that carries it."""
+    requirement: str | None = None
+    """The question or check that it states; None where a note-taker drew it."""
+    asked: str | None = None
+    """The words of that question; None of a check, whose name says it."""
+    recalled: bool = False
+    """Whether it came from a lesson memory and was tried before any note was taken."""
+    trial: Mapping[str, Any] | None = None
+    """Its last trial on its own disagreements and on controls."""
+
+    @property
+    def reason_is_its_trial(self) -> bool:
+        """Whether the reason says of the trial all there is to say."""
+        return self.status == "failed its trial"
+
+
+def lessons(data: RunData, tried: Sequence[ShownCandidate]) -> list[LessonView]:
+    """All lessons, the applied ones first, then by support."""
+    evidence = evidence_by_key(data)
+    joined = [event["kept_as"] for event in data.of("lesson")]
+    trials = {name: event["result"] for event in data.of("trial") for name in event["lessons"]}
+    words = {each.id: each.criterion for each in data.checklist.questions} if data.checklist else {}
+    recalled = {event["lesson"]["id"] for event in data.of("recalled")}
+    made = []
+    for number, row in enumerate(data.result.lessons, 1):
+        status, reason, edit = _fate(row, tried)
+        known = [evidence[key] for key in row.evidence if key in evidence]
+        cases = group_by_example(known)
+        shown = {each.key for _, group in cases[:SHOWN_EXAMPLES] for each in group}
+        made.append(
+            LessonView(
+                number=number,
+                id=row.id,
+                text=row.text,
+                direction=row.direction,
+                dimension=row.dimension,
+                status=status,
+                reason=reason,
+                support=row.support,
+                notes=joined.count(row.id),
+                cases=cases[:SHOWN_EXAMPLES],
+                further=[key for key in row.evidence if key not in shown],
+                edit=edit,
+                requirement=row.requirement,
+                asked=words.get(row.requirement or ""),
+                recalled=row.id in recalled,
+                trial=trials.get(row.id),
+            )
+        )
+    return sorted(made, key=lambda each: (STATUSES.index(each.status), -each.support))
+
+
+def _fate(row: LessonRecord, tried: Sequence[ShownCandidate]) -> tuple[str, str | None, int | None]:
+    """A lesson's fate, read off the candidates, because a later merge changes its written status."""
+    if not row.promptable:
+        return "beyond the prompt", row.kind_reason, None
+    refusal = None
+    for candidate in tried:
+        for edit in candidate.edits:
+            if row.id not in edit.lessons:
+                continue
+            if candidate.accepted and edit.pruning and edit.pruning.removed:
+                return "retired", f"taken out again at the end: {edit.pruning.reason}", edit.number
+            if candidate.accepted:
+                return "applied", candidate.reason, edit.number
+            alone = len(candidate.edits) == 1
+            refusal = candidate.reason if alone or refusal is None else refusal
+    if row.status == "retired":
+        return "retired", row.reason, None
+    if refusal is not None:
+        return "rejected", refusal, None
+    if row.status == "rejected":
+        reason = row.reason or ""
+        if reason.startswith("failed its trial"):
+            return "failed its trial", reason.removeprefix("failed its trial: "), None
+        return "rejected", reason, None
+    return "not tried", row.reason or "no edit was made of it before the run ended, or no room was left for it", None
+
+
+@dataclass(frozen=True)
+class ShownAnswer:
+    """One side's answer in a disagreement."""
+
+    yes: bool
+    p_yes: float | None
+    """None in the journals of older runs."""
+    explanation: str | None
+
+    @property
+    def words(self) -> str:
+        """``yes``, ``no``, or where only that is known, what it leaned to."""
+        answer = "yes" if self.yes else "no"
+        return answer if self.p_yes is not None else f"towards {answer}"
+
+
+@dataclass(frozen=True)
+class ShownDisagreement:
+    """One disagreement behind a lesson."""
+
+    key: str
+    example: str
+    question: str
+    question_text: str | None
+    iteration: int | None
+    target: ShownAnswer | None
+    reference: ShownAnswer | None
+    note: str | None
+    """The lesson that was drawn from it alone, where other words were kept."""
+    output: str | None = None
+    """The generator's output then, where a generator is improved."""
+
+    @property
+    def apart(self) -> float | None:
+        """How far apart the two P(yes) are; None where they are not known."""
+        if not (self.target and self.reference) or self.target.p_yes is None or self.reference.p_yes is None:
+            return None
+        return abs(self.target.p_yes - self.reference.p_yes)
+
+    @property
+    def same_side(self) -> bool:
+        """Whether both gave the same answer and differ only in how sure they are."""
+        return bool(self.target and self.reference and self.target.yes == self.reference.yes)
+
+
+def evidence_by_key(data: RunData) -> dict[str, ShownDisagreement]:
+    """Every disagreement that was read, by its key ``example/question``."""
+    said = data.of("reasons")
+    mine = {key: text for event in said for key, text in event.get("target", {}).items()}
+    theirs = {key: text for event in said for key, text in event.get("reference", {}).items()}
+    notes = {
+        key: event["text"]
+        for event in data.of("lesson")
+        if event["text"] != event.get("kept_text")
+        for key in event["evidence"]
+    }
+    found = {}
+    for event in data.of("disagreements"):
+        for row in event.get("read", ()):
+            key = f"{row['example']}/{row['question']}"
+            found[key] = ShownDisagreement(
+                key=key,
+                example=row["example"],
+                question=row["question"],
+                question_text=data.question(row["example"], row["question"])[0],
+                iteration=event.get("iteration"),
+                target=_answer(row["target"], row.get("target_p_yes"), mine.get(key)),
+                reference=_answer(row["reference"], row.get("reference_p_yes"), theirs.get(key)),
+                note=notes.get(key),
+                output=data.kept.outputs.get((version_at(data, event.get("iteration", 0)), row["example"])),
+            )
+    return found
+
+
+def version_at(data: RunData, iteration: int) -> int:
+    """The number of the best version when an iteration began."""
+    accepted = [each for each in data.of("decision") if each["accepted"] and each.get("iteration", 0) < iteration]
+    return int(accepted[-1]["version"]) if accepted else 0
+
+
+def _answer(leaning: bool, p_yes: float | None, explanation: str | None) -> ShownAnswer:
+    """A side's answer. Judges also disagree where both say the same, so only a known P(yes) makes it certain."""
+    return ShownAnswer(leaning if p_yes is None else p_yes >= 0.5, p_yes, explanation or None)
+
+
+def group_by_example(evidence: Sequence[ShownDisagreement]) -> list[tuple[str, list[ShownDisagreement]]]:
+    """Disagreements on the same example together, in order of first appearance."""
+    groups: dict[str, list[ShownDisagreement]] = {}
+    for each in evidence:
+        groups.setdefault(each.example, []).append(each)
+    return list(groups.items())
+
+
+SHOWN_COMMENTS = 8
+"""Comments quoted of one question; the others are counted."""
+
+
+@dataclass(frozen=True)
+class LearnedQuestion:
+    """A question that the accepted judge asks, and did not ask before."""
+
+    found: CriterionRecord
+    weight: float | None
+    """None where the run's checklist was not kept."""
+    comments: Sequence[tuple[str, Sequence[str]]]
+    """Each comment, with the ids of the question's examples that it was written of."""
+    other_examples: Sequence[str]
+    """Examples that it comes from on which none of the comments stands in the run's inputs."""
+    worth: Sequence[tuple[str, Difference]]
+    """The gain over the same judge without it, by split."""
+
+    @property
+    def more_comments(self) -> int:
+        """Comments that are not quoted."""
+        return max(0, len(self.comments) - SHOWN_COMMENTS)
+
+
+@dataclass(frozen=True)
+class WhatWasLearned:
+    """The questions that joined the judge."""
+
+    questions: Sequence[LearnedQuestion]
+    scale: Scale
+    """The axis on which what they are worth is drawn."""
+
+
+def what_was_learned(data: RunData) -> WhatWasLearned | None:
+    """None where the run was not to learn questions, or went on without them: edits are told of elsewhere."""
+    result = data.result
+    if not result.questions and result.thing == "prompt":
+        return None
+    new = result.best.checklist
+    weights = {each.id: each.weight for each in new.questions} if new else {}
+    rows = [_question(data, each, weights.get(each.id)) for each in result.learned]
+    ends = [end for row in rows for _, gain in row.worth for end in (gain.low, gain.high, gain.value)]
+    return WhatWasLearned(rows, Scale.over(ends))
+
+
+def _question(data: RunData, found: CriterionRecord, weight: float | None) -> LearnedQuestion:
+    said = {name: data.comments.get(name, ()) for name in found.sources}
+    comments = [(text, [name for name, texts in said.items() if text in texts]) for text in found.comments]
+    told = {name for _, names in comments for name in names}
+    others = [name for name in found.sources if name not in told]
+    worth = [
+        (split, gain) for split, gain in (("test", found.worth.test), ("validation", found.worth.validation)) if gain
+    ]
+    return LearnedQuestion(found, weight, comments, others, worth)

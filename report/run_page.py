@@ -1,0 +1,363 @@
+"""The report of a run: one HTML file that opens anywhere, asks no network, and works without JavaScript.
+
+Everything is rendered here, from the run directory alone; the script only adds comfort.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..memory.decision import decide, finish_sentence, measured_name
+from ..memory.result_file import CROSSED
+from ..optimizer.mode import mode_of
+from ..optimizer.run_result import run_view
+from ..prompts.errors import shown_from
+from ..prompts.formatting import count, missing_share
+from ..prompts.text_files import write_whole
+from ..settings import MODEL, flag, settings_naming
+from .charts import Scale, course_chart, heat_map
+from .page import UNANSWERED, Section, duration, file_name, public_text, render_page
+from .run_candidates import ShownCandidate, candidates, marked_prompt
+from .run_data import changes, example_data, read_run
+from .run_figures import course, parity, scores, spreads, together, wordings
+from .run_lessons import STATUSES, lessons, what_was_learned
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from .run_data import RunData
+
+
+SCRIPTS = ("report_lessons.js", "report_table.js", "report_sort.js", "report_examples.js")
+
+
+def write_report(run: str | Path, output: str | Path | None = None) -> Path:
+    """Write the report of a finished run; returns where it is.
+
+    Args:
+        run: The run's directory.
+        output: The file; default: ``report.html`` in the run's directory. It is replaced whole or not at all.
+
+    Raises:
+        InputError: There is no run, it is not finished, or a file of it is damaged.
+        AskanceError: The file cannot be written.
+    """
+    directory = Path(run)
+    file = Path(output) if output is not None else directory / "report.html"
+    with shown_from(directory, "the files of this run"):
+        text = render_report(read_run(directory))
+    write_whole(file, text)
+    return file
+
+
+def render_report(data: RunData) -> str:
+    """The report as HTML."""
+    tried = candidates(data)
+    rounds = iterations(data, tried)
+    splits, score_scale = scores(data)
+    times = [str(event["time"]) for event in data.events if "time" in event]
+    return render_page(
+        "report.html.j2",
+        SCRIPTS,
+        data=data,
+        result=data.result,
+        thing=data.result.thing,
+        learned=what_was_learned(data),
+        who=who(data),
+        decision=decide(data.result, data.split_size("test")),
+        finish=finish_sentence(data.result),
+        reference=f"{data.result.whose}'s scores",
+        measured=measured_name(data.result),
+        crossed=CROSSED,
+        unit=data.result.yardstick,
+        case="disagreement" if data.is_judge else "failure",
+        missing_share=missing_share(data.result.coverage),
+        pieces=marked_prompt(data.result),
+        tried=tried,
+        rounds=rounds,
+        lessons=lessons(data, tried),
+        statuses=STATUSES,
+        splits=splits,
+        score_scale=score_scale,
+        gain_scale=Scale.over(_ends(data, tried)),
+        missing=missing(data, rounds),
+        unexplained=why_unexplained(data),
+        settings=settings(data),
+        command=repeat_command(data),
+        took=duration(*times[:1], *times[-1:]) if times else None,
+        began=times[0][:10] if times else None,
+        **_measures(data, tried),
+    )
+
+
+def _measures(data: RunData, tried: list[ShownCandidate]) -> dict[str, Any]:
+    """The parts on single questions and examples, as far as the run kept them."""
+    points = course(data, tried)
+    questions, alike = parity(data), together(data)
+    numbers = {row.name: row.number for row in questions.rows} if questions else {}
+    drawn = None
+    if alike and alike.found.pairs and all(name in numbers for name in alike.matrix.questions):
+        drawn = heat_map(alike.matrix, [numbers[name] for name in alike.matrix.questions])
+    return {
+        "course": course_chart(points, data.result.yardstick if data.is_judge else "Mean score")
+        if len(points) > 1
+        else None,
+        "parity": questions,
+        "alike": alike,
+        "heat": drawn,
+        "spreads": spreads(data),
+        "sections": (sections := tables(data)),
+        "same_verdicts": [each for name, each in sections.items() if name.startswith("same_verdicts") and each.rows],
+        "wordings": wordings(data),
+        "changes": changes(data),
+        "example_data": example_data(data),
+    }
+
+
+MOST_ROWS = {"not_learned": 200, "shown_examples": 20}
+"""Rows of a table of the View that the page has at most; the others are in the run's files."""
+
+
+def tables(data: RunData) -> dict[str, Section]:
+    """The tables of the run's View that the page has, by name; some have no rows."""
+    view = run_view(data.result, Path(data.name))
+    sections = {}
+    for name in (*(view.shown or ()), "bias", "cost"):
+        rows = view.tables[name]()[: MOST_ROWS.get(name)]
+        if name.startswith("same_verdicts"):
+            rows = [{**row, "question": _asked(data, row["question"])} for row in rows]
+        title, _, _ = view.caption(name).partition("; ")
+        note = " ".join(f"{each}." for each in view.notes.get(name, ()))
+        drawn = ["difference on test"] if name == "instructions" else []
+        sections[name] = Section(name, title, rows, note, drawn)
+    return sections
+
+
+def _asked(data: RunData, question: str) -> str:
+    """The text of a question, as the accepted judge is asked it, with its id."""
+    text, _ = data.shared_questions.get(question, (question, ""))
+    return text if text == question else f"{text} [{question}]"
+
+
+def _ends(data: RunData, tried: list[ShownCandidate]) -> list[float | None]:
+    """Ends of all intervals of differences, so that the whole report draws them on one axis."""
+    gains = [*(each.gain for each in tried), *(each.gain for each in data.result.splits)]
+    return [end for gain in gains if gain for end in (gain.low, gain.high, gain.value)]
+
+
+def settings(data: RunData) -> list[tuple[str, str, bool]]:
+    """(name, value, whether it differs from the default) of every setting that the result depends on."""
+    defaults = _defaults(data)
+    mode = mode_of(data.result.mode)
+    always = {*mode.models, *mode.settings, *settings_naming(MODEL, mode.options)}
+    rows = []
+    for name, value in data.config.items():
+        if value is None or value == {}:
+            continue
+        changed = name in defaults and value != defaults[name]
+        rows.append((name, public_text(name, value), changed or name in always))
+    return rows
+
+
+IN_INPUTS = ("field", "limit", "labels")
+"""Settings that say how data are read: the examples that a run keeps are read already."""
+
+
+def repeat_command(data: RunData) -> str:
+    """The command that runs the same again, from within the run's directory."""
+    mode = mode_of(data.result.mode)
+    lines = [["askance", data.result.mode, "inputs/examples.jsonl"]]
+    lines += [["--checklist", "inputs/checklist.yaml"]] if data.checklist else []
+    lines += [
+        [f"--{name}", public_text(name, data.config[name])]
+        for name in (*mode.models, *mode.settings)
+        if data.config.get(name)
+    ]
+    prompts = [*mode.prompts, *(["judge_prompt"] if data.config.get("judge") else [])]
+    lines += [[flag(name), f"inputs/{name}.md"] for name in prompts]
+    defaults = _defaults(data)
+    for name, value in data.config.items():
+        if name in defaults and value != defaults[name] and value is not None and name not in IN_INPUTS:
+            option = flag(name)
+            if isinstance(value, bool):
+                lines.append([option if value else f"--no-{option.removeprefix('--')}"])
+            else:
+                lines.append([option, *(public_text(name, each) for each in _listed(value))])
+    return " \\\n  ".join(shlex.join(line) for line in [*lines, ["--run", "../again"]])
+
+
+def _defaults(data: RunData) -> dict[str, Any]:
+    """The settings of the run's mode where nothing is said."""
+    options = mode_of(data.result.mode).options
+    return options.model_validate({}).model_dump(mode="json")
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """One round of the loop."""
+
+    number: int
+    proposed: int
+    """Questions that were proposed."""
+    withstood: int
+    """Proposed questions that went to the acceptance test, because the development examples spoke for them."""
+    found: int | None
+    """None where nobody looked for disagreements, as the questions sufficed."""
+    stated: int
+    """Requirements that were stated in their own words."""
+    read: int
+    """Failures that a note-taker read; none where the requirements' own words gained something."""
+    notes: int
+    new_lessons: int
+    trials: int
+    """Lessons that were tried on their own disagreements."""
+    passed: int
+    """Tried lessons that passed."""
+    tried: Sequence[ShownCandidate]
+
+    @property
+    def outcome(self) -> str:
+        """In a few words."""
+        accepted = sum(each.accepted for each in self.tried)
+        if accepted:
+            return f"{count(accepted, 'candidate')} accepted"
+        if self.tried:
+            return "nothing accepted"
+        if self.found is None:
+            return "no question withstood the development examples"
+        if self.trials and not self.passed:
+            return "no lesson passed its trial"
+        return "no candidate" if self.read or self.stated else "nothing left to read"
+
+
+def iterations(data: RunData, tried: Sequence[ShownCandidate]) -> list[Iteration]:
+    """Rounds of the loop in which something was found, proposed or tried, as the journal tells them."""
+    rounds: dict[int, dict[str, list[dict[str, Any]]]] = {}
+    last = 0
+    for event in data.events:
+        kind = str(event.get("event"))
+        if kind in ("disagreements", "question", "decision") and event.get("iteration"):
+            last = event["iteration"]
+        if last and kind in ("disagreements", "question", "decision", "lesson", "trial", "reasons", "requirement"):
+            rounds.setdefault(last, {}).setdefault(kind, []).append(event)
+    return [_iteration(number, events, tried) for number, events in rounds.items()]
+
+
+def _iteration(number: int, events: Mapping[str, list[dict[str, Any]]], tried: Sequence[ShownCandidate]) -> Iteration:
+    found, questions, notes, trials, stated = (
+        events.get(name, []) for name in ("disagreements", "question", "lesson", "trial", "requirement")
+    )
+    were_read = not stated or "reasons" in events
+    return Iteration(
+        number=number,
+        proposed=len(questions),
+        withstood=sum(each["problem"] is None for each in questions),
+        found=sum(each["found"] for each in found) if found else None,
+        stated=len(stated),
+        read=sum(len(each["read"]) for each in found) if were_read else 0,
+        notes=len(notes),
+        new_lessons=sum(note["relation"] == "new" for note in notes),
+        trials=len(trials),
+        passed=sum(trial["result"]["passed"] for trial in trials),
+        tried=[each for each in tried if each.iteration == number],
+    )
+
+
+def missing(data: RunData, rounds: Sequence[Iteration]) -> list[str]:
+    """Sentences on what is missing, and why: nothing in a report is silently left out."""
+    result = data.result
+    said = []
+    what = "correlation" if data.is_judge else "mean score"
+    gone = [count(result.missing[name], what) for name, what in UNANSWERED.items() if result.missing.get(name)]
+    if gone:
+        said.append(f"Verdicts: {', '.join(gone)}. None of them was counted as a yes or a no.")
+    for split, before, after, _ in reversed(result.splits):
+        size = data.split_size(split)
+        accepted = [("accepted", after, result.best)] if result.changed else []
+        for label, measure, side in [("starting", before, result.baseline), *accepted]:
+            where = f"{split.capitalize()}, {label} {result.thing}"
+            if measure is None:
+                said.append(f"{where}: {side.reason or 'not judged'}.")
+                continue
+            if size is not None and measure.n < size:
+                sides = " on both sides" if data.is_judge else ""
+                said.append(f"{where}: {size - measure.n} of {count(size, 'example')} have no score{sides}.")
+            said += [
+                f"{where}, {name}: the {what} is undefined ({values.reason or 'no reason given'})."
+                for name, values in {"all dimensions": measure, **measure.dimensions}.items()
+                if values.value is None
+            ]
+    said += _lost(data, rounds)
+    failures = sum(ledger.failures for ledger in result.roles.values())
+    if failures:
+        said.append(f"Over all roles, {count(failures, 'call')} failed for good, after all retries.")
+    return said
+
+
+def _lost(data: RunData, rounds: Sequence[Iteration]) -> list[str]:
+    """Disagreements without a note, and lessons without an edit, with the reasons."""
+    said = []
+    failed = data.of("no_note")
+    told = failed or data.of("learned")  # journals of older runs do not tell
+    lost = len(failed) if told else sum(each.read - each.notes for each in rounds)
+    if lost > 0:
+        why = f" ({_reasons(failed)})" if failed else ""
+        said.append(f"From {count(lost, 'disagreement')} no usable note could be drawn{why}.")
+    refused = data.of("no_edit")
+    if refused:
+        said.append(f"For {count(len(refused), 'lesson')} no edit could be made ({_reasons(refused)}).")
+    return said
+
+
+def _reasons(events: Sequence[Mapping[str, Any]]) -> str:
+    """The most frequent reasons, the commonest first."""
+    counted = Counter(" ".join(str(event["reason"]).split())[:200] for event in events)
+    shown = [f"{reason}, {n} times" if n > 1 else reason for reason, n in counted.most_common(3)]
+    return "; ".join(shown) + ("; and others" if len(counted) > 3 else "")
+
+
+def why_unexplained(data: RunData) -> str | None:
+    """Why there are no explanations, where there are none."""
+    if any(event["target"] or event["reference"] for event in data.of("reasons")):
+        return None
+    if data.config.get("explain") == "never":
+        return "Explanations were not bought (explain: never)."
+    return "This run's journal holds no explanations of the judges."
+
+
+@dataclass(frozen=True)
+class Who:
+    """The model whose prompt was worked on, and the side it was held against."""
+
+    mine: str
+    """Its model."""
+    mine_role: str
+    """``the judge`` or ``the generator``."""
+    theirs: str
+    """The model on the other side; empty for people."""
+    theirs_role: str
+    """``the source``, ``people``, ``the judge`` or ``the checker``."""
+
+
+def who(data: RunData) -> Who:
+    """The two sides of a run."""
+    config = data.config
+    if data.is_judge:
+        mine = str(config.get("target") or config.get("model") or "")
+        source = str(config.get("source") or "")
+        return Who(mine, "the judge", source, "the source" if source else "people")
+    judge, checker = str(config.get("judge") or ""), str(config.get("checker") or "")
+    return Who(
+        str(config.get("generator") or ""),
+        "the generator",
+        judge or file_name(checker),
+        "the judge" if judge else "the checker",
+    )

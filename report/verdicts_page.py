@@ -1,0 +1,306 @@
+"""The report of verdicts, as ``evaluate -o`` and ``diagnose -o`` write them, with data and checklist where given."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..agents.example_questions import DIMENSION
+from ..evaluation.diagnose import diagnose_verdicts
+from ..evaluation.evaluate import score_by_own
+from ..evaluation.evaluation_result import MadeRows
+from ..evaluation.scoring import coverage, human_targets, mean_score, measure, score_examples, whole_name
+from ..prompts.checklist import Checklist, Question, load_checklist
+from ..prompts.errors import InputError
+from ..prompts.examples import Example, ExampleTable, human_dimensions, load_examples
+from ..prompts.rows import column
+from ..prompts.verdicts import VerdictColumns, read_verdicts
+from .judged_page import JudgedFile
+from .page import HALF, MISSING, Section, clipped, failures, json_data, packed, packed_places, thousandth
+from .run_data import FIELDS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from markupsafe import Markup
+
+    from ..evaluation.scoring import ExampleScore, Targets
+    from ..prompts.field_map import FieldMap
+    from ..prompts.human_feedback import Labels
+
+TEXT_BUDGET = 3_000_000
+"""Characters of texts and explanations in a page; the examples that need looking at most get theirs first."""
+SAID = 300
+"""Characters of one explanation."""
+RESAMPLES, SEED = 1000, 42
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Files that say what the verdicts are about."""
+
+    data: str | Path | None = None
+    checklist: str | Path | None = None
+    fields: FieldMap | None = None
+    """Renames columns of the data."""
+    human_scale: tuple[float, float] | None = None
+    model: str | None = None
+    """The model whose verdicts are taken, where a file holds those of several."""
+    labels: Labels | None = None
+    """Further words that people's labels are in."""
+    label_scale: Sequence[str] | None = None
+    """Words that they are in, from worst to best."""
+
+
+@dataclass(frozen=True)
+class _Read:
+    verdicts: VerdictColumns
+    examples: ExampleTable
+    checklist: Checklist
+    scores: Sequence[ExampleScore]
+    targets: Targets | None
+    lacking: Sequence[str]
+    has_texts: bool
+    own: Mapping[str, Checklist] | None = None
+    """The questions of each example, by its id, where they were written for it alone; the checklist names their
+    places."""
+
+    @cached_property
+    def ours(self) -> list[float | None]:
+        """The judge's score of each example, on the dimensions that people rated where they did."""
+        targets = self.targets
+        return [each.overall if targets is None else targets.score(each) for each in self.scores]
+
+    @cached_property
+    def wanted(self) -> list[float | None]:
+        """People's score of each example; None where there is none."""
+        targets = self.targets
+        return [None if targets is None else targets.overall(name) for name in column(self.examples, "id")]
+
+
+def read_judging(path: Path, beside: Beside) -> JudgedFile:
+    """Read a file of verdicts.
+
+    Raises:
+        InputError: A file is damaged, the files do not belong together, or the verdicts are by several judges.
+    """
+    read = _read(path, beside)
+    own = read.own
+    found = None if own is not None else diagnose_verdicts(read.examples, read.checklist, read.verdicts)
+    seen = coverage(read.verdicts) if found is None else found.coverage
+    names = {each.id: place for place, each in enumerate(read.checklist.questions)}
+    texts = {each.id: each.criterion for each in read.checklist.questions}
+    whole, targets = "overall", read.targets
+    agreement: dict[str, Mapping[str, Any]] = {}
+    if targets is not None:
+        measured = measure(read.scores, targets, read.examples, resamples=RESAMPLES, seed=SEED)
+        agreement = dict(measured.dimensions)
+        agreement |= {whole: measured.overall} if len(agreement) > 1 and whole not in agreement else {}
+    dimensions = list(read.scores[0].dimensions) if len(read.checklist.dimensions) > 1 else []
+    means = {name: mean_score(each.dimensions[name] for each in read.scores) for name in dimensions}
+    means = {whole_name(dimensions): mean_score(each.overall for each in read.scores), **means}
+    verdicts, ids = read.verdicts, list(column(read.examples, "id"))
+    answered = set(column(verdicts, "question"))
+    nos = [(str(place), f"a no to {clipped(texts[name])}") for name, place in names.items() if name in answered]
+    missing = [("missing", "with a missing verdict")] if seen.share < 1 else []
+    note = "The lowest scores first; an example with a missing verdict has no score and stands last."
+    if targets is not None:
+        note = "Those furthest from people's first; \"less people's\" is below zero where the judge is more severe."
+    data: dict[str, Any] = {} if found is None else found.to_dict()
+    if own is not None:
+        texts, asked = {}, {name: [each.text for each in checklist.questions] for name, checklist in own.items()}
+        judge = {"model": verdicts[0].model, "prompt": verdicts[0].prompt}
+        data |= {**judge, "coverage": seen.to_dict(), "own_questions": asked}
+    data |= {
+        "scale": (0.0, 1.0),
+        "means": means,
+        "yes_rates": {},
+        "agreement": {name: {"pooled": each} for name, each in agreement.items()},
+        "scores": MadeRows(len(ids), lambda place: {"example": ids[place], "overall": read.ours[place]}),
+    }
+    return JudgedFile(
+        "evaluate",
+        path.name,
+        data,
+        read.lacking,
+        texts,
+        _mean_p_yes(verdicts, names),
+        None if found is None else found.phi,
+        [] if targets is None else read.wanted,
+        failures(verdicts[place].to_dict() for place in np.flatnonzero(verdicts.numbers("status")).tolist()),
+        Section("examples", "Example by example", note=note, explorer=_table(read, names), only=[*missing, *nos][:200]),
+    )
+
+
+def _mean_p_yes(verdicts: VerdictColumns, names: Mapping[str, int]) -> dict[str, float]:
+    """Mean P(yes) of each question that has one."""
+    p_yes, places = verdicts.numbers("p_yes"), verdicts.places("question", names)
+    there = ~np.isnan(p_yes)
+    count = np.bincount(places[there], minlength=len(names))
+    total = np.bincount(places[there], weights=p_yes[there], minlength=len(names))
+    return {name: float(total[place] / count[place]) for name, place in names.items() if count[place]}
+
+
+def _read(path: Path, beside: Beside) -> _Read:
+    lacking = []
+    checklist = None if beside.checklist is None else load_checklist(beside.checklist)
+    known = None if checklist is None else [each.id for each in checklist.questions]
+    data = None
+    if beside.data is not None:
+        data = load_examples(
+            beside.data, fields=beside.fields, need_output=False, labels=beside.labels, label_scale=beside.label_scale
+        )
+    ids = None if data is None else dict.fromkeys(column(data, "id"))
+    verdicts = read_verdicts(path, examples=ids, questions=known)
+    if beside.model is not None:
+        models = sorted(set(column(verdicts, "model")))
+        verdicts = verdicts.only(verdicts.places("model", [beside.model]) == 0)
+        if not verdicts:
+            raise InputError(
+                f"{path}: no verdict is by the model {beside.model}; there are some by {', '.join(models)}."
+            )
+    judges = sorted(set(column(verdicts, "model")))
+    if len(judges) > 1:
+        raise InputError(f"{path}: the verdicts are by several models ({', '.join(judges)}); choose one with --model.")
+    asked = dict.fromkeys(column(verdicts, "example"))
+    if data is None:
+        lacking.append("--data shows each example's texts and, with human scores, how far people agree")
+        examples = ExampleTable(Example(id=each, input="") for each in asked)
+    else:
+        examples = data.only(place for place, name in enumerate(column(data, "id")) if name in asked)
+    own = _own(verdicts) if verdicts.are_own else None
+    if own is not None:
+        names = dict.fromkeys(column(verdicts, "question"))
+        places = (Question(id=each, text=f"question {each} of its own", dimension=DIMENSION) for each in names)
+        checklist = Checklist(questions=tuple(places))
+    elif checklist is None:
+        lacking.append("--checklist shows the questions' texts, dimensions and weights")
+        names = dict.fromkeys(column(verdicts, "question"))
+        checklist = Checklist(questions=tuple(Question(id=each, text=each) for each in names))
+    targets = None
+    if human_dimensions(examples, checklist):
+        try:
+            targets = human_targets(examples, checklist, beside.human_scale)
+        except InputError as error:
+            lacking.append(f"people's scores are not used: {error}")
+            examples = ExampleTable(each.model_copy(update={"human": {}}) for each in examples)
+    if own is None:
+        scores = score_examples(examples, checklist, verdicts)
+    else:
+        scores = score_by_own(examples, own, verdicts, soft=True)
+    return _Read(verdicts, examples, checklist, scores, targets, lacking, data is not None, own)
+
+
+def _own(verdicts: VerdictColumns) -> dict[str, Checklist]:
+    """The questions that were written for each example, by its id; an example that has none is not there."""
+    found: dict[str, dict[str, Question]] = {}
+    for each in verdicts:
+        if each.asked is not None:
+            question = Question(id=each.question, text=each.asked, dimension=DIMENSION)
+            found.setdefault(each.example, {})[each.question] = question
+    return {name: Checklist(questions=tuple(questions.values())) for name, questions in found.items()}
+
+
+def _table(read: _Read, names: Mapping[str, int]) -> Markup:
+    """All examples for the page's table: scores, verdicts in a byte each, and texts as far as there is room."""
+    verdicts = read.verdicts
+    ids = list(column(read.examples, "id"))
+    places = verdicts.places("example", ids)
+    cells = places * len(names) + verdicts.places("question", names)
+    targets = read.targets
+    ours, wanted = read.ours, read.wanted
+    off = [None if a is None or b is None else a - b for a, b in zip(ours, wanted, strict=True)]
+    urgency = [abs(each) if each is not None else None for each in off] if targets else ours
+    gone = np.bincount(places[verdicts.numbers("answer") < 0], minlength=len(read.examples)).tolist()
+    texts, said = _texts(read, _reasons(verdicts, cells, len(names)), urgency, gone)
+    columns = [["Example", "ids"], ["Score", "score"]]
+    columns += [["People", "wanted"], ["Less people's", "off"]] if targets else []
+    rows: dict[str, Any] = {
+        "ids": ids,
+        "columns": columns,
+        "sorted": "urgency",
+        "down": targets is not None,
+        "signed": ["off"],
+        "score": [thousandth(each) for each in ours],
+        **({"wanted": [thousandth(e) for e in wanted], "off": [thousandth(e) for e in off]} if targets else {}),
+        "urgency": [thousandth(each) for each in urgency],
+        "questions": [[each.criterion, each.id] for each in read.checklist.questions],
+        **_answers(cells, verdicts.numbers("p_yes"), verdicts.numbers("answer"), len(ids), len(names)),
+        "texts": texts,
+        "said": said,
+        "elsewhere": "Its texts are in the data." if read.has_texts else "",
+    }
+    return json_data(rows)
+
+
+def _answers(
+    cells: NDArray[np.integer[Any]], p_yes: NDArray[np.float64], said: NDArray[Any], examples: int, questions: int
+) -> dict[str, str]:
+    """How many questions each example was asked, which ones, and what their verdicts say on average, in a byte each, as
+    :func:`~.page.probability_byte` has it; ``said`` are the answers."""
+    count = np.bincount(cells, minlength=examples * questions)
+    there = np.flatnonzero(count)
+    means = np.bincount(cells, weights=p_yes)[there] / count[there]
+    is_no = (means < 0.5) | ((means == 0.5) & (np.bincount(cells, weights=said == 0)[there] == count[there]))
+    nearest = np.rint(200 * np.clip(means, 0.0, 1.0))
+    nearest = np.where(is_no, np.minimum(nearest, HALF - 1), nearest)
+    first = np.where(np.isnan(means), MISSING, nearest).astype(np.uint8)
+    counts = np.count_nonzero(count.reshape(examples, questions), axis=1)
+    return {
+        "counts": packed(array("I", counts.astype(np.uint32).tobytes())),
+        "asked": packed_places(array("I", (there % questions).astype(np.uint32).tobytes()), questions),
+        "first": packed(array("B", first.tobytes())),
+    }
+
+
+def _reasons(verdicts: VerdictColumns, cells: NDArray[np.intp], questions: int) -> dict[int, dict[str, str]]:
+    """Of each example, by place: why its questions were answered as they were, or were not, where a reason is known,
+    after the texts of those of its own."""
+    if not (verdicts.are_own or verdicts.explained):
+        return {}
+    _, firsts = np.unique(cells, return_index=True)
+    found: dict[int, dict[str, str]] = {}
+    places = np.sort(firsts) if verdicts.are_own else np.intersect1d(firsts, verdicts.explained)
+    for place in places.tolist():
+        said = verdicts[place]
+        if text := " ".join(filter(None, (said.asked, said.error or said.explanation)))[:SAID]:
+            example, question = divmod(int(cells[place]), questions)
+            found.setdefault(example, {})[str(question)] = text
+    return found
+
+
+def _texts(
+    read: _Read,
+    reasons: Mapping[int, Mapping[str, str]],
+    urgency: Sequence[float | None],
+    gone: Sequence[int],
+) -> tuple[dict[str, list[list[str]]], dict[str, dict[str, str]]]:
+    """Texts and explanations of the examples that need looking at most, until the page has enough."""
+    far = read.targets is not None
+    order = sorted(
+        range(len(read.examples)),
+        key=lambda place: (not gone[place], (-1 if far else 1) * (urgency[place] or 0.0), place),
+    )
+    texts: dict[str, list[list[str]]] = {}
+    said: dict[str, dict[str, str]] = {}
+    left = TEXT_BUDGET
+    for place in order:
+        if left <= 0:
+            break
+        example = read.examples[place]
+        if read.has_texts:
+            found = [(field, getattr(example, field)) for field in FIELDS]
+            texts[example.id] = [[field.capitalize(), clipped(text)] for field, text in found if text]
+            left -= sum(len(text) for _, text in texts[example.id])
+        why = dict(reasons.get(place, {}))
+        if why:
+            said[example.id] = why
+            left -= sum(map(len, why.values()))
+        left -= 20
+    return texts, said
