@@ -384,7 +384,7 @@ def _is_whole(file: TextIOWrapper) -> bool:
     """Whether there is one line only, with an object."""
     lines = list(islice((line for line in file if line.strip()), 2))
     file.seek(0)
-    return len(lines) == 1 and lines[0].lstrip().startswith("{")
+    return len(lines) == 1 and _is_document(lines[0])
 
 
 def _is_cut(file: TextIOWrapper, beginning: str) -> bool:

@@ -263,7 +263,9 @@ def identified_rows(
     if not places:
         raise InputError(f"{name_of(source)}: there are no {what} in it.")
     if unnamed:
-        logger.warning("%d %s have no 'id'; each is called after a hash of its row.", unnamed.total(), what)
+        logger.warning(
+            "Rows without an 'id' among the %s are called after a hash of their row: %d.", what, unnamed.total()
+        )
 
 
 def name_of(source: Any) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from askance.evaluation.scoring import ExampleScore, human_targets, source_targets
-from askance.optimizer.selection.analysis import human_scores
+from askance.optimizer.selection.inputs import human_scores
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError
 from askance.prompts.examples import Example

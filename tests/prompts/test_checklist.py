@@ -159,10 +159,7 @@ ONE = "questions:\n- id: a\n  text: x\n"
     [
         (ONE + "- id: a\n  text: y\n", "the id 'a' is used again by question 2"),
         (ONE + "- id: b\n  txt: y\n", "entry 2 of 'questions': the field 'txt' is not known"),
-        (
-            ONE + "- Is it good?\n",
-            "entry 2 of 'questions': a mapping from field to value is needed, not 'Is it good?'.",
-        ),
+        (ONE + "- [a]\n", "entry 2 of 'questions': a mapping from field to value is needed, not ['a']."),
         (ONE + "- id: b\n", "entry 2 of 'questions': the field 'text' is missing"),
         (ONE + "  weight: -1\n", "field 'weight'"),
         (ONE + "  weight: .nan\n", "field 'weight'"),
@@ -191,7 +188,7 @@ ONE = "questions:\n- id: a\n  text: x\n"
         ("questions: a\n", "field 'questions': input should be a list."),
         ("task: x\n", "the field 'questions' is missing"),
         ("", "has the keys 'task' and 'questions'"),
-        ("- a\n", "has the keys 'task' and 'questions'"),
+        ("- 3: a\n", "entry 1 of 'questions'"),
         ("just words", "has the keys 'task' and 'questions'"),
         ("a: \x00", "not valid YAML"),
         ('{"questions": [{"id": "a", "text": "x", "text": "y"}]}', "c.yaml: 'text' stands twice in one object"),
@@ -307,7 +304,7 @@ def test_of_a_file_of_another_kind_the_first_problems_are_told() -> None:
     "written",
     [
         "questions:\n  - Is it good?\n  - Is it good?\n  - id: short\n    text: Is it short?\n",
-        "- Is it good?\n- Is it good?\n- {id: short, text: Is it short?}\n",
+        "- Is it good?\n- Is it good?\n- {id: short, text: 'Is it short?'}\n",
     ],
 )
 def test_plain_questions_get_ids_made_from_their_words(written: str) -> None:

@@ -273,7 +273,7 @@ def test_texts_that_went_through_json_twice_are_read_without_its_marks(caplog: p
     ]
     rows += [{"id": "4", "input": '"Never?"', "output": "null"}]
     assert [(each.input, each.output) for each in load_examples(rows)] == [*texts, ("Why?", "x")]
-    assert says(caplog.text, "JSON", "without its marks", "1 of 5 rows")
+    assert says(caplog.text, "JSON", "without its marks") and says(caplog.text, "1 of 5 rows")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from askance.prompts import examples
+from askance.prompts import examples, spilled_bytes
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError, did_you_mean
 from askance.prompts.examples import (
@@ -429,7 +429,7 @@ def test_texts_stay_in_memory_where_no_file_can_be_written(monkeypatch: pytest.M
         raise OSError(errno.EACCES, "Permission denied")
 
     for make in (lambda **_: Full(tmp_path / "full", "w+"), none):
-        monkeypatch.setattr(examples.tempfile, "TemporaryFile", make)
+        monkeypatch.setattr(spilled_bytes.tempfile, "TemporaryFile", make)
         held = SpilledBytes(12)
         places = [held.append(f"{number:04d}".encode()) for number in range(20)]
         assert [held.read(place, 4) for place in places] == [f"{number:04d}".encode() for number in range(20)]

@@ -225,7 +225,7 @@ def test_weights_of_sections_are_learned_and_used_by_an_evaluation(tmp_path: Pat
         ({"data": "p", "pairwise": True}, "needs PREFS, --checklist and --model"),
         ({"data": "p", "ratings": "r", "pairwise": True, "checklist": "global", "model": "m"}, "with --ratings"),
         ({"ratings": "r", "level": "section"}, "--level section takes pairs"),
-        ({"data": "p", "field": {"output": "x"}}, "--field renames"),
+        ({"data": "p", "field": {"output": "x"}}, "'output' is not one of our fields"),
         ({"data": "p", "method": "magic"}, "no weight learner 'magic'"),
         ({"data": "p", "method": "least-squares"}, "no weight learner 'least-squares'"),
         ({"ratings": "r", "method": "logistic"}, "no method 'logistic' for ratings"),

@@ -131,7 +131,7 @@ def test_errors_name_the_file_line_and_field(tmp_path: Path, fields: dict[str, A
     assert str(path) in str(caught.value)
 
 
-@pytest.mark.parametrize("field", ["id", "preferred", "scores_a", "scores_b"])
+@pytest.mark.parametrize("field", ["preferred", "scores_a", "scores_b"])
 def test_a_missing_field_is_named(tmp_path: Path, field: str) -> None:
     row = line(1)
     del row[field]
