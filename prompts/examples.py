@@ -28,6 +28,7 @@ from pydantic import (
 from .checklist import Checklist
 from .errors import InputError, did_you_mean
 from .field_map import FIELDS, TEXTS, FieldMap, check_field_map, columns_of, id_of_texts, missing, renamed
+from .formatting import count
 from .human_feedback import (
     WHOLE,
     Comment,
@@ -379,11 +380,12 @@ def _with_numbers_turned(examples: ExampleTable, human: HumanValues) -> ExampleT
 
 
 def _say_what_was_missing(name: str, unnamed: Counter[str], human: HumanValues) -> None:
-    if count := unnamed.total():
-        logger.warning("%s: %d of the rows have no id; each is called after a hash of its texts.", name, count)
-    if count := human.missing.total():
+    if unnamed:
+        rows = count(unnamed.total(), "row")
+        logger.warning("%s: a hash of the texts is the id of %s, which had none.", name, rows)
+    if human.missing.total():
         words = ", ".join(f"{word} ({times})" for word, times in human.missing.most_common() if times)
-        logger.warning("%s: %d values count as not given: %s.", name, count, words)
+        logger.warning("%s: these values count as not given: %s.", name, words)
 
 
 def _check_all_were_there(name: str, fields: FieldMap, filled: set[str]) -> None:

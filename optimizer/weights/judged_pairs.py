@@ -26,6 +26,7 @@ from ...prompts.checklist import Checklist
 from ...prompts.errors import InputError
 from ...prompts.examples import Example, named_document, without_answers
 from ...prompts.field_map import FieldMap, check_field_map
+from ...prompts.formatting import count
 from ...prompts.human_feedback import Labels, is_missing, parse_labels
 from ...prompts.preferences import KNOWN_FIELDS, Preference, preference_of, with_our_names
 from ...prompts.prompt import Prompt
@@ -315,7 +316,8 @@ def load_pairs(
     if not pairs:
         raise InputError(f"{source if isinstance(source, (str, Path)) else 'the data'}: there are no pairs in it.")
     if unnamed:
-        logger.warning("%d pairs have no 'id'; they are called after a hash of their texts.", sum(unnamed.values()))
+        pairs_without = count(sum(unnamed.values()), "pair")
+        logger.warning("A hash of the texts is the id of %s, which had none.", pairs_without)
     return pairs
 
 

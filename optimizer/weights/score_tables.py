@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from ...prompts.errors import InputError, did_you_mean
 from ...prompts.field_map import FieldMap, id_of_texts
+from ...prompts.formatting import count
 from ...prompts.human_feedback import HumanValues, Labels, is_missing, rating_of, refuse_mixed_labels
 from ...prompts.json_documents import at
 from ...prompts.preferences import document_in, has_chosen, with_our_names
@@ -263,9 +264,7 @@ def identified_rows(
     if not places:
         raise InputError(f"{name_of(source)}: there are no {what} in it.")
     if unnamed:
-        logger.warning(
-            "Rows without an 'id' among the %s are called after a hash of their row: %d.", what, unnamed.total()
-        )
+        logger.warning("A hash of the row is the id of %s, which had none.", count(unnamed.total(), "row"))
 
 
 def name_of(source: Any) -> str:

@@ -99,7 +99,7 @@ def test_our_own_names_win() -> None:
 def test_pairs_without_ids_are_called_after_their_texts(caplog: pytest.LogCaptureFixture) -> None:
     pairs = [PAIR | {"preferred": "a"}, PAIR | {"preferred": "a"}, PAIR | {"preferred": "a", "id": "NA"}]
     first, second, third = (each.id for each in load_pairs(pairs))
-    assert [second, third] == [f"{first}-2", f"{first}-3"] and caplog.text.count("no 'id'") == 1
+    assert [second, third] == [f"{first}-2", f"{first}-3"] and caplog.text.count("had none") == 1
 
 
 def test_texts_of_pairs_that_are_no_strings() -> None:
