@@ -1,4 +1,5 @@
-"""askance: ask small yes/no questions of a text, find where two judges quibble, patch the prompt from what that teaches."""
+"""askance: ask small yes/no questions of a text, find where two judges quibble, patch the prompt from what that
+teaches."""
 
 from __future__ import annotations
 

@@ -4,7 +4,8 @@ pytest loads this module in every run, so it imports nothing of askance before i
 
 Example::
 
-    @pytest.mark.askance(data="answers.jsonl", checklist="checklist.yaml", model="openai/gpt-4o-mini", baseline="baseline.json")
+    @pytest.mark.askance(data="answers.jsonl", checklist="checklist.yaml", model="openai/gpt-4o-mini",
+    baseline="baseline.json")
     def test_answers_hold_up():
         pass
 
@@ -33,7 +34,8 @@ BROUGHT = {"checklist": "judge", "model": "judge", "baseline": "fail_under"}
 """What is not needed where something else is given."""
 
 WRITTEN = "askance"
-"""The property of a test's report that says which baseline it wrote; reports come from the processes of pytest-xdist, too."""
+"""The property of a test's report that says which baseline it wrote; reports come from the processes of pytest-xdist,
+too."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -48,7 +50,8 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers",
         "askance(data, checklist, model, baseline, prompt=None, judge=None, dimension=None, tolerance=0.0, "
         "fail_under=None, pass_threshold=None, min_coverage=1.0, ...): "
-        "fail when the checklist score of the data dropped beyond noise since the baseline was written, or the pass rate "
+        "fail when the checklist score of the data dropped beyond noise since the baseline was written, or the pass "
+        "rate "
         "is below fail_under.",
     )
 
@@ -113,7 +116,8 @@ def _check(item: pytest.Item, arguments: dict[str, Any]) -> Regression:
 
 
 def _beside(folder: Path, name: str, value: Any) -> Any:
-    """A relative file name taken beside the test file, as is the folder of a trained scorer that is there; a ready checklist's name
+    """A relative file name taken beside the test file, as is the folder of a trained scorer that is there; a ready
+    checklist's name
     stays as it is, and a data set's on the hub."""
     from pathlib import Path
 

@@ -90,7 +90,8 @@ GONE: dict[str, tuple[object, str]] = {
     "shown": (3, "the proposing model is shown three examples a round; max_rounds says how many rounds"),
     "per_round": (8, "at most eight questions are proposed a round; max_candidates says how many in all"),
 }
-"""Settings that an earlier version had: the default, which files of earlier runs may hold, and what takes their place."""
+"""Settings that an earlier version had: the default, which files of earlier runs may hold, and what takes their
+place."""
 ALSO = {"criterion": "dimension", "rating_criterion": "rating_dimension"}
 """Other names of settings, which stay: a dimension is a criterion."""
 KEPT = "kept"
@@ -237,7 +238,8 @@ def by_new_names(values: Mapping[str, Any], where: object) -> dict[str, Any]:
     for name, (default, instead) in GONE.items():
         if values.get(name, default) != default:
             raise InputError(
-                f"{where}: {name} is {values[name]}, and is no setting any more ({instead}), so this version would come to "
+                f"{where}: {name} is {values[name]}, and is no setting any more ({instead}), so this version would "
+                "come to "
                 "something else. Finish that run with the version that began it."
             )
     return {RENAMED.get(name, name): value for name, value in values.items() if name not in GONE}

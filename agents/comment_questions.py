@@ -75,7 +75,8 @@ KIND_SHOTS = (
         "give a temperature|say how long it takes|praise the result",
     ),
     (
-        "We are sorry that the choir could not sing on Sunday. The hall was too cold, and the heating is being repaired.",
+        "We are sorry that the choir could not sing on Sunday. The hall was too cold, and the heating is being "
+        "repaired.",
         "apologise for something|give a reason|say what is being done",
     ),
 )
@@ -164,7 +165,8 @@ class QuestionAgent(Agent):
         return self.read((await self._say([*self._orders, ("user", asked)], max_tokens=_TOKENS)).text)
 
     def read(self, reply: str) -> list[str]:
-        """The usable questions of a reply. One that asks for "not" a thing asks for the thing: judges overlook "not"."""
+        """The usable questions of a reply. One that asks for "not" a thing asks for the thing: judges overlook
+        "not"."""
         lines = [" ".join(_BULLET.sub("", line).split()) for line in reply.splitlines()]
         kept = [text for line in lines if (text := _NEGATED.sub(_positive, line)) and self._is_usable(text)]
         return list(dict.fromkeys(kept))[:MOST_QUESTIONS]

@@ -331,7 +331,8 @@ _IS = re.compile(rf"(?:is|are|was)\s+(?P<who>{_SUBJECT})\s+{_BOUND}{_NO_THING}{_
 _HAS = re.compile(rf"has\s+(?P<who>{_SUBJECT})\s+{_BOUND}{_NO_THING}{_ATTACHED}(?P<what>\S.*)", re.IGNORECASE)
 _THERE = re.compile(r"(?:is|are)\s+there\s+(?P<what>\S.*)", re.IGNORECASE)
 _STATING = (
-    "have contain consist sound read feel seem look appear fit run exceed belong need lack miss match come reflect remain "
+    "have contain consist sound read feel seem look appear fit run exceed belong need lack miss match come reflect "
+    "remain "
     "stay last make show agree comply know think fall cost"
 )
 _STATES = frozenset(_STATING.split())

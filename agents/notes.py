@@ -186,7 +186,8 @@ class NoteAgent(Agent, TakesNotes):
 
 
 def doubted_beside(case: Case, verdict: str, hits: str) -> dict[str, str]:
-    """Values of a critique's case about the other example: what is right there, and when the rule would wrongly hit it."""
+    """Values of a critique's case about the other example: what is right there, and when the rule would wrongly hit
+    it."""
     if case.contrast is None:
         return {"contrast": "", "hits_other": "false, as there is no second output."}
     beside = render("critique_contrast", verdict=verdict, output=show_output(case.contrast))

@@ -51,7 +51,8 @@ class MLflowCallback:
     Parameters are the run's settings. Metrics, by step: ``gain``, ``p_value``, ``accepted`` (0 or 1) and ``judged`` at
     each candidate's version number; ``disagreements`` and ``disagreements_read`` at each iteration. When the run is
     written: ``best.test.spearman`` with its interval (``best.test.low``, ``best.test.high``) and whatever else in
-    ``result.json`` is a number, and the files as artifacts, among them the judge (``judge.yaml``). What is undefined is left out. A run
+    ``result.json`` is a number, and the files as artifacts, among them the judge (``judge.yaml``). What is undefined is
+    left out. A run
     that is resumed goes on in the MLflow run that it began in; one that ends without a result is marked as killed when
     Python exits, or another run begins with the same callback.
 

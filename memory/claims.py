@@ -1,6 +1,8 @@
-"""Which answers a process is about to buy, so that another one that shares the store waits for them instead of paying, too.
+"""Which answers a process is about to buy, so that another one that shares the store waits for them instead of paying,
+too.
 
-A claim is a row: the key, who has it, and until when. It is held no longer than its lease; who buys renews it meanwhile.
+A claim is a row: the key, who has it, and until when. It is held no longer than its lease; who buys renews it
+meanwhile.
 """
 
 from __future__ import annotations
@@ -77,13 +79,16 @@ class Claims:
         self._db = db
         self.claimant = Claimant()
         self._lapsed: dict[tuple[bytes, str, float], float] = {}
-        """Claims that have lapsed and whose owner is still there, each with when that was first seen, of the monotonic clock."""
+        """Claims that have lapsed and whose owner is still there, each with when that was first seen, of the monotonic
+        clock."""
 
     def take(self, key: bytes) -> bool:
         """Whether this is the one to buy an answer now; again and again true until it is let go.
 
-        What a process that has ended had claimed is taken at once, what one on another machine had, after its lease. One that
-        is still there renews what it holds, whatever the clock says: from it a claim that has lapsed is taken if it stays so.
+        What a process that has ended had claimed is taken at once, what one on another machine had, after its lease.
+        One that
+        is still there renews what it holds, whatever the clock says: from it a claim that has lapsed is taken if it
+        stays so.
         """
         now = time.time()
         values = {"key": key, "owner": self.claimant.name, "until": now + LEASE, "gone": None, "lapsed": None}
@@ -122,7 +127,8 @@ class Claims:
 
 @cache
 def _machine() -> str:
-    """This machine, as far as the numbers of its processes go: its name, and what is new with each start or container."""
+    """This machine, as far as the numbers of its processes go: its name, and what is new with each start or
+    container."""
     try:
         start = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
         container = str(Path("/proc/self/ns/pid").readlink())

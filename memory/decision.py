@@ -180,7 +180,8 @@ def _calibration_is_enough(result: RunRecord) -> list[str]:
         return []
     return [
         f"Calibration alone does as well: with {best}, the starting {result.thing} reaches a Spearman of "
-        f"{number(known[best])} on test, the new {result.thing} {number(test.spearman)}. It needs nothing new (--calibrate)."
+        f"{number(known[best])} on test, the new {result.thing} {number(test.spearman)}. It needs nothing new "
+        "(--calibrate)."
     ]
 
 
@@ -199,14 +200,16 @@ def _cautions(result: RunRecord, test_size: int | None) -> list[str]:
         )
     if gain and test_size is not None and 0 < gain.n < test_size:
         said.append(
-            f"Of {count(test_size, 'test example')}, {gain.n} have a score from both {result.thing}s; the others may differ."
+            f"Of {count(test_size, 'test example')}, {gain.n} have a score from both {result.thing}s; the others may "
+            "differ."
         )
     if gain and result.changed and 0 < gain.n < FEW:
         said.append(f"There are few test examples ({gain.n}), so the interval is wide and may shift with new data.")
     undefined = [each for each in (result.baseline.test, test) if each and each.value is None]
     if undefined and gain and gain.value is not None:
         said.append(
-            f"For one of the two {result.thing}s the {measured_name(result)} on test is undefined ({undefined[0].reason}). A judge "
+            f"For one of the two {result.thing}s the {measured_name(result)} on test is undefined "
+            f"({undefined[0].reason}). A judge "
             "that gives all examples the same score ranks nothing; it is counted as zero in the difference."
         )
     if test and _own_is_unclear(result):

@@ -146,7 +146,8 @@ class JournalTail:
                 raise ValueError
         except (ValueError, KeyError, TypeError, RecursionError):
             raise InputError(
-                f"{self._path}, line {self._number}: damaged. Move the journal away and run the command again: the answers "
+                f"{self._path}, line {self._number}: damaged. Move the journal away and run the command again: the "
+                "answers "
                 "are in the store, so nothing is bought twice."
             ) from None
         return row

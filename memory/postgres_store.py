@@ -40,7 +40,8 @@ INSERT INTO askance_answers ({COLUMNS})
 SELECT %b, %b, %b::bytea, %s, %s, %s::float8, %b FROM set_config('synchronous_commit', 'off', true)
 ON CONFLICT (key) DO NOTHING
 """
-"""Without waiting for the disk, which a database does some hundred times a second: the server writes it within 0.6 s. What
+"""Without waiting for the disk, which a database does some hundred times a second: the server writes it within 0.6 s.
+What
 it lost where it crashed before is written again by the store that had put it."""
 _RECENT = 5.0
 """Seconds for which that store remembers it."""
@@ -133,7 +134,8 @@ class PostgresAddress:
         port, places = found.get("port", "0"), "".join(found.get(name, "") for name in ("host", "hostaddr", "dbname"))
         if (not found and not self.text.endswith("://")) or "@" in places or not port.replace(",", "").isdecimal():
             raise InputError(
-                "store postgresql://…: this is no address of a database. Write it like postgresql://NAME@HOST:5432/DATABASE, "
+                "store postgresql://…: this is no address of a database. Write it like "
+                "postgresql://NAME@HOST:5432/DATABASE, "
                 "and signs such as @ : / ? # % in a name or password as %40 %3A %2F %3F %23 %25."
             )
         return found
@@ -151,8 +153,10 @@ class PostgresAddress:
 class PostgresStore:
     """Answers by request key, as :class:`~askance.memory.verdict_store.VerdictStore` keeps them, for many machines.
 
-    Each answer is committed when it arrives. Where the connection was cut, it is made anew and the statement said again:
-    each can be said twice. Tables are made with the first claim or answer. A crash of the server may lose the answers of the
+    Each answer is committed when it arrives. Where the connection was cut, it is made anew and the statement said
+    again:
+    each can be said twice. Tables are made with the first claim or answer. A crash of the server may lose the answers
+    of the
     last 0.6 s of processes that end at the same time, as a power failure may from a file. Each method raises
     :class:`StoreAwayError` where the server does not answer now, after which the same can be said again, and
     :class:`AskanceError` where the store cannot be used, e.g. because the disk is full.
@@ -294,7 +298,8 @@ class PostgresStore:
         self.close()
 
     def _open(self) -> bool:
-        """Whether there are tables. A connection that is cut while it is made is made again, as in the middle of a run."""
+        """Whether there are tables. A connection that is cut while it is made is made again, as in the middle of a
+        run."""
         until = monotonic() + _OPENING
         while True:
             try:

@@ -1,4 +1,5 @@
-"""The records of a run: versions, figures, questions, edits, lessons, what was bought. ``result.json`` is their dump."""
+"""The records of a run: versions, figures, questions, edits, lessons, what was bought. ``result.json`` is their
+dump."""
 
 from __future__ import annotations
 

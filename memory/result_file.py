@@ -286,7 +286,8 @@ class RunRecord(ResultPart):
 
     @property
     def why_it_ended(self) -> str:
-        """The reason in words, as in "It ended because …", and whether something is missing that might say otherwise."""
+        """The reason in words, as in "It ended because …", and whether something is missing that might say
+        otherwise."""
         said = FINISH_SENTENCES.get(self.finish_reason, self.finish_reason)
         if self.finish_reason not in ("no_disagreements", "no_evidence", "no_new_evidence") or self.coverage >= 1:
             return said

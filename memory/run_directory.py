@@ -77,7 +77,8 @@ class RunDirectory:
             no_cache: Whether it is to keep its answers to itself; that holds whenever it is gone on with.
 
         Raises:
-            InputError: Another run, with other inputs or settings, is in this directory, or a file that it would write over.
+            InputError: Another run, with other inputs or settings, is in this directory, or a file that it would write
+            over.
             AskanceError: Another process is working on this run, or the disk is full.
         """
         texts = {"examples.jsonl": "".join(_line(example) for example in examples)}
@@ -90,7 +91,8 @@ class RunDirectory:
             return True
         if there := [name for name in WRITTEN if (self.path / name).exists()]:
             raise InputError(
-                f"{self.path / there[0]} is there already, and a run in {self.path} would write over it. Choose another --run directory."
+                f"{self.path / there[0]} is there already, and a run in {self.path} would write over it. Choose "
+                "another --run directory."
             )
         if answers is not None:  # before any input: where they find no room, another run may be begun here
             with self.store() as store:
@@ -136,7 +138,8 @@ class RunDirectory:
         what = f"other settings ({', '.join(changed)})" if changed else "other data, checklist or prompts"
         more = " --max-iterations MORE" if changed == ["max_iterations"] else ""
         raise InputError(
-            f"{self.path} holds a run with {what}. Choose another --run directory, or go on with the one that is there: "
+            f"{self.path} holds a run with {what}. Choose another --run directory, or go on with the one that is "
+            "there: "
             f"askance resume {as_typed(self.path)}{more}"
         )
 
@@ -182,7 +185,8 @@ class RunDirectory:
             config = header["config"]
             if max_iterations <= config["max_iterations"]:
                 raise InputError(
-                    f"{self.path}: this run has {count(config['max_iterations'], 'iteration')} already; give more of them."
+                    f"{self.path}: this run has {count(config['max_iterations'], 'iteration')} already; give more of "
+                    "them."
                 )
             looks = header.get("earlier_test_looks", 0)
             if self.finished and (result := self.read_result()).earlier_test_looks == looks:  # else counted before
@@ -193,15 +197,18 @@ class RunDirectory:
             self.write("config.yaml", yaml.safe_dump(header, sort_keys=False, allow_unicode=True))
 
     def memory(self, given: Path) -> Path:
-        """The lesson memory of the run that is here: where it was when the run began, whatever directory it is gone on with
+        """The lesson memory of the run that is here: where it was when the run began, whatever directory it is gone on
+        with
         from; as it was ``given`` where it is there no more."""
         kept = Path(self.read_config().get("memory", given))
         return kept if kept.is_dir() and kept != given.absolute() else given
 
     @property
     def began_in(self) -> Path:
-        """The directory in which the run was given the names of its checker and its note-taker program, whatever directory it is
-        gone on with from; the present one where that is there no more, an older run did not say it, or none is written down."""
+        """The directory in which the run was given the names of its checker and its note-taker program, whatever
+        directory it is
+        gone on with from; the present one where that is there no more, an older run did not say it, or none is written
+        down."""
         if not self.config_file.is_file():
             return Path()
         kept = Path(self.read_config().get("began_in", ""))

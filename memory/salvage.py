@@ -1,4 +1,5 @@
-"""Whether a verdict store was cut off, and what can still be read of one that is damaged, e.g. by a copy that broke off."""
+"""Whether a verdict store was cut off, and what can still be read of one that is damaged, e.g. by a copy that broke
+off."""
 
 from __future__ import annotations
 
@@ -22,9 +23,11 @@ _BESIDE = ("-wal", "-shm")
 
 
 def is_cut_off(path: Path) -> bool:
-    """Whether a file is shorter than its header says, which SQLite sees only where it comes to a page that is not there.
+    """Whether a file is shorter than its header says, which SQLite sees only where it comes to a page that is not
+    there.
 
-    Another process may be writing: pages that are not in the file yet are in the log, and where that is gone by now, in the file.
+    Another process may be writing: pages that are not in the file yet are in the log, and where that is gone by now, in
+    the file.
     """
     try:
         with path.open("rb") as file:

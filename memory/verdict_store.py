@@ -118,7 +118,8 @@ class VerdictStore:
 
     Each answer is committed when it arrives. In WAL mode without a sync on every commit that costs some 20 µs and
     survives the process being killed; a power failure may lose the last answers, never the file. Each method raises
-    :class:`InputError` where the file is damaged, and :class:`AskanceError` where it cannot be written, e.g. because the
+    :class:`InputError` where the file is damaged, and :class:`AskanceError` where it cannot be written, e.g. because
+    the
     disk is full.
     """
 
@@ -353,7 +354,8 @@ def _open_shared(place: Place) -> SharedStore:
         if isinstance(place, PostgresAddress):
             raise
         raise type(error)(
-            f"{error} It holds the answers of all commands; ASKANCE_CACHE names another folder for it, and --no-cache goes "
+            f"{error} It holds the answers of all commands; ASKANCE_CACHE names another folder for it, and --no-cache "
+            "goes "
             "without."
         ) from None
 

@@ -324,7 +324,8 @@ def asking(checklist: Checklist, name: str) -> Checklist:
     for number, question in enumerate(checklist.questions, 1):
         if not question.text.strip():
             raise InputError(
-                f"{name}: entry {number} of 'questions': field 'text': a question is needed, not a blank text; write it, or "
+                f"{name}: entry {number} of 'questions': field 'text': a question is needed, not a blank text; write "
+                "it, or "
                 f"take '{question.id}' out."
             )
     return checklist

@@ -71,7 +71,8 @@ def csv_rows(
 
 
 def _has_escapes(file: Any, form: Mapping[str, Any]) -> bool:
-    """Whether a table cannot be read as it is, but could where a backslash stands before quotes, as Spark writes them."""
+    """Whether a table cannot be read as it is, but could where a backslash stands before quotes, as Spark writes
+    them."""
     start = file.tell()
     if not any('\\"' in line for line in iter(file.readline, "")):
         return False

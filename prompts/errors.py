@@ -117,7 +117,8 @@ def shown_from(path: object, what: str) -> Iterator[None]:
         yield
     except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, RecursionError) as error:
         raise InputError(
-            f"{path}: damaged, or written by another version of askance: a value in {what} is none that can stand there "
+            f"{path}: damaged, or written by another version of askance: a value in {what} is none that can stand "
+            "there "
             f"({str(error)[:100] or type(error).__name__})."
         ) from error
 

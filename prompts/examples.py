@@ -329,7 +329,8 @@ def load_examples(
             continue
         if example.id in seen:
             raise InputError(
-                f"{where}: the id '{example.id}' was used before, in {seen[example.id]}. Where it is that of a document or "
+                f"{where}: the id '{example.id}' was used before, in {seen[example.id]}. Where it is that of a "
+                "document or "
                 f"conversation: --field metadata.document={fields.get('id', 'id')}"
             )
         if example.comment and example.output is None:

@@ -29,7 +29,8 @@ USUAL = {
 """Names that others give a column, the likelier first."""
 
 Columns = str | Sequence[str]
-"""A column's name, or a path such as ``inputs.question``; for human scores and comments also several, in a list or with commas between them."""
+"""A column's name, or a path such as ``inputs.question``; for human scores and comments also several, in a list or with
+commas between them."""
 FieldMap = Mapping[str, Columns]
 """Our name to the column's."""
 
@@ -50,7 +51,8 @@ def parse_field_map(pairs: Iterable[str]) -> dict[str, str | tuple[str, ...]]:
         before = _listed(mapping.get(ours, ()))
         if before and ours.partition(".")[0] not in SEVERAL:
             raise InputError(
-                f"--field {ours} is given twice ('{before[0]}' and '{column}'); an example has one '{ours}'. Name one column."
+                f"--field {ours} is given twice ('{before[0]}' and '{column}'); an example has one '{ours}'. Name one "
+                "column."
             )
         mapping[ours] = (*before, column) if before else column
     return mapping
@@ -87,7 +89,8 @@ def _listed(given: Columns) -> tuple[str, ...]:
 
 
 def renamed(row: Mapping[str, Any], fields: FieldMap, human: HumanValues, where: str) -> dict[str, Any]:
-    """A row with its columns renamed and its values as an example has them; null is the same as a field that is not there.
+    """A row with its columns renamed and its values as an example has them; null is the same as a field that is not
+    there.
 
     A column that is called ``human.NAME``, ``comment.NAME`` or ``metadata.NAME`` needs no entry in the map. In a row
     without an id or input of just this name, columns are found in any case.

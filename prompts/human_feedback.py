@@ -176,7 +176,8 @@ class HumanValues:
         if top is not None and self._tops.setdefault(name, (top, where))[0] != top:
             other, place = self._tops[name]
             raise InputError(
-                f"{where}: field 'human.{name}': '{value}' is out of {top:g}, and {place} has one out of {other:g}. Bring "
+                f"{where}: field 'human.{name}': '{value}' is out of {top:g}, and {place} has one out of {other:g}. "
+                "Bring "
                 "them to one scale."
             )
         return float(share["number"])
@@ -256,7 +257,8 @@ def refuse_mixed_labels(rated: Iterable[tuple[str, Ratings]], prefix: str = "hum
             if name in labels and name in numbers:
                 place, number = numbers[name]
                 raise InputError(
-                    f"{place}: field '{prefix}{name}': {number:g} is a score on a scale, and {labels[name]} has a label "
+                    f"{place}: field '{prefix}{name}': {number:g} is a score on a scale, and {labels[name]} has a "
+                    "label "
                     "(such as pass or fail) there. Give either all labels (0 and 1 may stand for them) or all scores, "
                     "or call one of them otherwise."
                 )
@@ -412,7 +414,8 @@ def stray_comments_said(
         return None
     few = ", ".join(f"'{name}' (as in example '{example}')" for name, example in list(stray.items())[:3])
     return (
-        f"There are comments about {few}{' and others' if len(stray) > 3 else ''}: that is no dimension and no question "
+        f"There are comments about {few}{' and others' if len(stray) > 3 else ''}: that is no dimension and no "
+        "question "
         "of the checklist, so they are not used."
     )
 

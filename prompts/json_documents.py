@@ -160,7 +160,8 @@ def _lists(value: Row, before: str = "", depth: int = DEEP) -> Iterator[tuple[st
 
 
 def without_marks(value: Any) -> Any:
-    """What a text holds as JSON, and once more where that is a text that holds an object; the text where it holds none."""
+    """What a text holds as JSON, and once more where that is a text that holds an object; the text where it holds
+    none."""
     try:
         inner = json.loads(value)
         return json.loads(inner) if isinstance(inner, str) and inner[:1] in ("{", "[") else inner
@@ -171,7 +172,8 @@ def without_marks(value: Any) -> Any:
 def looked_at(rows: Iterator[tuple[str, Any]], columns: Sequence[str]) -> tuple[bool, Iterator[tuple[str, Any]]]:
     """Whether the texts of a source went through JSON once too often, and its rows from the first.
 
-    They did where in its first rows all that stands in the columns is JSON in a text, and a line break or mark is escaped.
+    They did where in its first rows all that stands in the columns is JSON in a text, and a line break or mark is
+    escaped.
     """
     first: list[tuple[str, Any]] = []
     problem: Exception | None = None

@@ -98,7 +98,8 @@ def has_chosen(row: Mapping[str, Any]) -> bool:
 
 
 def with_our_names(row: Mapping[str, Any], fields: Mapping[str, Any], labels: Labels) -> dict[str, Any]:
-    """A pair's row with our names for its columns and our words for what is preferred; what is not known stays as it is.
+    """A pair's row with our names for its columns and our words for what is preferred; what is not known stays as it
+    is.
 
     Args:
         row: As it is in the table.
@@ -221,7 +222,8 @@ def _with_sides(given: dict[str, Any], where: str) -> Preference:
         if given.get(name) is None:
             there = ", ".join(map(str, given))
             raise InputError(
-                f"{where}: the field '{name}' is missing (there are: {there}; --field {name}=COLUMN names the one that it is)."
+                f"{where}: the field '{name}' is missing (there are: {there}; --field {name}=COLUMN names the one that "
+                "it is)."
             )
     if given["preferred"] not in ("a", "b", "tie"):
         raise InputError(

@@ -54,7 +54,8 @@ def source_rows(
     elif isinstance(source, Mapping):
         first = next(iter(source), "test")
         raise InputError(
-            f"row 1: a mapping from field to value is needed, not {first!r}, as rows come in a list: [row]. Where this holds "
+            f"row 1: a mapping from field to value is needed, not {first!r}, as rows come in a list: [row]. Where this "
+            "holds "
             f"several sets, name one: data[{first!r}]."
         )
     else:

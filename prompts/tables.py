@@ -151,7 +151,8 @@ def excel_rows(path: Path, file: IO[bytes], as_text: Collection[str], say: Say =
                 return plain(parsed(value) if isinstance(value, str) else value)
             if isinstance(value, _ExcelError):  # as after pasting a text that begins with =
                 raise InputError(
-                    f"{where}: the cell holds Excel's error {value}, not a text. Format the column as text and enter it "
+                    f"{where}: the cell holds Excel's error {value}, not a text. Format the column as text and enter "
+                    "it "
                     "again."
                 )
             return as_written(value)
@@ -166,7 +167,8 @@ def _check_unpacked(place: str, file: Any) -> None:
         size = sum(each.file_size for each in archive.infolist())
     if size > LARGEST_BOOK:
         raise InputError(
-            f"{place}: this workbook unpacks to {size / 2**30:.1f} GiB, more than {LARGEST_BOOK / 2**30:g}. Save the sheet as "
+            f"{place}: this workbook unpacks to {size / 2**30:.1f} GiB, more than {LARGEST_BOOK / 2**30:g}. Save the "
+            "sheet as "
             "CSV."
         )
     file.seek(0)

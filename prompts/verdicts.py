@@ -126,7 +126,8 @@ class VerdictColumns(Sequence[Verdict]):
                 self.append(fields_of(verdict))
             except AttributeError:
                 raise InputError(
-                    f"A verdict is expected, not {type(verdict).__name__}: give askance.Verdict(…) objects, or the path of a file of verdicts."
+                    f"A verdict is expected, not {type(verdict).__name__}: give askance.Verdict(…) objects, or the "
+                    "path of a file of verdicts."
                 ) from None
 
     @classmethod
@@ -203,7 +204,8 @@ class VerdictColumns(Sequence[Verdict]):
         return view[: self._length]
 
     def places(self, field: str, among: Iterable[str]) -> NDArray[np.int32]:
-        """Number of each verdict's ``example``, ``question``, ``model`` or ``prompt`` in a list; -1 where it is not there."""
+        """Number of each verdict's ``example``, ``question``, ``model`` or ``prompt`` in a list; -1 where it is not
+        there."""
         found = np.full(len(self.names) + 1, -1, dtype=np.int32)
         for place, name in enumerate(among):
             found[self._number.get(name, -1)] = place

@@ -448,7 +448,8 @@ def best_kappas(scores: Weights, labels: Vector) -> Vector:
 
 
 def binary_kappa(both: Weights, judge: Weights, people: Weights, neither: Weights) -> Weights:
-    """Cohen's kappa of two-by-two tables (both pass, judge alone, people alone, neither), any shape; 0 where undefined."""
+    """Cohen's kappa of two-by-two tables (both pass, judge alone, people alone, neither), any shape; 0 where
+    undefined."""
     covariance = both * neither - judge * people
     chance = (both + judge) * (judge + neither) + (both + people) * (people + neither)
     kappa: Weights = np.divide(2 * covariance, chance, out=np.zeros_like(chance), where=chance > 0)

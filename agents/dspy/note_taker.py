@@ -83,7 +83,8 @@ def fault_kinds_signature() -> Any:
 
 
 def deduplicator_signature() -> Any:
-    """A lesson and its neighbours to their relation: the type of :class:`~askance.agents.lesson_checks.Deduplicator`."""
+    """A lesson and its neighbours to their relation: the type of
+    :class:`~askance.agents.lesson_checks.Deduplicator`."""
     said = described("deduplicator")
     return signature(
         "CompareLessons",

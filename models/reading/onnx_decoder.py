@@ -39,7 +39,8 @@ WEIGHTS = "weights.data"
 LARGEST = 127
 """Largest weight, and sum of two neighbours of one sign, before rounding: 255 times 128 are 16 bits."""
 CONSTANT = 0.25
-"""Share of a row's norm that a constant channel has: so large that rounding it to the row's step is little, and so small that rounding its weights is."""
+"""Share of a row's norm that a constant channel has: so large that rounding it to the row's step is little, and so
+small that rounding its weights is."""
 
 
 class Graph:

@@ -251,7 +251,8 @@ class Asked:
         return min(len(self.rejected), len(self.fine)) >= FEWEST_OTHERS
 
     def strength(self, *, turned: bool = False) -> float:
-        """Standard errors by which it speaks against rejected outputs, or would with the other answer as the good one."""
+        """Standard errors by which it speaks against rejected outputs, or would with the other answer as the good
+        one."""
         sign = 1.0 if self.question.is_fault is not turned else -1.0
         effect, noise = _effect(np.array(self.rejected), np.array(self.fine), sign)
         return effect / max(noise, LEAST_NOISE)

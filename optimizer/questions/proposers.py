@@ -287,7 +287,8 @@ class CommentProposer:
     def _is_about(
         self, comment: Comment, rated: str, checklist: Checklist, name: str, rejected: Mapping[str, Sequence[str]]
     ) -> bool:
-        """Whether a comment speaks of a dimension; one on the whole of the dimension that the output is least liked on."""
+        """Whether a comment speaks of a dimension; one on the whole of the dimension that the output is least liked
+        on."""
         if comment.about is None or (comment.about == WHOLE and rated != WHOLE):
             return rated == min(
                 (each for each in rejected if name in rejected[each]), key=lambda each: rejected[each].index(name)

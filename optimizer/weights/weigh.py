@@ -138,16 +138,11 @@ def prepare(
     rated: RatingScores | RatingsJob | None = None
     dimension, limit = settings.rating_dimension, settings.limit
     if checklist is None or model is None:
-        pairs = (
-            None if data is None else load_preferences(data, limit=limit, fields=settings.field, labels=settings.labels)
-        )
-        rated = (
-            None
-            if ratings is None
-            else load_ratings(
-                ratings, dimension=dimension, limit=limit, labels=settings.labels, label_scale=settings.label_scale
-            )
-        )
+        words: dict[str, Any] = {"limit": limit, "labels": settings.labels}
+        if data is not None:
+            pairs = load_preferences(data, fields=settings.field, **words)
+        if ratings is not None:
+            rated = load_ratings(ratings, dimension=dimension, label_scale=settings.label_scale, **words)
         return WeighingJob(pairs, rated, settings, "given")
     judge: dict[str, Any] = {"checklist": checklist, "model": model, "prompt": prompt, **settings.for_judging}
     if data is not None:
@@ -177,10 +172,8 @@ class WeighingJob:
         check(pairs, rated, level=self.settings.level)
 
     def estimate(self) -> Estimate:
-        """Estimate what :meth:`run` would buy, which is nothing where the scores are in the files.
-
-        Outputs that are in a pair and rated as well are bought once, but are in the estimate twice.
-        """
+        """Estimate what :meth:`run` would buy: nothing where the scores are in the files. An output that is both in a
+        pair and rated counts twice, but is bought once."""
         judged = [
             each.asked.estimate() for each in (self.pairs, self.rated) if isinstance(each, (PairsJob, RatingsJob))
         ]
