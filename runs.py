@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Unpack
 
-from .evaluation.progress import Watcher, watching
 from .memory.run_directory import RunDirectory
 from .models.named import ModelLike, named_models
+from .models.progress import Watcher, watching
 from .optimizer.events import Callback
 from .optimizer.job import Job
 from .optimizer.modes import align as alignment

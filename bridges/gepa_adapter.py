@@ -16,10 +16,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from ..evaluation.options import JudgeOptions, Where
-from ..evaluation.progress import Silent
 from ..memory.run_directory import RunDirectory
 from ..models.gateway import Gateway
 from ..models.named import ModelLike, named_models
+from ..models.progress import Silent
 from ..models.resolve import Models
 from ..models.session import background_session
 from ..optimizer.events import Teller

@@ -13,9 +13,9 @@ from ..evaluation.compare.compare import prepare
 from ..evaluation.compare.comparison import Comparison
 from ..evaluation.compare.judges import JUDGES, POOLED, check_names
 from ..evaluation.options import CompareOptions
-from ..evaluation.progress import showing
 from ..experiments.datasets import RATED, load_rated
 from ..models.budget import spending
+from ..models.progress import showing
 from ..prompts.errors import CoverageError, InputError
 from ..prompts.formatting import coverage_text
 from ..prompts.text_files import write_whole

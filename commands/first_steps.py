@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
-from ..evaluation.progress import showing
 from ..models.embedded.registry import EMBEDDED, RegisteredModel, resolve
+from ..models.progress import showing
 from ..models.reading import onnx_reader, openvino_reader
 from ..optimizer.job import Job
 from ..optimizer.modes import align, migrate

@@ -14,7 +14,7 @@ from ..evaluation.evaluate import prepare
 from ..evaluation.judge_file import load_judge
 from ..evaluation.kept_judge import SETTINGS
 from ..evaluation.options import LEAST_COVERAGE, DiagnoseOptions, EvaluateOptions
-from ..evaluation.progress import showing
+from ..models.progress import showing
 from ..prompts.errors import InputError
 from .command_options import GroupedCommand, beside_judge, buying_options, load_dotenv, need, settings, settings_options
 from .output import check_output, echo_estimate, tell_judged

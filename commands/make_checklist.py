@@ -9,8 +9,8 @@ import click
 
 from ..agents.buying import NOTHING
 from ..evaluation.options import LEAST_COVERAGE, SelectOptions, WriterOptions
-from ..evaluation.progress import showing
 from ..evaluation.write_questions import write_questions
+from ..models.progress import showing
 from ..optimizer.selection.select import prepare, select
 from ..prompts.checklist import dump_checklist
 from ..prompts.errors import InputError

@@ -9,10 +9,10 @@ import click
 
 from .. import runs
 from ..evaluation.kept_judge import SETTINGS
-from ..evaluation.progress import showing
 from ..memory.journal import read_events
 from ..memory.run_directory import RunDirectory
 from ..models.budget import CAPS
+from ..models.progress import showing
 from ..optimizer.job import CAN_GROW, NOT_IN_FINGERPRINT
 from ..optimizer.modes import align as alignment
 from ..optimizer.modes import migrate as migration
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from ..evaluation.progress import Watcher
+    from ..models.progress import Watcher
     from ..optimizer.job import Job
     from ..optimizer.run_result import RunResult
 

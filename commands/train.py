@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ..evaluation.progress import showing
+from ..models.progress import showing
 from ..prompts.errors import as_typed
 from ..training.options import TrainOptions
 from ..training.train import DEFAULT_BASE, prepare

@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from ..evaluation.options import LEAST_COVERAGE
-from ..evaluation.progress import showing
 from ..models.budget import spending
+from ..models.progress import showing
 from ..optimizer.options import UNUSED, WeighOptions
 from ..optimizer.weights.learner_choice import learners, refuse_gone
 from ..optimizer.weights.weigh import prepare

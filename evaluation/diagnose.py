@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from ..models.base import Model
+    from ..models.progress import Watcher
     from ..prompts.checklist import Checklist
     from ..prompts.examples import Example
     from ..prompts.prompt import Prompt
     from ..prompts.verdicts import Verdict
-    from .progress import Watcher
 
 
 def diagnose_verdicts(

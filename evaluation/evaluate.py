@@ -13,6 +13,7 @@ from ..agents.example_questions import DIMENSION, OWN, ExampleQuestions, estimat
 from ..models.event_loops import run_sync
 from ..models.gateway import StoredAnswers
 from ..models.named import ModelLike, named_models
+from ..models.progress import watching
 from ..models.session import session
 from ..prompts.checklist import Checklist, load_checklist
 from ..prompts.errors import InputError
@@ -29,7 +30,6 @@ from .calibration import load_calibration
 from .evaluation_result import Agreement, Evaluation, slice_rows, slice_values
 from .options import EvaluateOptions, JudgeOptions
 from .pass_fail import PassThreshold, judge_passes, pass_labels
-from .progress import watching
 from .scoring import ExampleScore, coverage, human_targets, nothing_in_common, score_examples
 from .weights_file import weighted_by
 
@@ -41,11 +41,11 @@ if TYPE_CHECKING:
     from ..agents.buying import Estimate
     from ..models.base import AnswerStore, Model
     from ..models.gateway import Gateway
+    from ..models.progress import Watcher
     from ..models.resolve import Models
     from .adaptive import AdaptiveEvaluation
     from .calibration import Calibration
     from .pass_fail import PassLabels
-    from .progress import Watcher
     from .scoring import Targets
 
 

@@ -39,9 +39,9 @@ from .pass_fail import PassThreshold
 
 if TYPE_CHECKING:
     from ..models.base import Model
+    from ..models.progress import Watcher
     from ..prompts.examples import Example
     from ..prompts.shown_examples import ShownExamples
-    from .progress import Watcher
 
 logger = logging.getLogger(__name__)
 

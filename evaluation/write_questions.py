@@ -9,19 +9,19 @@ from ..agents.question_writer import QuestionWriter
 from ..memory.embedders import DEFAULT_EMBEDDER, embedder
 from ..models.event_loops import run_sync
 from ..models.named import ModelLike, named_models
+from ..models.progress import watching
 from ..models.session import session
 from ..prompts.errors import InputError
 from ..setting_types import WriterSettings
 from ..settings import parse_options
 from .options import WriterOptions
-from .progress import watching
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..models.base import AnswerStore
+    from ..models.progress import Watcher
     from ..prompts.checklist import Checklist
-    from .progress import Watcher
 
 logger = logging.getLogger(__name__)
 

@@ -15,11 +15,11 @@ from typing import Any, ClassVar, Literal, Protocol, TypeVar, runtime_checkable
 from pydantic import BaseModel, ValidationError
 from pydantic_core import to_jsonable_python
 
-from ..evaluation.progress import Watcher
 from ..memory.journal import Journal
 from ..memory.records import CriterionRecord, PrunedRecord, QuestionWordings, TriedRecord
 from ..models.base import CallError
 from ..models.budget import Budget
+from ..models.progress import Watcher
 from ..prompts.lessons import Disagreement, Edit, Lesson
 from ..prompts.text import shorten
 from .subject import TrialResult

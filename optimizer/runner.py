@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..evaluation.progress import Watcher
 from ..memory.memory_directory import MEMORY_FILE
 from ..memory.run_directory import RunDirectory
 from ..memory.verdict_store import VerdictStore
 from ..models.budget import CAPS
 from ..models.event_loops import run_sync
+from ..models.progress import Watcher
 from ..models.session import session
 from ..prompts.errors import BudgetExceededError, InputError, MissingExtraError, as_typed
 from ..prompts.formatting import count

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import askance
-from askance.evaluation.progress import Silent
 from askance.memory.run_directory import RunDirectory
+from askance.models.progress import Silent
 from askance.optimizer.job import Job
 from askance.optimizer.modes import align, migrate, tune
 from askance.optimizer.runner import run_job

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from askance.evaluation.progress import Silent
 from askance.memory.run_directory import RunDirectory
+from askance.models.progress import Silent
 from askance.optimizer.events import Event, RunWritten
 from askance.optimizer.modes import align
 from askance.optimizer.runner import run_job

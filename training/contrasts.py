@@ -31,10 +31,10 @@ from .mixture import Probe, TrainingItem
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ..evaluation.progress import Watcher
     from ..memory.verdict_store import SharedStore
     from ..models.base import Message, Model
     from ..models.gateway import Gateway
+    from ..models.progress import Watcher
     from ..prompts.checklist import Question
     from ..prompts.examples import Example
     from .mixture import TextOf

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from ..evaluation.progress import Watcher
     from ..memory.verdict_store import SharedStore
     from ..models.base import Model
+    from ..models.progress import Watcher
     from ..models.trained.causal import CausalNetwork
     from ..models.trained.scored_text import ScoredText
     from .mixture import Mixture, TrainingItem

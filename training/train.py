@@ -10,9 +10,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from ..evaluation.progress import watching
 from ..memory.run_directory import JUDGE_FILE
 from ..models.named import ModelLike, named_models
+from ..models.progress import watching
 from ..models.trained.bases import find_base
 from ..models.trained.network import open_network, start_network
 from ..models.trained.scorer_file import GGUF_FILE, ONNX_FILE, SCORER_FILE, read_scorer
@@ -62,8 +62,8 @@ from .trainer import Trainer, check_room
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from ..evaluation.progress import Watcher
     from ..models.base import Model
+    from ..models.progress import Watcher
     from ..models.trained.bases import Base
     from ..models.trained.causal import CausalNetwork
     from ..models.trained.encoders import SharedEncoder

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from ..evaluation.progress import Watcher
+    from ..models.progress import Watcher
     from ..models.trained.network import Network
     from .losses import TrainingObjective
     from .options import TrainOptions

@@ -16,6 +16,7 @@ from ...models.budget import Budget
 from ...models.event_loops import run_sync
 from ...models.gateway import Gateway
 from ...models.named import ModelLike, named_models
+from ...models.progress import watching
 from ...models.session import session
 from ...prompts.checklist import Checklist, load_checklist
 from ...prompts.errors import InputError, did_you_mean
@@ -25,7 +26,6 @@ from ...setting_types import CompareSettings
 from ...settings import parse_options, refuse_idle
 from ..evaluate import weighted
 from ..options import CompareOptions
-from ..progress import watching
 from ..scoring import human_targets
 from .checkeval import CheckEval
 from .comparison import Comparison
@@ -50,8 +50,8 @@ from .statistics import FREE, ROLE, compare_ratings, estimate_naming, name_aspec
 if TYPE_CHECKING:
     from ...agents.buying import Estimate
     from ...models.base import AnswerStore, Model
+    from ...models.progress import Watcher
     from ...models.resolve import Models
-    from ..progress import Watcher
     from ..scoring import Targets
     from .protocol import Entrant, JudgeScore
 

@@ -13,13 +13,13 @@ from ...agents.question_writer import QuestionProposer
 from ...agents.rating import Rater, Rating, ToRate
 from ...agents.requests import TOKENS
 from ...evaluation.options import SelectOptions
-from ...evaluation.progress import Watcher, watching
 from ...memory.embedders import DEFAULT_EMBEDDER, embedder
 from ...models.base import AnswerStore, Model
 from ...models.budget import Budget, estimate_tokens
 from ...models.event_loops import run_sync
 from ...models.gateway import Gateway
 from ...models.named import ModelLike, named_models
+from ...models.progress import Watcher, watching
 from ...models.session import session
 from ...prompts.checklist import Checklist, Question
 from ...prompts.errors import InputError

@@ -18,9 +18,9 @@ from typing import Any
 from ...agents.pairwise import AS_IT_IS, SWAPPED, PairEvaluator, ordered_examples, pair_id, pairwise_prompt
 from ...evaluation.evaluate import EvaluationJob, prepare
 from ...evaluation.evaluation_result import Evaluation
-from ...evaluation.progress import Watcher
 from ...evaluation.scoring import complete_mean, mean_score, worth
 from ...models.base import Model
+from ...models.progress import Watcher
 from ...models.session import ModelOptions
 from ...prompts.checklist import Checklist
 from ...prompts.errors import InputError

@@ -13,12 +13,12 @@ import numpy as np
 
 from ...agents.buying import NOTHING, Estimate
 from ...evaluation.evaluation_result import Evaluation
-from ...evaluation.progress import Watcher, watching
 from ...evaluation.view import Shown, View
 from ...evaluation.weights_file import ScoreKind
 from ...models.base import Model
 from ...models.budget import CAPS
 from ...models.named import ModelLike, named_models
+from ...models.progress import Watcher, watching
 from ...prompts.checklist import Checklist
 from ...prompts.errors import BudgetExceededError, CoverageError, InputError
 from ...prompts.field_map import check_field_map

@@ -15,7 +15,7 @@ import askance
 from askance.commands import terminal
 from askance.commands.make_run import _errors_in
 from askance.commands.output import print_rows
-from askance.evaluation.progress import Lines
+from askance.models.progress import Lines
 from askance.prompts.formatting import Figure
 from askance.testing import StandInServer
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from askance.evaluation.progress import Lines
 from askance.memory.journal import Journal
 from askance.memory.records import PrunedRecord, TriedRecord
 from askance.memory.run_directory import RunDirectory
 from askance.models.budget import Budget
+from askance.models.progress import Lines
 from askance.optimizer.events import KINDS, DisagreementsFound, EditPruned, Teller, VersionDecided, sentence_of
 from askance.optimizer.following import DOING, RunProgress
 from askance.prompts.errors import InputError

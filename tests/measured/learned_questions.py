@@ -16,11 +16,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from askance.evaluation.progress import Silent
 from askance.experiments.command_line import RESULTS, says_errors, write_result
 from askance.experiments.datasets import load_rated
 from askance.memory.result_file import RunRecord
 from askance.memory.run_directory import RunDirectory
+from askance.models.progress import Silent
 from askance.optimizer.modes import align
 from askance.optimizer.runner import run_job
 from askance.prompts.errors import InputError

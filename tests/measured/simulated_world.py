@@ -33,9 +33,9 @@ import numpy as np
 from askance.agents.requests import EachAsking
 from askance.evaluation.calibration import Calibration, logit
 from askance.evaluation.judge_file import load_judge
-from askance.evaluation.progress import Silent
 from askance.experiments.command_line import RESULTS, write_result
 from askance.memory.run_directory import RunDirectory
+from askance.models.progress import Silent
 from askance.optimizer.events import Event, VersionDecided
 from askance.optimizer.job import Job
 from askance.optimizer.modes import align, migrate

@@ -24,11 +24,11 @@ from typing import Any
 import numpy as np
 
 from askance.evaluation.calibration import sigmoid
-from askance.evaluation.progress import Silent
 from askance.evaluation.scoring import ExampleScore, Targets
 from askance.experiments.command_line import RESULTS, says_errors
 from askance.memory.journal import Journal
 from askance.memory.records import CriterionRecord
+from askance.models.progress import Silent
 from askance.optimizer.events import Teller
 from askance.optimizer.questions.choice import Chooser
 from askance.optimizer.questions.learner import FOLDS, taught_by_others

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from askance.evaluation.progress import Silent
 from askance.evaluation.scoring import ExampleScore, Targets
 from askance.memory.journal import read_events
 from askance.memory.run_directory import RunDirectory
+from askance.models.progress import Silent
 from askance.optimizer.acceptance import (
     CorrelationYardstick,
     Decision,

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from askance.agents.lesson_checks import Deduplicator
-from askance.evaluation.progress import Silent
 from askance.memory.embedders import embedder
 from askance.memory.journal import Journal
 from askance.memory.lesson_memory import LessonMemory
 from askance.memory.verdict_store import VerdictStore
 from askance.models.base import Request
 from askance.models.gateway import Gateway
+from askance.models.progress import Silent
 from askance.optimizer.events import Teller
 from askance.optimizer.signals import Reasons
 from askance.optimizer.steps.lessons import LessonDesk

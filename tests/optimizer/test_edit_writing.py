@@ -11,12 +11,12 @@ import pytest
 
 from askance.agents.lesson_checks import ContradictionFinder
 from askance.agents.updater import Rewriter, Updater
-from askance.evaluation.progress import Silent
 from askance.memory.embedders import embedder
 from askance.memory.journal import Journal
 from askance.memory.lesson_memory import LessonMemory
 from askance.models.base import ModelError, Request
 from askance.models.gateway import Gateway, RetryPolicy
+from askance.models.progress import Silent
 from askance.optimizer.contest import bundle
 from askance.optimizer.events import EditProposed, EditRefused, Event, Teller
 from askance.optimizer.steps.edits import EditByEdit, OpposedParts, WholeRewrite, add_lines

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from askance.evaluation.progress import Silent
 from askance.memory.journal import read_events
 from askance.models.base import ModelError
+from askance.models.progress import Silent
 from askance.optimizer.earlier import _disputed
 from askance.testing import StandInServer
 from tests.said import says

@@ -9,11 +9,11 @@ import pytest
 
 from askance.agents.agent import ParseError
 from askance.agents.lesson_checks import Contradiction
-from askance.evaluation.progress import Silent
 from askance.memory.embedders import embedder
 from askance.memory.journal import Journal, read_events
 from askance.memory.lesson_memory import LessonMemory
 from askance.models.base import ModelError
+from askance.models.progress import Silent
 from askance.optimizer.events import Teller
 from askance.optimizer.steps.lessons import LessonDesk
 from askance.prompts.lessons import Lesson

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import pytest
 
 from askance.agents.generator import RequirementWriter
-from askance.evaluation.progress import Silent
 from askance.memory.embedders import embedder
 from askance.memory.journal import Journal, read_events
 from askance.memory.lesson_memory import LessonMemory
@@ -17,6 +16,7 @@ from askance.memory.provenance import build_graph
 from askance.memory.why import why
 from askance.models.base import Request
 from askance.models.gateway import Gateway
+from askance.models.progress import Silent
 from askance.optimizer.events import Teller
 from askance.optimizer.steps.edits import PlainLines
 from askance.optimizer.subject import Observation

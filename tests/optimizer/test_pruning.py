@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from askance.evaluation.progress import Silent
 from askance.evaluation.scoring import ExampleScore
 from askance.memory.records import PrunedRecord
 from askance.memory.run_directory import RunDirectory
+from askance.models.progress import Silent
 from askance.optimizer.acceptance import MeanYardstick, PairedAcceptance
 from askance.optimizer.contest import Contest
 from askance.optimizer.events import EditPruned, Event, Teller

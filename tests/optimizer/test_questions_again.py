@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from askance.agents.question_writer import QuestionWriter
-from askance.evaluation.progress import Silent
 from askance.evaluation.scoring import ExampleScore
 from askance.memory.embedders import embedder
 from askance.memory.run_directory import RunDirectory
 from askance.models.base import ModelError, Request
 from askance.models.budget import Budget
 from askance.models.gateway import Gateway, RetryPolicy
+from askance.models.progress import Silent
 from askance.optimizer.acceptance import MeanYardstick, PairedAcceptance
 from askance.optimizer.contest import ANEW, Contest
 from askance.optimizer.events import Teller

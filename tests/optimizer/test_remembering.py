@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 import askance
-from askance.evaluation.progress import watching
 from askance.memory.journal import read_events
 from askance.memory.memory_directory import MemoryDirectory, contents_of_run
 from askance.memory.provenance import build_graph
 from askance.memory.run_directory import RunDirectory
 from askance.models.base import Request
+from askance.models.progress import watching
 from askance.optimizer.modes.align import prepare
 from askance.optimizer.runner import take_up
 from askance.prompts.checklist import Checklist, Question

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from askance.evaluation.progress import Silent
 from askance.evaluation.scoring import ExampleScore, score_examples
 from askance.memory.embedders import embedder
 from askance.memory.lesson_memory import LessonMemory
 from askance.memory.records import PrunedRecord
 from askance.memory.run_directory import RunDirectory
+from askance.models.progress import Silent
 from askance.optimizer.acceptance import Decision, MeanYardstick, PairedAcceptance
 from askance.optimizer.contest import ON_ITS_OWN, Contest, Screening
 from askance.optimizer.events import Teller

@@ -7,9 +7,9 @@ import dataclasses
 
 import pytest
 
-from askance.evaluation.progress import Silent
 from askance.memory.decision import decide
 from askance.memory.run_directory import RunDirectory
+from askance.models.progress import Silent
 from askance.optimizer.modes import align
 from askance.optimizer.runner import run_job
 from askance.prompts.verdicts import Verdict

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 import askance
-from askance.evaluation.progress import watching
 from askance.memory.journal import read_events
 from askance.memory.run_directory import RunDirectory
 from askance.models.base import Request
+from askance.models.progress import watching
 from askance.optimizer.earlier import Remembered
 from askance.optimizer.modes.align import prepare
 from askance.optimizer.questions.choice import CHANCE

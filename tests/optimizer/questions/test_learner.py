@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 import askance
-from askance.evaluation.progress import watching
 from askance.memory.journal import read_events
 from askance.memory.run_directory import RunDirectory
 from askance.models.base import Request
+from askance.models.progress import watching
 from askance.optimizer.questions.learner import FOLDS, parts_of
 from askance.optimizer.runner import take_up
 from askance.prompts.examples import Example, document_of

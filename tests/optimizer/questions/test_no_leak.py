@@ -12,11 +12,11 @@ from typing import Any, Literal
 
 import pytest
 
-from askance.evaluation.progress import Silent
 from askance.evaluation.scoring import Targets
 from askance.memory.embedders import embedder
 from askance.memory.records import CriterionRecord
 from askance.memory.run_directory import RunDirectory
+from askance.models.progress import Silent
 from askance.optimizer.acceptance import CorrelationYardstick, Decision, PairedAcceptance
 from askance.optimizer.contest import Contest, Race
 from askance.optimizer.events import Teller

@@ -87,9 +87,9 @@ def test_a_removed_question_is_asked_no_more_in_near_words_either(
 
 
 def test_words_near_to_what_was_removed_are_left_out_and_that_is_said(tmp_path: Path) -> None:
-    from askance.evaluation.progress import Silent
     from askance.memory.embedders import embedder
     from askance.memory.journal import Journal
+    from askance.models.progress import Silent
     from askance.optimizer.events import Teller
 
     nothing: Any = None

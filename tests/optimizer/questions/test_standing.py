@@ -16,11 +16,11 @@ import pytest
 from scipy.stats import spearmanr
 
 from askance.evaluation.calibration_fit import fit_accepted
-from askance.evaluation.progress import Silent
 from askance.evaluation.scoring import Targets
 from askance.memory.journal import read_events
 from askance.memory.records import CriterionRecord
 from askance.memory.run_directory import RunDirectory
+from askance.models.progress import Silent
 from askance.optimizer.events import Teller
 from askance.optimizer.questions.candidates import (
     Asked,

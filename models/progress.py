@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rich.progress import Progress, TaskID
 
-    from ..models.budget import Budget
+    from .budget import Budget
 
 PLAIN_EVERY = 15.0
 """Seconds between two lines about the same piece of work where there is no terminal."""

@@ -14,11 +14,10 @@ from typing import Any
 import pytest
 
 import askance
-from askance.evaluation import progress as progress_notebook
-from askance.evaluation import progress as progress_words
-from askance.evaluation.progress import Counting, Lines, Notebook, Silent, duration, in_notebook, watching
+from askance.models import progress
 from askance.models.base import Answer
 from askance.models.budget import Budget
+from askance.models.progress import Counting, Lines, Notebook, Silent, duration, in_notebook, watching
 from askance.optimizer.events import StartMeasured
 from askance.prompts.errors import InputError
 from askance.testing import ScriptedModel
@@ -73,8 +72,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     """Time passes when it is told to."""
     now = [1000.0]
     fake = SimpleNamespace(monotonic=lambda: now[0])
-    monkeypatch.setattr(progress_words, "time", fake)
-    monkeypatch.setattr(progress_notebook, "time", fake)
+    monkeypatch.setattr(progress, "time", fake)
+    monkeypatch.setattr(progress, "time", fake)
 
     def passes(seconds: float) -> None:
         now[0] += seconds
