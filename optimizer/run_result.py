@@ -348,12 +348,23 @@ def _questions_changed(result: RunRecord) -> Iterator[dict[str, Any]]:
 def _instructions(result: RunRecord) -> Iterator[dict[str, Any]]:
     """Yield what each accepted instruction did to the outputs that pass its requirement."""
     for each in result.instructions:
-        row: dict[str, Any] = {"instruction": each.text, "lesson": each.lesson, "requirement": each.asked}
         for split, rates in (("test", each.test), ("validation", each.validation)):
-            said = rates and f"{percent(rates.before)} → {percent(rates.after)}, n = {rates.n}"
-            gain = rates.gain if rates else None
-            row |= {split: said or "not judged", f"difference on {split}": gain and Figure.of(gain, "+.2f")}
-        yield row
+            row: dict[str, Any] = {
+                "instruction": each.text,
+                "lesson": each.lesson,
+                "requirement": each.asked,
+                "on": split,
+            }
+            if rates is None:
+                yield row | {"before": "not judged", "after": "not judged", "n": 0, "difference": None}
+                continue
+            gain = rates.gain and Figure.of(rates.gain, "+.2f")
+            yield row | {
+                "before": percent(rates.before),
+                "after": percent(rates.after),
+                "n": rates.n,
+                "difference": gain,
+            }
 
 
 def _same_verdicts(result: RunRecord, split: str) -> Iterator[dict[str, Any]]:

@@ -130,10 +130,13 @@ def tables(data: RunData) -> dict[str, Section]:
         rows = view.tables[name]()[: MOST_ROWS.get(name)]
         if name.startswith("same_verdicts"):
             rows = [{**row, "question": _asked(data, row["question"])} for row in rows]
+        rows = [  # a number stays beside its unit
+            {key: cell.replace(" %", "\u00a0%") if isinstance(cell, str) else cell for key, cell in row.items()}
+            for row in rows
+        ]
         title, _, _ = view.caption(name).partition("; ")
         note = " ".join(f"{each}." for each in view.notes.get(name, ()))
-        drawn = ["difference on test"] if name == "instructions" else []
-        sections[name] = Section(name, title, rows, note, drawn)
+        sections[name] = Section(name, title, rows, note, ())
     return sections
 
 

@@ -85,7 +85,7 @@ def test_a_config_file_and_two_options_hold_labels_too(world: Any, cli: Any, com
         ("fine", "'fine' is no pair"),
         ("goood=fine", "Did you mean 'good'?"),
         ("good=fine,bad=fine", "cannot be both"),
-        ("good=1,bad=0", "1 is a number"),
+        ("good=5,bad=4", "5 is a number"),
     ],
 )
 def test_labels_that_cannot_be_are_a_sentence_and_2(
