@@ -112,9 +112,8 @@ def test_each_instruction_stands_with_its_effect_and_says_what_it_states(make_le
     assert f"note was taken: {words}" in text
     before, after = (percent(done.record.instructions[0].test.before), percent(1.0))
     line, wanted = done.record.instructions[0].text, done.record.instructions[0].asked
-    told = f"{line} {done.record.instructions[0].lesson} {wanted} test {before} {after} {data.split_size('test')} +".replace(
-        " %", "\u00a0%"
-    )
+    effect = f"test {before} {after} {data.split_size('test')} +"
+    told = f"{line} {done.record.instructions[0].lesson} {wanted} {effect}"
     assert told in text
     show(done)
     said = " ".join(capsys.readouterr().out.split())
