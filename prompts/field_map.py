@@ -23,7 +23,7 @@ SEVERAL = ("human", "comment")
 """Fields that several columns can hold: one a rater."""
 
 USUAL = {
-    "input": "input question prompt instruction query user_input user_prompt inputs problem source article document dialogue",
+    "input": "input question prompt instruction query user_input user_prompt inputs problem article document dialogue source",
     "output": "output answer response completion prediction generation actual_output outputs reply model_output summary",
 }
 """Names that others give a column, the likelier first."""

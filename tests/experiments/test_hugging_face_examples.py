@@ -83,7 +83,7 @@ def test_a_data_set_on_the_hub_is_named_with_its_split(monkeypatch: pytest.Monke
         askance.load_examples("hf:nobody/nothing:test")
     with pytest.raises(InputError, match=naming("hf:OWNER/NAME:SPLIT")):
         askance.load_examples("hf:owner/data")
-    with pytest.raises(InputError, match=naming("hf:owner/data:test", "row 1", "'id'")):
+    with pytest.raises(InputError, match=naming("hf:owner/data:test", "row 1", "'input'")):
         askance.load_examples("hf:owner/data:test")
 
 
