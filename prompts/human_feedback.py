@@ -116,7 +116,7 @@ def is_missing(value: Any) -> bool:
 
 
 class HumanValues:
-    """What people's values in one source mean: its words, words on a scale, shares such as 4/5, and what is missing."""
+    """The meaning of people's values in one source: its words, words on a scale, shares such as 4/5, and what is missing."""
 
     def __init__(self, labels: Labels | None = None, scale: Sequence[str] | None = None) -> None:
         """The further words of ``labels``, and the words of a ``scale`` from worst to best, which count from 1."""
@@ -129,7 +129,7 @@ class HumanValues:
             for word in words
             if word in self._meanings and self._meanings[word] is not None
         }
-        """What 0 and 1 mean on a dimension of labels, where that was said."""
+        """The sides that 0 and 1 stand for on a dimension of labels, where that was said."""
         self.missing: Counter[str] = Counter()
         """How often each word, or other sign of nothing, was met."""
         self.texts_in_json = False

@@ -21,7 +21,7 @@ LOOKED_AT = 20
 
 
 def at(value: Any, path: str) -> Any:
-    """What a row has in a column, else in that column in another case, else at a path such as ``output.answer`` or
+    """The value of a row in a column, else in that column in another case, else at a path such as ``output.answer`` or
     ``messages.0.content``; None where nothing is there.
     """
     if isinstance(value, Mapping):
@@ -160,8 +160,8 @@ def _lists(value: Row, before: str = "", depth: int = DEEP) -> Iterator[tuple[st
 
 
 def without_marks(value: Any) -> Any:
-    """What a text holds as JSON, and once more where that is a text that holds an object; the text where it holds
-    none."""
+    """The value that a text holds as JSON, decoded twice where the first is a text that holds an object. A text that
+    holds no JSON is returned as it is."""
     try:
         inner = json.loads(value)
         return json.loads(inner) if isinstance(inner, str) and inner[:1] in ("{", "[") else inner

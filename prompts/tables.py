@@ -102,7 +102,7 @@ def opened(path: Path) -> tuple[IO[bytes], str]:
 
 @cache
 def _piped(path: str, device: int, node: int) -> bytes:
-    """What comes through a pipe, which comes once."""
+    """The content of a pipe, which can be read only once."""
     content = Path(path).read_bytes()
     return gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
 
