@@ -27,7 +27,7 @@ from pydantic import (
 
 from .checklist import Checklist
 from .errors import InputError, did_you_mean
-from .field_map import FIELDS, TEXTS, FieldMap, check_field_map, columns_of, id_of_texts, missing, renamed
+from .field_map import FIELDS, TEXTS, FieldMap, check_field_map, columns_of, id_of_texts, missing, numbered_id, renamed
 from .formatting import count
 from .human_feedback import (
     WHOLE,
@@ -435,9 +435,7 @@ def _example(
     if "id" not in row:
         if "id" in fields and (wanted := str(fields["id"])) not in source and not _is_empty_path(source, wanted):
             raise InputError(f"{where}: {missing('id', source, fields)}")
-        name = id_of_texts(row)
-        unnamed[name] += 1
-        row["id"] = name if unnamed[name] == 1 else f"{name}-{unnamed[name]}"
+        row["id"] = numbered_id(id_of_texts(row), unnamed)
     return validate_row(Example, row, where)
 
 

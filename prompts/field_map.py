@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
@@ -150,6 +151,12 @@ def id_of_texts(row: Mapping[str, Any], fields: Iterable[str] = TEXTS[1:], prefi
     """An id for a row without one: a hash of its texts."""
     texts = json.dumps([row.get(field) for field in fields], default=str)
     return f"{prefix}-{sha256(texts.encode()).hexdigest()[:12]}"
+
+
+def numbered_id(name: str, taken: Counter[str]) -> str:
+    """Return the id of the next row whose texts have this hash: the first keeps it, others get ``-2``, ``-3``, …"""
+    taken[name] += 1
+    return name if taken[name] == 1 else f"{name}-{taken[name]}"
 
 
 def _is_ours_with_a_dot(name: object) -> bool:

@@ -8,7 +8,7 @@ its choice depends on which it is shown first.
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -25,7 +25,7 @@ from ...models.session import ModelOptions
 from ...prompts.checklist import Checklist
 from ...prompts.errors import InputError
 from ...prompts.examples import Example, named_document, without_answers
-from ...prompts.field_map import FieldMap, check_field_map
+from ...prompts.field_map import FieldMap, check_field_map, numbered_id
 from ...prompts.formatting import count
 from ...prompts.human_feedback import Labels, is_missing, parse_labels
 from ...prompts.preferences import KNOWN_FIELDS, Preference, preference_of, with_our_names
@@ -36,6 +36,7 @@ from .score_tables import (
     PreferenceScores,
     RatingScores,
     context_name,
+    name_of,
     preference_scores,
     rated_dimension,
     rating_scores,
@@ -295,7 +296,7 @@ def load_pairs(
     """
     pairs: list[Preference] = []
     seen: dict[str, str] = {}
-    unnamed: dict[str, int] = {}
+    unnamed: Counter[str] = Counter()
     fields, labels = fields or {}, parse_labels(labels or {})
     check_field_map(fields, KNOWN_FIELDS)
     texts = {*TEXTS, *(str(column) for ours, column in fields.items() if ours in TEXTS)}
@@ -306,18 +307,17 @@ def load_pairs(
         row = with_our_names(row, fields, labels)
         pair = preference_of(row, where, seed=seed)
         if is_missing(row.get("id")):  # the same texts may be there more than once
-            unnamed[pair.id] = unnamed.get(pair.id, 0) + 1
-            if unnamed[pair.id] > 1:
-                pair = preference_of({**row, "id": f"{pair.id}-{unnamed[pair.id]}"}, where, seed=seed)
+            name = numbered_id(pair.id, unnamed)
+            if name != pair.id:
+                pair = preference_of({**row, "id": name}, where, seed=seed)
         if pair.id in seen:
             raise InputError(f"{where}: the id '{pair.id}' was used before, in {seen[pair.id].rpartition(', ')[2]}.")
         seen[pair.id] = where
         pairs.append(pair)
     if not pairs:
-        raise InputError(f"{source if isinstance(source, (str, Path)) else 'the data'}: there are no pairs in it.")
+        raise InputError(f"{name_of(source)}: there are no pairs in it.")
     if unnamed:
-        pairs_without = count(sum(unnamed.values()), "pair")
-        logger.warning("A hash of the texts is the id of %s, which had none.", pairs_without)
+        logger.warning("A hash of the texts is the id of %s, which had none.", count(unnamed.total(), "pair"))
     return pairs
 
 

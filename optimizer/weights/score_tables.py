@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...prompts.errors import InputError, did_you_mean
-from ...prompts.field_map import FieldMap, id_of_texts
+from ...prompts.field_map import FieldMap, id_of_texts, numbered_id
 from ...prompts.formatting import count
 from ...prompts.human_feedback import HumanValues, Labels, is_missing, rating_of, refuse_mixed_labels
 from ...prompts.json_documents import at
@@ -250,9 +250,7 @@ def identified_rows(
         found = {name: value for name, value in row.items() if value is not None}
         named = at(found, str((fields or {}).get("id", "id")))
         if is_missing(named):
-            name = id_of_texts(found, sorted(found), "row")
-            unnamed[name] += 1
-            named = name if unnamed[name] == 1 else f"{name}-{unnamed[name]}"
+            named = numbered_id(id_of_texts(found, sorted(found), "row"), unnamed)
         found["id"] = named
         identity = _identity(found, where)
         if identity in places:
