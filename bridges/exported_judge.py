@@ -180,13 +180,31 @@ def _seen(texts: dict[str, str], sees: str) -> dict[str, str]:
     return {name: text if sees == "all" or name == "output" else "" for name, text in texts.items()}
 
 
-def _frame(prompt: str, texts: dict[str, str]) -> tuple[list[tuple[str, str]], str, str]:
+def _laid_out(texts: dict[str, str]) -> str:
+    shown = [name for name in ("context", "input", "reference", "output") if texts[name] or name == "output"]
+    return "\n".join(f"{name.capitalize()}:\n{_fence(texts[name])}\n" for name in shown) + "\n"
+
+
+def _of_messages(messages: list[list[str]], texts: dict[str, str]) -> tuple[list[tuple[str, str]], str, str]:
+    """The opening of a prompt in messages, and the texts around the question in its last one."""
+    mark, names = "\ue000question\ue000", {match[2] for _, text in messages for match in _BRACES.finditer(text)}
+    fenced = {name: _fence(text) if text or name == "output" else "" for name, text in texts.items()}
+    made = [(role, _fill(text, fenced | {"question": mark})) for role, text in messages]
+    if not names & {"output", "question"}:
+        made.append(("user", _laid_out(texts)))
+    system = "\n\n".join(content for role, content in made if role == "system")
+    before, _, after = made[-1][1].partition(mark)
+    opening = [("system", system)] * bool(system) + [each for each in made[:-1] if each[0] != "system"]
+    return opening, before + "\n\n" * ("output" in names and "question" not in names), after
+
+
+def _frame(prompt: str | list[list[str]], texts: dict[str, str]) -> tuple[list[tuple[str, str]], str, str]:
     """The opening messages, and the texts before and after the question."""
+    if not isinstance(prompt, str):
+        return _of_messages(prompt, texts)
     places = [match for match in _BRACES.finditer(prompt) if match[2]]
     if not places:
-        shown = [name for name in ("context", "input", "reference") if texts[name]]
-        parts = [f"{name.capitalize()}:\n{_fence(texts[name])}\n" for name in [*shown, "output"]]
-        return [("system", _fill(prompt, {}))], "\n".join(parts) + "\n", ""
+        return [("system", _fill(prompt, {}))], _laid_out(texts), ""
     fenced = {name: _fence(text) for name, text in texts.items()}
     place = next((match for match in places if match[2] == "question"), None)
     if place is None:

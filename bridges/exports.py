@@ -198,6 +198,11 @@ def _prompts(kept: KeptJudge) -> dict[Sees, Prompt]:
     return {sees: of[sees] for sees in dict.fromkeys(each.sees for each in kept.checklist.questions) if sees in of}
 
 
+def _as_exported(prompt: Prompt) -> str | list[tuple[str, str]]:
+    """A prompt's text, or the messages of one that is no plain text. InputError where it needs more than our fields."""
+    return prompt.text if prompt.form is None or prompt.form.is_plain else prompt.form.exported(prompt.text)
+
+
 def _quotes(kept: KeptJudge) -> bool:
     return any(each.sees == "quote" for each in kept.checklist.questions)
 
@@ -220,7 +225,7 @@ def _parts(kept: KeptJudge) -> dict[str, Any]:
         "model": _model_name(kept),
         "fields": fields,
         "thinking_room": list((kept.named and kept.named.thinking_room) or ROOM),
-        "prompts": {sees: prompt.text for sees, prompt in _prompts(kept).items()},
+        "prompts": {sees: _as_exported(prompt) for sees, prompt in _prompts(kept).items()},
         "stated": _stated(kept),
         "form": _asking(kept).form,
         "words": [_by_side(each) for each in _asking(kept).words],
@@ -296,6 +301,15 @@ def _graded(prompt: Prompt, sees: Sees, block: str) -> list[tuple[str, str]]:
     beside = {name: f"{{{{item.{name}}}}}" if sees == "all" else "" for name in ("input", "context", "reference")}
     texts = beside | {"output": "{{sample.output_text}}"}
     fenced = {name: f"<{name}>\n{each}\n</{name}>" for name, each in texts.items()}
+    messages = _as_exported(prompt)
+    if not isinstance(messages, str):
+        shown = {name: each if texts[name] else "" for name, each in fenced.items()}
+        made = [(role, fill(text, shown | {"question": block})) for role, text in messages]
+        if "output" in prompt.placeholders:
+            end = "" if "question" in prompt.placeholders else f"\n\n{block}"
+            return [*made[:-1], (made[-1][0], made[-1][1] + end)]
+        laid = "\n".join(f"{name.capitalize()}:\n{fenced[name]}\n" for name in ("input", "output") if texts[name])
+        return [*made, ("user", f"{laid}\n{block}")]
     if prompt.placeholders:
         end = "" if "question" in prompt.placeholders else f"\n\n{block}"
         return [("user", fill(prompt.text, fenced | {"question": block}) + end)]

@@ -18,7 +18,8 @@ from ..memory.run_directory import JUDGE_FILE, RunDirectory
 from ..models.named import NamedModel, read_named
 from ..prompts.checklist import AnswerPair, Checklist, asking, load_checklist, parse_checklist
 from ..prompts.errors import InputError, did_you_mean, like_named
-from ..prompts.prompt import Prompt
+from ..prompts.formats.form import FormRecord
+from ..prompts.prompt import Prompt, kept_prompt
 from ..prompts.rows import validate_row
 from ..prompts.shown_examples import ShownExamples
 from ..prompts.text_files import read_text, read_texts, read_yaml
@@ -39,7 +40,7 @@ from .kept_judge import (
 from .pass_fail import FIGURES
 
 if TYPE_CHECKING:
-    from ..memory.records import MeasureRecord
+    from ..memory.records import MeasureRecord, SideRecord
     from ..memory.result_file import RunRecord
     from ..models.base import Model
     from ..prompts.shown_examples import Shows
@@ -58,6 +59,8 @@ class _File(BaseModel):
     model: str = Field(min_length=1)
     models: dict[str, Any] | None = None
     prompt: str = Field(min_length=1)
+    prompt_form: FormRecord | None = None
+    """How the prompt is to be read, where it is no plain text of ours."""
     checklist: dict[str, Any]
     answers: AnswerPair | None = None
     """The checklist's, also where they are written beside it."""
@@ -162,7 +165,8 @@ def parse_judge(text: str, name: str) -> KeptJudge:
     checklist = asking(parse_checklist(json.dumps(read.checklist), place), place)
     if read.answers is not None:
         checklist = checklist.model_copy(update={"answers": read.answers})
-    prompt = replace(Prompt(read.prompt).check(f"{name}, field 'prompt'"), shown=_shown(read.examples, name))
+    place = f"{name}, field 'prompt'"
+    prompt = replace(kept_prompt(read.prompt, read.prompt_form, place).check(place), shown=_shown(read.examples, name))
     settings = judge_settings(read.settings, f"{name}, field 'settings'")
     ids = [each.id for each in checklist.questions]
     for unknown in (each for each in read.origins if each not in ids):
@@ -233,7 +237,7 @@ def judge_of_run(result: RunRecord, config: Mapping[str, Any], start: Checklist,
     judge = KeptJudge(
         model=model,
         named=named,
-        prompt=Prompt(best.prompt, _shown(best.examples, f"{where}: result.json")),
+        prompt=replace(_prompt_of(best, where), shown=_shown(best.examples, f"{where}: result.json")),
         checklist=checklist,
         settings={
             name: settings[name] for name in SETTINGS if name != "score_scale" or settings["scores"] == "expected"
@@ -258,6 +262,12 @@ def judge_of_run(result: RunRecord, config: Mapping[str, Any], start: Checklist,
             test=accepted_on(best.test, best.reason),
         )
     )
+
+
+def _prompt_of(best: SideRecord, where: str) -> Prompt:
+    """The prompt of a version. InputError where its file is damaged."""
+    file = best.prompt if best.form is None else best.form.file
+    return kept_prompt(file, best.form, f"{where}: result.json, field 'best.form'")
 
 
 def _shown(examples: ShownExamples | None, name: str) -> Shows | None:

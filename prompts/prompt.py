@@ -20,7 +20,7 @@ from .checklist import Sees
 from .errors import InputError, did_you_mean, like_named
 from .examples import Example
 from .formats.binding import UNBOUND, Binding, refuse_unused
-from .formats.form import COLUMN, FIELDS, Laid, PromptForm, form_of, plain_form
+from .formats.form import COLUMN, FIELDS, FormRecord, Laid, PromptForm, form_of, form_of_record, plain_form
 from .formats.output_alone import OTHER_TEXTS, is_marked_well, without_other_texts
 from .formats.variables import as_written
 from .lessons import Edit
@@ -283,6 +283,18 @@ def bound_prompts(
     found = [load_prompt(each, binding) for each in prompts]
     refuse_unused(binding.given, [(each.form, each.placeholders) for each in found])
     return found
+
+
+def kept_prompt(file_text: str, record: FormRecord | None, where: str) -> Prompt:
+    """A prompt from its file and the record of its form; without one the file is its text.
+
+    Raises:
+        InputError: The file does not go with the record.
+    """
+    if record is None:
+        return Prompt(file_text)
+    form = form_of_record(file_text, record, where)
+    return Prompt(form.text, form=form)
 
 
 def read_prompt(source: str | Path | Prompt, binding: Binding) -> tuple[Prompt, str]:

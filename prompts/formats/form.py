@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from jinja2 import TemplateError
+from pydantic import BaseModel, ConfigDict
 
 from ..errors import InputError
 from ..examples import Example
@@ -20,7 +21,7 @@ from ..json_documents import at
 from ..text import fence
 from .documents import Found, MessageText, find_messages
 from .spelling import Kind, Place, read_document, replaced, whole_file
-from .variables import SYNTAXES, SyntaxName, check_syntax, filled, fixed_in, syntax_of, variables_in
+from .variables import SYNTAXES, SyntaxName, check_syntax, filled, fixed_in, in_our_braces, syntax_of, variables_in
 
 FIELDS = ("input", "context", "output", "reference", "question")
 """Fields of ours that a variable may stand for, and the question that a judge is asked."""
@@ -31,6 +32,17 @@ _MARK = re.compile(r"<!-- message \d+: (?:system|user|assistant) -->")
 _DOCUMENTS: dict[str, Kind] = {".json": "json", ".yaml": "yaml", ".yml": "yaml"}
 SUFFIXES: dict[SyntaxName, str] = {"braces": ".md", "f-string": ".txt", "double": ".jinja", "jinja": ".jinja"}
 """The suffix under which a text is kept that is no JSON or YAML."""
+
+
+class FormRecord(BaseModel):
+    """All that is kept of a form beside the file itself."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: Kind | None = None
+    syntax: SyntaxName
+    variables: dict[str, str] = {}
+    named: str | None = None
 
 
 @dataclass(frozen=True)
@@ -61,6 +73,11 @@ class PromptForm:
         taken = [f"{self.spelled(name)} is {_in_words(ours)}" for name, ours in self.variables.items() if name != ours]
         syntax = SYNTAXES[self.syntax] if self.variables else "no variables"
         return f"{self.format}, {syntax}{': ' if taken else ''}{', '.join(taken)}"
+
+    @property
+    def record(self) -> FormRecord:
+        """All that is kept of it beside the file."""
+        return FormRecord(kind=self.kind, syntax=self.syntax, variables=dict(self.variables), named=self.named)
 
     @property
     def identity(self) -> str:
@@ -134,6 +151,21 @@ class PromptForm:
                 spans += [(at + start, at + end) for start, end in fixed_in(part, self.syntax)]
             at += len(part)
         return spans
+
+    def home(self, text: str) -> tuple[int, int] | None:
+        """The span of the text of the message in which instructions stand: the last of the system's, else the last that
+        may be edited. None where the file is one text."""
+        places = [place for place in range(len(self.parts)) if self._is_edited(place)]
+        system = [place for place in places if self.parts[place].role == "system"]
+        if self.kind is None or not places:
+            return None
+        wanted, at = (system or places)[-1], 0
+        for place, (mark, part) in enumerate(zip(self._marks, self.texts(text), strict=True)):
+            at += len(mark)
+            if place == wanted:
+                return at, at + len(part)
+            at += len(part)
+        return None
 
     def _is_edited(self, place: int) -> bool:
         part, later = self.parts[place], self.parts[place + 1 :]
@@ -258,6 +290,23 @@ class PromptForm:
         except ValueError as error:
             raise InputError(f"The prompt, with the example '{example.id}': {error}") from None
 
+    def exported(self, text: str) -> list[tuple[str, str]]:
+        """The messages with our placeholders in single braces; a text that shows no example is the system's message.
+
+        Raises:
+            InputError: It needs more than our fields: columns, or Jinja.
+        """
+        columns = [each.removeprefix(COLUMN) for each in self.variables.values() if each.startswith(COLUMN)]
+        if columns:
+            raise InputError(f"An exported judge is given no columns, and this one's prompt shows '{columns[0]}'.")
+        try:
+            own = [in_our_braces(each, self.syntax, self.variables) for each in self.texts(text)]
+        except ValueError as error:
+            raise InputError(f"This judge cannot be exported: {error}.") from None
+        if self.kind is None and not {"output", "question"} & {*self.variables.values()}:
+            return [("system", own[0])]
+        return [(part.role, each) for part, each in zip(self.parts, own, strict=True)]
+
     def check_order(self, where: str, *, judges: bool) -> None:
         """Raise InputError where the messages are in an order that nobody can be asked in."""
         roles = [part.role for part in self.parts if not part.goes_on]
@@ -285,6 +334,18 @@ class PromptForm:
                     f"{where}: a judge's messages are the system's first, then cases of user and assistant in turn, then a "
                     "user's message."
                 )
+
+
+def form_of_record(source: str, record: FormRecord, where: str) -> PromptForm:
+    """The form of a file that was kept with its record. InputError where the file does not go with it."""
+    if record.kind is None:
+        whole = whole_file(source)
+        found: Found | None = Found("text", (MessageText("user", whole, whole.place),))
+    else:
+        found = find_messages(read_document(source, record.kind, where), where, record.named)
+    if found is None:
+        raise InputError(f"{where}: damaged, or not written by askance: there are no messages in it.")
+    return PromptForm(source, record.kind, found, record.syntax, record.variables, named=record.named)
 
 
 def plain_form(text: str) -> PromptForm:

@@ -199,6 +199,21 @@ def filled(text: str, syntax: SyntaxName, values: Mapping[str, Any]) -> str:
         raise ValueError(f"Jinja cannot render it: {error}") from None
 
 
+def in_our_braces(text: str, syntax: SyntaxName, means: Mapping[str, str]) -> str:
+    """A text with ``{name}`` for each variable, by what it stands for, and every other brace as text.
+
+    Raises:
+        KeyError: A variable stands for nothing.
+        ValueError: It is Jinja, which no other syntax can say.
+    """
+    if syntax == "jinja":
+        raise ValueError("its prompt is a Jinja template")
+    marks = {f"\ue000{place}\ue000": ours for place, ours in enumerate(dict.fromkeys(means.values()))}
+    of = {ours: mark for mark, ours in marks.items()}
+    written = literal(filled(text, syntax, {name: of[ours] for name, ours in means.items()}))
+    return re.sub("\ue000\\d+\ue000", lambda mark: f"{{{marks[mark[0]]}}}", written)
+
+
 def as_written(text: str, syntax: SyntaxName, kept: Collection[str]) -> str:
     """A text as it is written in a prompt of this syntax, with only the variables of ``kept``; braces may be doubled
     already. In double braces and in Jinja nothing can be escaped: a new variable there is refused as an edit."""

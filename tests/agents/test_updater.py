@@ -35,7 +35,7 @@ async def propose(*replies: str, prompt: Prompt = PROMPT, **options: Any) -> tup
 
 
 def parts(text: str) -> list[str]:
-    return [text[start:end] for start, end in split_parts(text)]
+    return [text[start:end] for start, end in split_parts(Prompt(text))]
 
 
 # --- parts --------------------------------------------------------------------------------------------------------
@@ -66,7 +66,7 @@ def test_long_lines_are_taken_apart_into_sentences() -> None:
 @given(st.text("ab .!?\n\t-\r\u2028", max_size=60), st.integers(0, 3))
 def test_parts_are_in_order_apart_and_without_space_around_them(text: str, longer: int) -> None:
     text *= 1 + 20 * longer
-    spans = split_parts(text)
+    spans = split_parts(Prompt(text))
     assert all(start < end for start, end in spans)
     assert all(one[1] <= other[0] for one, other in pairwise(spans))
     assert all(part == part.strip() != "" and "\n" not in part for part in parts(text))
@@ -94,11 +94,11 @@ def test_an_edit_is_refused_or_changes_exactly_the_place_it_was_meant_for(
     text: str, newline: bool, part: int, action: Any, words: str
 ) -> None:
     text += "\n" * newline
-    spans = split_parts(text)
+    spans = split_parts(Prompt(text))
     if part > len(spans):
         return
     start, end = spans[part - 1]
-    edit = make_edit(text, (start, end), Proposal(part=part, action=action, text=words), "L1")
+    edit = make_edit(Prompt(text), (start, end), Proposal(part=part, action=action, text=words), "L1")
     assert text.find(edit.old) == text.rfind(edit.old) != -1, "old is exact and occurs once, by construction"
     try:
         changed = Prompt(text).apply(edit).text
@@ -117,7 +117,9 @@ def test_an_edit_is_refused_or_changes_exactly_the_place_it_was_meant_for(
 
 
 def edited(text: str, part: int, words: str, action: Any = "add") -> str:
-    edit = make_edit(text, split_parts(text)[part - 1], Proposal(part=part, action=action, text=words), "L1")
+    edit = make_edit(
+        Prompt(text), split_parts(Prompt(text))[part - 1], Proposal(part=part, action=action, text=words), "L1"
+    )
     return Prompt(text).apply(edit).text
 
 
