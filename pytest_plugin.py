@@ -49,10 +49,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
         "askance(data, checklist, model, baseline, prompt=None, judge=None, dimension=None, tolerance=0.0, "
-        "fail_under=None, pass_threshold=None, min_coverage=1.0, ...): "
-        "fail when the checklist score of the data dropped beyond noise since the baseline was written, or the pass "
-        "rate "
-        "is below fail_under.",
+        "fail_under=None, pass_threshold=None, min_coverage=1.0, ...): fail when the checklist score of the data "
+        "dropped beyond noise since the baseline was written, or the pass rate is below fail_under.",
     )
 
 

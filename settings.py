@@ -239,8 +239,7 @@ def by_new_names(values: Mapping[str, Any], where: object) -> dict[str, Any]:
         if values.get(name, default) != default:
             raise InputError(
                 f"{where}: {name} is {values[name]}, and is no setting any more ({instead}), so this version would "
-                "come to "
-                "something else. Finish that run with the version that began it."
+                "come to something else. Finish that run with the version that began it."
             )
     return {RENAMED.get(name, name): value for name, value in values.items() if name not in GONE}
 

@@ -139,17 +139,15 @@ class Calibration(BaseModel):
             fit = self.questions.get(question.id)
             if fit is not None and fit.good != question.good:
                 raise InputError(
-                    f"The calibration was fitted when {fit.good} was the good answer to '{question.id}'; the "
-                    "checklist now "
-                    f"says 'good: {question.good}'. Fit it again for this checklist."
+                    f"The calibration was fitted when {fit.good} was the good answer to '{question.id}'; the checklist "
+                    f"now says 'good: {question.good}'. Fit it again for this checklist."
                 )
         asked = {question.id for question in checklist.questions}
         gone = next((each for each in self.questions if each not in asked), None)
         if gone is not None and any(self.questions[each].lean for each in asked & self.questions.keys()):
             raise InputError(
                 f"The calibration reads the answers beside those to '{gone}', which the checklist does not ask. Put "
-                "the question "
-                "back, with 'weight: 0' where it is not to count, or fit it again for this checklist."
+                "the question back, with 'weight: 0' where it is not to count, or fit it again for this checklist."
             )
 
     def to_json(self) -> str:

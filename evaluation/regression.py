@@ -72,8 +72,7 @@ def missing_verdict(checklist: Checklist, verdicts: Iterable[Verdict]) -> Covera
     question = checklist.question(failed.question).text
     return CoverageError(
         f"{failed.model} gave no verdict on '{question}' ({failed.error or failed.status}), so this output has no "
-        "score. "
-        "Run it again: what was bought is kept, and only what is missing is asked for."
+        "score. Run it again: what was bought is kept, and only what is missing is asked for."
     )
 
 
@@ -197,9 +196,8 @@ def _require_outputs(examples: ExampleTable, least: float) -> None:
     rows = len(examples) + examples.without_output
     if len(examples) / rows < least:
         raise CoverageError(
-            f"{examples.without_output} of {rows} rows have no output, so a pass rate of the others says nothing "
-            "about them. "
-            "Give them an output, leave the rows out, or allow for them with a lower min_coverage."
+            f"{examples.without_output} of {rows} rows have no output, so a pass rate of the others says nothing about "
+            "them. Give them an output, leave the rows out, or allow for them with a lower min_coverage."
         )
 
 
@@ -209,8 +207,7 @@ def _require_coverage(found: Evaluation, least: float) -> None:
         error = next((each.error for each in found.verdicts if each.error), "")
         raise CoverageError(
             f"Only {seen.answered} of {seen.asked} verdicts are there ({coverage_text(seen.share)}), less than "
-            "min_coverage="
-            f"{least:.1%}, so nothing can be said about the score. {error}".rstrip()
+            f"min_coverage={least:.1%}, so nothing can be said about the score. {error}".rstrip()
         )
 
 
@@ -323,8 +320,7 @@ def _same(path: Path, kept: Mapping[str, Any], facts: Mapping[str, Any], example
     if changed:
         raise InputError(
             f"{path}: the {' and the '.join(changed)} changed since the baseline was made, so scores cannot be "
-            "compared. "
-            "Look at the new ones and keep them: pytest --askance-update"
+            "compared. Look at the new ones and keep them: pytest --askance-update"
         )
     ids = {each.id for each in examples}
     missing, new = sorted(kept["examples"].keys() - ids), sorted(ids - kept["examples"].keys())

@@ -357,8 +357,7 @@ class Targets:
             return None
         return (
             f"All human scores on {', '.join(names)} are the same, so that the scale they are on is not known and "
-            "nothing is held "
-            "beside them; name its ends with --human-scale, such as --human-scale 1 5."
+            "nothing is held beside them; name its ends with --human-scale, such as --human-scale 1 5."
         )
 
     def overall(self, example: str) -> float | None:
@@ -403,9 +402,8 @@ def human_targets(examples: Sequence[Example], checklist: Checklist, scale: Scal
             )
         if unweighed := [each for each in rated if each in checklist.dimensions]:
             raise InputError(
-                f"Every question on {' and '.join(unweighed)}, which people rated, weighs 0, so there is no score "
-                "to compare with "
-                f"theirs. Give one a weight, or people's scores on what else is asked about: {have}."
+                f"Every question on {' and '.join(unweighed)}, which people rated, weighs 0, so there is no score to "
+                f"compare with theirs. Give one a weight, or people's scores on what else is asked about: {have}."
             )
         raise InputError(nothing_in_common(asked, rated))
     bounds = {dimension: _scale(examples, dimension, scale) for dimension in dimensions}
@@ -421,9 +419,8 @@ def nothing_in_common(asked: Sequence[str], rated: Sequence[str]) -> str:
     """Say that people rated other dimensions than a checklist asks about, and what would help."""
     guess = next((hint for each in asked if (hint := did_you_mean(each, rated))), "")
     return (
-        f"The checklist's dimensions ({', '.join(asked)}) and the rated ones ({', '.join(rated)}) have none in "
-        "common, so there is nothing to correlate with. Say what the questions are about, in the checklist, with "
-        "one that "
+        f"The checklist's dimensions ({', '.join(asked)}) and the rated ones ({', '.join(rated)}) have none in common, "
+        "so there is nothing to correlate with. Say what the questions are about, in the checklist, with one that "
         f"people rated: dimension: {rated[0]}.{guess}"
     )
 

@@ -392,9 +392,8 @@ def check_address(url: str) -> str:
         raise InputError(f"--api-base {shown}: this is no usable address. Write it like http://127.0.0.1:8000/v1.")
     if "@" in url or parts.query or parts.fragment:
         raise InputError(
-            f"--api-base {shown}: an address holds no user's name, password or query here, as it is kept with the "
-            "run. Give the key as OPENAI_API_KEY; where the server wants a name and password, put a proxy in front of "
-            "it."
+            f"--api-base {shown}: an address holds no user's name, password or query here, as it is kept with the run. "
+            "Give the key as OPENAI_API_KEY; where the server wants a name and password, put a proxy in front of it."
         )
     return url
 

@@ -235,8 +235,7 @@ def rogan_gladen(
     if known - reach <= WEAKEST:
         return without(
             f"the judge is too weak to be corrected: TPR + TNR - 1 is {known:.2f}, and with {labelled} labelled "
-            "outputs "
-            f"behind it may be as low as {known - reach:.2f}; more than {WEAKEST:g} is needed"
+            f"outputs behind it may be as low as {known - reach:.2f}; more than {WEAKEST:g} is needed"
         )
     sizes = [_size(each, level) for each in (pass_rate, true_positive_rate, true_negative_rate)]
     drawn, of_passed, of_failed = sizes[0] + z**2, sizes[1] + 2, sizes[2] + 2

@@ -231,8 +231,7 @@ def random_k(setup: Setup) -> Questionnaire:
     if options.k < (needed := len(set(dimensions) & set(setup.dimensions))):
         raise InputError(
             f"k: random_k draws {options.k} questions in all, and each of the {needed} dimensions needs one. Give a "
-            "larger "
-            "k, or compare fewer dimensions with --dimension."
+            "larger k, or compare fewer dimensions with --dimension."
         )
     there = sum(each.weight > 0 for each in pool.questions)
     if options.k > there and "k" in options.model_fields_set:

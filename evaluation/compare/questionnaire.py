@@ -153,9 +153,8 @@ def covering(checklist: Checklist, setup: Setup, judge: str) -> Checklist:
         weighted = {question.dimension for question in kept if weights[question.id] > 0}
         if missing := [dimension for dimension in setup.dimensions if dimension not in weighted]:
             raise InputError(
-                f"The judge '{judge}': in the section '{section}' every question on '{missing[0]}' has a weight of "
-                "0, so "
-                "there would be no score. Compare fewer dimensions with --dimension, or change section_weights."
+                f"The judge '{judge}': in the section '{section}' every question on '{missing[0]}' has a weight of 0, "
+                "so there would be no score. Compare fewer dimensions with --dimension, or change section_weights."
             )
     return with_questions(checklist, kept)
 

@@ -195,9 +195,8 @@ def run_difference(before: str | Path, after: str | Path | None = None, *, by: s
         remarks.append("No example was a test example of both, so nothing can be said of what the change does.")
     elif after is not None and len(shared) < max(len(first.scores), len(second.scores)):
         remarks.append(
-            f"{len(shared)} examples were test examples of both runs ({len(first.scores)} and "
-            f"{len(second.scores)}). The "
-            "others are not compared: one of the runs has learned from them, or has no score of them, or not of "
+            f"{len(shared)} examples were test examples of both runs ({len(first.scores)} and {len(second.scores)}). "
+            "The others are not compared: one of the runs has learned from them, or has no score of them, or not of "
             "these texts."
         )
     pairs = {"model": (first.model, second.model), "threshold": (first.threshold, second.threshold)}

@@ -312,9 +312,8 @@ def pull(model: RegisteredModel, *, progress: Progress | None = None, fetch: Fet
                 _drop_leftovers(target)
                 return target
     raise AskanceError(
-        f"The model {model.name} could not be fetched. Tried {'; '.join(failures)}. Check the "
-        f"connection and run the same command again (what was fetched whole is kept), or give the path of a "
-        f".gguf file instead."
+        f"The model {model.name} could not be fetched. Tried {'; '.join(failures)}. Check the connection and run the "
+        "same command again (what was fetched whole is kept), or give the path of a .gguf file instead."
     )
 
 

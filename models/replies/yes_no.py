@@ -39,11 +39,7 @@ _SPECIAL = re.compile(
 """Tokens of chat templates that a server lets through."""
 _FIELDS = "answer|verdict|response|result|decision|judgement|judgment"
 """Names of the field that holds the answer, where JSON came in place of a word."""
-_LABELS = (
-    f"{_FIELDS}|conclusion|reply|output|assistant|a|antwort|respuesta|réponse|resposta|risposta|antwoord|svar|vastaus|"
-    "odpowiedź|odpověď|ответ|відповідь|отговор|απάντηση|cevap|yanıt|válasz|răspuns|jawaban|"
-    "回答|答案|答え|答|답변|답|उत्तर|الجواب|תשובה"
-)
+_LABELS = f"{_FIELDS}|conclusion|reply|output|assistant|a|antwort|respuesta|réponse|resposta|risposta|antwoord|svar|vastaus|odpowiedź|odpověď|ответ|відповідь|отговор|απάντηση|cevap|yanıt|válasz|răspuns|jawaban|回答|答案|答え|答|답변|답|उत्तर|الجواب|תשובה"
 """Words that an answer may stand behind."""
 _MARK = r"[\W_]"
 _BEFORE = re.compile(
