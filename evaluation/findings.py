@@ -64,8 +64,8 @@ class QuestionDiagnosis:
     p_yes_spread: float | None
     """Largest less smallest P(yes) over the examples; None where fewer than two have one."""
     human: str | None
-    """Human scores that it is compared with: its own id where people answered it, else its dimension, else ``overall``;
-    None where people rated none of these."""
+    """Name of the human scores that it is compared with: its own id, its dimension, or ``overall``; None where unrated.
+    """
     soft: Statistic
     """Spearman's correlation with the human score of P(yes), or of P(no) where no is the good answer."""
     hard: Statistic
@@ -291,8 +291,7 @@ STILL = 0.01
 ALIKE = 0.8
 """From this likeness on two questions are answered alike; BinEval §5.6 calls .79 inherently related."""
 OPPOSED = -0.5
-"""Up to this likeness two questions contradict each other: what speaks for an output in one speaks against it in the
-other."""
+"""Up to this likeness two questions contradict each other: an answer that is good in one is bad in the other."""
 UNSTABLE = 0.1
 """Share of changed answers from which a question is called unstable."""
 LOW_COVERAGE = 0.95

@@ -1,4 +1,4 @@
-"""Has a checklist score dropped since a baseline was kept? For a build that should fail if so.
+"""Check whether a checklist score has dropped since a baseline was kept, for a build that should fail if so.
 
 The comparison is paired: the same examples, checklist, judge and judge's prompt, so that only the outputs differ.
 Anything else that changed is an error, never a pass.
@@ -46,9 +46,7 @@ def failing_questions(
 ) -> list[str]:
     """The text of every question whose answer speaks against the output, once, with the reason where there is one.
 
-    That is no, and yes where the question looks for a fault, which is then said behind it.
-
-    ``reasons`` are by example and question; a verdict's own explanation stands in for one that is not there.
+    ``reasons`` are by example and question; without one the verdict's own explanation is given.
     """
     failed: dict[str, str] = {}
     for verdict in verdicts:
@@ -91,8 +89,7 @@ class Regression:
     """Result of a check."""
 
     difference: Difference | None
-    """Mean score now less mean score of the baseline, paired, in [-1, 1]; None without one, or where it was just
-    written."""
+    """Mean score now less mean score of the baseline, paired, in [-1, 1]; None where there was no baseline."""
     p_drop: float | None
     """One-sided p-value of "it did not drop"; small speaks for a drop."""
     dropped: bool

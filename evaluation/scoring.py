@@ -1,6 +1,5 @@
-"""From verdicts to scores: per dimension and overall, soft or hard, weighted, on any scale (BinEval §3.2); and what
-scores are compared with, people's or the source judge's (``Targets``): how they correlate, and how far they are off.
-"""
+"""Scores from verdicts (BinEval §3.2), and the wanted scores of people or of the source judge (``Targets``) beside
+them."""
 
 from __future__ import annotations
 
@@ -47,9 +46,8 @@ class TabledScores(Sequence[ExampleScore]):
     """Scores in columns, each made when it is asked for: 16 bytes an example with one dimension, in place of 300."""
 
     def __init__(self, examples: Sequence[str], dimensions: Sequence[str], values: NDArray[np.float64]) -> None:
-        """Ids of examples; overall scores and below them those of the dimensions, NaN where there is none; (1 +
-        dimensions, examples).
-        """
+        """``values`` has shape (1 + dimensions, examples): overall scores, then each dimension's; NaN where there is
+        none."""
         self._examples, self._dimensions, self._values = examples, dimensions, values
 
     def __len__(self) -> int:
@@ -129,10 +127,9 @@ def coverage(verdicts: Iterable[HasStatus]) -> Coverage:
 
 
 def worth(checklist: Checklist | None, *, soft: bool) -> Callable[[Verdict], float | None]:
-    """Worth of a verdict in a score: P(good) of its question (soft), or 1 for the good answer and 0 for the
-    other.
+    """Worth of a verdict in a score: P(good) of its question (soft), or 1 for the good answer and 0 for the other.
 
-    None where there is no answer. Without a checklist, and of a question that is not in it, yes is good.
+    None where there is no answer. Without a checklist, and for a question that is not in it, yes is good.
     """
     faults = {} if checklist is None else checklist.faults
 
@@ -147,11 +144,11 @@ def worth(checklist: Checklist | None, *, soft: bool) -> Callable[[Verdict], flo
 def score_examples(
     examples: Sequence[Example], checklist: Checklist, verdicts: Iterable[Verdict], *, soft: bool = True
 ) -> Sequence[ExampleScore]:
-    """Score every example: weighted means of what its verdicts are worth, S = Σ w f / Σ w (BinEval §3.2).
+    """Score every example with the weighted mean of its verdicts' worth, S = Σ w f / Σ w (BinEval §3.2).
 
     f is 1 for the answer that speaks for the output, which is no where a question looks for a fault (``good: no``).
-    Replicates of a question are averaged first. A dimension with a missing verdict has no score, and then the
-    example has none overall. The weights are those of the example's section, where the checklist has some for it.
+    Replicates of a question are averaged first. A dimension with a missing verdict has no score, and then the example
+    has none overall. The weights are those of the example's section, where the checklist has some for it.
     """
     means = _question_means(examples, checklist, VerdictColumns.of(verdicts), soft=soft)
     places = {question.id: place for place, question in enumerate(checklist.questions)}
@@ -274,10 +271,7 @@ class TargetCorrelations:
 def measure(
     scores: Sequence[ExampleScore], targets: Targets, examples: Sequence[Example], *, resamples: int, seed: int
 ) -> TargetCorrelations:
-    """Correlate scores with targets, over all dimensions and on each, with intervals.
-
-    Examples of the same document (``metadata.document``) are resampled together.
-    """
+    """Correlate scores with targets, over all dimensions and on each, with intervals; documents are resampled whole."""
     resampling = Resampling(documents(examples), resamples, seed=seed)
 
     def one(values: list[float | None], wanted: list[float | None]) -> dict[str, Any]:
@@ -349,9 +343,7 @@ class Targets:
     """Example id to dimension to score."""
 
     def without_scale(self) -> str | None:
-        """A sentence on dimensions that people rated and that have no wanted score all the same; None where there is
-        none.
-        """
+        """A sentence on dimensions that people rated and that have no wanted score; None where there is none."""
         names = [each for each in self.dimensions if all(row.get(each) is None for row in self.wanted.values())]
         if not names:
             return None
@@ -377,8 +369,8 @@ def human_targets(examples: Sequence[Example], checklist: Checklist, scale: Scal
     """Human scores on the dimensions of the checklist that have a score, mapped to [0, 1].
 
     A rated dimension ``overall`` belongs to the score over all questions. People's answers to single questions are no
-    scores of a dimension. Labels are on the scale from 0 to 1, whatever ``scale`` says. Without one, scores that are
-    all the same have no place on it, and no example a wanted score.
+    scores of a dimension. Labels are on the scale from 0 to 1, whatever ``scale`` says. Without a scale, scores that
+    are all the same have no place on it, and no example a wanted score.
 
     Raises:
         InputError: The checklist asks about no dimension that people rated, or a score is outside the scale.
