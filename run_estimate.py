@@ -46,11 +46,7 @@ class RunEstimate:
 
 
 def estimate_run(job: Job) -> RunEstimate:
-    """The calls that running a job would take; nothing is bought.
-
-    Raises:
-        InputError: A model is not known.
-    """
+    """The calls that running a job would take; nothing is bought. Raises InputError where a model is not known."""
     mode = mode_of(job.command)
     splits = split_examples(job, mode.strata(job))
     options = job.options

@@ -59,11 +59,7 @@ class JudgeError(RuntimeError):
 
 
 def judge(*, output: str, input: str = "", context: str = "", reference: str = "") -> dict[str, Any]:
-    """Judge one output.
-
-    Raises:
-        JudgeError: The server failed, or the model gave no usable answer.
-    """
+    """Judge one output. Raises JudgeError where the server failed, or the model gave no usable answer."""
     texts = {"input": input, "context": context, "output": output, "reference": reference}
     frames = {sees: _frame(prompt, _seen(texts, sees)) for sees, prompt in JUDGE["prompts"].items()}
     frames["quote"] = JUDGE["quoting"], f"Text:\n{_fence(output)}\n\n", ""

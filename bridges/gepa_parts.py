@@ -48,10 +48,8 @@ class Frame:
 def cut_out_guidance(prompt: Prompt) -> tuple[Frame, str]:
     """Cut a prompt at its placeholders; the longest text between them is the guidance.
 
-    A prompt without placeholders is guidance as a whole. Put back, the guidance gives the very same prompt.
-
-    Raises:
-        InputError: There is no text between the placeholders.
+    A prompt without placeholders is guidance as a whole. Put back, the guidance gives the very same prompt. Raises
+    InputError where there is no text between the placeholders.
     """
     text = prompt.text
     cuts = [0, *(place for match in _PLACEHOLDER.finditer(text) for place in match.span()), len(text)]
@@ -238,10 +236,7 @@ class ReflectionModel:
 
     def __call__(self, prompt: str | Sequence[Mapping[str, str]]) -> str:
         """One reply. A call that fails is GEPA's to handle: it tries once more and then leaves the proposal out.
-
-        Raises:
-            AskanceError: The call failed; the search ends where every further one would too.
-        """
+        Raises AskanceError where the call failed; the search ends where every further one would too."""
         messages = [("user", prompt)] if isinstance(prompt, str) else [(m["role"], m["content"]) for m in prompt]
         seed = self.seed + self.search.reflections
         self.search.reflections += 1

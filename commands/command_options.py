@@ -106,10 +106,7 @@ class GroupedCommand(click.Command):
 
 def refuse_old_names(command: click.Command, arguments: Sequence[str]) -> None:
     """Refuse an option that is given by a name that it had once, or that is gone.
-
-    Raises:
-        UsageError: Names the new one, or what takes its place.
-    """
+    Raises UsageError, which names the new one, or what takes its place."""
     known = {form for option in command.params for form in option.opts}
     given = {each.partition("=")[0] for each in arguments}
     for old, new in RENAMED.items():
@@ -277,11 +274,7 @@ def settings(
 
 
 def need(values: Mapping[str, Any], *names: str) -> None:
-    """Check that arguments were given on the command line or in the file.
-
-    Raises:
-        InputError: One was not.
-    """
+    """Check that arguments were given on the command line or in the file. Raises InputError where one was not given."""
     for name in names:
         if values.get(name) is None:
             option = name.upper() if name == "data" else flag(name)
@@ -294,10 +287,7 @@ def beside_judge(
     """The settings beside an option that brings a judge with its own checklist and prompt.
 
     A project's file says how other judges are used: of the settings named ``theirs`` only those on the command line go
-    beyond this judge.
-
-    Raises:
-        UsageError: The command line gives a checklist or a prompt as well.
+    beyond this judge. Raises UsageError where the command line gives a checklist or a prompt as well.
     """
     for name in ("checklist", "prompt"):
         if given[name] is not None:
@@ -306,11 +296,7 @@ def beside_judge(
 
 
 def read_task(path: str | Path) -> str:
-    """Read the text that describes a task.
-
-    Raises:
-        InputError: There is no such file, or it is no UTF-8 text.
-    """
+    """Read the text that describes a task. Raises InputError where there is no such file, or it is no UTF-8 text."""
     try:
         return read_text(path)
     except FileNotFoundError:
@@ -321,10 +307,7 @@ def read_task(path: str | Path) -> str:
 
 def load_dotenv() -> None:
     """Set the variables of a ``.env`` in the present directory that are not set yet.
-
-    Raises:
-        InputError: It cannot be read, or a line has no name.
-    """
+    Raises InputError where it cannot be read, or a line has no name."""
     file = Path(".env")
     if not file.is_file():
         return

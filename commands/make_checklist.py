@@ -163,10 +163,7 @@ def select_command(config: Path | None, as_json: bool, quiet: bool, dry_run: boo
 
 def write_selection(found: Selection, output: Path) -> Path:
     """Write the checklist, and ``selection.json`` beside it; returns where that is.
-
-    Raises:
-        AskanceError: One cannot be written.
-    """
+    Raises AskanceError where one cannot be written."""
     write_whole(output, dump_checklist(found.checklist))
     beside = output.with_name(RESULT)
     write_whole(beside, dump_json(found.to_dict()))

@@ -132,10 +132,7 @@ def run_mode(
 
 def tell_estimate(job: Job, *, as_json: bool) -> None:
     """Say what a run would take; nothing is bought.
-
-    Raises:
-        InputError: A model is not known, or there are too few examples.
-    """
+    Raises InputError where a model is not known, or there are too few examples."""
     estimate = estimate_run(job)
     iterations = job.options.max_iterations
     most = estimate.fixed.calls + estimate.wording_calls + iterations * estimate.iteration_calls + estimate.last_calls
@@ -161,12 +158,8 @@ def tell_estimate(job: Job, *, as_json: bool) -> None:
 
 
 def finish(done: RunResult, *, as_json: bool) -> None:
-    """Print the result.
-
-    Raises:
-        CoverageError: Too many verdicts are missing.
-        BudgetExceededError: A budget ended the run; its result so far was printed and is kept.
-    """
+    """Print the result. Raises CoverageError where too many verdicts are missing, and BudgetExceededError where a
+    budget ended the run; its result so far was printed and is kept."""
     if as_json:
         echo_json(done.result)
     else:

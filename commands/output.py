@@ -147,11 +147,8 @@ def tell_judged(
     fail_under: float | None = None,
 ) -> None:
     """Write the verdicts, print the result, and check the coverage, then ``--fail-under``.
-
-    Raises:
-        AskanceError: The verdicts cannot be written, or the pass rate is below ``fail_under``.
-        CoverageError: As :func:`check_coverage`.
-    """
+    Raises AskanceError where the verdicts cannot be written, or the pass rate is below ``fail_under``, and
+    CoverageError as :func:`check_coverage`."""
     if output:
         save_verdicts(output, found.verdicts)
     if as_json:
@@ -179,10 +176,7 @@ def hush(context: click.Context, parameter: click.Parameter, quiet: bool) -> boo
 
 def check_coverage(verdicts: Iterable[Verdict], seen: Coverage, least: float) -> None:
     """Name the errors on standard error.
-
-    Raises:
-        CoverageError: Less than ``least`` of the verdicts are there, or none at all.
-    """
+    Raises CoverageError where less than ``least`` of the verdicts are there, or none at all."""
     tell_errors(column(verdicts, "error"))
     require_share(seen.share, least, f"Only {coverage_text(seen.share)} of the verdicts are there")
     if not seen.answered:
@@ -201,10 +195,7 @@ def tell_errors(errors: Iterable[str | None]) -> None:
 
 def require_share(share: float, least: float, lacking: str) -> None:
     """Check that enough is there; ``lacking`` says what share of what.
-
-    Raises:
-        CoverageError: ``share`` is less than ``least``, the ``--min-coverage``.
-    """
+    Raises CoverageError where ``share`` is less than ``least``, the ``--min-coverage``."""
     if share < least:
         sys.stdout.flush()
         raise CoverageError(

@@ -99,10 +99,8 @@ class Calibration(BaseModel):
         Replicates of a question on an example are averaged first, as for fitting, so all of them get the same value.
         With ``thresholds`` P(yes) becomes 1 or 0 (``hard``). With ``platt`` and ``accepted`` it is replaced, and the
         answer is the good one where P(good) >= 0.5. A question that leans on the others has no answer where one of
-        these has none.
-
-        Raises:
-            InputError: A verdict is by another model or prompt, or answers a question that is not calibrated.
+        these has none. Raises InputError where a verdict is by another model or prompt, or answers a question that is
+        not calibrated.
         """
         verdicts = list(verdicts)
         for verdict in verdicts:

@@ -77,10 +77,8 @@ def fit_thresholds(
     separated as well in more than one of ten trials. Examples of one document are not taken for independent there.
 
     The verdicts are one judge's, replicates averaged; those on other examples are not looked at. Where ``overall`` is
-    the only dimension wanted, every question is held to it. ``targets`` must know every example.
-
-    Raises:
-        InputError: There are no verdicts, they are by several judges, or one answers a question that is not asked.
+    the only dimension wanted, every question is held to it. ``targets`` must know every example. Raises InputError
+    where there are no verdicts, they are by several judges, or one answers a question that is not asked.
     """
     return _fit("thresholds", _threshold, verdicts, examples, checklist, targets)
 

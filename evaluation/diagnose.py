@@ -51,10 +51,8 @@ def diagnose_verdicts(
     Yes-rates and phi count every replicate; correlations with people take an example's mean over replicates. Intervals
     treat examples of one document (``metadata.document``) as belonging together. ``pairs`` is how many pairs of
     questions to name as the least related and the most alike. ``human_scale`` is the worst and the best human score.
-
-    Raises:
-        InputError: There are no verdicts, they are by several judges or about unknown examples or questions, or one
-            is there twice.
+    Raises InputError where there are no verdicts, they are by several judges or about unknown examples or questions, or
+    one is there twice.
     """
     model, prompt = only_judge(verdicts)
     table = tabulate(examples, checklist, verdicts)

@@ -40,11 +40,8 @@ class Where(BaseModel):
 
     def open_store(self, *, to_estimate: bool = False, beside: Path | None = None) -> SharedStore:
         """Open the store; with ``to_estimate`` no file is made. The answers of the store ``beside`` are reused too.
-
-        Raises:
-            InputError: The file is no store, or one of a newer askance; the address is none, or the database refuses.
-            AskanceError: The disk is full, the folder cannot be written, or the database is not there.
-        """
+        Raises InputError where the file is no store, or one of a newer askance; the address is none, or the database
+        refuses, and AskanceError where the disk is full, the folder cannot be written, or the database is not there."""
         place = store_path(self.store)
         if to_estimate and not self.no_cache and isinstance(place, Path) and not place.exists():
             return VerdictStore(":memory:", beside, is_ours=True)

@@ -268,12 +268,8 @@ def _corrected_line(found: Mapping[str, Any]) -> str:
 
 def require_at_least(data: Mapping[str, Any], least: float, option: str = "--fail-under") -> str:
     """Check ``--fail-under`` against the pass rate, or without a threshold the mean score in [0, 1], and say the
-    outcome.
-
-    Raises:
-        AskanceError: It is below, whatever the examples without a score, and questions left out, would have given.
-        CoverageError: That depends on these.
-    """
+    outcome. Raises AskanceError where it is below, whatever the examples without a score, and questions left out, would
+    have given, and CoverageError where that depends on these."""
     low, high = data["scale"]
 
     def unit(score: float) -> float:

@@ -370,10 +370,8 @@ def human_targets(examples: Sequence[Example], checklist: Checklist, scale: Scal
 
     A rated dimension ``overall`` belongs to the score over all questions. People's answers to single questions are no
     scores of a dimension. Labels are on the scale from 0 to 1, whatever ``scale`` says. Without a scale, scores that
-    are all the same have no place on it, and no example a wanted score.
-
-    Raises:
-        InputError: The checklist asks about no dimension that people rated, or a score is outside the scale.
+    are all the same have no place on it, and no example a wanted score. Raises InputError where the checklist asks
+    about no dimension that people rated, or a score is outside the scale.
     """
     rated = human_dimensions(examples, checklist)
     asked = scored_dimensions(checklist)

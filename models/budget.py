@@ -145,10 +145,7 @@ class Budget:
 
     def reserve(self, tokens: int, cost: float = 0.0) -> None:
         """Set one call, ``tokens`` and ``cost`` (in US dollars) aside.
-
-        Raises:
-            BudgetExceededError: A cap would be passed.
-        """
+        Raises BudgetExceededError where a cap would be passed."""
         if self.call_budget is not None and self.calls + self._reserved_calls >= self.call_budget:
             raise BudgetExceededError("max_calls", f"The budget of {self.call_budget} calls is used up. {self._go_on}")
         if self.token_budget is not None and self.tokens + self._reserved_tokens + tokens > self.token_budget:
@@ -175,11 +172,7 @@ class Budget:
 
     async def reserve_in_turn(self, tokens: int, cost: float = 0.0) -> None:
         """Like :meth:`reserve`; where only what is set aside for calls under way is in the way, once they have come
-        back.
-
-        Raises:
-            BudgetExceededError: A cap would be passed all the same.
-        """
+        back. Raises BudgetExceededError where a cap would be passed all the same."""
         while True:
             try:
                 self.reserve(tokens, cost)

@@ -81,10 +81,7 @@ class DirectModel(EndpointModel):
 
     async def answer(self, request: Request) -> Answer:
         """Ask once; a refused optional field is left out from then on.
-
-        Raises:
-            ModelError: No usable answer.
-        """
+        Raises ModelError where there is no usable answer."""
 
         async def send(sent: dict[str, Any]) -> Answer | Refusal:
             seconds = seconds_for(request.room, self._timeout) if request.room else None
@@ -320,10 +317,7 @@ _STREAM = (b"data:", b"event:", b":", b"id:", b"retry:")
 
 def whole_reply(payload: bytes) -> dict[str, Any]:
     """The chat completion that a stream of server-sent events holds, from an endpoint that streams unasked.
-
-    Raises:
-        ValueError: It breaks off before its end.
-    """
+    Raises ValueError where it breaks off before its end."""
     texts: dict[str, str] = {}
     choice: dict[str, Any] = {}
     whole: dict[str, Any] = {"choices": [choice]}
@@ -374,12 +368,8 @@ def shown_address(url: str) -> str:
 
 
 def check_address(url: str) -> str:
-    """The address of an endpoint, if it can be used.
-
-    Raises:
-        InputError: It is none, or holds a name, password or query: addresses stand in settings, which are kept and
-            shown.
-    """
+    """The address of an endpoint, if it can be used. Raises InputError where it is none, or holds a name, password or
+    query: addresses stand in settings, which are kept and shown."""
     shown, url = shown_address(url), url.strip()
     if not url.startswith(("http://", "https://")):
         raise InputError(f"--api-base {shown}: an address begins with http:// or https://.")

@@ -84,10 +84,7 @@ class BackgroundLoop:
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
         """Wait, in any other thread, until a coroutine is done; an interrupt of the waiting cancels it.
-
-        Raises:
-            AskanceError: The loop is closed, or this is its own thread, which cannot wait for itself.
-        """
+        Raises AskanceError where the loop is closed, or this is its own thread, which cannot wait for itself."""
         future = self._submit(work)
         try:
             return future.result()

@@ -215,12 +215,8 @@ class Gateway:
             await self._once_there(partial(self.store.forget, keys))
 
     async def ask(self, role: str, model: Model, request: Request) -> Answer:
-        """An answer from the store, or bought.
-
-        Raises:
-            ModelError: No answer after all attempts.
-            BudgetExceededError: The call would pass a cap; it was not made.
-        """
+        """An answer from the store, or bought. Raises ModelError where there is no answer after all attempts, and
+        BudgetExceededError where the call would pass a cap; it was not made."""
         stored = await self.stored(role, [request.key])
         return stored.get(request.key) or await self.buy(role, model, request)
 
@@ -466,11 +462,7 @@ class StoredAnswers(Gateway):
     """Gives what the store has and buys nothing."""
 
     async def buy(self, role: str, model: Model, request: Request) -> Answer:
-        """Refuse to buy.
-
-        Raises:
-            ModelError: Always.
-        """
+        """Refuse to buy. Raises ModelError always."""
         raise ModelError(f"{model.name}: this answer is not in the store, and none is bought")
 
 

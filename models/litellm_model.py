@@ -48,11 +48,8 @@ class LiteLLMModel(EndpointModel):
 
         ``name`` is the user's, ``model`` is ``provider/model`` where that is another one, and ``price`` is given where
         it is not LiteLLM's. ``more`` are further arguments of each call, e.g. ``api_base``; a key among them is in no
-        file of ours.
-
-        Raises:
-            MissingExtraError: LiteLLM is not installed.
-            InputError: The provider is not one LiteLLM knows.
+        file of ours. Raises MissingExtraError where LiteLLM is not installed, and InputError where the provider is not
+        one LiteLLM knows.
         """
         self.name = name
         self._model = model or name

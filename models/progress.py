@@ -51,10 +51,8 @@ class Watcher(Protocol):
 def watching(watcher: Watcher | None, progress: bool | None) -> Iterator[Watcher]:
     """Somebody who is told how the work goes on, until it ends: ``watcher``, or askance's own display.
 
-    ``progress`` shows it in the cell of a notebook, else on standard error. None: in notebooks only.
-
-    Raises:
-        InputError: A watcher, and progress too.
+    ``progress`` shows it in the cell of a notebook, else on standard error. None: in notebooks only. Raises InputError
+    where both a watcher and progress are given.
     """
     if watcher is not None:
         if progress:

@@ -170,10 +170,7 @@ class RayPool:
     ) -> None:
         """Nothing is started yet. ``api_base`` is reached from the workers, and the keys of ``named`` are variables of
         each machine; ``workers`` None is one for each machine. ``say`` is told when workers are lost.
-
-        Raises:
-            MissingExtraError: Ray is not installed.
-        """
+        Raises MissingExtraError where Ray is not installed."""
         for name, value in QUIET.items():
             os.environ.setdefault(name, value)
         self._ray = import_optional("ray", "ray", "ray")
@@ -193,11 +190,8 @@ class RayPool:
 
     async def ask(self, name: str, identity: str, request: Request, *, once_a_node: bool) -> Answer:
         """Ask a worker once; ``once_a_node`` leaves it to the first one of each machine.
-
-        Raises:
-            ModelError: No usable answer; also where the worker ended meanwhile, and asking again may help.
-            AskanceError: There are no workers, one cannot be used, or they end again and again.
-        """
+        Raises ModelError where there is no usable answer; also where the worker ended meanwhile, and asking again may
+        help, and AskanceError where there are no workers, one cannot be used, or they end again and again."""
         worker = self._choose(request.prefix, once_a_node)
         if worker.refused is not None:
             raise _from_there(worker, worker.refused)
@@ -331,10 +325,7 @@ class RayPool:
 
     def _replace(self, worker: _Worker, why: str) -> None:
         """Put another one in the place of a worker that is gone; where its machine is gone too, the others go on.
-
-        Raises:
-            AskanceError: Too many are gone, or all machines.
-        """
+        Raises AskanceError where too many are gone, or all machines."""
         self._lost += 1
         if self._lost > LOSSES * len(self._workers):
             raise AskanceError(

@@ -45,11 +45,7 @@ class Learner:
     ) -> Answer:
         """An answer to a request with these fields. A refusal is learned from once the request is taken without its
         cause.
-
-        Raises:
-            ModelError: No usable answer.
-            InputError: How the model is to think is refused.
-        """
+        Raises ModelError where there is no usable answer, and InputError where how the model is to think is refused."""
         facts, repeats = self.facts, 0
         while True:
             form = self.thinking.place
@@ -154,11 +150,7 @@ class ThinkingFields:
 
     def is_refused(self, status: int, said: str, shown: str, place: int) -> bool:
         """Whether an error refuses the form with this number; the next one is then sent. ``shown`` is what of it may be
-        shown.
-
-        Raises:
-            InputError: No form of what was asked for is taken.
-        """
+        shown. Raises InputError where no form of what was asked for is taken."""
         sent = self._forms[place]
         if status not in (400, 403, 404, 422) or not sent:
             return False

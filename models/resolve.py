@@ -66,12 +66,8 @@ class Models:
 
     def get(self, model: ModelLike) -> Model:
         """Return the model of this name or record; something that already is a model is given back.
-
-        Raises:
-            InputError: The name cannot be read or is that of another record, or the provider or embedded model is not
-                known or not there.
-            MissingExtraError: What reaches this provider is not installed.
-        """
+        Raises InputError where the name cannot be read or is that of another record, or the provider or embedded model
+        is not known or not there, and MissingExtraError where what reaches this provider is not installed."""
         if isinstance(model, NamedModel):
             name, settings = named_models({"models": self._named}, model)
             self._named = settings["models"]

@@ -175,10 +175,8 @@ def background_session(
 ) -> Iterator[tuple[BackgroundLoop, Models, Gateway]]:
     """Open models and gateway on a background loop for the time of a ``with`` block.
 
-    At its end calls under way are waited for, as they are paid for; an error in the block cancels them.
-
-    Raises:
-        InputError: A setting cannot be used.
+    At its end calls under way are waited for, as they are paid for; an error in the block cancels them. Raises
+    InputError where a setting cannot be used.
     """
     loop, last, cancel = BackgroundLoop(), None, True
     try:

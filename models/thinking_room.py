@@ -83,11 +83,8 @@ class ThinkingRoom:
 
     async def ask(self, role: str, model: Model, request: Request) -> Answer:
         """One answer within the budget, asked for with more room where it was thought away or may have been.
-
-        Raises:
-            ModelError: No usable answer.
-            BudgetExceededError: The call would pass a cap; it was not made.
-        """
+        Raises ModelError where there is no usable answer, and BudgetExceededError where the call would pass a cap; it
+        was not made."""
         answer = await self._within_budget(role, model, request)
         if request.parameters.max_tokens > A_WORD and may_be_thought(model, answer):
             return await self.ask_again(role, model, request, answer)

@@ -44,10 +44,8 @@ _ROUNDING = 1e-9
 def observed_agreement(a: Column, b: Column, resampling: Resampling = USUAL, *, tolerance: float = 0.0) -> Statistic:
     """Share of items on which two raters differ by at most ``tolerance`` (EIG paper §4.1), not corrected for chance.
 
-    The paper takes 1 point on a 5-point scale and 2 on a 10-point one. A missing rating is None.
-
-    Raises:
-        InputError: The columns do not match, or the tolerance is negative.
+    The paper takes 1 point on a 5-point scale and 2 on a 10-point one. A missing rating is None. Raises InputError
+    where the columns do not match, or the tolerance is negative.
     """
     found = mean_with_interval(agreement_hits(a, b, tolerance=tolerance), resampling, "no item has both ratings")
     return without_false_certainty(found, "they agree on none" if found.value == 0 else _alike(found))
@@ -56,10 +54,8 @@ def observed_agreement(a: Column, b: Column, resampling: Resampling = USUAL, *, 
 def agreement_hits(a: Column, b: Column, *, tolerance: float = 0.0) -> list[float | None]:
     """1 where two ratings differ by at most ``tolerance``, 0 where by more, None where one is missing.
 
-    How much better one judge agrees with people than another is `mean_difference` of their hits.
-
-    Raises:
-        InputError: The columns do not match, or the tolerance is negative.
+    How much better one judge agrees with people than another is `mean_difference` of their hits. Raises InputError
+    where the columns do not match, or the tolerance is negative.
     """
     if tolerance < 0:
         raise InputError(f"The tolerance is {tolerance:g}; it must not be negative.")
@@ -74,10 +70,8 @@ def cohen_kappa(a: Column, b: Column, resampling: Resampling = USUAL, *, weights
     """Cohen's kappa of two raters' labels (numbers, None where one is missing), plain or with quadratic weights (QWK).
 
     ``quadratic`` weighs a disagreement by the square of its size. Labels must then be whole numbers (`to_points` rounds
-    scores to them), and those that nobody gives count as steps of the scale all the same.
-
-    Raises:
-        InputError: The columns do not match, or the values are no labels.
+    scores to them), and those that nobody gives count as steps of the scale all the same. Raises InputError where the
+    columns do not match, or the values are no labels.
     """
     return kappa_self([a, b], resampling, weights=weights)
 
@@ -87,10 +81,8 @@ def kappa_self(
 ) -> Statistic:
     """Self-consistency: Cohen's kappa between repeated judgings, the mean over all pairs of them (EIG paper §4.1).
 
-    Items with a label in all columns are used.
-
-    Raises:
-        InputError: There are fewer than two columns, or as `cohen_kappa`.
+    Items with a label in all columns are used. Raises InputError where there are fewer than two columns, or as
+    `cohen_kappa`.
     """
     if len(repeats) < 2:
         raise InputError(f"A kappa needs two columns of labels or more; there is {len(repeats)}.")
@@ -106,10 +98,8 @@ def kappa_self(
 def leave_one_out(raters: Sequence[Column], method: Method = "spearman", resampling: Resampling = USUAL) -> Statistic:
     """Correlation of each rater with the mean of the others, the mean over the raters.
 
-    Items that everybody rated are used. Undefined where a rater, or the mean of the others, is constant.
-
-    Raises:
-        InputError: There are fewer than two raters, or the columns do not match.
+    Items that everybody rated are used. Undefined where a rater, or the mean of the others, is constant. Raises
+    InputError where there are fewer than two raters, or the columns do not match.
     """
     if len(raters) < 2:
         raise InputError(f"Agreement needs two raters or more; there is {len(raters)}.")

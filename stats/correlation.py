@@ -56,11 +56,8 @@ def affordable(resampling: Resampling, method: Method, items: int) -> Resampling
 def correlation_kernel(method: Method, a: Vector, b: Vector) -> Kernel:
     """Correlation of `a` with `b`, each of shape (n,), for weights (n, resamples) → (resamples,).
 
-    Kendall is tau-b. The result is NaN, and only there, where `a` or `b` is constant on the items with
-    weight.
-
-    Raises:
-        InputError: If `method` is not spearman, kendall or pearson.
+    Kendall is tau-b. The result is NaN, and only there, where `a` or `b` is constant on the items with weight. Raises
+    InputError where `method` is not spearman, kendall or pearson.
     """
     if method == "spearman":
         return _spearman(a, b)
@@ -260,10 +257,8 @@ def correlate(scores: Column, human: Column, resampling: Resampling = USUAL) -> 
 
     Many items take fewer resamples, as their intervals are narrow: Kendall, which sorts the items, where items times
     resamples exceed 6 million (2,000 resamples up to 3,000 items, 600 at 10,000), but never fewer than 200; the others
-    where they exceed 50 million (2,000 up to 25,000 items), and never fewer than 500. A missing score is None.
-
-    Raises:
-        InputError: If the columns do not match.
+    where they exceed 50 million (2,000 up to 25,000 items), and never fewer than 500. A missing score is None. Raises
+    InputError where the columns do not match.
     """
     (left, right), keep = complete(scores, human)
 
@@ -295,10 +290,8 @@ def per_group(
 ) -> PerGroup:
     """Mean of the correlations inside each group, as SummEval reports it per document.
 
-    Groups where the correlation does not exist are left out and counted. The interval resamples the others.
-
-    Raises:
-        InputError: If the columns do not match.
+    Groups where the correlation does not exist are left out and counted. The interval resamples the others. Raises
+    InputError where the columns do not match.
     """
     (left, right), keep = complete(scores, human)
     codes = group_codes(groups, keep)
@@ -320,10 +313,8 @@ def system_level(
     """Correlate the systems' mean scores with their mean human scores; ``n`` counts systems with a complete item.
 
     The interval resamples the items inside each system, whatever the groups of ``resampling``: it speaks about these
-    systems and not about others. With few systems the correlation takes few values and the interval is coarse.
-
-    Raises:
-        InputError: If the columns do not match.
+    systems and not about others. With few systems the correlation takes few values and the interval is coarse. Raises
+    InputError where the columns do not match.
     """
     (left, right), keep = complete(scores, human)
     codes, resamples = group_codes(systems, keep), resampling.resamples

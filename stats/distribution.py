@@ -60,10 +60,7 @@ def compare_distributions(scores: Column, human: Column, resampling: Resampling 
     """Distance between a judge's and people's distributions of scores in [0, 1], and the share of each at the maximum.
 
     The distance is never negative, and a resample's is rather larger than the original's: read the upper end of its
-    interval.
-
-    Raises:
-        InputError: The columns do not match, or a score is outside [0, 1].
+    interval. Raises InputError where the columns do not match, or a score is outside [0, 1].
     """
     (left, right), keep = complete(scores, human)
     for values, name in ((left, "score"), (right, "human score")):

@@ -99,9 +99,7 @@ def rate(hits: Column, resampling: Resampling = USUAL) -> Statistic:
 
     Where the items come in groups, n is divided by the design effect: the variance of the share between groups over
     that of as many independent items, at least 1 (Kish 1965); where all items are alike each group counts as one item.
-
-    Raises:
-        InputError: There is not one group for each item.
+    Raises InputError where there is not one group for each item.
     """
     (values,), keep = complete(hits)
     n = len(values)
@@ -265,10 +263,7 @@ def prediction_powered(verdicts: Column, labels: Column, resampling: Resampling 
     The mean label of the labelled outputs, moved by how the judge's verdicts on these differ from those on the others,
     as far as verdicts and labels go together. The interval is Wilson's, of as many labelled outputs as would tell as
     much; near 0 and 1 it holds better than the normal one. Outputs without a verdict are left out; nothing is
-    resampled.
-
-    Raises:
-        InputError: The columns do not match.
+    resampled. Raises InputError where the columns do not match.
     """
     (judged,), keep = complete(verdicts)
     every = np.asarray(labels, dtype=np.float64)
@@ -358,10 +353,7 @@ def fit_threshold(scores: Column, labels: Column, groups: Sequence[Hashable] | N
     the examples themselves; .29 at 0.5.
 
     It is 0.5, with the reason, where fewer than 8 examples have both, or fewer than 3 passed or failed, or no threshold
-    is better than chance.
-
-    Raises:
-        InputError: The columns do not match, or a label is neither 0 nor 1.
+    is better than chance. Raises InputError where the columns do not match, or a label is neither 0 nor 1.
     """
     (known, wanted), keep = complete(scores, labels)
     check_labels(wanted)

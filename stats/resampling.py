@@ -32,11 +32,7 @@ MINIMUM_ITEMS = 3
 
 @dataclass(frozen=True, slots=True)
 class Resampling:
-    """Settings of a bootstrap.
-
-    Raises:
-        InputError: A setting is out of range.
-    """
+    """Settings of a bootstrap. Raises InputError where a setting is out of range."""
 
     groups: Sequence[Hashable] | None = None
     """Document (or other cluster) of each item: whole documents are then drawn, as the items of one are not

@@ -89,11 +89,7 @@ class ContrastWriter:
 
     async def write(self, case: ContrastCase) -> list[str | None]:
         """The outputs, the one that answers no first; None for one that is cut off, too short, or about the question.
-
-        Raises:
-            ModelError: No reply.
-            BudgetExceededError: A cap was reached.
-        """
+        Raises ModelError where there is no reply, and BudgetExceededError where a cap was reached."""
         return [await self._write(case, each) for each in CHOSEN[self.grades]]
 
     async def _write(self, case: ContrastCase, grade: int) -> str | None:
@@ -142,10 +138,7 @@ def chosen_cases(
     examples: Sequence[Example], checklist: Checklist, part_of: Mapping[str, str], count: int, seed: int
 ) -> list[ContrastCase]:
     """``count`` questions with an example of training each; every question is taken about as often.
-
-    Raises:
-        InputError: There are not so many.
-    """
+    Raises InputError where there are not so many."""
     trained = [each for each in examples if part_of[each.id] == "training" and each.output]
     most = len(trained) * len(checklist.questions)
     if count > most:
@@ -269,10 +262,7 @@ async def _judged(
     cases: Sequence[ContrastCase], outputs: Sequence[Sequence[Example]], judge: Evaluator, watcher: Watcher
 ) -> dict[str, float | None]:
     """The judge's P(yes) by the output's id; None where it abstained or could not be understood.
-
-    Raises:
-        AskanceError: Calls failed, so that it is not known what would have been kept.
-    """
+    Raises AskanceError where calls failed, so that it is not known what would have been kept."""
     about: dict[Question, list[Example]] = {}
     for case, mine in zip(cases, outputs, strict=True):
         about.setdefault(case.question, []).extend(mine)

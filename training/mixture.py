@@ -327,10 +327,7 @@ def divided(
 
 def groups_of(examples: Sequence[Example], preferences: Sequence[Preference]) -> dict[str, str]:
     """The document of each example and pair by its id: all of one document, group or input belong together.
-
-    Raises:
-        InputError: An example and a pair have one id.
-    """
+    Raises InputError where an example and a pair have one id."""
     leader: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def find(key: tuple[str, ...]) -> tuple[str, ...]:
@@ -431,10 +428,7 @@ def _parts(
 
 def _check_apart(parts: Mapping[str, Sequence[TrainingItem]]) -> None:
     """Check that no output is in two parts for the same input, under whatever id.
-
-    Raises:
-        InputError: There are too few items. AskanceError: An output is in two parts.
-    """
+    Raises InputError where there are too few items, and AskanceError where an output is in two parts."""
     for part in PARTS:
         least = FEWEST if part == "training" else 1
         there = sum(each.kind != "rationale" for each in parts[part])
@@ -451,11 +445,7 @@ def _check_apart(parts: Mapping[str, Sequence[TrainingItem]]) -> None:
 
 
 def _remarks(examples: Sequence[Example], training: Sequence[TrainingItem]) -> Iterable[str]:
-    """Sentences on what is odd about the examples and their labels.
-
-    Raises:
-        InputError: All labels are the same.
-    """
+    """Sentences on what is odd about the examples and their labels. Raises InputError where all labels are the same."""
     if (unused := unused_split(examples)) is not None:
         yield unused
     targets: dict[tuple[str, str], list[float]] = {}

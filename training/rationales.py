@@ -75,10 +75,7 @@ class Writing:
 
 def rationale_cases(items: Sequence[TrainingItem]) -> list[RationaleCase]:
     """Every text of the training ``items`` that alone has a wanted score, once; a score of 1/2 has no right answer.
-
-    Raises:
-        InputError: There is none.
-    """
+    Raises InputError where there is none."""
     wanted: dict[ScoredText, list[float]] = {}
     first: dict[ScoredText, TrainingItem] = {}
     for each in items:

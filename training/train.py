@@ -191,11 +191,7 @@ def _check_models(writer: Any, judge_model: Any, settings: TrainOptions, writes_
 
 
 def asked_of(checklist: str | Path | Checklist | None, earlier: Earlier | None) -> Checklist:
-    """The questions that the scorer is to answer.
-
-    Raises:
-        InputError: There are none, or they cannot be read.
-    """
+    """The questions that the scorer is to answer. Raises InputError where there are none, or they cannot be read."""
     if checklist is not None:
         return load_checklist(checklist)
     if earlier is None:
@@ -223,10 +219,7 @@ def _load_teacher(
     verdicts: Any, whole: Sequence[Example], checklist: Checklist, limit: int | None
 ) -> VerdictColumns | None:
     """The teacher's verdicts on the examples that ``limit`` leaves; they may be about the ``whole``.
-
-    Raises:
-        InputError: One is about no example or question there is, or they are of several judges.
-    """
+    Raises InputError where one is about no example or question there is, or they are of several judges."""
     if verdicts is None:
         return None
     ids, asked = {each.id for each in whole}, {each.id for each in checklist.questions}
@@ -298,10 +291,7 @@ class TrainJob:
 
     def _finished(self) -> TrainResult | None:
         """The result of this very training, if it is there.
-
-        Raises:
-            InputError: The folder holds another scorer or something else.
-        """
+        Raises InputError where the folder holds another scorer or something else."""
         place = self.output
         if (place / RESULT_FILE).is_file():
             found = read_object(place / RESULT_FILE, "record of a training")

@@ -105,11 +105,8 @@ class Trainer:
 
     def run(self, watcher: Watcher) -> LossCurve:
         """Train to the end; the network then has the weights that did best on validation.
-
-        Raises:
-            InputError: The checkpoint in the folder belongs to other data or settings.
-            AskanceError: A checkpoint cannot be written, or the loss is no number any more.
-        """
+        Raises InputError where the checkpoint in the folder belongs to other data or settings, and AskanceError where a
+        checkpoint cannot be written, or the loss is no number any more."""
         options = self._options
         epochs = [self._batches(epoch) for epoch in range(1, options.epochs + 1)]
         self.curve.steps = sum(map(len, epochs))
@@ -244,10 +241,7 @@ def schedule(step: int, steps: int) -> float:
 
 def check_room(place: Path, network: Network, trainings: int) -> None:
     """Check that the disk has room for the checkpoints of so many trainings.
-
-    Raises:
-        AskanceError: It has not.
-    """
+    Raises AskanceError where it has no room."""
     there = next(each for each in (place.absolute(), *place.absolute().parents) if each.exists())
     need = ROOM * trainings * sum(each.numel() * each.element_size() for each in network.state().values())
     free = shutil.disk_usage(there).free

@@ -186,12 +186,8 @@ class Judge(Protocol):
         ...
 
     async def rate(self, examples: Sequence[Example]) -> list[JudgeScore]:
-        """One rating per example, replicate and dimension, in that order.
-
-        Raises:
-            BudgetExceededError: A cap was reached; what was bought is in the store.
-            ModelError: The endpoint refuses every call or is down.
-        """
+        """One rating per example, replicate and dimension, in that order. Raises BudgetExceededError where a cap was
+        reached; what was bought is in the store, and ModelError where the endpoint refuses every call or is down."""
         ...
 
     async def estimate(self, examples: Sequence[Example]) -> Estimate:

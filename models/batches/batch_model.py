@@ -186,10 +186,7 @@ class BatchModel(DirectModel):
 
     async def _directly(self, waiting: AwaitedRequest, *, may_raise: bool = False) -> None:
         """Ask one request by itself, at the full price.
-
-        Raises:
-            ModelError: All would get it; or, where it ``may_raise``, asking again may help.
-        """
+        Raises ModelError where all would get it; or, where it ``may_raise``, asking again may help."""
         try:
             answer = await super().answer(waiting.request)
         except ModelError as error:

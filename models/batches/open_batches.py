@@ -52,10 +52,7 @@ class BatchJournal:
 
     def write(self, record: BatchRecord) -> None:
         """Keep a record, also through a power failure; in place of the one of the same batch.
-
-        Raises:
-            AskanceError: It cannot be written.
-        """
+        Raises AskanceError where it cannot be written."""
         path = self._path(record)
         temporary = path.with_name(f"{path.name}.{os.getpid()}")
         try:
@@ -78,11 +75,7 @@ class BatchJournal:
 
     def read(self, known: Collection[str] = ()) -> list[BatchRecord]:
         """The records, oldest first, but for those of the input files ``known``. However old: the endpoint says what it
-        no longer has.
-
-        Raises:
-            InputError: One is damaged.
-        """
+        no longer has. Raises InputError where one is damaged."""
         passed_over = {self._name(file) for file in known}
         found = []
         for path in sorted(self._folder.glob(f"{self._beginning}-*.json")):
@@ -251,10 +244,7 @@ class OpenBatches:
 
     def go_on(self, keys: Set[str]) -> None:
         """Wait for the batches of earlier processes that hold one of these requests.
-
-        Raises:
-            InputError: A record is damaged.
-        """
+        Raises InputError where a record is damaged."""
         for record in self._journal.read(self._by_file):
             if keys.isdisjoint(record.requests):
                 continue
@@ -422,10 +412,7 @@ class OpenBatches:
 
     def _answer_in(self, batch: OpenBatch, line: dict[str, Any] | None, request: Request) -> Answer:
         """The answer in a line.
-
-        Raises:
-            ModelError: There is none; asked again unless the batch was cancelled by somebody else.
-        """
+        Raises ModelError where there is none; asked again unless the batch was cancelled by somebody else."""
         name = batch.record.batch
         response = None if line is None else line.get("response")
         if not isinstance(response, dict) and batch.end == "cancelled":

@@ -64,10 +64,7 @@ class EmbeddedModel(DirectModel):
 
     async def answer(self, request: Request) -> Answer:
         """Ask once, one at a time.
-
-        Raises:
-            ModelError: No usable answer. AskanceError: The server does not start.
-        """
+        Raises ModelError where there is no usable answer, and AskanceError where the server does not start."""
         async with self._turn:
             url = await self._servers.url_for(self._path)
             if self._two_slots is None or self._two_slots[0] != url:  # a server started again has read nothing

@@ -237,10 +237,8 @@ class EmbeddedServerPool:
     async def url_for(self, path: Path) -> str:
         """Return the address (with ``/v1``) of the server for this file, starting it if need be.
 
-        A server that died since is started again, once. Cheap when it runs; call it before each request.
-
-        Raises:
-            AskanceError: as `EmbeddedServer.start`, or the server died a second time.
+        A server that died since is started again, once. Cheap when it runs; call it before each request. Raises
+        AskanceError as `EmbeddedServer.start`, and where the server died a second time.
         """
         key = path.resolve()  # noqa: ASYNC240 -- one look-up
         running = self._servers.get(key)

@@ -136,10 +136,7 @@ def consistent_reader(name: str, makers: Mapping[str, Callable[[], Reader]], mem
     """Make a reader with the fastest settings that give the same prompt the same answer on this processor.
 
     ``makers`` make one by its precision, fastest first; the choice is kept in ``memo``, for this version of
-    ``library``.
-
-    Raises:
-        InputError: No settings give the same answer every time.
+    ``library``. Raises InputError where no settings give the same answer every time.
     """
     known = known_choice(memo, library)
     if known is not None and known.chosen.precision in makers:

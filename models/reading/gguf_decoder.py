@@ -108,10 +108,7 @@ class GgufFile:
 
     def tensor(self, name: str, rows: slice = slice(None)) -> Floats:
         """A tensor, or some of its rows, in single precision; shape (outputs, inputs).
-
-        Raises:
-            AskanceError: Nobody waits any more for what is made of it.
-        """
+        Raises AskanceError where nobody waits any more for what is made of it."""
         if self._stop is not None and self._stop.is_set():
             raise AskanceError("The model was not made ready, as the command was ended meanwhile.")
         found = self._tensors[name]
@@ -124,10 +121,7 @@ class GgufFile:
 
     def shape(self, longest: int) -> Shape:
         """The shape of the decoder, for prompts of ``longest`` tokens at most.
-
-        Raises:
-            CannotReadError: It is of a kind that is not read here.
-        """
+        Raises CannotReadError where it is of a kind that is not read here."""
         kind = self.value("general.architecture")
         if kind not in ("qwen2", "llama"):
             raise CannotReadError(f"a model of the kind {kind}")

@@ -53,10 +53,7 @@ def reads_faster_here() -> bool:
 
 def load_openvino_reader(name: str, path: Path, sha256: str) -> Reader:
     """The reader of a GGUF file, as :func:`made_ready` has it.
-
-    Raises:
-        MissingExtraError: OpenVINO is not installed. InputError: It cannot read this kind of model.
-    """
+    Raises MissingExtraError where OpenVINO is not installed, and InputError where it cannot read this kind of model."""
     openvino = import_optional("openvino", "openvino", "openvino")
     genai = import_optional("openvino_genai", "openvino", "openvino-genai")
     folder = made_ready(name, path, sha256)
@@ -75,10 +72,7 @@ def folder_of(sha256: str) -> Path:
 def made_ready(name: str, path: Path, sha256: str) -> Path:
     """Where a GGUF file is in OpenVINO's form, which is made the first time (about half a minute, as large as the
     file).
-
-    Raises:
-        MissingExtraError: OpenVINO is not installed. InputError: It cannot read this kind of model.
-    """
+    Raises MissingExtraError where OpenVINO is not installed, and InputError where it cannot read this kind of model."""
     folder = folder_of(sha256)
     if not folder.is_dir():
         genai = import_optional("openvino_genai", "openvino", "openvino-genai")

@@ -137,11 +137,8 @@ class ReadingModel:
 
     async def answer(self, request: Request) -> Answer:
         """Ask once; they are read one after the other, or several side by side.
-
-        Raises:
-            ModelError: No usable answer. MissingExtraError, InputError: What reads is not installed, or cannot read the
-                file.
-        """
+        Raises ModelError where there is no usable answer, and MissingExtraError or InputError where what reads is not
+        installed, or cannot read the file."""
         wanted = request.parameters
         if wanted.max_tokens != 1 or wanted.temperature or wanted.schema is not None:
             return await self._writer.answer(request)

@@ -140,10 +140,8 @@ def answer_words(texts: tuple[str, ...], given: tuple[str, str] | None = None) -
     """The words that the answers to a prompt are read by, from the languages of the prompt and of each of its
     questions.
 
-    Where a judge is ``given`` words to answer with, no others are read but those of their language.
-
-    Raises:
-        InputError: The given words are the wrong way round.
+    Where a judge is ``given`` words to answer with, no others are read but those of their language. Raises InputError
+    where the given words are the wrong way round.
     """
     if given is not None and _bare(given) != ("yes", "no"):
         words = _given(*_bare(given))

@@ -76,10 +76,8 @@ def number_masses(logprobs: Sequence[TokenProbabilities], low: int, high: int) -
     answer.
 
     Where 10 is no token of its own but 1 and 0, the mass of 1 is shared between the two by the likelihood of 0 after a
-    1 that was said. A 1 after which nothing came is 1.
-
-    Raises:
-        ValueError: Another number was said, and the mass of 1, which may be that of 10, is more than :data:`UNTOLD`.
+    1 that was said. A 1 after which nothing came is 1. Raises ValueError where another number was said, and the mass of
+    1, which may be that of 10, is more than :data:`UNTOLD`.
     """
     place = next((place for place, (token, _) in enumerate(logprobs) if BARE[token]), len(logprobs))
     token, alternatives = logprobs[place] if place < len(logprobs) else ("", ())

@@ -366,11 +366,8 @@ _WRITTEN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%?\s*")
 
 def stated_p_yes(fields: Mapping[str, Any], answer: bool, words: tuple[str, str] = ("yes", "no")) -> float:
     """P(yes) in [0, 1], as a reply with an answer states it; 50 goes with either answer. ``words`` are those for yes
-    and no.
-
-    Raises:
-        ValueError: There is no number from 0 to 100, or it contradicts the answer. The message is the problem.
-    """
+    and no. Raises ValueError where there is no number from 0 to 100, or it contradicts the answer. The message is the
+    problem."""
     value = fields.get(PROBABILITY)
     if isinstance(value, str) and (match := _WRITTEN.fullmatch(value)):
         value = float(match[1])

@@ -51,10 +51,7 @@ class Base:
     @cached_property
     def is_causal(self) -> bool:
         """Whether it writes text, one token after the other; else it is an encoder.
-
-        Raises:
-            InputError: Its configuration cannot be read.
-        """
+        Raises InputError where its configuration cannot be read."""
         if self.file is not None:
             return True
         return any("ForCausalLM" in each or "LMHead" in each for each in self._configuration.get("architectures") or [])
@@ -62,10 +59,7 @@ class Base:
     @property
     def is_bert(self) -> bool:
         """Whether it is an encoder that can be told what each token sees: one of BERT's kind.
-
-        Raises:
-            InputError: Its configuration cannot be read.
-        """
+        Raises InputError where its configuration cannot be read."""
         found = {} if self.file is not None else self._configuration
         return found.get("model_type") == "bert" and found.get("type_vocab_size", 2) > 1
 
@@ -84,11 +78,7 @@ class Base:
         return {} if self.file is None else {"gguf_file": self.file.name}
 
     def weights(self) -> str:
-        """Hash of the files of its weights, which have been fetched, in hex.
-
-        Raises:
-            InputError: There are none.
-        """
+        """Hash of the files of its weights, which have been fetched, in hex. Raises InputError where there are none."""
         if self.file is not None:
             return file_identity(self.file)
         folder = Path(self.place)
@@ -103,11 +93,8 @@ class Base:
 
 def find_base(name: str) -> Base:
     """The base of a name: ``minilm``, an embedded model's, a GGUF file, a folder, or a name on the hub.
-
-    Raises:
-        MissingExtraError: The package that carries it is not installed.
-        InputError: The name is empty, a folder without a model, or that of an embedded model that was not fetched.
-    """
+    Raises MissingExtraError where the package that carries it is not installed, and InputError where the name is empty,
+    a folder without a model, or that of an embedded model that was not fetched."""
     if name in PACKAGED:
         package, place = PACKAGED[name]
         module, _, inside = place.partition("/")
@@ -146,11 +133,7 @@ def _embedded(name: str) -> Base:
 
 
 def torch_library() -> Any:
-    """The module ``torch``.
-
-    Raises:
-        MissingExtraError: It is not installed.
-    """
+    """The module ``torch``. Raises MissingExtraError where it is not installed."""
     return import_optional("torch", "train", "torch")
 
 
@@ -175,10 +158,7 @@ def by_length(lengths: Sequence[int], at_once: int, read: Callable[[list[int]], 
 
 def load(what: Callable[[Any], Any], name: str, kind: str) -> Any:
     """Call a function with the module ``transformers``, without its progress bars and reports.
-
-    Raises:
-        InputError: transformers cannot load ``name`` as a ``kind``.
-    """
+    Raises InputError where transformers cannot load ``name`` as a ``kind``."""
     transformers = import_optional("transformers", "train", "transformers")
     with quiet():
         try:

@@ -287,10 +287,7 @@ def _peft() -> Any:
 
 def _load(base: Base) -> tuple[Any, Any]:
     """The base's model, in float32, and its tokenizer.
-
-    Raises:
-        InputError: It cannot be loaded, or has no chat template.
-    """
+    Raises InputError where it cannot be loaded, or has no chat template."""
     torch = torch_library()
     if base.file is not None:
         import_optional("gguf", "train", "gguf")

@@ -167,10 +167,7 @@ class SharedEncoder(CrossEncoder):
 
     def as_onnx(self) -> bytes:
         """:meth:`logits` as a graph of ONNX with its weights; rows, questions and tokens may be as many as there are.
-
-        Raises:
-            MissingExtraError: The package onnx, which torch writes it with, is not installed.
-        """
+        Raises MissingExtraError where the package onnx, which torch writes it with, is not installed."""
         import_optional("onnx", "train", "onnx")
         torch = self._torch
         graph = torch.nn.Module()

@@ -93,9 +93,7 @@ def start_network(
 
     It is an encoder with a head of ``levels``, or a causal model with LoRA matrices of that ``rank``, which says no or
     yes. An encoder reads in the precision named; one of BERT's kind reads an output once for all questions on it.
-
-    Raises:
-        InputError: The base is none that can be trained. MissingExtraError: A package is missing.
+    Raises InputError where the base is none that can be trained, and MissingExtraError where a package is missing.
     """
     if base.is_causal:
         from .causal import CausalNetwork
@@ -107,11 +105,8 @@ def start_network(
 
 
 def open_network(folder: Path, file: ScorerFile) -> Network:
-    """The network of a trained scorer.
-
-    Raises:
-        InputError: The folder's files are damaged, or its base is not there. MissingExtraError: A package is missing.
-    """
+    """The network of a trained scorer. Raises InputError where the folder's files are damaged, or its base is not
+    there, and MissingExtraError where a package is missing."""
     if file.kind == "causal":
         from .causal import CausalNetwork
 

@@ -141,11 +141,8 @@ class OnnxEncoder:
 
     @classmethod
     def open(cls, folder: Path, file: ScorerFile) -> OnnxEncoder:
-        """The encoder in a scorer's folder.
-
-        Raises:
-            MissingExtraError: A package is missing. InputError: A file is missing or cannot be read.
-        """
+        """The encoder in a scorer's folder. Raises MissingExtraError where a package is missing, and InputError where a
+        file is missing or cannot be read."""
         runtime = import_optional("onnxruntime", EXTRA, "onnxruntime")
         tokenizers = import_optional("tokenizers", EXTRA, "tokenizers")
         options = runtime.SessionOptions()

@@ -55,10 +55,7 @@ class TrainedScorer:
 
     def __init__(self, name: str) -> None:
         """``name`` is the scorer's folder. The weights are read when the first answer is asked for.
-
-        Raises:
-            InputError: The folder's files are missing or damaged.
-        """
+        Raises InputError where the folder's files are missing or damaged."""
         self.name = name
         self._folder = Path(name)
         self._file = read_scorer(self._folder)
@@ -69,12 +66,8 @@ class TrainedScorer:
         self._work: asyncio.Task[None] | None = None
 
     async def answer(self, request: Request) -> Answer:
-        """Ask once.
-
-        Raises:
-            ModelError: Something other than a yes-or-no question is asked.
-            MissingExtraError, InputError: What reads the weights is not there, or they cannot be read.
-        """
+        """Ask once. Raises ModelError where something other than a yes-or-no question is asked, and MissingExtraError
+        or InputError where what reads the weights is not there, or they cannot be read."""
         if request.about is None or request.parameters.temperature:
             raise ModelError(
                 f"{self.name} is a trained scorer: it answers single yes-or-no questions with their probability and "
