@@ -39,8 +39,8 @@ BEGIN_AGAIN = "Raise the cap to go on; with --no-cache no answer was kept, so th
 
 
 def estimate_tokens(text: str) -> int:
-    """Rough number of tokens of a text, at least one: a quarter of its characters, and each of Chinese, Japanese or
-    Korean one."""
+    """Rough number of tokens of a text, at least one: a quarter of its characters, and each Chinese, Japanese or Korean
+    one."""
     return max(1, letters(text) // 4)
 
 
@@ -229,10 +229,8 @@ class PerMinute:
         self._queue = asyncio.Lock()
 
     async def turn(self, tokens: int) -> Callable[[int], None]:
-        """Wait until a call that may take so many tokens can be made. Returns a function to be told what it did take.
-
-        A call for more tokens than the limit is made in a minute of its own.
-        """
+        """Wait until a call of so many tokens can be made, in a minute of its own if over the limit; tell the result
+        the true ones."""
         async with self._queue:  # in the order of asking
             while (seconds := self._seconds_to_wait(tokens)) > 0:  # noqa: ASYNC110 - time alone makes room
                 await asyncio.sleep(seconds)
@@ -323,8 +321,7 @@ FREE = Price(0.0, 0.0)
 
 
 def list_price(model: str, base_url: str) -> Price | None:
-    """The price of a model, by its name at the endpoint; None where it is not known, as of any endpoint but OpenAI's
-    own.
+    """The price of a model by its name at the endpoint; None where it is unknown, as at any endpoint but OpenAI's own.
 
     A dated snapshot costs what the model costs, but for the first of gpt-4o.
     """

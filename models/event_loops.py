@@ -124,10 +124,8 @@ def awaited(function: Callable[Given, Result]) -> Callable[Given, Coroutine[Any,
 
 
 class BackgroundLoop:
-    """Runs coroutines of many threads on one event loop, to which a gateway and its connections belong.
-
-    It is there from when it is made until :meth:`close`.
-    """
+    """Runs coroutines of many threads on one event loop, to which a gateway and its connections belong, until
+    :meth:`close`."""
 
     def __init__(self) -> None:
         """Start the thread."""
@@ -155,10 +153,8 @@ class BackgroundLoop:
         return await asyncio.wrap_future(self._submit(work))
 
     def close(self, last: Coroutine[Any, Any, object] | None = None, *, cancel: bool = False) -> None:
-        """Take no more work, let what is under way end, run ``last``, and end the thread.
-
-        Calls under way are paid for, so they are waited for; ``cancel`` ends them instead.
-        """
+        """Take no more work, await the calls under way, as they are paid for, or ``cancel`` them; run ``last``; end the
+        thread."""
         with self._lock:
             if self._closing:
                 if last is not None:

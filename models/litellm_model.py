@@ -1,5 +1,4 @@
-"""Any provider through LiteLLM, for ``provider/model`` names other than ``openai/`` at an own endpoint and
-``local/``."""
+"""Any provider through LiteLLM, for ``provider/model`` names that no other model here is for."""
 
 from __future__ import annotations
 
@@ -188,10 +187,7 @@ def _name_the_network() -> None:
 
 
 def _said(error: BaseException, *, whole: bool = False) -> str:
-    """Text of a provider's error in one line, without the keys that some providers put into it.
-
-    Google writes many lines. The first 300 characters are returned, or the ``whole`` text.
-    """
+    """One line of a provider's error, the first 300 characters or the ``whole`` text, without keys that it may quote."""
     text = str(getattr(error, "message", error))
     if whole and (body := getattr(error, "body", None)):
         text += f" {body}"  # the code of an error, which is not always in its message

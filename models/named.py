@@ -1,5 +1,4 @@
-"""Named models: a model with the server, the key, the limits and the price that belong to it, under a name of one's
-own."""
+"""Named models: a model with its server, key, limits and price, under a name of one's own."""
 
 from __future__ import annotations
 
@@ -176,8 +175,8 @@ def _value(variable: str, whose: str) -> str:
 
 
 ModelLike = str | Model | NamedModel
-"""A model as callers give it: ``provider/model`` or a name of the settings, an object that can be asked, or a
-record."""
+"""A model as callers give it: ``provider/model`` or a name of the settings, an object that can be asked, or a record.
+"""
 
 
 def read_named(values: Any) -> dict[str, NamedModel]:
@@ -235,8 +234,11 @@ def used_models(models: Mapping[str, NamedModel], names: Iterable[Any]) -> dict[
 
 
 def with_settings(models: Any, given: Iterable[str]) -> dict[str, Any]:
-    """Named models with single settings from the command line, each as ``NAME.SETTING=VALUE``; NAME may also be
-    provider/model. Raises InputError where one is not of this form."""
+    """Add settings from the command line, each ``NAME.SETTING=VALUE``, to named models; NAME may also be
+    provider/model.
+
+    Raises InputError where one is not of this form.
+    """
     found: dict[str, Any] = {}
     for name, value in (models or {}).items():
         found[name] = (

@@ -128,11 +128,7 @@ class Counting:
         """Nothing to keep."""
 
     def on_event(self, event: object) -> None:
-        """Keep the iteration, and how good the prompt is so far: differences on the same examples add up.
-
-        Args:
-            event: Any of the loop's events; it is read by the names of its fields, as the loop stands above.
-        """
+        """Keep the iteration and the prompt's gain so far from any event of the loop, by its field names; gains add up."""
         if getattr(event, "kind", None) == "measured":
             self._start = getattr(event, "score", None)
         records = (getattr(event, name, None) for name in ("tried", "pruned", "question"))
@@ -253,10 +249,7 @@ def _live() -> Progress:
 
 
 class Notebook(Counting):
-    """A bar with where the work is, and the latest messages below it.
-
-    Colours are the page's own, so that it can be read in light and dark notebooks; all text is escaped.
-    """
+    """A bar with the state of the work and the latest messages, escaped, in colours of light and dark notebooks."""
 
     def __init__(self) -> None:
         """Nothing is shown yet."""

@@ -99,8 +99,7 @@ class NodeWorker:
 
 
 IN_LINE = 256
-"""Calls that models on the workers themselves are given at once, over all of them, however many each answers at a time:
-so many that each always has one to go on with."""
+"""Calls that models on the workers are given at once, all together, so that each always has one to go on with."""
 KNOWN_HERE = (
     *("thinking_room", "first_room", "template_may_think"),
     *("max_concurrency", "requests_per_minute", "tokens_per_minute"),
@@ -117,8 +116,7 @@ CLOSES_WITHIN = 10.0
 LOSSES = 3
 """Workers lost for each there is, without any answer between, after which the run stops."""
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS_SKIP_REGEX": ".*"}
-"""Environment of Ray: it reports nothing to its makers. It prints no line of its own processes either, which would
-stand among the results on standard output."""
+"""Environment of Ray: no reports to its makers, and no lines of its processes among the results on standard output."""
 LOGS = "/tmp/ray/session_latest/logs"
 """Where Ray writes what its own processes say."""
 
@@ -361,11 +359,7 @@ class RayModel:
         self._model, self._pool = model, pool
 
     async def answer(self, request: Request) -> Answer:
-        """Ask once.
-
-        Raises:
-            As of :meth:`RayPool.ask`.
-        """
+        """Ask once; errors are those of :meth:`RayPool.ask`."""
         return await self._pool.ask(self.name, self.identity, request, once_a_node=self.gathers > 0)
 
     def highest_cost(self, request: Request) -> float:

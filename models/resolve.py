@@ -47,12 +47,12 @@ class Models:
         batches: Callable[..., BatchModel] | None = None,
         reach: Callable[[Model], Model] | None = None,
     ) -> None:
-        """``api_base`` is the endpoint of ``openai/`` names; ``timeout`` is in seconds, for one call; ``named`` are
-        models by a name of the user's own.
+        """Nothing is opened yet.
 
-        ``need_prices`` refuses models whose price is not known, as a cap on money could not be kept for them.
-        ``batches`` makes ``openai/`` models that are asked in batches, and refuses all others. ``reach`` makes of each
-        model the same one asked from elsewhere.
+        ``api_base`` is the endpoint of ``openai/`` names; ``timeout`` is in seconds, for one call; ``named`` are models
+        by a name of the user's own. ``need_prices`` refuses models without a known price, for a cap on money.
+        ``batches`` makes ``openai/`` models that are asked in batches, and refuses all others. ``reach`` lets a model
+        be asked from elsewhere.
         """
         self._batches = batches
         self._reach = reach

@@ -124,8 +124,7 @@ async def session(
 ) -> AsyncIterator[tuple[Models, Gateway]]:
     """Open models and gateway; connections and embedded servers are gone afterwards, whatever happens.
 
-    ``say`` is told when a call failed and is made again; ``stored_answers_are_ours`` and ``brought`` are as of the
-    gateway.
+    ``say`` is told when a call is made again; ``stored_answers_are_ours`` and ``brought`` are the gateway's.
     """
     prices = options.cost_budget is not None
     retry, waits = RetryPolicy(options.retries + 1), _Waits(say) if say is not None else None

@@ -35,7 +35,7 @@ class BatchState:
 
     id: str
     status: str
-    """``validating``, ``in_progress``, ``finalizing``, ``completed``, ``failed``, ``expired``, ``cancelling`` or
+    """``validating``, ``in_progress``, ``finalizing``, ``completed``, ``failed``, ``expired``, ``cancelling``,
     ``cancelled``."""
     input_file: str
     output_file: str | None = None
@@ -66,16 +66,15 @@ class BatchEndpoint:
         retry: RetryPolicy,
         on_wait: Callable[[str, float], None],
     ) -> None:
-        """``call`` makes one call from method, path and data, and gives status, headers and body; ``explain`` makes the
-        error of these; ``on_wait`` is told why and how many seconds is waited."""
+        """``call`` makes a call and gives status, headers and body; ``explain`` their error; ``on_wait`` hears why and
+        how long."""
         self._name = name
         self._call = call
         self._explain = explain
         self._retry = retry
         self._on_wait = on_wait
         self._has_batches = False
-        """Whether it is known to offer batches: a reply that is none is then of what stands in front of it, and may
-        pass."""
+        """Whether it is known to offer batches: another reply is then of a thing in front of it, and may pass."""
 
     async def upload(self, lines: Path) -> str:
         """The id of a file of requests, one a line. Raises ModelError where it was not taken."""

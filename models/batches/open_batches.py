@@ -233,8 +233,8 @@ class OpenBatches:
         self._by_file: dict[str, OpenBatch] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self.most: int | None = None
-        """Requests that the endpoint takes at once; None where it never said that it was too much. Then one batch waits
-        for the one before to end."""
+        """Requests that the endpoint takes at once, after it refused more; then one batch waits for the one before.
+        Else None."""
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
         """Do something until :meth:`close`."""
@@ -349,7 +349,7 @@ class OpenBatches:
         return state
 
     def _not_taken(self, batch: OpenBatch, state: BatchState) -> None:
-        """A batch that failed before its first request: in halves, one after the other, where it was too much at
+        """Send a batch that failed before its first request in halves, one after the other, where it was too much at
         once."""
         self._journal.drop(batch.record)
         size = len(batch.record.requests)

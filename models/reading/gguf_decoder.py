@@ -234,8 +234,7 @@ class SamplePrompts:
         return normed
 
     def attend(self, layer: Attention) -> tuple[Floats, Floats, Floats]:
-        """Go through a layer's attention; keys and values there, not yet turned by their places, and what each token
-        sees."""
+        """Go through a layer's attention; return keys and values before their rotation, and the attended values."""
         rows = self.normed() * layer.norm
         keys, values = np.add(rows @ layer.k.T, layer.bias_k), np.add(rows @ layer.v.T, layer.bias_v)
         seen = self._seen(np.add(rows @ layer.q.T, layer.bias_q), keys, values)

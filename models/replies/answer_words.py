@@ -95,9 +95,8 @@ _ENGLISH_MARKS = frozenset(
 _ELSEWHERE = frozenset(
     ["tak", "так", "já", "jo", "po", "ya", "nu", "nie", "ne", "не", "ei", "oo", "hindi", "bai", "ez", "da", "si", "no"]
 )
-"""Words that mean something else in another language, or begin a sentence there: "так", "ya", "nu". "ne" is a no in
-Serbian, and a yes in Greek and Korean written in Latin letters. They are read only where the prompt is in their
-language."""
+"""Words with another meaning in another language, or that begin a sentence there: "так", "ya", "nu"; "ne" is a no in
+Serbian, and a yes in Greek and Korean in Latin letters. They are read only where the prompt is in their language."""
 _OTHER_NO = frozenset(["cs", "pl", "pt", "sk"])
 """"No" is "well, yes" there, or "in the": it is an English no only where nothing follows it."""
 
@@ -137,11 +136,10 @@ def languages_of(text: str) -> list[str]:
 
 @lru_cache(1000)
 def answer_words(texts: tuple[str, ...], given: tuple[str, str] | None = None) -> AnswerWords:
-    """The words that the answers to a prompt are read by, from the languages of the prompt and of each of its
-    questions.
+    """The words by which answers to a prompt are read, in the languages of the prompt and its questions.
 
-    Where a judge is ``given`` words to answer with, no others are read but those of their language. Raises InputError
-    where the given words are the wrong way round.
+    Of ``given`` words for yes and no only those, and others of their language, are read. Raises InputError where they
+    are the wrong way round.
     """
     if given is not None and _bare(given) != ("yes", "no"):
         words = _given(*_bare(given))

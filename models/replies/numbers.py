@@ -1,5 +1,4 @@
-"""Numbers in a reply: those of a scale from log-probabilities, and those that it says; and what is worth keeping of a
-token's alternatives."""
+"""Numbers in a reply, said or from log-probabilities, and the alternatives of a token that are worth keeping."""
 
 from __future__ import annotations
 
@@ -58,7 +57,7 @@ def worth_keeping(
 
 
 def score_masses(alternatives: Iterable[tuple[str, float]], low: int, high: int) -> list[float]:
-    """Summed probability of each whole number from ``low``, at least 0, to ``high``, at most 10, among a token's
+    """Summed probability of each whole number from ``low`` (0 or more) to ``high`` (10 at most) among a token's
     alternatives.
 
     For 10, which may be two tokens, see :func:`number_masses`.

