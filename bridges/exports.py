@@ -317,10 +317,7 @@ USES = {
     "have input, and context or reference where the prompt shows them.",
 }
 
-THRESHOLDS = {
-    "promptfoo": "config: {threshold: 0.5} beside type and value",
-    "deepeval": "AskanceJudge(threshold=0.5)",
-}
+THRESHOLDS = {"promptfoo": "config: {threshold: 0.5} beside type and value", "deepeval": "AskanceJudge(threshold=0.5)"}
 """How a threshold is given to a tool that needs one."""
 
 VALUES = '''

@@ -73,18 +73,15 @@ class Metric(Protocol):
 
     def knows(self, example: str) -> bool:
         """Whether an example can have a number at all."""
-        ...
 
     def value(self, scores: ExampleScore) -> float | None:
         """The number, in [0, 1]; None where a verdict is missing."""
-        ...
 
     def record(self, seen: Observation, place: int, reasons: Mapping[str, str] = NONE) -> dict[str, Any]:
         """Inputs, outputs and feedback of one observed example, as GEPA's reflection prompt lays them out.
 
         ``reasons``: the judge's explanations by example/question.
         """
-        ...
 
 
 class NearnessToPeople:

@@ -11,14 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_a
 
 import click
 
-from ..evaluation.options import (
-    CompareOptions,
-    DiagnoseOptions,
-    EvaluateOptions,
-    SelectOptions,
-    Where,
-    WriterOptions,
-)
+from ..evaluation.options import CompareOptions, DiagnoseOptions, EvaluateOptions, SelectOptions, Where, WriterOptions
 from ..labelling.label_options import LabelOptions
 from ..models.named import with_settings
 from ..optimizer.options import AlignOptions, MigrateOptions, TuneOptions, WeighOptions

@@ -13,13 +13,7 @@ from urllib.request import getproxies
 from ..prompts.errors import InputError, import_optional
 from .base import Answer, ModelError, Request
 from .budget import Price
-from .direct import (
-    RETRY_STATUSES,
-    chat_fields,
-    no_money_left,
-    read_logprobs,
-    text_of,
-)
+from .direct import RETRY_STATUSES, chat_fields, no_money_left, read_logprobs, text_of
 from .networks import BUNDLES, certificate_problem
 from .refusals import quota_used_up, wait_asked_for
 from .replies.thoughts import after_thinking, thinks_apart

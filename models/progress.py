@@ -32,19 +32,15 @@ class Watcher(Protocol):
 
     def watch(self, budget: Budget) -> None:
         """Where calls, tokens and money are counted from now on."""
-        ...
 
     def phase(self, text: str, total: int | None = None) -> None:
         """A new piece of work begins; ``total`` steps where that is known."""
-        ...
 
     def advance(self, done: int, total: int) -> None:
         """So many steps of the present piece are done."""
-        ...
 
     def say(self, text: str) -> None:
         """Something a person wants to know, once."""
-        ...
 
 
 @contextmanager

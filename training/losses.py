@@ -194,12 +194,10 @@ class Learnable(Protocol):
     @property
     def unit(self) -> str:
         """Id of the example or pair that it comes from."""
-        ...
 
     @property
     def texts(self) -> Sequence[ScoredText]:
         """All texts that the network reads for it."""
-        ...
 
 
 class TrainingObjective(Protocol):
@@ -208,20 +206,16 @@ class TrainingObjective(Protocol):
     @property
     def network(self) -> Network:
         """The network."""
-        ...
 
     @property
     def training(self) -> Sequence[Any]:
         """The data, each a :class:`Learnable`."""
-        ...
 
     def loss(self, batch: Sequence[Any]) -> tuple[Any, Parts]:
         """The loss of a batch, with gradients, and its parts."""
-        ...
 
     def on_validation(self) -> dict[str, float]:
         """The mean of each loss on validation. The weights with the lowest ``loss`` are kept."""
-        ...
 
 
 @dataclass

@@ -43,7 +43,6 @@ class TextOf(Protocol):
 
     def __call__(self, question: Question, example: Example) -> ScoredText:
         """The text."""
-        ...
 
 
 def asked_with(prompt: Prompt | None) -> TextOf:

@@ -179,20 +179,16 @@ class Judge(Protocol):
     @property
     def name(self) -> str:
         """As on the command line."""
-        ...
 
     async def prepare(self) -> None:
         """Buy what is needed once, whatever the number of examples. Raises AskanceError where it cannot be had."""
-        ...
 
     async def rate(self, examples: Sequence[Example]) -> list[JudgeScore]:
         """One rating per example, replicate and dimension, in that order. Raises BudgetExceededError where a cap was
         reached; what was bought is in the store, and ModelError where the endpoint refuses every call or is down."""
-        ...
 
     async def estimate(self, examples: Sequence[Example]) -> Estimate:
         """Estimate of what :meth:`prepare` and :meth:`rate` would buy now, as far as that can be known."""
-        ...
 
 
 _SHOWN = re.compile(r"(?<!\{)\{(?:input|context|output|reference)\}(?!\})")

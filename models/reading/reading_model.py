@@ -48,19 +48,15 @@ class Reader(Protocol):
 
     def tokens(self, messages: Sequence[Message], framing: Framing | None) -> tuple[list[int], list[int]]:
         """The prompt's tokens, and after how many of them it may part from other prompts, in order."""
-        ...
 
     def next_token(self, tokens: Sequence[int], ends: Sequence[int]) -> NDArray[np.float32]:
         """Log-probability of each token of the vocabulary after these, kept in blocks that end at ``ends``."""
-        ...
 
     def text(self, token: int) -> str:
         """The text of a token."""
-        ...
 
     def forget(self) -> None:
         """Drop all blocks that are kept."""
-        ...
 
 
 @runtime_checkable
@@ -74,7 +70,6 @@ class SideBySideReader(Reader, Protocol):
     def next_tokens(self, prompts: Sequence[Sequence[int]], ends: Sequence[int]) -> list[NDArray[np.float32]]:
         """Log-probabilities for prompts that share their blocks and are :func:`as_long` as each other, as if each were
         alone."""
-        ...
 
 
 @dataclass(eq=False)

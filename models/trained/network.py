@@ -23,12 +23,10 @@ class ReadingNetwork(Protocol):
 
     def tokens(self, texts: Sequence[ScoredText]) -> list[int]:
         """Tokens of each text, none cut."""
-        ...
 
     def levels(self, texts: Sequence[ScoredText]) -> Any:
         """Log-probability of each level, worst first; shape (texts, levels), float32, on the processor; the sum may be
         below 1."""
-        ...
 
 
 class Network(ReadingNetwork, Protocol):
@@ -40,37 +38,29 @@ class Network(ReadingNetwork, Protocol):
     @property
     def kind(self) -> NetworkKind:
         """Which network it is."""
-        ...
 
     @property
     def precision(self) -> Literal["bfloat16"] | None:
         """Precision of reading, as in :class:`~.scorer_file.ScorerFile`."""
-        ...
 
     @property
     def base_weights(self) -> str | None:
         """Hash of the weights that are not its own but its base's; None where it has them all."""
-        ...
 
     def parameters(self) -> list[Any]:
         """The numbers that are trained."""
-        ...
 
     def training(self, on: bool) -> None:
         """Begin or end training: dropout and gradients are on in it alone."""
-        ...
 
     def state(self) -> dict[str, Any]:
         """Every number that training changes, by name; not copied."""
-        ...
 
     def restore(self, state: dict[str, Any]) -> None:
         """Set the numbers of :meth:`state`."""
-        ...
 
     def save(self, folder: Path) -> None:
         """Write the weights (:data:`~.scorer_file.WEIGHTS_FILES`) and all else that :func:`open_network` needs."""
-        ...
 
 
 def start_network(
