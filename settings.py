@@ -150,15 +150,7 @@ def idle_settings(record: type[BaseModel], given: Mapping[str, Any]) -> dict[str
 
 
 def refuse_idle(settings: BaseModel, **inputs: Any) -> None:
-    """Refuse settings that change nothing.
-
-    Args:
-        settings: The record.
-        inputs: The other arguments, where they are known.
-
-    Raises:
-        InputError: Names the first one and says why.
-    """
+    """Refuse a setting that changes nothing; ``inputs`` are the other arguments. InputError names it and says why."""
     for name, why in idle_settings(type(settings), {**vars(settings), **inputs}).items():
         raise InputError(f"{name}: {why}.")
 

@@ -1,9 +1,8 @@
 """The parts of a search by GEPA: the text that it may rewrite, what it is told of an example, and who reflects.
 
-The part of a prompt between its placeholders is GEPA's to rewrite; the part around it it never sees.
-
-GEPA adds numbers up over examples, so a rank correlation cannot be its metric. For a judge the number is
-1 - |score - human score|, both in [0, 1]; for a generator it is the output's own score, which is our metric too.
+GEPA rewrites a part of a prompt between its placeholders and never sees the rest. It adds numbers up over examples, so
+a rank correlation cannot be its metric. For a judge the number is 1 - |score - human score|, both in [0, 1]; for a
+generator it is the output's own score, which is our metric too.
 """
 
 from __future__ import annotations
@@ -197,8 +196,7 @@ def _texts(example: Example, *names: str) -> dict[str, str]:
 
 
 REFUSED = (400, 413, 422)
-"""Statuses of a request that is itself at fault, e.g. longer than the context: the next one may be answered, however
-many in a row were not."""
+"""Statuses of a request that is itself at fault, e.g. longer than the context: the next one may be answered."""
 
 
 @dataclass

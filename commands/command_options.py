@@ -113,10 +113,7 @@ def refuse_old_names(command: click.Command, arguments: Sequence[str]) -> None:
 def settings_options(
     record: type[BaseModel], *, only: tuple[str, ...] = (), without: tuple[str, ...] = ()
 ) -> Callable[[Function], Function]:
-    """Give a command one option for each setting.
-
-    Options that are not given are absent from what :func:`settings` returns, so the file's values show through.
-    """
+    """Give a command one option for each setting; those not given are absent, so the file's values show through."""
 
     def decorate(function: Function) -> Function:
         for name, info in reversed(record.model_fields.items()):
@@ -208,17 +205,10 @@ _TRUTHS = {"yes": True, "on": True, "no": False, "off": False}
 def settings(
     record: type[BaseModel], config: Path | None, given: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Merge the file and the command line into (settings of the record, other arguments).
+    """Merge the file and the command line into (settings of the record, other arguments); None or () means not given.
 
-    Args:
-        record: Whose settings.
-        config: The ``--config`` file.
-        given: What the command line gave, settings and other arguments (``checklist``, ``model``, …), which the file
-            may hold as well; None or () means not given.
-
-    Raises:
-        InputError: The file has a name that no command knows. One that another command knows is passed over, as is one
-            of this command that its other settings leave without use, so that one file serves a project.
+    Raises InputError where the file has a name that no command knows. A name of another command is passed over, and one
+    that is idle beside this command's other settings, so that one file serves a project.
     """
     values = load_config(config) if config else {}
     known = {*INPUTS, *(name for each in RECORDS for name in each.model_fields)}

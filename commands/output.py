@@ -71,16 +71,11 @@ def echo_estimate(estimate: Estimate, *, as_json: bool) -> None:
 def check_output(
     output: str | None, *, writes: Literal["verdicts", "examples"] | None = None, option: str = "-o"
 ) -> None:
-    """See, before anything is bought, that a result can be written to such a file.
+    """Check, before anything is bought, that a result can be written to a file, which ``option`` names.
 
-    Args:
-        output: The file.
-        writes: What is read again by the file's suffix.
-        option: What names the file.
-
-    Raises:
-        InputError: It is a folder, lies in what is no folder, or is to be a table that such a result is not written as.
-        MissingExtraError: Parquet needs ``pyarrow``.
+    ``writes`` is a result that is read again by the file's suffix. Raises InputError where it is a folder, lies in what
+    is no folder, or is a table that such a result is not written as, and MissingExtraError where Parquet needs
+    ``pyarrow``.
     """
     if output is None:
         return
@@ -109,16 +104,10 @@ OWN = re.compile(
 
 
 def check_apart(output: str | Path | None, read: Mapping[str, Any], option: str = "-o") -> None:
-    """See that a result does not take the place of a file that the command reads.
+    """Check that a result, named by ``option``, does not replace a file that the command reads.
 
-    Args:
-        output: The file that is written.
-        read: An option or argument → its file, files, or folder of a run, judge or scorer; anything else is passed
-            over.
-        option: What names ``output``.
-
-    Raises:
-        InputError: It is one of them, or one of the folder's own files.
+    ``read`` maps an option or argument to its file, files, or folder of a run, judge or scorer; anything else is passed
+    over. Raises InputError where the output is one of them, or one of the folder's own files.
     """
     if output is None or not os.path.isfile(place := os.path.realpath(output)):
         return  # realpath, as a folder on the way may be one that is still to be made

@@ -248,8 +248,7 @@ def _answer(yes: bool | None, p_yes: float | None, says: str | None) -> str:
 
 
 def question_lines(story: QuestionStory) -> Iterator[tuple[int, str]]:
-    """The history of a question, as paragraphs with their indents: comments, development examples, acceptance test,
-    worth."""
+    """The history of a question in paragraphs with indents: comments, development examples, acceptance test, worth."""
     yield 0, f"{story.criterion} [{story.id}]"
     if story.origin == "start":
         yield 0, "It stood in the checklist that the run began with."

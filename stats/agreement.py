@@ -1,8 +1,7 @@
 """Agreement between two judges, between a judge and people, of a judge with itself, and of people with each other.
 
 A kappa and its interval come from the same few sums over weighted items, which are tested to give scikit-learn's
-values. A kappa where one side gives everything the same label is 0 or 0/0 whatever the other says: it is None, with the
-reason.
+values. Where one side gives everything one label, a kappa says nothing: it is None, with the reason.
 """
 
 from __future__ import annotations
@@ -120,8 +119,10 @@ def leave_one_out(raters: Sequence[Column], method: Method = "spearman", resampl
 
 
 def to_points(scores: Sequence[float | None], points: int) -> list[int | None]:
-    """Put scores in [0, 1] on a scale of whole points 1 to ``points``: the nearest one, halves up; None stays None.
-    Raises InputError where a score is outside, or the scale has fewer than 2 points."""
+    """Put scores in [0, 1] on whole points from 1 to ``points``: the nearest, halves up; None stays None.
+
+    Raises InputError where a score is outside, or there are fewer than 2 points.
+    """
     if points < 2:
         raise InputError(f"There is no scale of {points} points from 0 to 1.")
     for place, score in enumerate(scores, 1):
@@ -133,7 +134,7 @@ def to_points(scores: Sequence[float | None], points: int) -> list[int | None]:
 def label_codes(columns: Sequence[Vector], weights: KappaWeights) -> list[Codes]:
     """Number the labels of all columns from 0: each different one, or for quadratic weights each step of the scale.
 
-    Raises InputError where labels that must be whole numbers are not, or where there are too many different ones.
+    Raises InputError where labels that must be whole numbers are not, or there are too many different ones.
     """
     every = tied(np.concatenate(columns))
     if weights == "quadratic":

@@ -76,15 +76,13 @@ def paired_difference(
     statistic: Method = "spearman",
     undefined_as_zero: bool = False,
 ) -> Difference:
-    """Difference of two versions' correlations with the same human scores; ``a`` is the present version, ``b`` the
-    candidate.
+    """Difference of two versions' correlations with human scores; ``a`` is the present version, ``b`` the candidate.
 
-    With a constant version the difference does not exist. `undefined_as_zero` sets the convention that a constant judge
-    ranks nothing and so has correlation 0; the p-value is then that of the other version's correlation against 0
-    (random signs). Constant human scores stay undefined in any case. The interval of many examples takes fewer
-    resamples (see `correlate`). The swap test exchanges the versions' standardised scores (their ranks, for spearman
-    and kendall alike) example by example, or document by document, as often as resampled. Raises InputError where the
-    columns do not match, or there is no such statistic.
+    With a constant version the difference does not exist; `undefined_as_zero` gives such a version correlation 0, and
+    the p-value is then that of the other version's correlation against 0 (random signs). Constant human scores stay
+    undefined. The interval of many examples takes fewer resamples (see `correlate`). The swap test exchanges the
+    versions' standardised scores (their ranks, for spearman and kendall alike) example by example, or document by
+    document. Raises InputError where the columns do not match, or there is no such statistic.
     """
     (left, right, people), keep = complete(a, b, human)
     n = len(people)
@@ -113,10 +111,9 @@ def label_difference(
 ) -> Difference:
     """Difference of two versions' agreement with the same pass/fail labels (1, 0, or None where there is none).
 
-    The area under the curve, or Cohen's kappa at the threshold that suits each version best: how lenient a version is
-    makes no difference, and that thresholds are chosen favours both alike. A constant version has the least agreement
-    there is. The swap test exchanges the versions' ranks example by example, or document by document; thresholds are
-    chosen anew in every swap. Raises InputError where the columns do not match.
+    It is the area under the curve, or Cohen's kappa at each version's best threshold: how lenient a version is makes no
+    difference. A constant version has the least agreement there is. The swap test exchanges the versions' ranks example
+    by example, or document by document, and chooses thresholds anew. Raises InputError where the columns do not match.
     """
     (left, right, passed), keep = complete(a, b, labels)
     n = len(passed)

@@ -1,6 +1,5 @@
-"""How a judge judges, beside how well: whether its scores are spread as people's are and crowd at the top (BinEval
-§5.1), and whether a free-form judge looks at the same things when asked again: EM_dim (EIG paper §4.4).
-"""
+"""Spread of a judge's scores beside people's, crowding at the top (BinEval §5.1), and EM_dim (EIG paper §4.4): whether
+a free-form judge looks at the same things when asked again."""
 
 from __future__ import annotations
 
@@ -85,10 +84,8 @@ def compare_distributions(scores: Column, human: Column, resampling: Resampling 
 
 
 def wasserstein_kernel(a: Vector, b: Vector) -> Kernel:
-    """Wasserstein-1 distance of two columns for weighted items: (n, resamples) → (resamples,).
-
-    It is the area between the two distribution functions.
-    """
+    """Wasserstein-1 distance, the area between two distribution functions, for weighted items: (n, resamples) →
+    (resamples,)."""
     pooled = np.concatenate([a, b])
     order = np.argsort(pooled, kind="stable")
     gaps = np.diff(pooled[order])
@@ -103,10 +100,9 @@ def wasserstein_kernel(a: Vector, b: Vector) -> Kernel:
 
 
 def kept_share(first: Iterable[str], second: Iterable[str]) -> float | None:
-    """EM_dim of one item: the share of the first judging's dimensions that the second names too, k / |G|.
+    """EM_dim of one item: share k / |G| of the first judging's dimensions that the second names too, in any case.
 
-    Names are compared without regard to case and surrounding blanks; a model that tells which names mean the same
-    gives them the same name before. None where the first judging names none.
+    None where the first judging names none.
     """
     before = {_plain(name) for name in first}
     again = {_plain(name) for name in second}
@@ -114,9 +110,7 @@ def kept_share(first: Iterable[str], second: Iterable[str]) -> float | None:
 
 
 def dimension_match(pairs: Iterable[tuple[Iterable[str], Iterable[str]]], resampling: Resampling = USUAL) -> Statistic:
-    """EM_dim over many items, each with the dimensions of two judgings: the mean share kept; 1 for a fixed
-    questionnaire.
-    """
+    """EM_dim over many items, each with the dimensions of two judgings: the mean share kept."""
     shares = [kept_share(first, second) for first, second in pairs]
     return mean_with_interval(shares, resampling, "no first judging names a dimension")
 

@@ -62,8 +62,10 @@ class PassFailFigures:
 def pass_fail_figures(
     scores: Column, labels: Column, threshold: float, resampling: Resampling = USUAL
 ) -> PassFailFigures:
-    """All figures of the examples that have a score in [0, 1] and a label (1 for pass, 0 for fail). Raises InputError
-    where the columns do not match, or a label is neither 0 nor 1."""
+    """All figures of the examples with a score in [0, 1] and a label (1 for pass, 0 for fail).
+
+    Raises InputError where the columns do not match, or a label is neither 0 nor 1.
+    """
     (known, wanted), keep = complete(scores, labels)
     check_labels(wanted)
     said = passes(known, threshold)
@@ -213,10 +215,10 @@ class CorrectedPassRate:
 def rogan_gladen(
     pass_rate: Statistic, true_positive_rate: Statistic, true_negative_rate: Statistic, level: float = 0.95
 ) -> CorrectedPassRate:
-    """The judge's pass rate on unlabelled outputs, corrected by its error rates on labelled ones of the same kind.
+    """The judge's pass rate on unlabelled outputs, corrected by its error rates on labelled ones that did not choose
+    it.
 
-    The three rates come with the interval of :func:`rate` at ``level``. The labelled outputs were not used to choose
-    the judge.
+    The three rates come with the interval of :func:`rate` at ``level``.
     """
     n, labelled = pass_rate.n, true_positive_rate.n + true_negative_rate.n
 
@@ -393,7 +395,7 @@ def _between(low: float, high: float) -> float:
 def cut_kappas(scores: Vector, labels: Vector) -> Kernel:
     """Kappa at each cut between neighbouring scores, for weighted items: (n, resamples) → (cuts, resamples).
 
-    A cut that leaves all weight on one side, or labels of which one has no weight, has kappa 0: it says nothing.
+    It is 0 where a cut, or the labels, have all weight on one side: that says nothing.
     """
     ties, passed = TieGroups(scores), labels[:, np.newaxis]
 
@@ -439,8 +441,7 @@ def best_kappas(scores: Weights, labels: Vector) -> Vector:
 
 
 def binary_kappa(both: Weights, judge: Weights, people: Weights, neither: Weights) -> Weights:
-    """Cohen's kappa of two-by-two tables (both pass, judge alone, people alone, neither), any shape; 0 where
-    undefined."""
+    """Cohen's kappa of two-by-two tables (both pass, judge alone, people alone, neither), any shape; 0 where undefined."""
     covariance = both * neither - judge * people
     chance = (both + judge) * (judge + neither) + (both + people) * (people + neither)
     kappa: Weights = np.divide(2 * covariance, chance, out=np.zeros_like(chance), where=chance > 0)

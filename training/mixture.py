@@ -113,8 +113,8 @@ def commented_items(
 ) -> Iterator[TrainingItem]:
     """People's ratings of one question, each after the comments that go with it.
 
-    A comment goes with a score of the same name. One on the whole output goes with an overall score, or with any where
-    there is one question.
+    A comment goes with a score of its name; one on the whole output with an overall score, or where there is one
+    question.
     """
     by_id = {each.id: each for each in examples}
     one = len(checklist.questions) == 1
@@ -154,10 +154,7 @@ def rating_items(
 
 
 def rating_pairs(items: Iterable[TrainingItem], group_of: Mapping[str, str]) -> list[TrainingItem]:
-    """Preferences between neighbouring outputs of a document of which people rated one higher.
-
-    Each rating stands in two pairs at most, so that their number grows with the ratings and not with their square.
-    """
+    """Preferences between neighbouring outputs of a document that people rated differently; each stands in two at most."""
     found, last = [], dict[tuple[str, str], TrainingItem]()
     for item in items:
         place = (group_of[item.unit], item.about)
@@ -186,10 +183,8 @@ def preference_items(
 
 
 def deduplicated(items: Iterable[TrainingItem]) -> tuple[list[TrainingItem], int]:
-    """Merge items of the same kind, source and texts, with the mean of their targets; and count those that went.
-
-    So a verdict counts once that was asked for several times, or of the same texts under two ids.
-    """
+    """Merge items of the same kind, source and texts, with the mean of their targets; also return the number merged
+    away."""
     kept: dict[tuple[object, ...], list[TrainingItem]] = {}
     for item in items:
         kept.setdefault((item.kind, item.source, item.left, item.right), []).append(item)
@@ -255,20 +250,11 @@ def gather(
     text_of: TextOf = scored_text,
     further: Iterable[TrainingItem] = (),
 ) -> Mixture:
-    """Make items of all data and divide them.
+    """Make items of all data and divide them by example, pair and document.
 
-    Args:
-        examples: With or without people's scores.
-        checklist: The questions.
-        verdicts: The teacher's, on the examples.
-        preferences: Pairs, each about all questions together.
-        earlier: A run whose parts are kept, so that what it tested on is never trained on.
-        options: Shares, seed, scale.
-        text_of: Gives what the network reads of a question.
-        further: Items made elsewhere. Each is in the part of the example or pair that its ``unit`` names.
-
-    Raises:
-        InputError: There is nothing to learn, too little, or it cannot be divided.
+    A run's (``earlier``) parts are kept, so that what it tested on is never trained on. ``text_of`` gives the network's
+    text of a question. ``further`` items were made elsewhere, each for the part of the example or pair that its
+    ``unit`` names. Raises InputError where there is too little to learn, or it cannot be divided.
     """
     group_of, part_of, kept = divided(examples, preferences, earlier, options)
     wanted: Mapping[str, Mapping[str, float | None]] = {}
@@ -312,13 +298,9 @@ def gather(
 def divided(
     examples: Sequence[Example], preferences: Sequence[Preference], earlier: Earlier | None, options: TrainOptions
 ) -> tuple[dict[str, str], dict[str, str], int]:
-    """Divide examples and pairs.
+    """Divide examples and pairs: the document and the part of each by its id, and how many keep their part of a run.
 
-    Returns:
-        The document and the part of each by its id, and how many examples keep their part of a run.
-
-    Raises:
-        InputError: They cannot be divided.
+    Raises InputError where they cannot be divided.
     """
     group_of = groups_of(examples, preferences)
     return group_of, *_parts(examples, group_of, earlier, options)
@@ -358,8 +340,7 @@ def groups_of(examples: Sequence[Example], preferences: Sequence[Preference]) ->
 def check_lengths(mixture: Mixture, network: Network, rationale_tokens: int | None = None) -> tuple[float, int]:
     """The share of the texts that are longer than the network reads, and the tokens of the longest.
 
-    With ``rationale_tokens`` each text is counted with a rationale of so many tokens, else with the rationale that was
-    given, if any.
+    Each text counts with a rationale of ``rationale_tokens``, or without that number with its given one, if any.
     """
     all_items = [each for part in PARTS for each in mixture.part(part)]
     items = [each for each in all_items if rationale_tokens is None or each.kind != "rationale"]

@@ -377,11 +377,8 @@ class TrainJob:
     def _reasoned(
         self, network: CausalNetwork, writing: Writing, mixture: Mixture, shown: Watcher
     ) -> tuple[dict[str, Any], dict[str, VerdictColumns]]:
-        """Draw rationales and prefer the right ones.
-
-        Returns:
-            ``rationales`` of ``train.json``; and what the network said before DPO, where DPO is kept and people rated.
-        """
+        """Draw rationales and prefer the right ones; return ``rationales`` of ``train.json``, and verdicts on rated
+        outputs from before DPO, where DPO is kept."""
         found, pairs = draw_pairs(network, writing, self.settings, self.output / RATIONALES_FILE, shown)
         if not pairs:
             shown.say(f"Note: {dpo_left_out(found)}.")
@@ -434,12 +431,8 @@ class TrainJob:
     ) -> dict[str, Any]:
         """Write the scorer down, look at test, and return the content of ``train.json``.
 
-        Args:
-            network: The scorer.
-            learned: What it learned from.
-            facts: Parts of ``train.json`` that are known before test is looked at.
-            reasons: Part ``rationales``, if there were any.
-            others: Verdicts on test of what stands beside the scorer, by its name.
+        ``facts`` are its parts known before test, ``reasons`` is its part ``rationales``; ``others`` are verdicts on
+        test of the networks beside the scorer, by name.
         """
         settings, mixture, answers, tested = self.settings, self.mixture, self._answers, self._examples_of("test")
         reader = self._reader(network, answers)

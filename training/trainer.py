@@ -85,13 +85,8 @@ class Trainer:
     ) -> None:
         """Begin at the first step.
 
-        Args:
-            objective: The network with its data and losses.
-            group_of: The document of each unit.
-            options: Epochs, batches, seed, learning rate.
-            folder: Where the checkpoints are.
-            fingerprint: Tells whether a checkpoint in the folder is of the same data, base and settings.
-            rate_share: Share of the learning rate in ``options`` that is taken.
+        ``group_of`` names the document of each unit, ``fingerprint`` the data, base and settings that a checkpoint in
+        the ``folder`` is of; ``rate_share`` is the share of the learning rate in ``options``.
         """
         torch, network = torch_library(), objective.network
         self._network, self._options, self._folder, self._fingerprint = network, options, folder, fingerprint
@@ -140,10 +135,8 @@ class Trainer:
         return self.curve
 
     def _batches(self, epoch: int) -> list[list[Any]]:
-        """The items in the order of an epoch, documents together, in batches of ``batch_size`` different texts.
-
-        So a text that several items ask for (a verdict, a rating and a pair) is read once in a batch.
-        """
+        """The items of an epoch, documents together, in batches of ``batch_size`` different texts, each read once in a
+        batch."""
         chance = random.Random(f"{self._options.seed}/{epoch}")
         groups: dict[str, list[Any]] = {}
         for item in self._objective.training:

@@ -64,33 +64,8 @@ LANGUAGES: dict[str, tuple[str, str, str]] = {
     "zh": ("是 是的 对 對 对的", "否 不是 不对 不對", "的 在 和 这 是否 吗 了"),
 }
 """By language: words for yes, words for no, and words by which its questions are known."""
-_ENGLISH_MARKS = frozenset(
-    [
-        "is",
-        "are",
-        "does",
-        "do",
-        "the",
-        "of",
-        "in",
-        "and",
-        "to",
-        "a",
-        "with",
-        "all",
-        "it",
-        "output",
-        "input",
-        "text",
-        "answer",
-        "question",
-        "any",
-        "or",
-        "this",
-        "that",
-        "be",
-        "for",
-    ]
+_ENGLISH_MARKS = (
+    "is are does do the of in and to a with all it output input text answer question any or this that be for"
 )
 _ELSEWHERE = frozenset(
     ["tak", "так", "já", "jo", "po", "ya", "nu", "nie", "ne", "не", "ei", "oo", "hindi", "bai", "ez", "da", "si", "no"]
@@ -129,7 +104,7 @@ def languages_of(text: str) -> list[str]:
     if re.search("[\u3040-\u30ff]", text):  # kana: Japanese has Chinese characters too
         of["zh"] = 0
     most = max(of.values())
-    if most <= sum(found[mark] for mark in _ENGLISH_MARKS):
+    if most <= sum(found[mark] for mark in _ENGLISH_MARKS.split()):
         return []
     return [code for code, count in of.items() if count == most]
 
