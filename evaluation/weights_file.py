@@ -22,16 +22,6 @@ ScoreKind = Literal["given", "hard", "soft", "expected", "pairwise"]
 comparisons of two outputs, which say nothing of how to weigh the scores of one."""
 
 
-def load_weights(path: str | Path, *, section: str | None = None) -> dict[str, float]:
-    """Read the weights of a ``weights.json``, or of a plain object from test id to number; the overall ones, or a
-    section's.
-
-    Raises InputError where the file cannot be read, its weights were learned from comparisons of two outputs, it has no
-    such section, or a weight is not a number of at least 0.
-    """
-    return _weights_in(read_object(path, "weights file"), path, section)
-
-
 def _weights_in(data: dict[str, Any], path: str | Path, section: str | None = None) -> dict[str, float]:
     """The weights of a file that was read, those of a section where one is named."""
     if _kind(data, path) == "pairwise":
@@ -40,10 +30,7 @@ def _weights_in(data: dict[str, Any], path: str | Path, section: str | None = No
             "output is judged alone. Learn weights for that with `askance weigh` without --pairwise."
         )
     if section is not None:
-        sections = _sections(data)
-        if section not in sections:
-            raise InputError(f"{path}: there is no section '{section}'.{did_you_mean(section, sections)}")
-        data = sections[section]
+        data = _sections(data)[section]
     weights = data.get("weights", data) if isinstance(data, dict) else data
     return _checked(weights, str(path), "weights" if section is None else f"sections.{section}.weights")
 
@@ -54,7 +41,8 @@ def weighted_by(
     """Put the weights of a file on a checklist: the overall ones on its questions, and those of every section.
 
     A warning is logged where the weights were learned from another kind of scores than ``scores``, and where some of
-    the examples are in none of the sections that have weights. Raises InputError as :func:`load_weights` and
+    the examples are in none of the sections that have weights. Raises InputError where the file cannot be read, its
+    weights were learned from comparisons of two outputs, or one is not a number of at least 0; or as
     :func:`with_weights`.
     """
     data = read_object(path, "weights file")

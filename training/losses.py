@@ -168,18 +168,6 @@ def dpo_loss(better: Any, worse: Any, better_before: Any, worse_before: Any, bet
 # --- objectives: a network, its data and its loss ---
 
 
-class Learnable(Protocol):
-    """An item, or a pair of rationales."""
-
-    @property
-    def unit(self) -> str:
-        """Id of the example or pair that it comes from."""
-
-    @property
-    def texts(self) -> Sequence[ScoredText]:
-        """All texts that the network reads for it."""
-
-
 class TrainingObjective(Protocol):
     """A network, the data that it learns from, and its losses."""
 
@@ -189,7 +177,7 @@ class TrainingObjective(Protocol):
 
     @property
     def training(self) -> Sequence[Any]:
-        """The data, each a :class:`Learnable`."""
+        """The data; each has the ``unit`` that it comes from and the ``texts`` that the network reads for it."""
 
     def loss(self, batch: Sequence[Any]) -> tuple[Any, Parts]:
         """The loss of a batch, with gradients, and its parts."""
@@ -283,7 +271,7 @@ class RationaleObjective:
 
 
 def chunks(items: Iterable[Any], texts: int) -> Iterator[list[Any]]:
-    """Divide :class:`Learnable` items, in their order, into batches of some ``texts`` different texts."""
+    """Divide items, in their order, into batches of some ``texts`` different texts."""
     chunk: list[Any] = []
     there: set[ScoredText] = set()
     for item in items:
