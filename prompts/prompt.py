@@ -14,12 +14,12 @@ from functools import cached_property
 from hashlib import sha256
 from itertools import accumulate, chain
 from pathlib import Path
-from typing import Protocol
 
 from .checklist import Sees
 from .errors import InputError, did_you_mean, like_named
 from .examples import Example
-from .formats.binding import UNBOUND, Binding, refuse_unused
+from .formats.answer_format import answer_format, orders_json, orders_yes_or_no
+from .formats.binding import UNBOUND, Binding, ReadsExamples, binding_of, refuse_unused
 from .formats.form import COLUMN, FIELDS, FormRecord, Laid, PromptForm, form_of, form_of_record, plain_form
 from .formats.output_alone import OTHER_TEXTS, is_marked_well, without_other_texts
 from .formats.variables import as_written
@@ -43,9 +43,6 @@ _NOT_FOR_A_GENERATOR = {
 }
 
 _PROTECTED = re.compile(r"<!-- protect -->(.*?)<!-- /protect -->", re.DOTALL)
-_TELLS_TO_ANSWER = re.compile(r"\b(?:answer|reply|respond|return|output)\b", re.IGNORECASE)
-_YES_OR_NO = re.compile(r"\b(?:yes\W+(?:or\W+)?no|no\W+(?:or\W+)?yes)\b", re.IGNORECASE)
-_ANSWER_WORDS = tuple(re.compile(rf"\b{word}\b", re.IGNORECASE) for word in ("yes", "no", "JSON"))
 
 
 class EditRefusedError(ValueError):
@@ -112,7 +109,7 @@ class Prompt:
     @cached_property
     def answer_format(self) -> list[str]:
         """Sentences that say how to answer (both "yes" and "no", or JSON)."""
-        return _answer_format(self.text)
+        return answer_format(self.text)
 
     @cached_property
     def asks_yes_or_no(self) -> bool:
@@ -121,9 +118,7 @@ class Prompt:
         A prompt that says to answer in JSON, wherever, does not.
         """
         parts = self.around_question
-        if parts is None or any(_ANSWER_WORDS[-1].search(sentence) for sentence in self.answer_format):
-            return False
-        return any(_YES_OR_NO.search(sentence) for sentence in _answer_format(parts[0]))
+        return parts is not None and not orders_json(self.text) and orders_yes_or_no(parts[0])
 
     def asks_for(self, yes: str, no: str) -> bool:
         """Whether the text before ``{question}`` says already to answer with these words, and none to answer in
@@ -259,18 +254,6 @@ def load_prompt(source: str | Path | Prompt, binding: Binding = UNBOUND) -> Prom
     return prompt.check(name)
 
 
-class ReadsExamples(Protocol):
-    """Settings with which examples and prompts are read."""
-
-    variable: dict[str, str]
-    field: dict[str, str | tuple[str, ...]]
-
-
-def binding_of(examples: Sequence[Example], settings: ReadsExamples | None) -> Binding:
-    """What a prompt's variables may stand for in these examples."""
-    return Binding(examples) if settings is None else Binding(examples, settings.variable, settings.field)
-
-
 def bound_prompts(
     prompts: Sequence[str | Path | Prompt], examples: Sequence[Example], settings: ReadsExamples | None
 ) -> list[Prompt]:
@@ -305,28 +288,41 @@ def read_prompt(source: str | Path | Prompt, binding: Binding) -> tuple[Prompt, 
     """
     if isinstance(source, Prompt):
         form = source.form or (plain_form(source.text) if binding.given else None)
-        if form is not None and form.variables:  # what somebody says now wins
+        if form is not None:  # what somebody says now wins over what was found out before
             binding = replace(binding, given={**form.variables, **binding.given})
-        return (source if form is None else _bound(source, form, "the prompt", binding)), "the prompt"
+            source = _bound(replace(source, form=form), "the prompt", binding)
+        return source, "the prompt"
     path = Path(source)
     try:
         text = read_text(path, as_it_is=True)
     except FileNotFoundError:
         hint = " A prompt's text itself is given as askance.Prompt(text)." if "{" in str(path) else like_named(path)
         raise InputError(f"{path}: there is no such prompt file.{hint}") from None
-    form = form_of(text, str(path), path.suffix, FIELDS if binding.asks else FIELDS[:4])
-    return _bound(Prompt(form.text), form, str(path), binding), str(path)
+    prompt = parse_prompt(text, path.suffix, str(path), binding)
+    if prompt.form is not None and not prompt.form.is_plain:
+        logger.warning("%s: %s.", path, prompt.form.said)
+    return prompt, str(path)
 
 
-def _bound(prompt: Prompt, form: PromptForm, name: str, binding: Binding) -> Prompt:
+def parse_prompt(text: str, suffix: str, name: str, binding: Binding) -> Prompt:
+    """A prompt from the text of a file, not yet checked; ``name`` is used in errors.
+
+    Raises:
+        InputError: It is JSON or YAML of no known format, a template that does not parse, or a variable stands for
+            nothing.
+    """
+    form = form_of(text, name, suffix, FIELDS if binding.asks else FIELDS[:4])
+    return _bound(Prompt(form.text, form=form), name, binding)
+
+
+def _bound(prompt: Prompt, name: str, binding: Binding) -> Prompt:
     """The prompt with what its variables stand for; one of our own that is byte for byte its file has no form."""
-    form = binding.bound(form, prompt.text, name)
+    assert prompt.form is not None
+    form = binding.bound(prompt.form, prompt.text, name)
     prompt = replace(prompt, form=None if form.is_plain and form.source == prompt.text else form)
-    if not form.is_plain:
-        logger.warning("%s: %s.", name, form.said)
-        if form.syntax == "jinja" and binding.examples is not None:
-            for example in binding.examples:  # a template may fail for one of them alone
-                (generator_messages if binding.writes else frame)(prompt, example)
+    if form.syntax == "jinja" and binding.examples is not None:
+        for example in binding.examples:  # a template may fail for one of them alone
+            (generator_messages if binding.writes else frame)(prompt, example)
     return prompt
 
 
@@ -398,11 +394,12 @@ def frame(prompt: Prompt, example: Example, sees: Sees = "all") -> Framing:
 
 def laid_out(laid: Laid, cases: str) -> Framing:
     """The framing of a prompt in messages; judged examples stand at the end of the system message, or else first."""
-    if not cases:
-        return Framing(laid.system, laid.before, laid.after, turns=laid.turns)
-    if laid.system is None:
-        return Framing(None, f"{cases}\n\n{laid.before}", laid.after, turns=laid.turns)
-    return Framing(f"{laid.system}\n\n{cases}", laid.before, laid.after, turns=laid.turns)
+    system, before = laid.system, laid.before
+    if cases and system is None:
+        before = f"{cases}\n\n{before}"
+    elif cases:
+        system = f"{system}\n\n{cases}"
+    return Framing(system, before, laid.after, turns=laid.turns)
 
 
 _LAMP = "Dear Mr Ross, thank you for your order. The red lamp is on its way."
@@ -478,18 +475,6 @@ def generator_messages(prompt: Prompt, example: Example) -> list[tuple[str, str]
         return [("user", fill(prompt.text, {"input": example.input, "context": context}))]
     asked = f"{context}\n\n{example.input}" if context else example.input
     return [("system", fill(prompt.text, {})), ("user", asked)]
-
-
-def _answer_format(text: str) -> list[str]:
-    return [sentence.strip() for sentence in re.split(r"[.\n]", text) if _says_how_to_answer(sentence)]
-
-
-def _says_how_to_answer(sentence: str) -> bool:
-    order = _TELLS_TO_ANSWER.search(sentence)
-    if not order:
-        return False
-    yes, no, json = (word.search(sentence, order.end()) for word in _ANSWER_WORDS)
-    return bool((yes and no) or json)
 
 
 SHOWN = ("context", "input", "reference")

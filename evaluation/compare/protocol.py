@@ -20,7 +20,8 @@ from ...models.gateway import Gateway
 from ...prompts.checklist import Checklist, Question
 from ...prompts.errors import InputError
 from ...prompts.examples import Example
-from ...prompts.prompt import Prompt, ReadsExamples, bound_prompts, default_prompt
+from ...prompts.formats.binding import ReadsExamples
+from ...prompts.prompt import Prompt, bound_prompts, default_prompt
 
 if TYPE_CHECKING:
     from ...agents.buying import Estimate

@@ -19,9 +19,9 @@ from ...models.resolve import Models
 from ...prompts.checklist import Checklist, load_checklist
 from ...prompts.errors import InputError
 from ...prompts.examples import Example, load_examples
-from ...prompts.formats.binding import refuse_unused
+from ...prompts.formats.binding import binding_of, refuse_unused
 from ...prompts.human_feedback import stray_comments_said
-from ...prompts.prompt import Prompt, binding_of, default_prompt, load_generator_prompt, load_prompt
+from ...prompts.prompt import Prompt, default_prompt, load_generator_prompt, load_prompt
 from ...settings import parse_options, refuse_idle
 from ..acceptance import MeanYardstick, PassRateGuard, acceptance_of
 from ..job import Job, SplitExamples

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 from pydantic import BeforeValidator
 
@@ -108,7 +108,9 @@ class Binding:
             return usual
         if self.examples is None and not did_you_mean(name, FIELDS):
             return f"{COLUMN}{name}"
-        raise InputError(f"{where}: no example has a column '{name}' for {form.spelled(name)}.{self._nearest(name)}")
+        raise InputError(
+            f"{where}: no example has a column '{name}' for {form.spelled(name)}.{self._nearest(name, name)}"
+        )
 
     def _as_given(self, name: str, where: str) -> str:
         wanted = self.given[name]
@@ -116,9 +118,8 @@ class Binding:
             return wanted
         there = self._column(wanted.removeprefix(COLUMN))
         if there is None and self.examples is not None:
-            raise InputError(
-                f"{where}: variable {name}={wanted}: no example has a column '{wanted}'.{self._nearest(wanted)}"
-            )
+            plain = wanted.removeprefix(COLUMN)
+            raise InputError(f"{where}: no example has a column '{plain}' for {name}.{self._nearest(plain, name)}")
         return f"{COLUMN}{there or wanted.removeprefix(COLUMN)}"
 
     def _column(self, name: str) -> str | None:
@@ -151,9 +152,10 @@ class Binding:
             return True
         return any(text for text in column(self.examples, ours))
 
-    def _nearest(self, name: str) -> str:
+    def _nearest(self, wanted: str, name: str) -> str:
+        """The nearest field or column, with the option that says that the variable stands for it."""
         known = {each.casefold(): each for each in (*FIELDS[:4], *self._columns)}
-        near = get_close_matches(name.casefold(), known, 1, 0.6)
+        near = get_close_matches(wanted.casefold(), known, 1, 0.6)
         if near:
             return f" Did you mean '{known[near[0]]}'? --variable {name}={known[near[0]]}"
         there = ", ".join(known.values())
@@ -169,6 +171,18 @@ class Binding:
                 f"{where}: {form.spelled('question')} may be the checklist's question or the input. Say which: --variable "
                 "question=question, or --variable question=input"
             )
+
+
+class ReadsExamples(Protocol):
+    """Settings with which examples and prompts are read."""
+
+    variable: dict[str, str]
+    field: dict[str, str | tuple[str, ...]]
+
+
+def binding_of(examples: Sequence[Example], settings: ReadsExamples | None) -> Binding:
+    """What a prompt's variables may stand for in these examples."""
+    return Binding(examples) if settings is None else Binding(examples, settings.variable, settings.field)
 
 
 UNBOUND = Binding()

@@ -9,12 +9,11 @@ import pytest
 from askance.evaluation.options import EvaluateOptions
 from askance.prompts.errors import InputError
 from askance.prompts.examples import Example
-from askance.prompts.formats.binding import Binding, parse_variables
+from askance.prompts.formats.binding import Binding, binding_of, parse_variables
 from askance.prompts.lessons import Edit
 from askance.prompts.prompt import (
     EditRefusedError,
     Prompt,
-    binding_of,
     bound_prompts,
     frame,
     generator_messages,
