@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from jinja2 import TemplateError
 from pydantic import BaseModel, ConfigDict
 
+from ..conversations.chat import images_of, sent_after, with_images
 from ..errors import InputError
 from ..examples import Example
 from ..json_documents import at
@@ -251,13 +252,15 @@ class PromptForm:
         ours = {"input": example.input, "context": example.context or ""}
         made = self._rendered(text, example, self.values(example, ours))
         shown = {*self.variables.values()}
+        images = [image for name in ("context", "input") if name in shown for image in images_of(ours[name])]
         if "input" in shown:
-            return made
+            return [*made[:-1], (made[-1][0], with_images(made[-1][1], images))]
         left = example.context if example.context and "context" not in shown else ""
-        asked = f"{left}\n\n{example.input}" if left else example.input
-        return [("system", made[0][1]) if self.kind is None else made[0], *made[1:], ("user", asked)]
+        begins = self.kind is None or made[0][0] == "system"
+        (_, system), *asked = sent_after(made[0][1] if begins else "", left, example.input)
+        return [*([("system", system.lstrip("\n"))] if system else []), *made[begins:], *asked]
 
-    def for_judging(self, text: str, example: Example, texts: Mapping[str, str], shown: str) -> Laid:
+    def for_judging(self, text: str, example: Example, texts: Mapping[str, str], shown: str, cases: str) -> Laid:
         """An example laid out for a judge; see ``frame``.
 
         Args:
@@ -265,6 +268,7 @@ class PromptForm:
             example: What is judged.
             texts: The texts of the example that the judge may see, by field.
             shown: What follows the system message where no variable stands for a text of the example.
+            cases: Judged examples, which stand at the end of the system message, or else first; may be empty.
         """
         ours = {name: fence(each) if each or name == "output" else "" for name, each in texts.items()}
         values = self.values(example, ours | {"question": _QUESTION})
@@ -276,13 +280,17 @@ class PromptForm:
             made = [("system", made[0][1]) if self.kind is None else made[0], *made[1:], ("user", shown)]
         system = [content for role, content in made if role == "system"]
         turns = made[len(system) : -1]
+        if cases and system:
+            system.append(cases)
         before, _, after = made[-1][1].partition(_QUESTION)
         if any(_QUESTION in content for _, content in made[:-1]) or _QUESTION in after:
             raise InputError("The question of a judge stands once, in the last message of its prompt.")
         if "question" not in self.variables.values() and made[-1][1] is not shown:
             before += "\n\n"
+        if cases and not system:
+            before = f"{cases}\n\n{before}"
         pairs = tuple((turns[place][1], turns[place + 1][1]) for place in range(0, len(turns) - 1, 2))
-        return Laid("\n\n".join(system) if system else None, pairs, before, after)
+        return Laid("\n\n".join(system) if system else None, before, after, (), pairs)
 
     def _rendered(self, text: str, example: Example, values: Mapping[str, Any]) -> list[tuple[str, str]]:
         try:
@@ -357,9 +365,10 @@ class Laid(NamedTuple):
     """An example laid out for a judge."""
 
     system: str | None
-    turns: tuple[tuple[str, str], ...]
     before: str
     after: str
+    ends: tuple[int, ...]
+    turns: tuple[tuple[str, str], ...]
 
 
 _QUESTION = "\ue000question\ue000"
