@@ -302,8 +302,8 @@ def _graded(prompt: Prompt, sees: Sees, block: str) -> list[tuple[str, str]]:
     fenced = {name: f"<{name}>\n{each}\n</{name}>" for name, each in texts.items()}
     messages = _as_exported(prompt)
     if not isinstance(messages, str):
-        shown = {name: each if texts[name] else "" for name, each in fenced.items()}
-        made = [(role, fill(text, shown | {"question": block})) for role, text in messages]
+        given = {name: each if texts[name] else "" for name, each in fenced.items()} | {"question": block}
+        made = [(role, fill(text, given)) for role, text in messages]
         if "output" in prompt.placeholders:
             end = "" if "question" in prompt.placeholders else f"\n\n{block}"
             return [*made[:-1], (made[-1][0], made[-1][1] + end)]
