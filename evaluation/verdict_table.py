@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ..prompts.errors import InputError
 from ..prompts.examples import documents
+from ..prompts.formats.binding import binding_of
 from ..prompts.prompt import load_prompt
 from ..prompts.rows import column
 from ..prompts.verdicts import Status, Verdict, VerdictColumns, read_verdicts
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from ..models.base import Model
     from ..prompts.checklist import Checklist
     from ..prompts.examples import Example
+    from ..prompts.formats.binding import ReadsExamples
     from ..prompts.prompt import Prompt
 
 STATUSES = get_args(Status)
@@ -127,6 +129,7 @@ def given_verdicts(
     checklist: Checklist,
     model: str | Model | None = None,
     prompt: str | Path | Prompt | None = None,
+    settings: ReadsExamples | None = None,
 ) -> VerdictColumns:
     """Verdicts on these questions, from a file or as they are, of one model or prompt where asked for.
 
@@ -139,7 +142,7 @@ def given_verdicts(
     else:
         given = VerdictColumns.of(verdicts)
     name = model if model is None or isinstance(model, str) else model.name
-    wanted = None if prompt is None else load_prompt(prompt).hash
+    wanted = None if prompt is None else load_prompt(prompt, binding_of(examples, settings)).hash
     for field, value in (("model", name), ("prompt", wanted)):
         if value is None or not given:
             continue

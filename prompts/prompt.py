@@ -21,7 +21,7 @@ from .errors import InputError, did_you_mean, like_named
 from .examples import Example
 from .formats.answer_format import answer_format, orders_json, orders_yes_or_no
 from .formats.binding import UNBOUND, Binding, ReadsExamples, binding_of, refuse_unused
-from .formats.form import COLUMN, FIELDS, FormRecord, PromptForm, form_of, form_of_record, plain_form
+from .formats.form import COLUMN, FIELDS, GIVEN, FormRecord, PromptForm, form_of, form_of_record, plain_form
 from .formats.output_alone import OTHER_TEXTS, is_marked_well, without_other_texts
 from .formats.variables import as_written
 from .lessons import Edit
@@ -194,7 +194,7 @@ class Prompt:
         if not self.text.strip():
             raise InputError(f"{name}: the prompt is empty.")
         for placeholder in self.placeholders:
-            if placeholder not in known and not placeholder.startswith(COLUMN):
+            if placeholder not in known and not placeholder.startswith((COLUMN, GIVEN)):
                 listed = ", ".join("{" + each + "}" for each in known)
                 raise InputError(
                     f"{name}: '{{{placeholder}}}' is not a known placeholder (known: {listed})."
@@ -293,27 +293,31 @@ def read_prompt(source: str | Path | Prompt, binding: Binding) -> tuple[Prompt, 
             binding = replace(binding, given={**form.variables, **binding.given})
             source = _bound(replace(source, form=form), "the prompt", binding)
         return source, "the prompt"
-    path = Path(source)
+    path, named = Path(source), None
+    if "#" in path.name and not path.exists():  # a predictor of a program, named behind its file
+        path, named = path.with_name(path.name.rpartition("#")[0]), path.name.rpartition("#")[2]
     try:
         text = read_text(path, as_it_is=True)
     except FileNotFoundError:
         hint = " A prompt's text itself is given as askance.Prompt(text)." if "{" in str(path) else like_named(path)
         raise InputError(f"{path}: there is no such prompt file.{hint}") from None
-    prompt = parse_prompt(text, path.suffix, str(path), binding)
-    if prompt.form is not None and not prompt.form.is_plain:
-        logger.warning("%s: %s.", path, prompt.form.said)
-    return prompt, str(path)
+    return parse_prompt(text, path.suffix, str(path), binding, named), str(path)
 
 
-def parse_prompt(text: str, suffix: str, name: str, binding: Binding) -> Prompt:
-    """A prompt from the text of a file, not yet checked; ``name`` is used in errors.
+def parse_prompt(text: str, suffix: str, name: str, binding: Binding, named: str | None = None) -> Prompt:
+    """A prompt from the text of a file, not yet checked; ``name`` is used in errors, ``named`` is a predictor.
 
     Raises:
         InputError: It is JSON or YAML of no known format, a template that does not parse, or a variable stands for
             nothing.
     """
-    form = form_of(text, name, suffix, FIELDS if binding.asks else FIELDS[:4])
-    return _bound(Prompt(form.text, form=form), name, binding)
+    form = form_of(text, name, suffix, FIELDS if binding.asks else FIELDS[:4], named)
+    if form.found.elsewhere is not None:
+        return read_prompt(Path(name).parent / form.found.elsewhere, binding)[0]
+    prompt = _bound(Prompt(form.text, form=form), name, binding)
+    if prompt.form is not None and not prompt.form.is_plain:
+        logger.warning("%s: %s.", name, prompt.form.said)
+    return prompt
 
 
 def _bound(prompt: Prompt, name: str, binding: Binding) -> Prompt:
@@ -438,8 +442,9 @@ def load_generator_prompt(source: str | Path | Prompt, binding: Binding = UNBOUN
         )
     for placeholder, reason in _NOT_FOR_A_GENERATOR.items():
         if placeholder in prompt.placeholders:
+            shown = f"{{{placeholder}}}" if prompt.form is None else prompt.form.spelled_for(placeholder)
             raise InputError(
-                f"{name}: {{{placeholder}}} cannot stand in a generator's prompt, because {reason}. It may have "
+                f"{name}: {shown} cannot stand in a generator's prompt, because {reason}. It may have "
                 f"{{input}} and {{context}}; write {{{{{placeholder}}}}} for the literal text."
             )
     prompt.check_text(GENERATOR_PLACEHOLDERS, name)

@@ -18,7 +18,7 @@ from ..examples import Example
 from ..field_map import USUAL, FieldMap
 from ..json_documents import at
 from ..rows import column
-from .form import COLUMN, FIELDS, PromptForm
+from .form import COLUMN, FIELDS, GIVEN, PromptForm
 
 NAMES = {
     **{ours: tuple(names.split()) for ours, names in USUAL.items()},
@@ -93,6 +93,8 @@ class Binding:
     def _meaning(self, name: str, form: PromptForm, exact: set[str], where: str) -> str:
         if name in self.given:
             return self._as_given(name, where)
+        if name in form.found.given:
+            return f"{GIVEN}{form.found.given[name]}"
         for ours, columns in self.fields.items():
             if columns == name and ours in FIELDS:
                 return ours
@@ -114,6 +116,8 @@ class Binding:
 
     def _as_given(self, name: str, where: str) -> str:
         wanted = self.given[name]
+        if wanted.startswith(GIVEN):
+            return wanted
         if wanted in FIELDS and (self.asks or wanted != "question"):
             return wanted
         there = self._column(wanted.removeprefix(COLUMN))
@@ -185,6 +189,8 @@ def binding_of(examples: Sequence[Example], settings: ReadsExamples | None) -> B
     return Binding(examples) if settings is None else Binding(examples, settings.variable, settings.field)
 
 
+FIELDS_ALONE = Binding([Example(id="-", input="-", output="-", context="-", reference="-")])
+"""Examples have our fields and no columns: those of a bridge, which makes each of what its tool hands over."""
 UNBOUND = Binding()
 """Nothing is known of the examples, and nobody said anything."""
 

@@ -19,15 +19,18 @@ from ..conversations.chat import images_of, sent_after, with_images
 from ..errors import InputError
 from ..examples import Example
 from ..json_documents import at
-from ..text import fence
-from .documents import Found, MessageText, find_messages
-from .spelling import Kind, Place, read_document, replaced, whole_file
+from ..text import fence, literal
+from .documents import Found, MessageText, one_text
+from .spelling import Kind, Place, Text, read_document, replaced, whole_file
+from .tool_prompts import find_messages
 from .variables import SYNTAXES, SyntaxName, check_syntax, filled, fixed_in, in_our_braces, syntax_of, variables_in
 
 FIELDS = ("input", "context", "output", "reference", "question")
 """Fields of ours that a variable may stand for, and the question that a judge is asked."""
 COLUMN = "metadata."
 """Comes before the name of a column, where a variable stands for one."""
+GIVEN = "text."
+"""Comes before a text that the file itself gives to a variable."""
 
 _MARK = re.compile(r"<!-- message \d+: (?:system|user|assistant) -->")
 _DOCUMENTS: dict[str, Kind] = {".json": "json", ".yaml": "yaml", ".yml": "yaml"}
@@ -64,16 +67,12 @@ class PromptForm:
     """The predictor of a program that has several."""
 
     @property
-    def format(self) -> str:
-        """The format in words, e.g. ``messages in YAML``."""
-        return self.found.format
-
-    @property
     def said(self) -> str:
         """The format, the syntax and the meaning of each variable that is not called after its field, in one line."""
         taken = [f"{self.spelled(name)} is {_in_words(ours)}" for name, ours in self.variables.items() if name != ours]
         syntax = SYNTAXES[self.syntax] if self.variables else "no variables"
-        return f"{self.format}, {syntax}{': ' if taken else ''}{', '.join(taken)}"
+        kind = "" if self.kind is None else f" in {self.kind.upper()}"
+        return f"{self.found.format}{kind}, {syntax}{': ' if taken else ''}{', '.join(taken)}"
 
     @property
     def record(self) -> FormRecord:
@@ -84,7 +83,8 @@ class PromptForm:
     def identity(self) -> str:
         """All that what is asked depends on beside the text."""
         literal = [number for number, part in enumerate(self.parts) if part.is_literal]
-        return repr((self.syntax, sorted(self.variables.items()), literal or ""))
+        alone = self.parts[0].role if len(self.parts) == 1 and not self.found.is_text else ""
+        return repr((self.syntax, sorted(self.variables.items()), literal, alone))
 
     @property
     def is_plain(self) -> bool:
@@ -148,7 +148,7 @@ class PromptForm:
             at += len(mark)
             if not self._is_edited(place):
                 spans.append((at, at + len(part)))
-            else:
+            elif not self.parts[place].is_literal:
                 spans += [(at + start, at + end) for start, end in fixed_in(part, self.syntax)]
             at += len(part)
         return spans
@@ -170,7 +170,7 @@ class PromptForm:
 
     def _is_edited(self, place: int) -> bool:
         part, later = self.parts[place], self.parts[place + 1 :]
-        if part.place is None or part.is_literal or part.role == "assistant":
+        if part.place is None or part.role == "assistant":
             return False
         return part.role == "system" or all(each.role != "assistant" for each in later)
 
@@ -204,6 +204,10 @@ class PromptForm:
     def spelled(self, name: str) -> str:
         """A variable as it is written in this form."""
         return f"{{{name}}}" if self.syntax in ("braces", "f-string") else f"{{{{{name}}}}}"
+
+    def spelled_for(self, ours: str) -> str:
+        """The variable that stands for a field of ours, as it is written."""
+        return next((self.spelled(name) for name, means in self.variables.items() if means == ours), f"{{{ours}}}")
 
     def written(self, text: str) -> str:
         """The file with the text of this prompt in it.
@@ -243,6 +247,9 @@ class PromptForm:
         """The value of each variable: one of ``ours``, or of a column; empty where an example has none."""
         found = {}
         for name, means in self.variables.items():
+            if means.startswith(GIVEN):
+                found[name] = means.removeprefix(GIVEN)
+                continue
             value = at(example.metadata, means.removeprefix(COLUMN)) if means.startswith(COLUMN) else ours.get(means)
             found[name] = "" if value is None else value
         return found
@@ -256,7 +263,7 @@ class PromptForm:
         if "input" in shown:
             return [*made[:-1], (made[-1][0], with_images(made[-1][1], images))]
         left = example.context if example.context and "context" not in shown else ""
-        begins = self.kind is None or made[0][0] == "system"
+        begins = self.found.is_text or made[0][0] == "system"
         (_, system), *asked = sent_after(made[0][1] if begins else "", left, example.input)
         return [*([("system", system.lstrip("\n"))] if system else []), *made[begins:], *asked]
 
@@ -277,7 +284,7 @@ class PromptForm:
                 values[name] = fence(values[name])  # one line may stand within a sentence
         made = self._rendered(text, example, values)
         if not {"output", "question"} & {*self.variables.values()}:
-            made = [("system", made[0][1]) if self.kind is None else made[0], *made[1:], ("user", shown)]
+            made = [("system", made[0][1]) if self.found.is_text else made[0], *made[1:], ("user", shown)]
         system = [content for role, content in made if role == "system"]
         turns = made[len(system) : -1]
         if cases and system:
@@ -304,21 +311,26 @@ class PromptForm:
         Raises:
             InputError: It needs more than our fields: columns, or Jinja.
         """
+        given = {name: each.removeprefix(GIVEN) for name, each in self.variables.items() if each.startswith(GIVEN)}
+        means = {name: each for name, each in self.variables.items() if name not in given}
         columns = [each.removeprefix(COLUMN) for each in self.variables.values() if each.startswith(COLUMN)]
         if columns:
             raise InputError(f"An exported judge is given no columns, and this one's prompt shows '{columns[0]}'.")
         try:
-            own = [in_our_braces(each, self.syntax, self.variables) for each in self.texts(text)]
+            own = [
+                literal(each) if part.is_literal else in_our_braces(each, self.syntax, means, given)
+                for part, each in zip(self.parts, self.texts(text), strict=True)
+            ]
         except ValueError as error:
             raise InputError(f"This judge cannot be exported: {error}.") from None
-        if self.kind is None and not {"output", "question"} & {*self.variables.values()}:
+        if self.found.is_text and not {"output", "question"} & {*self.variables.values()}:
             return [("system", own[0])]
         return [(part.role, each) for part, each in zip(self.parts, own, strict=True)]
 
     def check_order(self, where: str, *, judges: bool) -> None:
         """Raise InputError where the messages are in an order that nobody can be asked in."""
         roles = [part.role for part in self.parts if not part.goes_on]
-        if self.kind is None:
+        if self.found.is_text:
             return
         shows = (
             bool({"output", "question"} & {*self.variables.values()}) if judges else "input" in self.variables.values()
@@ -348,7 +360,7 @@ def form_of_record(source: str, record: FormRecord, where: str) -> PromptForm:
     """The form of a file that was kept with its record. InputError where the file does not go with it."""
     if record.kind is None:
         whole = whole_file(source)
-        found: Found | None = Found("text", (MessageText("user", whole, whole.place),))
+        found: Found | None = one_text("text", whole)
     else:
         found = find_messages(read_document(source, record.kind, where), where, record.named)
     if found is None:
@@ -358,7 +370,7 @@ def form_of_record(source: str, record: FormRecord, where: str) -> PromptForm:
 
 def plain_form(text: str) -> PromptForm:
     """The form of a text with our own placeholders, of which one is to stand for something else."""
-    return PromptForm(text, None, Found("text", (MessageText("user", text, Place(0, len(text), "file")),)), "braces")
+    return PromptForm(text, None, one_text("text", Text(text, Place(0, len(text), "file"))), "braces")
 
 
 class Laid(NamedTuple):
@@ -376,6 +388,8 @@ _QUESTION = "\ue000question\ue000"
 
 
 def _in_words(means: str) -> str:
+    if means.startswith(GIVEN):
+        return f"the text {means.removeprefix(GIVEN)!r:.40}"
     return f"the column '{means.removeprefix(COLUMN)}'" if means.startswith(COLUMN) else f"the {means}"
 
 
@@ -391,11 +405,11 @@ def form_of(
         InputError: It is JSON or YAML of no known format, or a template that does not parse.
     """
     read = _document_of(source, name, suffix, named)
+    if read is None and named is not None:
+        raise InputError(f"{name}: '{named}' names a predictor, and this is no program of DSPy.")
     if read is None:
         whole = whole_file(source)
-        return PromptForm(
-            source, None, Found("text", (MessageText("user", whole, whole.place),)), syntax_of(whole, ours, name)
-        )
+        return PromptForm(source, None, one_text("text", whole), syntax_of(whole, ours, name))
     kind, found = read
     texts = [part.text for part in found.parts if not part.is_literal]
     syntax = found.syntax or syntax_of("\n".join(texts), ours, name)

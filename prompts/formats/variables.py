@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
 from string import Formatter
 from typing import Any, Literal
@@ -84,6 +84,12 @@ def syntax_of(text: str, ours: Collection[str], where: str) -> SyntaxName:
         raise
 
 
+def double_or_jinja(texts: Iterable[str]) -> SyntaxName:
+    """The syntax of texts whose variables have double braces: Jinja where more stands between these than a name."""
+    text = "\n".join(texts)
+    return "jinja" if "{%" in text or "{{" in _DOUBLE.sub("", text) else "double"
+
+
 def check_syntax(text: str, syntax: SyntaxName, where: str) -> None:
     """Raise InputError, with line and column, where a text is no template of a syntax that its file names."""
     if syntax == "jinja":
@@ -117,9 +123,9 @@ def _checked_jinja(text: str, where: str) -> Literal["jinja"]:
         _environment().parse(text)
     except TemplateSyntaxError as error:
         lines = text.split("\n")
-        line = min(error.lineno, len(lines))
+        line, said = min(error.lineno, len(lines)), str(error.message).rstrip(".")
         raise InputError(
-            f"{where}, line {line}, column {_column(lines[line - 1])}: no Jinja template: {error.message}. Text that is no "
+            f"{where}, line {line}, column {_column(lines[line - 1])}: no Jinja template: {said}. Text that is no "
             "template stands between {% raw %} and {% endraw %}."
         ) from None
     return "jinja"
@@ -199,19 +205,24 @@ def filled(text: str, syntax: SyntaxName, values: Mapping[str, Any]) -> str:
         raise ValueError(f"Jinja cannot render it: {error}") from None
 
 
-def in_our_braces(text: str, syntax: SyntaxName, means: Mapping[str, str]) -> str:
+def in_our_braces(text: str, syntax: SyntaxName, means: Mapping[str, str], given: Mapping[str, str]) -> str:
     """A text with ``{name}`` for each variable, by what it stands for, and every other brace as text.
 
+    Args:
+        text: As it is written in its syntax.
+        syntax: Any but Jinja.
+        means: The name that each variable has with us.
+        given: The text of each variable that stands for one.
+
     Raises:
-        KeyError: A variable stands for nothing.
         ValueError: It is Jinja, which no other syntax can say.
     """
     if syntax == "jinja":
         raise ValueError("its prompt is a Jinja template")
-    marks = {f"\ue000{place}\ue000": ours for place, ours in enumerate(dict.fromkeys(means.values()))}
-    of = {ours: mark for mark, ours in marks.items()}
-    written = literal(filled(text, syntax, {name: of[ours] for name, ours in means.items()}))
-    return re.sub("\ue000\\d+\ue000", lambda mark: f"{{{marks[mark[0]]}}}", written)
+    names = list(means)
+    marks = {name: f"\ue000{place}\ue000" for place, name in enumerate(names)}
+    written = literal(filled(text, syntax, marks | dict(given)))
+    return re.sub("\ue000(\\d+)\ue000", lambda mark: f"{{{means[names[int(mark[1])]]}}}", written)
 
 
 def as_written(text: str, syntax: SyntaxName, kept: Collection[str]) -> str:
