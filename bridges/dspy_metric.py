@@ -30,7 +30,7 @@ from ..models.session import background_session
 from ..prompts.checklist import Checklist, load_checklist
 from ..prompts.errors import AskanceError, InputError, did_you_mean
 from ..prompts.examples import Example
-from ..prompts.formats.binding import FIELDS_ALONE
+from ..prompts.formats.binding import FIELDS_ALONE, binding_of
 from ..prompts.prompt import Prompt, load_prompt, prompt_showing
 from ..prompts.verdicts import Verdict
 from ..settings import parse_options
@@ -153,7 +153,9 @@ def checklist_metric(
     questions = load_checklist(used.checklist)
     named: Mapping[str, Any] = fields
     shown = ["input", *(name for name in FIELDS if named.get(name) is not None)]
-    text = prompt_showing(shown) if used.prompt is None else load_prompt(used.prompt, FIELDS_ALONE)
+    text = (
+        prompt_showing(shown) if used.prompt is None else load_prompt(used.prompt, binding_of(FIELDS_ALONE, settings))
+    )
     evaluator = Evaluator(opened.gateway, opened.model(used.model), text, questions, judging, role=role)
     return ChecklistMetric(
         opened,

@@ -12,7 +12,7 @@ from ..models.named import ModelLike, named_models
 from ..prompts.checklist import Checklist, load_checklist
 from ..prompts.errors import CoverageError, InputError, import_optional
 from ..prompts.examples import Example
-from ..prompts.formats.binding import FIELDS_ALONE
+from ..prompts.formats.binding import FIELDS_ALONE, binding_of
 from ..prompts.prompt import Prompt, load_prompt, prompt_showing
 from ..settings import parse_options
 from .background_judge import BackgroundJudge, BackgroundOptions, Judged
@@ -60,7 +60,9 @@ def checklist_scorer(
         raise InputError(f"on_missing is '{on_missing}'; it can be error or unscored.")
     questions = load_checklist(used.checklist)
     shown = ["input", *(["reference"] if reference else []), *(["context"] if context is not None else [])]
-    text = prompt_showing(shown) if used.prompt is None else load_prompt(used.prompt, FIELDS_ALONE)
+    text = (
+        prompt_showing(shown) if used.prompt is None else load_prompt(used.prompt, binding_of(FIELDS_ALONE, settings))
+    )
     asking = BackgroundJudge(used, text, questions, settings)
 
     async def score(state: Any, target: Any) -> Any:

@@ -14,7 +14,7 @@ from ..optimizer.run_result import RunResult
 from ..prompts.checklist import load_checklist
 from ..prompts.errors import InputError, as_typed, import_optional
 from ..prompts.examples import Example
-from ..prompts.formats.binding import FIELDS_ALONE
+from ..prompts.formats.binding import FIELDS_ALONE, binding_of
 from ..prompts.human_feedback import MEANINGS, SIDES, Labels
 from ..prompts.messages import text_of
 from ..prompts.prompt import load_prompt
@@ -175,7 +175,9 @@ class AskanceJudge(mlflow_judges.Judge):  # type: ignore[misc]
         self._source = kept.model
         self._checklist = checklist
         self._threshold = kept.pass_threshold(model, {}) or PassThreshold(HALF, "default")
-        self._judge = BackgroundJudge(used, load_prompt(used.prompt, FIELDS_ALONE), checklist, settings)
+        self._judge = BackgroundJudge(
+            used, load_prompt(used.prompt, binding_of(FIELDS_ALONE, settings)), checklist, settings
+        )
 
     @property
     def askance_run(self) -> RunResult:

@@ -40,9 +40,9 @@ def parse_variables(given: Any) -> Any:
     for pair in [given] if isinstance(given, str) else given:
         name, equals, means = str(pair).partition("=")
         if not (equals and name.strip() and means.strip()):
-            raise ValueError(f"variable {pair}: write it as variable=field, e.g. question=input")
+            raise ValueError(f"'{pair}': write it as variable=field, e.g. question=input")
         if name.strip() in found:
-            raise ValueError(f"variable {name.strip()} is given twice; it stands for one thing")
+            raise ValueError(f"'{name.strip()}' is given twice; a variable stands for one thing")
         found[name.strip()] = means.strip()
     return found
 
@@ -189,8 +189,8 @@ def binding_of(examples: Sequence[Example], settings: ReadsExamples | None) -> B
     return Binding(examples) if settings is None else Binding(examples, settings.variable, settings.field)
 
 
-FIELDS_ALONE = Binding([Example(id="-", input="-", output="-", context="-", reference="-")])
-"""Examples have our fields and no columns: those of a bridge, which makes each of what its tool hands over."""
+FIELDS_ALONE = [Example(id="-", input="-", output="-", context="-", reference="-")]
+"""An example with our fields and no columns, as a bridge makes each of what its tool hands over."""
 UNBOUND = Binding()
 """Nothing is known of the examples, and nobody said anything."""
 

@@ -285,6 +285,8 @@ class PromptForm:
         made = self._rendered(text, example, values)
         if not {"output", "question"} & {*self.variables.values()}:
             made = [("system", made[0][1]) if self.found.is_text else made[0], *made[1:], ("user", shown)]
+        if made[-1][0] == "system":  # which shows the texts itself
+            made = [*made, ("user", "")]
         system = [content for role, content in made if role == "system"]
         turns = made[len(system) : -1]
         if cases and system:
@@ -292,7 +294,7 @@ class PromptForm:
         before, _, after = made[-1][1].partition(_QUESTION)
         if any(_QUESTION in content for _, content in made[:-1]) or _QUESTION in after:
             raise InputError("The question of a judge stands once, in the last message of its prompt.")
-        if "question" not in self.variables.values() and made[-1][1] is not shown:
+        if "question" not in self.variables.values() and made[-1][1] and made[-1][1] is not shown:
             before += "\n\n"
         if cases and not system:
             before = f"{cases}\n\n{before}"
@@ -335,7 +337,7 @@ class PromptForm:
         shows = (
             bool({"output", "question"} & {*self.variables.values()}) if judges else "input" in self.variables.values()
         )
-        if shows and roles[-1] != "user":
+        if shows and roles[-1] != "user" and not (judges and roles[-1] == "system"):
             raise InputError(f"{where}: the last message must be a user's, which the model answers.")
         if not shows and roles[-1] == "user":
             wanted = self.spelled("output" if judges else "input")
@@ -346,7 +348,7 @@ class PromptForm:
             )
         if judges:
             asked = [role for role in roles if role != "system"]
-            turns = asked[:-1] if shows else asked
+            turns = asked[:-1] if shows and roles[-1] == "user" else asked
             if roles[: len(roles) - len(asked)] != ["system"] * (len(roles) - len(asked)) or any(
                 role != ("assistant" if place % 2 else "user") for place, role in enumerate(turns)
             ):

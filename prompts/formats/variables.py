@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from string import Formatter
 from typing import Any, Literal
 
-from jinja2 import StrictUndefined, TemplateError, TemplateSyntaxError, meta
+from jinja2 import StrictUndefined, Template, TemplateError, TemplateSyntaxError, meta
 from jinja2.sandbox import SandboxedEnvironment
 
 from ..errors import InputError
@@ -43,6 +43,11 @@ def _as_text(value: Any) -> str:
 @cache
 def _environment() -> SandboxedEnvironment:
     return SandboxedEnvironment(undefined=StrictUndefined, keep_trailing_newline=True, finalize=_finalized)
+
+
+@lru_cache(64)
+def _template(text: str) -> Template:
+    return _environment().from_string(text)
 
 
 def _finalized(value: Any) -> Any:
@@ -157,7 +162,7 @@ def variables_in(text: str, syntax: SyntaxName) -> list[str]:
         return placeholders_of(text)
     if syntax == "double":
         return [found[2] for found in _DOUBLE.finditer(text)]
-    free = meta.find_undeclared_variables(_environment().parse(text))
+    free = meta.find_undeclared_variables(_environment().parse(text)) - _environment().globals.keys()
     tags = (tag[0] for tag in _TAG.finditer(text) if not tag[0].startswith("{#") and "endraw" not in tag[0])
     return [name for tag in tags for name in re.findall(r"(?<![\w.'\"])[A-Za-z_]\w*", tag) if name in free]
 
@@ -200,7 +205,7 @@ def filled(text: str, syntax: SyntaxName, values: Mapping[str, Any]) -> str:
     if syntax == "double":
         return _DOUBLE.sub(lambda found: _as_text(values[found[2]]), text)
     try:
-        return _environment().from_string(text).render(values)
+        return _template(text).render(values)
     except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as error:
         raise ValueError(f"Jinja cannot render it: {error}") from None
 

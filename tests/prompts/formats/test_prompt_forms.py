@@ -186,6 +186,11 @@ def test_a_name_that_may_mean_a_field_or_a_column_is_asked_about(tmp_path: Path)
         load_prompt(path, column)
 
 
+def test_a_judge_may_be_told_all_in_the_systems_message(tmp_path: Path) -> None:
+    laid = frame(judge(tmp_path, '[{"role": "system", "content": "{{input}}: {{output}}"}]'), EXAMPLES[0])
+    assert (laid.system, laid.before, laid.after) == (f"{fence('How much?')}: {fence('Five.')}", "", "")
+
+
 def test_variables_of_a_generator_are_filled_from_fields_and_columns(tmp_path: Path) -> None:
     assert generator_messages(generator(tmp_path, "Write for {company}: {question}\n"), EXAMPLES[0]) == [
         ("user", "Write for ACME: How much?\n")
@@ -239,7 +244,7 @@ def test_a_column_that_the_field_map_names_is_the_field(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("pair", ["question", "question=", "=input", "a=b a=c"])
 def test_a_pair_that_is_none_is_refused(pair: str) -> None:
-    with pytest.raises(ValueError, match="variable"):
+    with pytest.raises(ValueError, match=r"variable=field|stands for one thing"):
         parse_variables(pair.split())
     with pytest.raises(ValueError, match="variable"):
         EvaluateOptions(variable=pair.split())
