@@ -1,5 +1,4 @@
-"""Every setting of judging and measuring: one name each in the configuration file, on the command line and in
-Python."""
+"""Settings of judging and measuring: one name each in the configuration file, on the command line and in Python."""
 
 from __future__ import annotations
 
@@ -40,14 +39,9 @@ class Where(BaseModel):
         return place_of(given) if isinstance(given, (str, Path)) else given
 
     def open_store(self, *, to_estimate: bool = False, beside: Path | None = None) -> SharedStore:
-        """The store, opened; with ``to_estimate`` no file is made where there is none.
-
-        The answers of the store ``beside`` are reused too, unless none are to be.
-
-        Raises:
-            InputError: The file is no store, or one of a newer askance; the address is none, or the database refuses.
-            AskanceError: The disk is full, the folder cannot be written, or the database is not there.
-        """
+        """Open the store; with ``to_estimate`` no file is made. The answers of the store ``beside`` are reused too.
+        Raises InputError where the file is no store, or one of a newer askance; the address is none, or the database
+        refuses, and AskanceError where the disk is full, the folder cannot be written, or the database is not there."""
         place = store_path(self.store)
         if to_estimate and not self.no_cache and isinstance(place, Path) and not place.exists():
             return VerdictStore(":memory:", beside, is_ours=True)
