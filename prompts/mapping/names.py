@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 
+USUAL = {
+    "input": "input question prompt instruction query user_input user_prompt inputs problem article document dialogue source",
+    "output": "output answer response completion prediction generation actual_output outputs reply model_output summary",
+}
+"""Names that others give a column, the likelier first."""
 NAMES = {
-    "input": "input question prompt instruction query user_input user_prompt inputs problem article document dialogue "
-    "source user_message message request post task turns conversation instructions text",
-    "output": "output answer response completion prediction generation actual_output outputs reply model_output summary "
-    "decoded answer_text bot_response translation chatbot_response",
+    "input": f"{USUAL['input']} user_message message request post task turns conversation instructions text",
+    "output": f"{USUAL['output']} decoded answer_text bot_response translation chatbot_response",
     "context": "context contexts retrieved_contexts retrieval_context documents passages passage retrieved_context chunks "
     "retrieved_documents source_text",
     "reference": "reference expected_output ground_truth ground_truths expected_answer ideal gold reference_answer "
