@@ -9,7 +9,7 @@ from pathlib import Path
 
 from .agents.buying import Estimate
 from .agents.comment_questions import MOST_QUESTIONS, MOST_REMARKS
-from .agents.note_takers import MOST_LESSONS, MOST_RULES
+from .agents.note_takers import MOST_LESSONS
 from .agents.question_writer import MOST_CALLS
 from .memory.verdict_store import Place, VerdictStore
 from .models.event_loops import run_sync
@@ -92,13 +92,12 @@ def _iteration(job: Job, splits: SplitExamples, a_version: int) -> int:
     """Calls of one iteration at most, without questions written anew; ``a_version`` are the calls an example."""
     options, development = job.options, len(splits.development)
     notes = min(options.max_notes, development * max(1, a_version))
-    lessons = notes * (MOST_RULES if options.notes == "batched" else 1)
-    edits = min(lessons, options.max_lessons)
+    edits = min(notes, options.max_lessons)
     explanations = 0 if options.explain == "never" else 2 * notes
     trials = edits * (EVIDENCE + CONTROLS) * (1 if job.is_judge else a_version) if options.trial else 0
     # notes, kinds of faults, repeats, classes, three opposites among lessons and three in the prompt, edits;
     # each with one re-ask
-    helpers = 2 * 11 * lessons
+    helpers = 2 * 11 * notes
     judged = development + most_tries(edits) * len(splits.validation)
     return judged * a_version + explanations + helpers + trials
 

@@ -34,8 +34,6 @@ _CLAUSE = re.compile(r"^((?:an?|the|some)(?: (?!that\b|which\b|who\b)[\w-]+){1,3
 _ORDERS = (
     "note_taker",
     "note_taker_case",
-    "batch_notes",
-    "batch_notes_case",
     "given_reason",
 )
 _OF_NOTES = re.compile(r"\b(?:this|the|an|a|other) (rules?|examples?|judges?)\b", re.IGNORECASE)

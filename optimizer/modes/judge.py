@@ -12,7 +12,7 @@ from typing import Any
 
 from ...agents.evaluator import Evaluator
 from ...agents.judging import Judging
-from ...agents.note_takers import BatchNoteTaker, NoteTaker
+from ...agents.note_takers import NoteTaker
 from ...evaluation.calibration import Calibration
 from ...evaluation.calibration_fit import fit_platt, fit_thresholds
 from ...evaluation.pass_fail import pass_labels
@@ -165,9 +165,7 @@ def judge_set_up(
     steps: tuple[Step, ...] = ()
     if options.edits_prompt:
         note_taker = NoteTaker(context.gateway, taker, task, seed=options.seed)
-        batches = BatchNoteTaker(context.gateway, taker, task, seed=options.seed)
-        more: dict[str, Any] = {"batches": batches, "writes_questions": writes_questions}
-        steps = edit_steps(context, subject, signal, helper, note_taker, **more)
+        steps = edit_steps(context, subject, signal, helper, note_taker, writes_questions=writes_questions)
     return SetUp(
         start=Draft(job.prompt, job.questions),
         subject=subject,
