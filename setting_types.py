@@ -126,8 +126,6 @@ class SelectSettings(JudgeSettings, WhereSettings, total=False):
     k: int
     choice: Literal["joint", "top"]
     sample: int
-    sampling: Literal["uniform", "clustered"]
-    clusters: int
     max_candidates: int
     max_rounds: int
     same_question: float
@@ -138,7 +136,6 @@ class SelectSettings(JudgeSettings, WhereSettings, total=False):
     rating_criterion: str | None
     rating_levels: int
     estimate: Literal["pooled", "per-example"]
-    correction: Literal["shuffle", "miller-madow", "none"]
     per_token: bool
     halves: int
     ranking_resamples: int

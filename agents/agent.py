@@ -110,7 +110,10 @@ def _complaint(error: ValueError, record: type[BaseModel]) -> str:
 
 
 class Agent:
-    """A model with a role."""
+    """A model with a role.
+
+    Whatever asks it raises BudgetExceededError where a cap was reached, and ModelError where no reply comes.
+    """
 
     role: ClassVar[str]
     """The ledger that its calls are booked under."""

@@ -134,7 +134,6 @@ async def judge_by_own(
 
     Raises:
         BudgetExceededError: A cap was reached; the answers bought so far are in the store.
-        ModelError: The endpoint refuses every call or is down.
     """
 
     async def judge(example: Example) -> VerdictColumns:

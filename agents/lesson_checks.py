@@ -45,7 +45,6 @@ class Deduplicator(Agent):
 
         Raises:
             ParseError: The reply names no neighbour where it has to, or has no merged text.
-            ModelError: No reply.
         """
         if not neighbours:
             return Relation(relation="new", of=0, merged=""), None
@@ -104,7 +103,6 @@ class ContradictionFinder(Agent):
 
         Raises:
             ParseError: The model's replies cannot be used.
-            ModelError: No reply.
         """
         if settled := _by_words(first, second):
             return settled
@@ -224,7 +222,6 @@ class LessonClassifier(Agent):
 
         Raises:
             ParseError: The model's replies cannot be used.
-            ModelError: No reply.
         """
         if settled := class_by_rule(lesson.text):
             return settled

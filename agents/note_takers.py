@@ -130,7 +130,6 @@ class FreeNoteTaker(Agent):
 
         Raises:
             ParseError: The reply names examples that are not there, has too many lessons, or orders what none may.
-            ModelError: No reply.
         """
         most = MOST_LESSONS * len(items)
 

@@ -83,7 +83,6 @@ class NoteAgent(Agent):
 
         Raises:
             ParseError: No usable note, e.g. because the rule copies the example.
-            ModelError: No reply.
         """
         asked = await self._assignment(case)
         reply = await self._ask(template(asked.system), asked.user, asked.record, max_tokens=400, check=asked.rule)

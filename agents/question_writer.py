@@ -117,7 +117,6 @@ class QuestionWriter(Agent):
         Raises:
             ParseError: The model's replies cannot be used, those about all requirements where ``on_lost`` is there; a
                 question that it cannot take apart is kept whole.
-            ModelError: No reply.
         """
         tell = on_progress or (lambda _: None)
         tell("reading the task's requirements")
@@ -208,8 +207,6 @@ class QuestionProposer(Agent):
 
         Raises:
             ParseError: The replies cannot be used.
-            ModelError: No reply.
-            BudgetExceededError: A cap was reached.
         """
         fields = '"text", "violation"'
         if len(self._dimensions) != 1:
@@ -296,10 +293,6 @@ class Rephraser(Agent):
 
         A line is used where it is one short yes/no question that negates nothing and repeats no other in its words.
         Nothing is said of which answer is good: that is for the data.
-
-        Raises:
-            ModelError: No reply.
-            BudgetExceededError: A cap was reached.
         """
         found: dict[str, str] = {wording(question.text): ""}
         for kind in KINDS:

@@ -84,7 +84,6 @@ class Rater:
 
         Raises:
             BudgetExceededError: A cap was reached; the answers bought so far are in the store.
-            ModelError: The endpoint refuses every call or is down.
         """
         return await all_together(wanted, self._rating, self.gateway.concurrency(self.model), on_ratings)
 

@@ -136,7 +136,6 @@ class Updater(EditAgent):
 
         Raises:
             ParseError: The model's second proposal was refused too; the message says why.
-            ModelError: No reply.
         """
         spans = split_parts(prompt.text)
         if not spans:
@@ -292,7 +291,6 @@ class Rewriter(EditAgent):
 
         Raises:
             ParseError: The model's second rewrite was refused too; the message says why.
-            ModelError: No reply.
         """
 
         parts = [prompt.text[start:end] for start, end in split_parts(prompt.text)]

@@ -403,10 +403,6 @@ class SelectOptions(JudgeOptions, Where):
     sample: Annotated[int, Heading.CHOSEN] = Field(
         200, ge=4, description="Examples that the candidates are answered on."
     )
-    sampling: Annotated[Literal["uniform", "clustered"], Heading.CHOSEN] = Field(
-        "uniform", description="Draw examples evenly, or from clusters of like ones in proportion to their size."
-    )
-    clusters: Annotated[int, Heading.CHOSEN] = Field(8, ge=2, description="Clusters, where sampling is clustered.")
     writer: Annotated[ModelName, Heading.ROLES] = Field(
         None, description="Model that proposes candidates; default: the judge."
     )
@@ -435,9 +431,6 @@ class SelectOptions(JudgeOptions, Where):
         description="EIG from the joint table over examples, or from ratings given each answer, which takes a call "
         "for every example, question and answer more.",
     )
-    correction: Annotated[Literal["shuffle", "miller-madow", "none"], Heading.CHOSEN] = Field(
-        "shuffle", description="Of the small-sample bias of information."
-    )
     per_token: Annotated[bool, Heading.CHOSEN] = Field(
         False, description="Choose by information per token of the question."
     )
@@ -448,7 +441,7 @@ class SelectOptions(JudgeOptions, Where):
         60, ge=2, description="Resamples behind the stability of the ranking, at each size."
     )
     embedder: Annotated[str | None, Heading.ROLES.at(1)] = Field(
-        None, description="Embedding model that finds repeated questions and clusters."
+        None, description="Embedding model that finds repeated questions."
     )
 
     idle: ClassVar[tuple[Idle, ...]] = (
@@ -464,11 +457,10 @@ class SelectOptions(JudgeOptions, Where):
             "an answer on a scale is one call, given once and without an explanation (answer_levels 2)",
         ),
         Idle(
-            ("sample", "sampling", "clusters"),
+            ("sample",),
             beside("verdicts"),
             "all examples that the verdicts are about are the sample (verdicts)",
         ),
-        Idle(("clusters",), where(sampling="uniform"), "only clustered sampling has clusters (sampling clustered)"),
     )
 
     @model_validator(mode="after")

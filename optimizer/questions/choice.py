@@ -83,7 +83,10 @@ class Widened:
 
 @dataclass
 class Chooser:
-    """Chooses among candidates by what the judge says with them of some examples."""
+    """Chooses among candidates by what the judge says with them of some examples.
+
+    Where it asks, it raises as :meth:`~askance.optimizer.subject.Subject.observe`.
+    """
 
     subject: Subject
     targets: Targets
@@ -114,10 +117,6 @@ class Chooser:
         """Find out whether ``best`` is asked together or one by one; returns it so, with what decided.
 
         No label is looked at, so that one answer holds for all folds.
-
-        Raises:
-            BudgetExceededError: A cap was reached.
-            ModelError: An endpoint refuses every call.
         """
         if self.mode != "auto" or best.mode is not None or not named:
             return best, None
@@ -137,10 +136,6 @@ class Chooser:
         Args:
             best: The judge so far.
             named: All candidates by their ids.
-
-        Raises:
-            BudgetExceededError: A cap was reached.
-            ModelError: An endpoint refuses every call.
         """
         ways: list[Sees] = ["all"]
         ways += ["output"] if best.prompt.can_show_less_of(self.examples) else []
@@ -169,10 +164,6 @@ class Chooser:
             named: Candidates by their ids.
             seen: What ``best`` does on the examples.
             iteration: From 1.
-
-        Raises:
-            BudgetExceededError: A cap was reached.
-            ModelError: An endpoint refuses every call.
         """
         if not named:
             return Chosen()
@@ -263,12 +254,7 @@ class Chooser:
         return Widened(whole, without("dropped", "idle") if idle else whole, idle)
 
     async def read(self, best: Draft, *drafts: Draft) -> list[Draft]:
-        """Read drafts against accepted examples by what the first of them says; the others ask some of its questions.
-
-        Raises:
-            BudgetExceededError: A cap was reached.
-            ModelError: An endpoint refuses every call.
-        """
+        """Read drafts against accepted examples by what the first of them says; the others ask some of its questions."""
         known = {each.id for each in best.questions.questions}
         asks_more = any(each.id not in known for each in drafts[0].questions.questions)
         if best.calibration is None and not asks_more:

@@ -44,10 +44,6 @@ class Proposer(Protocol):
             best: The judge so far.
             rejected: By dimension, the examples that people like less than most, the least liked first.
             iteration: From 1.
-
-        Raises:
-            BudgetExceededError: A cap was reached.
-            ModelError: An endpoint refuses every call.
         """
         ...
 
@@ -79,8 +75,7 @@ class Finder:
     removed: Sequence[str] = ()
     """Texts of questions that people do not want."""
     beside: Finder | None = None
-    """Has found questions from other examples of the same run: the same question has the same id, another one another.
-    """
+    """Has found questions from other examples of the same run: the same question has the same id, another one another."""
     found: dict[str, CriterionRecord] = field(default_factory=dict, init=False)
     """The candidates by their ids."""
     has_more: bool = field(default=False, init=False)
@@ -89,12 +84,7 @@ class Finder:
     """Dimensions on which a later proposer was not needed."""
 
     async def propose(self, best: Draft, iteration: int) -> Mapping[str, CriterionRecord]:
-        """The questions that may be worth asking beside those of ``best``, by their ids; no verdict is asked for.
-
-        Raises:
-            BudgetExceededError: A cap was reached.
-            ModelError: An endpoint refuses every call.
-        """
+        """The questions that may be worth asking beside those of ``best``, by their ids; no verdict is asked for."""
         rejected = {name: both[1] for name, both in self.chooser.sides().items()}
         if not rejected:
             return {}

@@ -367,7 +367,7 @@ def build_selection(
     tokens = question_tokens(bought.candidates)
     costs = tokens if settings.per_token else None
     k = min(settings.k, len(bought.candidates.questions))
-    found = analyse(tables, k, correction=settings.correction, costs=costs, halves=settings.halves, seed=settings.seed)
+    found = analyse(tables, k, costs=costs, halves=settings.halves, seed=settings.seed)
     method = settings.choice
     why = "it was asked for" if method == "top" else compare_sets(found.curves, k)
     chosen = [bought.candidates.questions[place] for place in found.curves[method].order[:k]]
@@ -386,7 +386,6 @@ def build_selection(
         k=k,
         resamples=settings.ranking_resamples,
         seed=settings.seed,
-        correction=settings.correction,
         conditional=tables.conditional,
         costs=costs,
     )

@@ -235,7 +235,7 @@ def test_it_is_paid_once_and_goes_on_after_a_cap(facts: Any) -> None:
     assert len(model.requests) == 100
     choose(facts, model, no_cache=False)
     assert len(model.requests) == 80 * 9
-    choose(facts, model, no_cache=False, k=2, choice="top", correction="miller-madow")
+    choose(facts, model, no_cache=False, k=2, choice="top", answers="hard")
     assert len(model.requests) == 80 * 9
 
 
@@ -254,8 +254,8 @@ def test_the_estimate_is_exact_with_candidates_and_a_bound_without(facts: Any) -
     assert found.budget.tokens <= most.tokens
 
 
-def test_a_clustered_sample(facts: Any) -> None:
-    found = choose(facts, sample=40, sampling="clustered", clusters=3)
+def test_a_sample_has_as_many_examples_as_were_asked_for(facts: Any) -> None:
+    found = choose(facts, sample=40)
     assert found.examples == len(set(found.sample)) == 40
 
 
