@@ -71,9 +71,7 @@ class ExampleQuestions(Agent):
         ``q2``, ... in the order written; one that repeats the wording of an earlier one is left out.
 
         Args:
-            examples: With unique ids; outputs are not looked at.
             on_failed: Told the id of an example that got no questions, and why.
-            on_done: Told how many examples of how many are done, failed ones among them.
 
         Returns:
             Checklists by example id, in input order; failed examples are not among them.

@@ -121,7 +121,6 @@ class FreeNoteTaker(Agent):
         """L_note(x, y, A_src, A_tgt, Δ) of one or several examples, in one call.
 
         Args:
-            task: What the outputs were to do.
             items: The disagreements on each example; every list is about one example and not empty.
             lesson_ids: Ids of the lessons to be, ``MOST_LESSONS`` an example; those left over stay unused.
 

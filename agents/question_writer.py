@@ -107,10 +107,8 @@ class QuestionWriter(Agent):
         """Write a checklist for a task.
 
         Args:
-            task: What the generator is asked to do.
             dimensions: Allowed dimensions; where there are none, the model proposes a word for each question.
             most_requirements: How many requirements step 1 may list.
-            on_progress: Told what is being done.
             on_lost: Told which requirement has no questions as the replies about it cannot be used, and why; without it
                 that is an error.
 
@@ -200,10 +198,6 @@ class QuestionProposer(Agent):
 
     async def propose(self, examples: Sequence[Example], known: Sequence[str]) -> list[ProposedQuestion]:
         """Propose questions on seeing some examples; what no lesson may say, no question may.
-
-        Args:
-            examples: What is shown of them is context, input, reference and output, never a score or the system's name.
-            known: Questions that are there already.
 
         Raises:
             ParseError: The replies cannot be used.

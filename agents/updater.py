@@ -128,8 +128,6 @@ class Updater(EditAgent):
         """Turn a lesson into an edit that the prompt's guards let through.
 
         Args:
-            prompt: The prompt to be edited.
-            lesson: What it must say.
             examples: Texts of development examples, from which nothing may be copied.
             opposed: Places, from 0, of the parts (:func:`split_parts`) that order the opposite of the lesson. One of
                 them is then corrected or taken out, and none of its words need be kept.
@@ -283,8 +281,6 @@ class Rewriter(EditAgent):
         """Rewrite the prompt so that it says the lessons; the edit is the part between what stayed the same.
 
         Args:
-            prompt: The prompt to be rewritten.
-            lessons: What it must say.
             examples: Texts of development examples, from which nothing may be copied.
             opposed: Places, from 0, of the parts (:func:`split_parts`) that order the opposite of a lesson: they need
                 not be kept.

@@ -51,12 +51,8 @@ class Desk:
 
         Args:
             examples: All of the data; those without an output are kept and not asked about.
-            entries: What was said of them before.
             file: Open; gets whatever is said from now on.
             queue: Made for the examples that have an output, in their order.
-            rater: Who sits here.
-            dimension: What pass and fail are about.
-            questions: That can be answered one by one.
         """
         self.examples = examples
         self.asked = [each for each in examples if each.output is not None]

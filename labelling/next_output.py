@@ -282,7 +282,6 @@ class Queue:
         Args:
             open_places: Positions of the outputs that may be asked about; at least one.
             labelled: Which outputs have a label; shape (examples,).
-            asked: How many outputs were asked about so far, by reason.
         """
         if not self._signals:
             why: Why = "random" if self.order == "random" else "file" if self.order == "file" else "spread"

@@ -138,9 +138,6 @@ class OnnxMiniLMEmbedder:
 class SentenceTransformerEmbedder:
     """Any sentence-transformers model, on the processor; needs torch.
 
-    Args:
-        model_name_or_path: As sentence-transformers takes it: a folder, or a name it may download.
-
     Raises:
         InputError: The name is empty, or no such model could be loaded.
         MissingExtraError: The package sentence-transformers is not installed.
@@ -242,10 +239,6 @@ class NeighbourIndex:
     def add(self, id: str, vector: NDArray[np.float32]) -> None:
         """Add an entry.
 
-        Args:
-            id: Not in the index yet.
-            vector: A unit vector, shape (d,).
-
         Raises:
             ValueError: The id is taken, the shape is not (d,), or it is not a unit vector.
         """
@@ -277,8 +270,6 @@ class NeighbourIndex:
         """Return the ids of up to ``k`` entries whose cosine with ``vector`` is at least ``at_least``, nearest first.
 
         Args:
-            vector: A unit vector, shape (d,).
-            k: At least 1.
             at_least: In [-1, 1]. Equally near entries come in the order in which they were added.
             fits: Whether the entry with an id counts; it is asked of the nearest ones until there are ``k``.
 
@@ -303,10 +294,6 @@ def greedy_unique(vectors: NDArray[np.float32], threshold: float) -> list[int]:
 
     Args:
         vectors: Unit vectors, shape (n, d), the preferred ones first.
-        threshold: In [-1, 1].
-
-    Returns:
-        The numbers of the kept rows, ascending.
 
     Raises:
         ValueError: The threshold is out of range or a row is not a unit vector.

@@ -221,7 +221,6 @@ class MemoryContents:
         unless another run has changed them since. A question that is not known and did not join is left out.
 
         Args:
-            fingerprint: Names the run.
             found: Its lessons and questions, each with one entry under ``runs``. Those that it had loaded have their id
                 here.
             loaded: Words of the lessons that the run began with, by id.

@@ -68,10 +68,7 @@ class RunDirectory:
         The inputs are copied, so that the run can be resumed after its files were moved or changed.
 
         Args:
-            config: Settings that the result depends on.
-            examples: What is judged.
             checklist: None where every example has questions of its own.
-            prompts: By name.
             further: Other inputs, by the name of their file.
             answers: The store of another run, whose answers are copied.
             no_cache: Whether it is to keep its answers to itself; that holds whenever it is gone on with.

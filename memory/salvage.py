@@ -54,7 +54,6 @@ def salvage(path: Path, schema: str, columns: str, version: int) -> bool:
     """Put a store with what can be read in the place of a damaged one, which is kept beside it.
 
     Args:
-        path: The damaged file.
         schema: Makes the tables ``answers`` and ``brought``, both under a key that is a hash.
         columns: Of ``answers``.
         version: Of the schema; a file of another one is left alone.

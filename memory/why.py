@@ -157,11 +157,6 @@ def why(graph: nx.DiGraph, prompt: str, sentence: str) -> Why:
     Words are compared, in order; case, punctuation, bullets and line breaks do not matter, and a part of a sentence
     will do.
 
-    Args:
-        graph: As :func:`askance.memory.provenance.build_graph` makes it.
-        prompt: The prompt of one of the run's versions.
-        sentence: What is asked about.
-
     Raises:
         InputError: The prompt is no version of the run, or neither it nor a lesson says anything like the sentence.
     """
@@ -209,10 +204,6 @@ def blame(graph: nx.DiGraph, version: int) -> list[Passage]:
 
     The edits of the version are applied to the start, one after the other, as ``git blame`` goes through commits. Where
     they do not lead to it, what the version before it does not have is taken for the work of all its new edits.
-
-    Args:
-        graph: As :func:`askance.memory.provenance.build_graph` makes it.
-        version: Number of the version.
     """
     node = f"version:{version}"
     row = graph.nodes[node]
@@ -465,12 +456,7 @@ def _listed(names: list[str]) -> str:
 
 
 def why_question(graph: nx.DiGraph, question: str) -> QuestionStory:
-    """The history of a question.
-
-    Args:
-        graph: As :func:`askance.memory.provenance.build_graph` makes it.
-        question: Its id; must be in the graph.
-    """
+    """The history of a question."""
     node = f"question:{question}"
     row = graph.nodes[node]
     measured = []

@@ -159,10 +159,6 @@ class Remembering:
         """Add what the run has learned so far to the memory; adding it again changes nothing.
 
         Args:
-            lessons: Those that the run had to do with.
-            best: The best version so far.
-            learned: Questions that were proposed, with what became of them so far.
-            iteration: The present one.
             write: False while the run only repeats what an earlier process did.
 
         Raises:

@@ -40,10 +40,6 @@ def run_job(
     """Run a job in its directory, or go on with it; the result is returned whatever its coverage.
 
     Args:
-        job: The inputs.
-        run: The directory of the run.
-        watcher: Told how the work goes on.
-        callbacks: Told every event that is new.
         report: Writes the report into the directory, before callbacks hear that all is written.
         ask_first: Write nothing out where an accepted version has sentences that the start had not, unless this was
             done before. They are shown in any case.

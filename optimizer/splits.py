@@ -63,8 +63,6 @@ def split(
     but a further example shifts the runs and may move many.
 
     Args:
-        ids: Unique ids.
-        shares: Share of each part, positive, together 1.
         seed: Same seed and ids, same parts.
         strata: A human score for each id; None where unknown (these are dealt out among themselves). A group
             counts with the mean of its scores.

@@ -119,8 +119,6 @@ class Subject(Protocol):
         """Verdicts with the draft on some (example, question) pairs alone, for the trial of a lesson.
 
         Args:
-            draft: The draft to be tried.
-            pairs: What is asked.
             seen: What the draft before it did on the same examples.
         """
         ...

@@ -121,7 +121,6 @@ def line_chart(
     """Points with their intervals, and lines between them.
 
     Args:
-        points: The points.
         names: What is written under a place.
         label: What the drawing shows, for those who do not see it.
         scale: The upright axis.

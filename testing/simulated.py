@@ -214,14 +214,8 @@ class SimulatedWorld:
         """P(yes) of one of the starting questions.
 
         Args:
-            example: Id of the example.
-            signs: What its output shows.
-            topic: What is asked.
             told: All that the judge is told besides the example: prompt and question. Its length counts.
             perfect: Whether it has no errors to begin with.
-
-        Returns:
-            P(yes), between 0 and 1.
         """
         guidance = read_guidance(told)
         there = frozenset(signs)
@@ -240,9 +234,6 @@ class SimulatedWorld:
         The noise does not depend on the prompt. Questions on one output share a part of it, and those about one thing.
 
         Args:
-            example: Id of the example.
-            signs: What its output shows.
-            asked: What is asked.
             told: All that the judge is told besides the example. Its length counts.
         """
         low, high = self.usable_area if asked.usable else self.spoilt_area

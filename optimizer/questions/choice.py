@@ -132,10 +132,6 @@ class Chooser:
 
         All folds of a proof are asked so: a judge that is shown something else is another one. Labels of the
         examples that test it are looked at for this one choice among three, which is about all candidates together.
-
-        Args:
-            best: The judge so far.
-            named: All candidates by their ids.
         """
         ways: list[Sees] = ["all"]
         ways += ["output"] if best.prompt.can_show_less_of(self.examples) else []
@@ -157,14 +153,7 @@ class Chooser:
     async def choose(
         self, best: Draft, named: Mapping[str, CriterionRecord], seen: Observation, iteration: int
     ) -> Chosen:
-        """Choose the candidates that are worth asking beside the questions of ``best``.
-
-        Args:
-            best: The judge so far.
-            named: Candidates by their ids.
-            seen: What ``best`` does on the examples.
-            iteration: From 1.
-        """
+        """Choose the candidates that are worth asking beside the questions of ``best``."""
         if not named:
             return Chosen()
         sides = self.sides()

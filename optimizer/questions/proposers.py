@@ -41,9 +41,7 @@ class Proposer(Protocol):
         """New candidates; evidence that was read once is not read again.
 
         Args:
-            best: The judge so far.
             rejected: By dimension, the examples that people like less than most, the least liked first.
-            iteration: From 1.
         """
         ...
 
@@ -150,11 +148,7 @@ class Finder:
 
 
 def first_of_meaning(vectors: NDArray[np.float32]) -> dict[int, int]:
-    """Map each question to its representative: the nearest earlier question with the same meaning, or itself.
-
-    Args:
-        vectors: Unit vectors of the questions, shape (n, dimensions).
-    """
+    """Map each question to its representative: the nearest earlier question with the same meaning, or itself."""
     kept = greedy_unique(vectors, SAME_MEANING)
     asked_as = {place: place for place in kept}
     for place in set(range(len(vectors))).difference(kept):

@@ -36,11 +36,6 @@ def edit_steps(
     """Return the steps that edit a prompt: ours, or the papers' where the settings say so.
 
     Args:
-        context: The run.
-        subject: The judge or generator whose prompt is edited.
-        signal: Finds the disagreements.
-        helper: Takes the roles that have no model of their own.
-        note_taker: Reads the disagreements one by one.
         plain: States requirements that fail in their own words.
         failed_before_first: Whether a disagreement that was there in an earlier round is read before new ones.
         writes_questions: Writes the questions anew in the papers' step; in ours the contest does.

@@ -311,8 +311,6 @@ def most_calls(questions: int, examples: int, views: int) -> int:
     look asks.
 
     Args:
-        questions: How many there are.
-        examples: How many are in development.
         views: How a question may be asked: 2 where it may also see the output alone.
     """
     wordings, start, calls = MOST_WORDINGS * len(KINDS) + views - 1, 0, len(KINDS)
