@@ -126,6 +126,8 @@ class SelectSettings(JudgeSettings, WhereSettings, total=False):
     k: int
     choice: Literal["joint", "top"]
     sample: int
+    sampling: Literal["uniform", "clustered"]
+    clusters: int
     max_candidates: int
     max_rounds: int
     same_question: float

@@ -199,7 +199,7 @@ class WriterOptions(GatewayOptions):
 
     max_requirements: int = Field(12, ge=1, le=50, description="Requirements read from the task at most.")
     embedder: Annotated[str | None, Heading.ROLES.at(1)] = Field(
-        None, description="Embedding model that finds repeated questions."
+        None, description="Embedding model that finds repeated questions and clusters."
     )
 
 
@@ -403,6 +403,10 @@ class SelectOptions(JudgeOptions, Where):
     sample: Annotated[int, Heading.CHOSEN] = Field(
         200, ge=4, description="Examples that the candidates are answered on."
     )
+    sampling: Annotated[Literal["uniform", "clustered"], Heading.CHOSEN] = Field(
+        "uniform", description="Draw examples evenly, or from clusters of like ones in proportion to their size."
+    )
+    clusters: Annotated[int, Heading.CHOSEN] = Field(8, ge=2, description="Clusters, where sampling is clustered.")
     writer: Annotated[ModelName, Heading.ROLES] = Field(
         None, description="Model that proposes candidates; default: the judge."
     )
@@ -441,7 +445,7 @@ class SelectOptions(JudgeOptions, Where):
         60, ge=2, description="Resamples behind the stability of the ranking, at each size."
     )
     embedder: Annotated[str | None, Heading.ROLES.at(1)] = Field(
-        None, description="Embedding model that finds repeated questions."
+        None, description="Embedding model that finds repeated questions and clusters."
     )
 
     idle: ClassVar[tuple[Idle, ...]] = (
@@ -457,10 +461,11 @@ class SelectOptions(JudgeOptions, Where):
             "an answer on a scale is one call, given once and without an explanation (answer_levels 2)",
         ),
         Idle(
-            ("sample",),
+            ("sample", "sampling", "clusters"),
             beside("verdicts"),
             "all examples that the verdicts are about are the sample (verdicts)",
         ),
+        Idle(("clusters",), where(sampling="uniform"), "only clustered sampling has clusters (sampling clustered)"),
     )
 
     @model_validator(mode="after")

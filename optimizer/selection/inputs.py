@@ -1,6 +1,7 @@
 """Inputs of a selection: the sample, the pool of candidates, and answers that are there already or were bought.
 
-The sample is drawn evenly. Candidates are proposed from sampled examples until hardly anything new comes (EIG §3.2 and §4.3).
+The sample is drawn evenly, or from clusters of like examples in proportion (EIG App. A.8). Candidates are proposed from
+sampled examples until hardly anything new comes (EIG §3.2 and §4.3).
 """
 
 from __future__ import annotations
@@ -8,20 +9,22 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...agents.question_writer import ProposedQuestion, QuestionProposer, name_questions
 from ...agents.rating import Rating
 from ...evaluation.options import SelectOptions
 from ...evaluation.scoring import Coverage, coverage
 from ...evaluation.verdict_table import given_verdicts
-from ...memory.embedders import ROUNDING, Embedder
+from ...memory.embedders import DEFAULT_EMBEDDER, ROUNDING, Embedder, embedder
 from ...models.base import CallError, Model
 from ...prompts.checklist import Checklist, Question, load_checklist
-from ...prompts.errors import AskanceError, InputError, did_you_mean
+from ...prompts.errors import AskanceError, InputError, MissingExtraError, did_you_mean
 from ...prompts.examples import Example, human_dimensions, load_examples, without_answers
 from ...prompts.human_feedback import are_labels
 from ...prompts.prompt import Prompt, default_prompt, load_prompt
@@ -218,6 +221,55 @@ def sample_uniform(size: int, wanted: int, seed: int) -> list[int]:
     return sorted(np.random.default_rng(seed).choice(size, wanted, replace=False).tolist())
 
 
+def sample_clustered(vectors: NDArray[np.float32], wanted: int, clusters: int, seed: int) -> list[int]:
+    """Positions of ``wanted`` examples, drawn from clusters of like ones in proportion to their size, ascending.
+
+    Every cluster is drawn from where there are at least as many places as clusters. A row of ``vectors`` is an example.
+
+    Raises:
+        MissingExtraError: scikit-learn is not installed.
+    """
+    if wanted >= len(vectors):
+        return list(range(len(vectors)))
+    labels = cluster(vectors, clusters, seed)
+    places = allocate(np.bincount(labels), wanted)
+    rng = np.random.default_rng(seed)
+    chosen: list[int] = []
+    for label, count in enumerate(places):
+        chosen += rng.choice(np.flatnonzero(labels == label), count, replace=False).tolist()
+    return sorted(chosen)
+
+
+def cluster(vectors: NDArray[np.float32], clusters: int, seed: int) -> NDArray[np.int64]:
+    """Cluster of each row by k-means, 0, 1, ..., shape (examples,). Raises MissingExtraError where scikit-learn is not
+    installed."""
+    try:
+        sklearn = import_module("sklearn.cluster")
+    except ModuleNotFoundError:
+        raise MissingExtraError("selection", "scikit-learn") from None
+    distinct = len(np.unique(vectors, axis=0))
+    means: Any = sklearn.KMeans(min(clusters, distinct), n_init=3, random_state=seed)
+    _, labels = np.unique(means.fit_predict(vectors), return_inverse=True)
+    return labels.astype(np.int64)
+
+
+def allocate(sizes: NDArray[np.int64], wanted: int) -> list[int]:
+    """Places for each cluster in proportion to its size, by largest remainders; none gets more than it has.
+
+    A cluster with no place gets one from the cluster with most, as long as that has two.
+    """
+    exact = sizes * wanted / sizes.sum()
+    places = np.floor(exact).astype(np.int64)
+    for cluster_number in np.argsort(places - exact, kind="stable")[: wanted - int(places.sum())]:
+        places[cluster_number] += 1
+    for empty in np.flatnonzero((places == 0) & (sizes > 0)):
+        most = int(places.argmax())
+        if places[most] > 1:
+            places[most] -= 1
+            places[empty] = 1
+    return [int(each) for each in places]
+
+
 def load_select_inputs(
     data: str | Path | Iterable[Example | Mapping[str, Any]],
     candidates: str | Path | Checklist | None,
@@ -244,7 +296,7 @@ def load_select_inputs(
         raise InputError(
             f"-k {settings.k}: --max-candidates {settings.max_candidates} would leave too few to choose from."
         )
-    examples = [every[place] for place in sample_uniform(len(every), settings.sample, settings.seed)]
+    examples = _sample(every, settings)
     text = default_prompt(every) if prompt is None else load_prompt(prompt)
     by_people = _by_people(examples, settings)
     about = task or (pool.task if pool else "")
@@ -277,7 +329,7 @@ def load_given(
     given = VerdictColumns(verdict for verdict in given if verdict.example in kept)
     if len(judges := sorted({verdict.model for verdict in given})) != 1:
         raise InputError(f"The verdicts are by {len(judges)} models ({', '.join(judges)}): name one with --model.")
-    update = {"sample": max(len(known), 4), "field": {}, "limit": None}
+    update = {"sample": max(len(known), 4), "sampling": "uniform", "field": {}, "limit": None}
     inputs = load_select_inputs(known, questions, prompt, task, (), settings.model_copy(update=update))
     if not inputs.by_people:
         raise InputError(
@@ -285,6 +337,16 @@ def load_given(
             "examples have a human score."
         )
     return inputs, Bought(questions, None, given, (), (), ()), judges[0]
+
+
+def _sample(examples: list[Example], settings: SelectOptions) -> list[Example]:
+    if settings.sampling == "uniform" or settings.sample >= len(examples):
+        places = sample_uniform(len(examples), settings.sample, settings.seed)
+    else:
+        shown = [f"{each.input}\n{each.output or ''}".strip() or each.id for each in examples]
+        vectors = embedder(settings.embedder or DEFAULT_EMBEDDER).embed(shown)
+        places = sample_clustered(vectors, settings.sample, settings.clusters, settings.seed)
+    return [examples[place] for place in places]
 
 
 def _by_people(examples: Sequence[Example], settings: SelectOptions) -> bool:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
 from askance.optimizer.selection.information import default_sizes, one_hot, ranking_convergence
-from askance.optimizer.selection.inputs import sample_uniform
+from askance.optimizer.selection.inputs import allocate, cluster, sample_clustered, sample_uniform
+from askance.prompts.errors import MissingExtraError
 
 
 def tables(size: int, spread: float) -> tuple[np.ndarray, np.ndarray]:
@@ -83,3 +86,25 @@ def test_a_uniform_sample_is_repeatable_and_ascends() -> None:
     assert len(one) == 10
     assert one != sample_uniform(100, 10, 8)
     assert sample_uniform(5, 10, 7) == [0, 1, 2, 3, 4]
+
+
+def test_places_are_in_proportion_and_no_cluster_goes_without() -> None:
+    assert allocate(np.array([60, 30, 10]), 10) == [6, 3, 1]
+    assert allocate(np.array([97, 2, 1]), 10) == [8, 1, 1]
+    assert sum(allocate(np.array([5, 5, 5]), 7)) == 7
+
+
+def test_a_clustered_sample_covers_what_a_uniform_one_may_miss() -> None:
+    rng = np.random.default_rng(0)
+    vectors = np.vstack([rng.normal((1, 0, 0), 0.01, (190, 3)), rng.normal((0, 1, 0), 0.01, (10, 3))])
+    labels = cluster(vectors.astype(np.float32), 2, 0)
+    assert len(set(labels[:190])) == len(set(labels[190:])) == 1
+    chosen = sample_clustered(vectors.astype(np.float32), 20, 2, 0)
+    assert len(chosen) == len(set(chosen)) == 20
+    assert sum(place >= 190 for place in chosen) == 1
+
+
+def test_clusters_without_scikit_learn_name_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sklearn.cluster", None)
+    with pytest.raises(MissingExtraError, match=r"askance\[selection\]"):
+        cluster(np.eye(4, dtype=np.float32), 2, 0)

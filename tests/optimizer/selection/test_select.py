@@ -254,8 +254,8 @@ def test_the_estimate_is_exact_with_candidates_and_a_bound_without(facts: Any) -
     assert found.budget.tokens <= most.tokens
 
 
-def test_a_sample_has_as_many_examples_as_were_asked_for(facts: Any) -> None:
-    found = choose(facts, sample=40)
+def test_a_clustered_sample(facts: Any) -> None:
+    found = choose(facts, sample=40, sampling="clustered", clusters=3)
     assert found.examples == len(set(found.sample)) == 40
 
 
