@@ -179,11 +179,6 @@ def places(parts: int, most: int) -> int:
     return max(parts * RACED, 2 * most)
 
 
-def left_after(step: int, most: int) -> int:
-    """Candidates that are left after a step, where ``most`` may join."""
-    return round(STEPS[step][1] * most)
-
-
 def first_of(sides: Sides, rejected: float, accepted: float = 0.0) -> set[str]:
     """The examples that candidates are judged on first: a share of the rejected ones and of the accepted ones.
 
@@ -201,7 +196,7 @@ def steps(sides: Sides, most: int) -> list[tuple[bool, set[str], int]]:
     """The steps before the last one, which is judged on all examples: whether all rejected ones are seen then, the
     examples, and the number of candidates that are left afterwards.
     """
-    return [(share == 1, first_of(sides, share), left_after(step, most)) for step, (share, *_) in enumerate(STEPS)]
+    return [(share == 1, first_of(sides, share), round(left * most)) for share, left in STEPS]
 
 
 def joining(
