@@ -19,11 +19,11 @@ from ..prompts.errors import shown_from
 from ..prompts.formatting import count, missing_share
 from ..prompts.text_files import write_whole
 from ..settings import MODEL, flag, settings_naming
-from .charts import Scale, course_chart, heat_map
+from .charts import Scale, heat_map
 from .page import UNANSWERED, Section, duration, file_name, public_text, render_page
 from .run_candidates import ShownCandidate, candidates, marked_prompt
 from .run_data import changes, example_data, read_run
-from .run_figures import course, parity, scores, spreads, together, wordings
+from .run_figures import parity, scores, spreads, together, wordings
 from .run_lessons import STATUSES, lessons, what_was_learned
 
 if TYPE_CHECKING:
@@ -90,22 +90,18 @@ def render_report(data: RunData) -> str:
         command=repeat_command(data),
         took=duration(*times[:1], *times[-1:]) if times else None,
         began=times[0][:10] if times else None,
-        **_measures(data, tried),
+        **_measures(data),
     )
 
 
-def _measures(data: RunData, tried: list[ShownCandidate]) -> dict[str, Any]:
+def _measures(data: RunData) -> dict[str, Any]:
     """The parts on single questions and examples, as far as the run kept them."""
-    points = course(data, tried)
     questions, alike = parity(data), together(data)
     numbers = {row.name: row.number for row in questions.rows} if questions else {}
     drawn = None
     if alike and alike.found.pairs and all(name in numbers for name in alike.matrix.questions):
         drawn = heat_map(alike.matrix, [numbers[name] for name in alike.matrix.questions])
     return {
-        "course": course_chart(points, data.result.yardstick if data.is_judge else "Mean score")
-        if len(points) > 1
-        else None,
         "parity": questions,
         "alike": alike,
         "heat": drawn,
