@@ -150,11 +150,6 @@ class Agent:
         )
 
     async def _say(self, messages: Sequence[Message], *, max_tokens: int) -> Answer:
-        """A reply in plain text, at temperature 0.
-
-        Raises:
-            BudgetExceededError: A cap was reached.
-            ModelError: No reply.
-        """
+        """A reply in plain text, at temperature 0."""
         request = make_request(self._model.identity, messages, Parameters(max_tokens, 0.0, self._seed))
         return await self._gateway.ask(self.role, self._model, request)

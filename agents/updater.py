@@ -107,8 +107,7 @@ class EditAgent(Agent):
         seed: int | None = None,
         free: bool = False,
     ) -> None:
-        """``max_prompt_chars``: longer prompts are refused before a verdict is bought; ``free``: as in the papers,
-        nobody looks how much of the old words is kept, nor how much of a lesson's is said."""
+        """``max_prompt_chars``: longer prompts are refused. ``free``: as in the papers, old words need not be kept."""
         super().__init__(gateway, model, seed=seed)
         self._max_prompt_chars = max_prompt_chars
         self._least_kept = 0.0 if free else LEAST_KEPT

@@ -246,11 +246,7 @@ class Queue:
     """
 
     def __init__(self, order: Order, examples: Sequence[Example], opinions: Opinions | None, seed: int) -> None:
-        """Prepare the order.
-
-        Raises:
-            InputError: The order needs judges that are not there.
-        """
+        """Prepare the order; raises InputError where it needs judges that are not there."""
         self.order: Order = ("spread" if opinions is None else "informative") if order == "auto" else order
         self._opinions = opinions
         self._chance = np.array([_chance(seed, each.id) for each in examples])
@@ -330,8 +326,7 @@ def _chance(seed: int, name: str) -> float:
 
 
 def _spread(texts: Sequence[str], rank: Places) -> Places:
-    """Ranks in which each output is the one least like all before it (farthest first), by words; then as in
-    ``rank``."""
+    """Ranks by which each of the first outputs is the one least like all before it, by its words."""
     order = np.argsort(rank)
     among = order[:MOST_COMPARED]
     words = [texts[place] if re.search(r"\w", texts[place]) else "nothing" for place in among]

@@ -127,8 +127,7 @@ class Claims:
 
 @cache
 def _machine() -> str:
-    """This machine, as far as the numbers of its processes go: its name, and what is new with each start or
-    container."""
+    """Name this machine, with what is new at each start or in each container."""
     try:
         start = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
         container = str(Path("/proc/self/ns/pid").readlink())

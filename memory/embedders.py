@@ -237,11 +237,7 @@ class NeighbourIndex:
         return id in self._known
 
     def add(self, id: str, vector: NDArray[np.float32]) -> None:
-        """Add an entry.
-
-        Raises:
-            ValueError: The id is taken, the shape is not (d,), or it is not a unit vector.
-        """
+        """Add an entry. Raises ValueError where the id is taken, the shape is not (d,), or it is not a unit vector."""
         row = _unit_vectors(vector[None], self._rows.shape[1])
         if id in self:
             raise ValueError(f"The id '{id}' is in the index already; remove it first to replace it.")

@@ -114,11 +114,7 @@ class MemoryDirectory:
         return self.path / MEMORY_FILE
 
     def read(self) -> MemoryContents:
-        """Read its contents; empty where nothing was added yet.
-
-        Raises:
-            InputError: The file is damaged.
-        """
+        """Read its contents; empty where nothing was added yet. Raises InputError where the file is damaged."""
         return read_memory(self.file) if self.file.is_file() else MemoryContents()
 
     def touch(self) -> MemoryContents:
@@ -151,11 +147,7 @@ class MemoryDirectory:
         return gone
 
     def forget_removal(self, entry_id: str) -> None:
-        """Let what was removed be learned again.
-
-        Raises:
-            InputError: Nothing with this id was removed.
-        """
+        """Let what was removed be learned again. Raises InputError where nothing with this id was removed."""
         with self._locked():
             write_whole(self.file, self.read().forgetting_removal(entry_id).to_text())
 
@@ -173,11 +165,7 @@ def _no_directory(path: Path, why: str | None) -> InputError:
 
 
 def load_memory(path: str | Path) -> MemoryDirectory:
-    """The lesson memory in a directory, to be read, searched and corrected.
-
-    Raises:
-        InputError: There is none.
-    """
+    """The lesson memory in a directory, to be read, searched and corrected. Raises InputError where there is none."""
     found = MemoryDirectory(Path(path))
     if found.path.is_file():
         raise InputError(f"{path}: this is a file; a directory is needed.")

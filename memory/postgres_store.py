@@ -298,8 +298,7 @@ class PostgresStore:
         self.close()
 
     def _open(self) -> bool:
-        """Whether there are tables. A connection that is cut while it is made is made again, as in the middle of a
-        run."""
+        """Whether there are tables. A connection that is cut is made again."""
         until = monotonic() + _OPENING
         while True:
             try:

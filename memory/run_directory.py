@@ -270,11 +270,7 @@ class RunDirectory:
         self.write("result.json", json.dumps(result.to_dict(), ensure_ascii=False, indent=2) + "\n")
 
     def read_result(self) -> RunRecord:
-        """What ``result.json`` holds.
-
-        Raises:
-            InputError: The run is not finished, or the file is damaged.
-        """
+        """What ``result.json`` holds. Raises InputError where the run is not finished, or the file is damaged."""
         file = self.path / "result.json"
         try:
             data = json.loads(read_text(file))

@@ -185,11 +185,7 @@ def why(graph: nx.DiGraph, prompt: str, sentence: str) -> Why:
 
 
 def _nearest(passages: Sequence[Passage], wanted: Sequence[str], sentence: str) -> Passage:
-    """The sentence of the prompt that nearly says it.
-
-    Raises:
-        InputError: None does; names those that may have been meant.
-    """
+    """The sentence of the prompt that nearly says it; else InputError names those that may have been meant."""
     ranked = sorted(passages, key=lambda each: -_likeness(wanted, each.text))
     if ranked and _likeness(wanted, ranked[0].text) >= CLOSE:
         return ranked[0]

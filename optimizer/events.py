@@ -393,11 +393,7 @@ class Teller:
         self._callbacks = list(callbacks)
 
     def emit(self, event: Event) -> None:
-        """Tell everybody.
-
-        Raises:
-            AskanceError: The journal cannot be written.
-        """
+        """Tell everybody. Raises AskanceError where the journal cannot be written."""
         row = {"event": event.kind, **event.row()}
         new = self.journal.write(**row)
         if isinstance(self._watcher, EventWatcher):

@@ -212,11 +212,7 @@ MODES = ("migrate", "align", "tune")
 
 
 def mode_of(command: str) -> Mode:
-    """The mode of a command.
-
-    Raises:
-        InputError: There is none of that name.
-    """
+    """The mode of a command. Raises InputError where there is none of that name."""
     if command not in MODES:
         raise InputError(f"a run of '{command}', which this askance does not know.")
     return cast(Mode, import_module(f".modes.{command}", __package__).MODE)

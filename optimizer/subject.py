@@ -77,11 +77,7 @@ class Observation:
     """The questions of those examples that have their own, by example id."""
 
     def question(self, example: str, question: str) -> Question:
-        """The question that a verdict answers.
-
-        Raises:
-            KeyError: There is none.
-        """
+        """The question that a verdict answers. Raises KeyError where there is none."""
         checklist = self.own_checklists.get(example, self.checklist)
         if checklist is None:
             raise KeyError(f"the example '{example}' has no questions")

@@ -149,11 +149,7 @@ class Result:
 
 
 def recognise(path: Path) -> Result:
-    """Tell what a file is.
-
-    Raises:
-        InputError: It cannot be read, or no command of askance wrote it.
-    """
+    """Tell what a file is. Raises InputError where it cannot be read, or no command of askance wrote it."""
     try:
         data = _first_row(path) if suffix_of(path) in PARQUET_SUFFIXES else _object(path)
     except FileNotFoundError:

@@ -84,11 +84,7 @@ class RunData:
 
 
 def read_run(path: Path) -> RunData:
-    """Read a finished run.
-
-    Raises:
-        InputError: There is no run, it is not finished, or a file of it is damaged.
-    """
+    """Read a finished run. Raises InputError where there is no run, it is not finished, or a file of it is damaged."""
     directory = RunDirectory(path)
     header = directory.read_config()
     result = directory.read_result()

@@ -110,11 +110,7 @@ class SimulatedWorld:
     """Share of the noise in such answers that all questions on an output share, and that all about one thing share."""
 
     def __post_init__(self) -> None:
-        """Check the parameters.
-
-        Raises:
-            ValueError: There are not so many kinds of faults, or of harmless things.
-        """
+        """Check the parameters; raises ValueError where there are not so many kinds of faults or harmless things."""
         if not 1 <= self.kinds <= max(len(topic.of(faults=True)) for topic in TOPICS):
             raise ValueError(f"kinds must be from 1 to 3; they are {self.kinds}")
         if not 0 <= self.misguided <= self.blind:

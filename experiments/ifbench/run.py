@@ -138,11 +138,7 @@ def split_ifbench(examples: Sequence[Example], *, seed: int = 42, failed: Collec
 
 
 def constraints(example: Example) -> list[str]:
-    """The constraint types of an example.
-
-    Raises:
-        InputError: It is not from IFBench.
-    """
+    """The constraint types of an example. Raises InputError where it is not from IFBench."""
     return [constraint for constraint, _ in _with_arguments(example)]
 
 

@@ -91,11 +91,7 @@ class SimulatedAuthor:
         self.name, self.identity, self.slots = judge.name, judge.identity, judge.slots
 
     async def answer(self, request: Request) -> Answer:
-        """An output for a grade, or a verdict.
-
-        Raises:
-            ValueError: It is asked for something else.
-        """
+        """An output for a grade, or a verdict. Raises ValueError where it is asked for something else."""
         *before, (role, text) = request.messages
         if (asked := _REWRITE.search(text)) is not None:
             return as_answer(_rewritten(asked["output"], text), request)

@@ -48,11 +48,7 @@ def prepare(
     checker: str | CheckFunction | None,
     options: Mapping[str, Any],
 ) -> Job:
-    """Load and check the inputs.
-
-    Raises:
-        InputError: Names the file, line and field at fault.
-    """
+    """Load and check the inputs. Raises InputError that names the file, line and field at fault."""
     settings = parse_options(TuneOptions, dict(options))
     refuse_idle(settings, judge=judge, checklist=checklist)
     if judge is None and judge_prompt is not None:

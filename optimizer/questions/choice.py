@@ -243,7 +243,7 @@ class Chooser:
         return Widened(whole, without("dropped", "idle") if idle else whole, idle)
 
     async def read(self, best: Draft, *drafts: Draft) -> list[Draft]:
-        """Read drafts against accepted examples by what the first of them says; the others ask some of its questions."""
+        """Read drafts against accepted examples, by the first one's verdicts; the others ask some of its questions."""
         known = {each.id for each in best.questions.questions}
         asks_more = any(each.id not in known for each in drafts[0].questions.questions)
         if best.calibration is None and not asks_more:
@@ -360,8 +360,7 @@ class Chooser:
             self.events.emit(QuestionJudged(told))
 
     def _fates(self, best: Draft, chosen: Mapping[str, CriterionRecord], seen: Observation) -> dict[str, Fate]:
-        """Questions of the checklist that do not stay as they are (:func:`~.candidates.fates_of`), and what becomes
-        of them; a dimension keeps one that stands for it."""
+        """The fates of the checklist's questions; a dimension keeps one that stands for it."""
         if self.keeps_start:
             return {}
         logits, sides = yes_logits(seen.verdicts), self.sides()

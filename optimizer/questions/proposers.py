@@ -73,7 +73,7 @@ class Finder:
     removed: Sequence[str] = ()
     """Texts of questions that people do not want."""
     beside: Finder | None = None
-    """Has found questions from other examples of the same run: the same question has the same id, another one another."""
+    """Has found questions from other examples of the same run. The same question has the same id in both."""
     found: dict[str, CriterionRecord] = field(default_factory=dict, init=False)
     """The candidates by their ids."""
     has_more: bool = field(default=False, init=False)
@@ -271,8 +271,7 @@ class CommentProposer:
     def _is_about(
         self, comment: Comment, rated: str, checklist: Checklist, name: str, rejected: Mapping[str, Sequence[str]]
     ) -> bool:
-        """Whether a comment speaks of a dimension; one on the whole of the dimension that the output is least liked
-        on."""
+        """Whether a comment speaks of a dimension; one on the whole speaks of the least liked one."""
         if comment.about is None or (comment.about == WHOLE and rated != WHOLE):
             return rated == min(
                 (each for each in rejected if name in rejected[each]), key=lambda each: rejected[each].index(name)

@@ -150,10 +150,7 @@ class Trying:
         return made(reason=f"{what}, a gain beyond the {bias:.2f} of chance", after=best)
 
     def _is_clear(self, wording: WordingTried, answers: Answers, groups: Sequence[Hashable] | None) -> bool:
-        """Tell whether the correlation is above zero beyond chance.
-
-        Examples of one document are not taken for independent.
-        """
+        """Tell whether the correlation is above zero beyond chance, by document."""
         values = [np.nan if p is None else -p for p in self.p_good(wording, answers)]
         wanted = [self.wanted[each] for each in answers]
         (found,) = spearman_intervals(np.array(values)[:, np.newaxis], wanted, groups=groups)
@@ -271,10 +268,7 @@ class WordQuestions:
         return trying.choose(own, left, dropped, self._resampling_of(own))
 
     def _resampling_of(self, answers: Answers) -> Resampling:
-        """Return the resampling with the document of each answer.
-
-        Answers come in another order than the examples, and may be fewer.
-        """
+        """Return the resampling with the document of each answer, in the order of the answers."""
         if self.resampling.groups is None:
             return self.resampling
         named = dict(zip((each.id for each in self.examples), self.resampling.groups, strict=True))
