@@ -199,7 +199,7 @@ def cause_of(error: BaseException) -> AskanceError | None:
     return None
 
 
-_NOT_OURS = (
+_NOT_OURS = [
     "top_p",
     "top_k",
     "stop",
@@ -212,7 +212,7 @@ _NOT_OURS = (
     "user_id",
     "store",
     "probabilities",
-)
+]
 """Settings of DSPy's requests that ours do not have: refused, because a setting that is dropped misleads."""
 
 
