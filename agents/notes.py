@@ -15,7 +15,6 @@ from ..prompts.checklist import Question
 from ..prompts.examples import Example
 from ..prompts.lessons import Disagreement, Lesson
 from ..prompts.templates import FencedText, render, template
-from ..prompts.text import shorten
 from .agent import Agent
 from .rules import Direction, direction_of
 
@@ -110,12 +109,3 @@ def given_reason(case: Case, side: str, before: str = "") -> FencedText:
     """The reason of ``target`` or ``reference``, after words of our own; empty where there is none."""
     reason = case.reasons.get(side)
     return FencedText(before) + render("given_reason", reason=reason) if reason else FencedText()
-
-
-SHOWN_OUTPUT = 800
-"""Characters of an output that is shown beside the one in question."""
-
-
-def show_output(example: Example) -> str:
-    """An example's output alone, shortened: what is shown of an example where tokens count."""
-    return shorten(example.output or "", SHOWN_OUTPUT)
