@@ -67,12 +67,8 @@ async def ask_for(
 
     Its JSON schema is sent along, the reply is validated against it, and its title says in errors what was wanted.
     ``check`` may raise ``ValueError`` with what is wrong beyond the schema. With ``forget`` no replies are kept that
-    cannot be used, so that they are asked for anew the next time.
-
-    Raises:
-        ParseError: The reply to the re-ask was no better.
-        ModelError: No reply.
-    """
+    cannot be used, so that they are asked for anew the next time. Raises ParseError where the reply to the re-ask was
+    no better, and ModelError where there is no reply."""
     parameters = Parameters(max_tokens, temperature, seed, schema=strict_schema(record))
     conversation, keys = list(messages), []
     for last in (False, True):

@@ -118,7 +118,8 @@ class FreeNoteTaker(Agent):
     role = "note_taker"
 
     async def take_notes(self, task: str, items: Sequence[Sequence[Case]], lesson_ids: Sequence[str]) -> list[Lesson]:
-        """L_note(x, y, A_src, A_tgt, Δ) of one or several examples, in one call.
+        """L_note(x, y, A_src, A_tgt, Δ) of one or several examples, in one call. Raises ParseError where the reply
+        names examples that are not there, has too many lessons, or orders what none may.
 
         Args:
             items: The disagreements on each example; every list is about one example and not empty.
@@ -126,9 +127,6 @@ class FreeNoteTaker(Agent):
 
         Returns:
             The lessons, perhaps none. The evidence of each is every disagreement on the examples that the model named.
-
-        Raises:
-            ParseError: The reply names examples that are not there, has too many lessons, or orders what none may.
         """
         most = MOST_LESSONS * len(items)
 

@@ -78,21 +78,15 @@ class NoteAgent(Agent):
         """The assignment for a case; it may itself ask for what has to be known before."""
 
     async def take_note(self, case: Case, lesson_id: str) -> Lesson:
-        """Draw one lesson from one case.
-
-        Raises:
-            ParseError: No usable note, e.g. because the rule copies the example.
-        """
+        """Draw one lesson from one case. Raises ParseError where there is no usable note, e.g. because the rule copies
+        the example."""
         asked = await self._assignment(case)
         reply = await self._ask(template(asked.system), asked.user, asked.record, max_tokens=400, check=asked.rule)
         return case.lesson(lesson_id, asked.rule(reply), asked.direction)
 
     async def prepare(self, questions: Iterable[Question], lenient: Iterable[Question] = ()) -> None:
-        """Get ready for notes on questions where the target was too kind, and on those where it was too severe.
-
-        Raises:
-            ModelError: Every further call would fail too.
-        """
+        """Get ready for notes on questions where the target was too kind, and on those where it was too severe. Raises
+        ModelError where every further call would fail too."""
 
 
 def both_answers(case: Case) -> dict[str, str]:

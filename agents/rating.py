@@ -76,11 +76,8 @@ class Rater:
     async def rate(
         self, wanted: Sequence[ToRate], on_ratings: Callable[[int, int], None] | None = None
     ) -> list[Rating]:
-        """Rate everything wanted; one rating each, in that order.
-
-        Raises:
-            BudgetExceededError: A cap was reached; the answers bought so far are in the store.
-        """
+        """Rate everything wanted; one rating each, in that order. Raises BudgetExceededError where a cap was reached;
+        the answers bought so far are in the store."""
         return await all_together(wanted, self._rating, self.gateway.concurrency(self.model), on_ratings)
 
     def estimate(self, wanted: Iterable[ToRate]) -> tuple[int, int, int]:

@@ -230,11 +230,8 @@ class RuleMaker:
     kinds: Sequence[str] = ()
 
     def rule(self, ending: str, kind: str) -> str:
-        """The model's rule where it is general, else the rule that its kind makes.
-
-        Raises:
-            ValueError: Neither can be used; the message is told to the model.
-        """
+        """The model's rule where it is general, else the rule that its kind makes. Raises ValueError where neither can
+        be used; the message is told to the model."""
         text = rule_sentence(self.direction.opening, ending)
         problem = self._problem(text)
         follows = not self.kinds or not self.direction.stricter or speaks_of(kind, text)

@@ -97,7 +97,8 @@ def load_opinions(
     examples: Sequence[Example],
     dimension: str,
 ) -> tuple[Checklist | None, Opinions | None]:
-    """The checklist, and what judges said of these examples; None where there is none.
+    """The checklist, and what judges said of these examples; None where there is none. Raises InputError where a file
+    is wrong or missing, or no verdict in it is about one of the examples and questions.
 
     Args:
         given: Directories of runs, ``judge.yaml`` files, and files of verdicts. Of a judge the verdicts that its run
@@ -106,9 +107,6 @@ def load_opinions(
         checklist: What verdicts answer; needed where no judge brings one.
         examples: That are to be labelled.
         dimension: What is labelled; ``overall`` is the score over all questions.
-
-    Raises:
-        InputError: A file is wrong or missing, or no verdict in it is about one of the examples and questions.
     """
     kept: list[KeptJudge] = []
     verdicts: list[Verdict] = []

@@ -120,12 +120,8 @@ class PostgresAddress:
 
     @cached_property
     def parts(self) -> dict[str, str]:
-        """What it says, by libpq's names.
-
-        Raises:
-            InputError: It is no such address.
-            MissingExtraError: psycopg is not installed.
-        """
+        """What it says, by libpq's names. Raises InputError where it is no such address, and MissingExtraError where
+        psycopg is not installed."""
         conninfo = import_optional("psycopg.conninfo", "postgres", "psycopg")
         try:
             found = {name: str(value) for name, value in conninfo.conninfo_to_dict(self.text).items()}

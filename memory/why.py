@@ -155,11 +155,8 @@ def why(graph: nx.DiGraph, prompt: str, sentence: str) -> Why:
     """Answer where a sentence of a prompt comes from.
 
     Words are compared, in order; case, punctuation, bullets and line breaks do not matter, and a part of a sentence
-    will do.
-
-    Raises:
-        InputError: The prompt is no version of the run, or neither it nor a lesson says anything like the sentence.
-    """
+    will do. Raises InputError where the prompt is no version of the run, or neither it nor a lesson says anything like
+    the sentence."""
     wanted = words_of(sentence)
     if not wanted:
         raise InputError("There is no word in the sentence to be looked for.")
@@ -418,11 +415,7 @@ def find_question(graph: nx.DiGraph, asked: str) -> str | None:
     """The id of the question that is meant; None where none is.
 
     Any question may be named by its id, one that was proposed in the run also by the beginning of its id or by words
-    that follow each other in its text.
-
-    Raises:
-        InputError: Several are meant.
-    """
+    that follow each other in its text. Raises InputError where several are meant."""
     if f"question:{asked}" in graph:
         return asked
     known, wanted = _proposed(graph), " ".join(words_of(asked))

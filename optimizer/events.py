@@ -444,11 +444,8 @@ class Teller:
 
 
 async def answer_or_none(asked: Awaitable[Found], otherwise: str, events: Teller) -> Found | None:
-    """Wait for a call; None where it brings nothing of use, and a person is told what happens otherwise.
-
-    Raises:
-        CallError: Every further call would fail too.
-    """
+    """Wait for a call; None where it brings nothing of use, and a person is told what happens otherwise. Raises
+    CallError where every further call would fail too."""
     try:
         return await asked
     except CallError as error:

@@ -62,11 +62,8 @@ class RunContext:
             self.remembering.recall(self.memory)
 
     def resolve_names(self) -> None:
-        """Look up every model that is named, so that an unknown one shows before anything is bought.
-
-        Raises:
-            InputError: A model is not known, or would be shown images that it does not take.
-        """
+        """Look up every model that is named, so that an unknown one shows before anything is bought. Raises InputError
+        where a model is not known, or would be shown images that it does not take."""
         options = self.job.options
         named = [getattr(options, role) for role in settings_naming(MODEL, type(options))]
         for model in (*self.job.models.values(), *filter(None, named)):

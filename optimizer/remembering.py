@@ -39,12 +39,8 @@ TRIED_FOR_ONE = 2
 def memory_for(job: Job, run: RunDirectory, *, make: bool = True) -> MemoryContents | None:
     """Read what the memory of a job held when its run began: the run's own copy where there is one.
 
-    Without ``make`` no memory is made where there is none.
-
-    Raises:
-        InputError: The memory is no directory, or is damaged.
-        AskanceError: It cannot be written.
-    """
+    Without ``make`` no memory is made where there is none. Raises InputError where the memory is no directory, or is
+    damaged. Raises AskanceError where it cannot be written."""
     if job.options.memory is None:
         return None
     copy = run.path / "inputs" / MEMORY_FILE
@@ -156,14 +152,11 @@ class Remembering:
         *,
         write: bool,
     ) -> None:
-        """Add what the run has learned so far to the memory; adding it again changes nothing.
+        """Add what the run has learned so far to the memory; adding it again changes nothing. Raises InputError where
+        the memory was damaged meanwhile, and AskanceError where it cannot be written.
 
         Args:
             write: False while the run only repeats what an earlier process did.
-
-        Raises:
-            InputError: The memory was damaged meanwhile.
-            AskanceError: It cannot be written.
         """
         for each in lessons:
             self._since.setdefault(each.id, iteration)

@@ -55,11 +55,7 @@ class RunResult(Shown):
         return self.record.finish_reason
 
     def require_coverage(self) -> RunResult:
-        """Return this result if it has ``min_coverage``, and any verdict at all.
-
-        Raises:
-            CoverageError: It has not.
-        """
+        """Return this result if it has ``min_coverage``, and any verdict at all. Raises CoverageError where it has not."""
         seen, least = self.record.coverage, self.record.min_coverage
         if not seen:
             raise CoverageError(

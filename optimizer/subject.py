@@ -103,12 +103,8 @@ class Subject(Protocol):
     async def observe(
         self, draft: Draft, examples: Sequence[Example], on_done: Callable[[int, int], None] | None = None
     ) -> Observation:
-        """Use the draft on examples; answers that are in the store are not bought again.
-
-        Raises:
-            BudgetExceededError: A cap was reached.
-            ModelError: An endpoint refuses every call or is down.
-        """
+        """Use the draft on examples; answers that are in the store are not bought again. Raises BudgetExceededError
+        where a cap was reached, and ModelError where an endpoint refuses every call or is down."""
         ...
 
     async def probe(self, draft: Draft, pairs: Sequence[Pair], seen: Observation) -> dict[Pair, Verdict]:

@@ -195,11 +195,8 @@ class Kept:
 def read_kept(run: Path, best: int, turned: Collection[str] = ()) -> Kept:
     """Read what a run kept; runs of older versions kept nothing.
 
-    The first version's verdicts on the ``turned`` questions are told as answers to what the best version asks.
-
-    Raises:
-        InputError: A file is damaged.
-    """
+    The first version's verdicts on the ``turned`` questions are told as answers to what the best version asks. Raises
+    InputError where a file is damaged."""
     folder = run / "verdicts"
     if not folder.is_dir():
         return Kept(best=best)

@@ -36,15 +36,12 @@ SCRIPTS = ("report_lessons.js", "report_table.js", "report_sort.js", "report_exa
 
 
 def write_report(run: str | Path, output: str | Path | None = None) -> Path:
-    """Write the report of a finished run; returns where it is.
+    """Write the report of a finished run; returns where it is. Raises InputError where there is no run, it is not
+    finished, or a file of it is damaged. Raises AskanceError where the file cannot be written.
 
     Args:
         run: The run's directory.
         output: The file; default: ``report.html`` in the run's directory. It is replaced whole or not at all.
-
-    Raises:
-        InputError: There is no run, it is not finished, or a file of it is damaged.
-        AskanceError: The file cannot be written.
     """
     directory = Path(run)
     file = Path(output) if output is not None else directory / "report.html"

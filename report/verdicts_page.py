@@ -85,11 +85,8 @@ class _Read:
 
 
 def read_judging(path: Path, beside: Beside) -> JudgedFile:
-    """Read a file of verdicts.
-
-    Raises:
-        InputError: A file is damaged, the files do not belong together, or the verdicts are by several judges.
-    """
+    """Read a file of verdicts. Raises InputError where a file is damaged, the files do not belong together, or the
+    verdicts are by several judges."""
     read = _read(path, beside)
     own = read.own
     found = None if own is not None else diagnose_verdicts(read.examples, read.checklist, read.verdicts)

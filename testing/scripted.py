@@ -47,12 +47,8 @@ class ScriptedModel:
         self._delay = delay
 
     async def answer(self, request: Request) -> Answer:
-        """The next reply of the script.
-
-        Raises:
-            BaseException: The reply is an error.
-            IndexError: The list of replies is used up.
-        """
+        """The next reply of the script. Raises the reply where it is an error, and IndexError where the list of replies
+        is used up."""
         place = len(self.requests)
         self.requests.append(request)
         if self._delay:

@@ -137,11 +137,8 @@ def example(
     system: str | None = None,
     document: str | None = None,
 ) -> Example:
-    """An example; ``document`` is kept in its metadata, where the statistics look for it.
-
-    Raises:
-        InputError: A value has the wrong type.
-    """
+    """An example; ``document`` is kept in its metadata, where the statistics look for it. Raises InputError where a
+    value has the wrong type."""
     fields: dict[str, Any] = {"id": name, "input": source, "output": output, "context": context, "system": system}
     fields["human"] = {dimension: list(ratings) for dimension, ratings in human.items()}
     fields["metadata"] = {} if document is None else {"document": document}
@@ -152,11 +149,8 @@ def own_example(row: Row, dimensions: Sequence[str], *, keep: Sequence[str] = ()
     """A row that is in askance's own format already; only these dimensions are kept.
 
     Where every expert's ratings stand beside the means (``human_experts``), the single ratings are taken. ``keep``
-    names further dimensions that are kept where the row has them.
-
-    Raises:
-        InputError: It is not, or people did not rate all of ``dimensions``.
-    """
+    names further dimensions that are kept where the row has them. Raises InputError where it is not of this form, or
+    people did not rate all of ``dimensions``."""
     for field in ("id", "input", "output", "human"):
         row[field]
     values = {name: value for name, value in row.values.items() if value is not None}

@@ -99,12 +99,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(given: argparse.Namespace, model: Any) -> dict[str, Any] | None:
-    """Judge and write the table; only the number of calls with ``--dry-run``, and then nothing is returned.
-
-    Raises:
-        InputError: Bad data, checklist, model name or setting.
-        AskanceError: The data cannot be had, the endpoint is down, or a cap was reached.
-    """
+    """Judge and write the table; only the number of calls with ``--dry-run``, and then nothing is returned. Raises
+    InputError for bad data, or a bad checklist, model name or setting. Raises AskanceError where the data cannot be
+    had, the endpoint is down, or a cap was reached."""
     by = judge_access(model, store=given.cache, **endpoint_options(given))
     found = _rated(given, by) if given.dataset in RATED else _pairs(given, by)
     if found is None:
@@ -280,15 +277,13 @@ def weights_table(
     """Table 14 and the upper half of Table 15: single test, equal weights, and learned ones, on held-out halves.
 
     The paper learns with ``bayes``, which takes minutes a fit, and keeps sections apart. Other learners stand beside it
-    on the same pairs, and quick ones also with pooled weights, which lean a small section on the whole.
+    on the same pairs, and quick ones also with pooled weights, which lean a small section on the whole. Raises
+    InputError for an unknown learner, and for too few pairs to hold half of them out.
 
     Args:
         first_test: What the paper's single test is called here.
         splits: Random halves; with several every row is about all held-out pairs of all of them.
         seed: Of the first half; the others follow.
-
-    Raises:
-        InputError: An unknown learner, or too few pairs to hold half of them out.
     """
     alike = prefs.differences()
     halves = [each for number in range(splits) for each in single_split(alike.groups, 0.5, seed + number)]

@@ -70,11 +70,7 @@ def pooled_information(answers: Floats, ratings: Floats, *, seed: int = 0) -> In
 
     Answers p(a|q,I) have shape (examples, questions, answers), ratings p(y|I) (examples, levels); NaN is missing, and
     such an example is left out of that question's estimate. The seed is that of the shuffles of soft answers or
-    ratings.
-
-    Raises:
-        ValueError: The shapes do not belong together.
-    """
+    ratings. Raises ValueError where the shapes do not belong together."""
     if answers.ndim != 3 or ratings.ndim != 2 or len(answers) != len(ratings):
         raise ValueError(f"Answers of shape {answers.shape} and ratings of shape {ratings.shape} do not fit together.")
     rated = ~np.isnan(ratings[:, 0])
