@@ -101,15 +101,12 @@ class ReadableStore(Protocol):
 
     def rows(self, keys: Sequence[bytes]) -> list[Row]:
         """Those of the answers that are there, as they are written down."""
-        ...
 
     def learned(self, identity: str) -> ThinkingFacts | None:
         """Facts of a model that thinks; None where there are none."""
-        ...
 
     def close(self) -> None:
         """End."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -55,11 +55,9 @@ class SharedStore(AnswerStore, Protocol):
 
     def rows(self, keys: Sequence[bytes]) -> list[Row]:
         """Those of the answers that are there, as they are written down."""
-        ...
 
     def close(self) -> None:
         """Let go of what is still claimed, and end."""
-        ...
 
     def __len__(self) -> int: ...
 

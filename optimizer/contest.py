@@ -42,7 +42,6 @@ class WritesQuestions(Protocol):
 
     async def propose(self, draft: Draft, iteration: int) -> Draft | None:
         """Return the draft with its new questions; None where they are the same, or cannot be had."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -380,7 +380,6 @@ class EventWatcher(Protocol):
 
     def on_event(self, event: Event) -> object:
         """Something happened."""
-        ...
 
 
 class Teller:

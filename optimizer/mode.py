@@ -153,7 +153,6 @@ class Step(Protocol):
             BudgetExceededError: A cap was reached. The last accepted version stands.
             ModelError: An endpoint refuses every call.
         """
-        ...
 
 
 @dataclass(frozen=True)
@@ -204,15 +203,12 @@ class Mode(Protocol):
 
     def strata(self, job: Job) -> list[float | None] | None:
         """A number for each example that is spread evenly over the splits."""
-        ...
 
     async def set_up(self, context: RunContext) -> SetUp:
         """Buy what is needed before the loop, and make its parts."""
-        ...
 
     def estimate(self, job: Job, splits: SplitExamples, models: Models, gateway: Gateway) -> Estimate:
         """The price of judging all splits once with the starting prompt."""
-        ...
 
 
 MODES = ("migrate", "align", "tune")

@@ -105,7 +105,6 @@ class Subject(Protocol):
     ) -> Observation:
         """Use the draft on examples; answers that are in the store are not bought again. Raises BudgetExceededError
         where a cap was reached, and ModelError where an endpoint refuses every call or is down."""
-        ...
 
     async def probe(self, draft: Draft, pairs: Sequence[Pair], seen: Observation) -> dict[Pair, Verdict]:
         """Verdicts with the draft on some (example, question) pairs alone, for the trial of a lesson.
@@ -113,7 +112,6 @@ class Subject(Protocol):
         Args:
             seen: What the draft before it did on the same examples.
         """
-        ...
 
 
 @dataclass(frozen=True)

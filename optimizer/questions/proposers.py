@@ -43,15 +43,12 @@ class Proposer(Protocol):
         Args:
             rejected: By dimension, the examples that people like less than most, the least liked first.
         """
-        ...
 
     def read(self) -> dict[str, Any]:
         """Evidence that was read so far, here and in earlier runs, as under ``read`` in ``result.json``."""
-        ...
 
     def has_more(self, best: Draft, rejected: Mapping[str, Sequence[str]]) -> bool:
         """Whether more rounds would read what these have not; the judge and the examples as of :meth:`propose`."""
-        ...
 
 
 @dataclass
