@@ -96,17 +96,17 @@ LONGEST_OUTPUT = 1200
 MOST_KINDS = 3
 """Things that are said of one output."""
 MOST_KIND_WORDS = 8
-"""Of one thing."""
+"""Words for one thing."""
 MOST_QUESTIONS = 2
-"""From one remark."""
+"""Questions made of one remark."""
 MOST_REMARKS = 4
-"""Of one comment that are read."""
+"""Remarks of one comment that are read."""
 LONG_REMARK = 30
 """Words from which a comment is read by its sentences alone."""
 FEWEST_WORDS = 3
-"""Of a sentence that is read alone."""
+"""Words of a sentence that is read alone."""
 MOST_WORDS = 25
-"""Of a question."""
+"""Words of a question."""
 _TOKENS = 60
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s*")
 _NEGATED = re.compile(r"\b(ca|wo|sha)n['’]t\b|\bcannot\b|\bnot\s+|n['’]t\b")

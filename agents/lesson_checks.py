@@ -122,7 +122,7 @@ _BULLET = r"^\s*(?:(?:[-*•]|\d+[.)])\s+)?"
 
 
 def _direction(text: str) -> str | None:
-    """Which way a line of a prompt goes, where it is a rule; None where it is none."""
+    """The direction of a line of a prompt; None where it is no rule."""
     found = (each for each in DIRECTIONS if re.match(_BULLET + _order(each), text, re.IGNORECASE))
     return next((each.name for each in found), None)
 

@@ -26,7 +26,6 @@ class Case:
     disagreement: Disagreement
     """The answers of the target and its reference."""
     example: Example
-    """The example that they judged."""
     question: Question
     """The question that they were asked; for a generator it may be the description of a check."""
     reasons: Mapping[str, str] = field(default_factory=dict)
@@ -60,7 +59,6 @@ class Assignment:
     rule: Callable[[Any], str]
     """Reads the rule from a note; raises ``ValueError`` with what is wrong, which is told to the model once."""
     direction: Direction
-    """Direction of the lesson."""
 
 
 class NoteAgent(Agent):

@@ -204,7 +204,7 @@ DIRECTIONS = (STRICTER, LENIENT, STRICTER_ON_FAULT, LENIENT_ON_FAULT)
 
 
 def direction_of(question: Polar, answer: bool) -> Direction:
-    """Which way a rule has to go for a judge that wrongly gave this answer."""
+    """The direction of a rule for a judge that wrongly gave this answer."""
     if question.is_fault:
         return LENIENT_ON_FAULT if answer else STRICTER_ON_FAULT
     return STRICTER if answer else LENIENT

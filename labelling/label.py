@@ -150,14 +150,12 @@ class Labelled(RaterCount):
     """The result of a session of labelling; the rater's counts include earlier sessions."""
 
     output: Path
-    """The labelled data."""
     labels: Path
     """The counts of each rater's labels."""
     rater: str
     added: int
     """Outputs labelled in this session."""
     outputs: int
-    """That there are to label."""
     more: int
     """Labels that the acceptance test still needs, see ``enough``."""
     enough: str

@@ -133,7 +133,7 @@ class RemovedEntry(_Part):
     entry: Literal["removed"] = "removed"
     id: str
     key: tuple[Literal["question"]] | tuple[Literal["lesson"], About, Direction, str]
-    """Which lessons or questions it may be, as their own key."""
+    """The key of the lessons or questions that it may be."""
     texts: tuple[str, ...] = Field(min_length=1)
     """All the words that it had, the last ones first."""
     requirement: str | None = None

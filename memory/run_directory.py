@@ -40,7 +40,7 @@ WRITTEN = (
     "result.json",
     "report.html",
 )
-"""What a run writes in its directory after it has begun; what else it may have there is in folders of its own."""
+"""Files that a run writes in its directory after it has begun; what else it may have there is in folders of its own."""
 
 
 class RunDirectory:
@@ -254,7 +254,7 @@ class RunDirectory:
         self.write("result.json", json.dumps(result.to_dict(), ensure_ascii=False, indent=2) + "\n")
 
     def read_result(self) -> RunRecord:
-        """What ``result.json`` holds. Raises InputError where the run is not finished, or the file is damaged."""
+        """The record in ``result.json``. Raises InputError where the run is not finished, or the file is damaged."""
         file = self.path / "result.json"
         try:
             data = json.loads(read_text(file))
@@ -294,7 +294,7 @@ def _line(example: Example) -> str:
 
 
 def _fingerprint(config: Mapping[str, Any], texts: Mapping[str, str]) -> str:
-    """Of the settings and all inputs."""
+    """The fingerprint of the settings and all inputs."""
     return sha256(json.dumps([config, texts], sort_keys=True).encode()).hexdigest()
 
 

@@ -54,7 +54,7 @@ class SharedStore(AnswerStore, Protocol):
     """A store that many commands share, opened: :class:`VerdictStore` or :class:`.PostgresStore`."""
 
     def rows(self, keys: Sequence[bytes]) -> list[Row]:
-        """Those of the answers that are there, as they are written down."""
+        """The answers that are there, as they are written down."""
 
     def close(self) -> None:
         """Let go of what is still claimed, and end."""
@@ -185,7 +185,7 @@ class VerdictStore:
             return self._is_ours or self._claims.take(key)
 
     def renew(self, keys: Sequence[bytes]) -> None:
-        """What was claimed is still being bought."""
+        """Hold claims for longer: their answers are still being bought."""
         with _explained(self.path):
             if self._shared is not None:
                 self._shared.renew(keys)
@@ -193,7 +193,7 @@ class VerdictStore:
                 self._claims.renew(keys)
 
     def let_go(self, keys: Sequence[bytes]) -> None:
-        """What was claimed is not to be bought, or is there."""
+        """End claims: their answers are there, or are not to be bought."""
         with _explained(self.path):
             if self._shared is not None:
                 self._shared.let_go(keys)
@@ -201,7 +201,7 @@ class VerdictStore:
                 self._claims.let_go(keys)
 
     def get_many(self, keys: Sequence[bytes]) -> KeptAnswers:
-        """Those of the answers that are there."""
+        """The answers that are there."""
         rows = self.rows(keys)
         if self._shared is not None and (missing := left_of(keys, rows)):
             theirs = self._shared.rows(missing)
@@ -260,7 +260,7 @@ class VerdictStore:
             self._shared.learn(identity, facts)
 
     def rows(self, keys: Sequence[bytes]) -> list[Row]:
-        """Those of the answers that are there, as they are written down."""
+        """The answers that are there, as they are written down."""
         with _explained(self.path):
             return _select(self._db, keys)
 
@@ -382,7 +382,7 @@ def _select(db: sqlite3.Connection, keys: Sequence[bytes]) -> list[Row]:
 
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
-    """What SQLite says of a file as a sentence."""
+    """A sentence for SQLite's error about a file."""
     try:
         yield
     except sqlite3.DatabaseError as error:

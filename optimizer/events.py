@@ -61,7 +61,7 @@ Callback = Callable[[Event], object]
 
 @dataclass(frozen=True)
 class ExamplesSplit(Event):
-    """Which example is used for what; ids."""
+    """The ids of the examples of each split."""
 
     kind = "split"
     development: Sequence[str]

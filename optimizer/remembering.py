@@ -1,4 +1,4 @@
-"""What a run takes from a lesson memory, and what it adds to it.
+"""The lesson memory of a run: a run takes lessons from it, and adds its own.
 
 The run has a copy of what the memory held when it began, so that it comes to the same when it is resumed, whatever
 became of the memory since.
@@ -71,7 +71,7 @@ class Remembering:
 
     @classmethod
     def of(cls, job: Job, run: RunDirectory, events: Teller) -> Remembering | None:
-        """That of a job, where it has a memory."""
+        """The memory of a job; None where it has none."""
         if job.options.memory is None or job.memory is None:
             return None
         about = "judge" if job.is_judge else "generator"

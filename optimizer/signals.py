@@ -235,7 +235,6 @@ class HumanSignal:
 
     targets: Targets
     examples: Sequence[Example]
-    """The development examples."""
     judge: Callable[[Draft], Evaluator] | None
     """Makes the judge that is being improved; None where no explanations are bought."""
     threshold: float

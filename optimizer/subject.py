@@ -1,4 +1,4 @@
-"""What a run improves, a prompt that can be tried on examples, and the records of what became of it."""
+"""The subject of a run, a prompt that can be tried on examples, and the records of what became of it."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Observation:
         return [each for each in self.verdicts if weights.get(each.example, {}).get(each.question, 1.0) > 0]
 
     def polarity(self, example: str, question: str) -> Polar:
-        """Which answer to a question speaks for the output; yes where nobody said what was asked."""
+        """The answer to a question that speaks for the output; yes where nobody said what was asked."""
         return self.question(example, question) if self.checklist or self.own_checklists else YES_IS_GOOD
 
 

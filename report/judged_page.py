@@ -44,7 +44,6 @@ class JudgedFile:
 
     command: str
     name: str
-    """Name of the file."""
     data: Mapping[str, Any]
     """The output of ``evaluate --json`` or ``diagnose --json``, or both in one."""
     lacking: Sequence[str] = (VERDICTS,)

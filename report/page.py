@@ -204,7 +204,6 @@ class FirstScreen:
     command: str
     """``weigh``, ``select``, ``compare``, ``evaluate`` or ``diagnose``."""
     name: str
-    """Name of the file."""
     choice: Choice
     """Its tone: good, plain, or not settled."""
     headline: str

@@ -202,7 +202,6 @@ class Iteration:
 
     number: int
     proposed: int
-    """Questions that were proposed."""
     withstood: int
     """Proposed questions that went to the acceptance test, because the development examples spoke for them."""
     found: int | None

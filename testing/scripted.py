@@ -25,7 +25,7 @@ class ScriptedModel:
     """
 
     answers_stay_in_the_run = True
-    """What it says is no part of its identity, so no other command may use it."""
+    """Its replies are no part of its identity, so no other command may use it."""
     template_may_think = False
     """Whether a reply that was cut off may be the beginning of a thought that a server's template has opened."""
 

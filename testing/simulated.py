@@ -279,7 +279,7 @@ class SimulatedWorld:
         return row if comment is None else row | {"comment": comment}
 
     def _comment(self, example: str) -> str | None:
-        """What somebody writes of an output that is below people's mean; None where nobody does."""
+        """A comment on an output that is below people's mean; None where nobody does."""
         if self.share("commented", example) >= self.comment_share:
             return None
         chance = random.Random(f"comment/{self.seed}/{example}")

@@ -1,4 +1,4 @@
-"""Which candidates are worth asking: pre-checked on a few examples, held against all, those that say the same as one.
+"""The choice of candidates worth asking: pre-checked on a few examples, held against all, the same ones joined.
 
 A few examples show which candidates the judge can answer at all, the others which of them speak against rejected
 outputs that they do not come from. What is left joins the checklist, weighed by effect and noise, read against the

@@ -139,7 +139,6 @@ class Inputs:
     """Checked inputs of a selection."""
 
     examples: list[Example]
-    """The sample."""
     candidates: Checklist | None
     prompt: Prompt
     task: str

@@ -65,7 +65,7 @@ class QuestionReport:
     rank_joint: int
     """Place in the joint order, from 1."""
     good: GoodAnswer = "yes"
-    """Which answer speaks for the output."""
+    """The answer that speaks for the output."""
 
     def to_dict(self) -> dict[str, Any]:
         """As in ``selection.json``; ``good`` only where it is no."""
@@ -115,24 +115,20 @@ class Selection(Shown):
     k: int
     method: Method
     why: str
-    """Why this method."""
     questions: Sequence[QuestionReport]
     curves: Mapping[Method, Sequence[Prefix]]
     convergence: Convergence
     pool: Pool | None
     """None where candidates were brought."""
     examples: int
-    """Examples in the sample."""
     sample: Sequence[str]
     """Their ids."""
     rated: int
-    """Examples with a rating."""
     rating_source: str
     """Where ratings come from, in words."""
     rating_counts: Mapping[str, int]
     """Examples at each level of the rating, and ratings missing by status."""
     coverage: Coverage
-    """Coverage of the answers."""
     problems: Sequence[str]
     """Errors of answers and ratings, each once."""
     agreement: Mapping[str, Correlations]

@@ -186,7 +186,6 @@ class WordQuestions:
     source: Mapping[tuple[str, str], Verdict]
     """The source's verdicts on the development examples, by example and question."""
     examples: Sequence[Example]
-    """The development examples."""
     events: Teller
     resampling: Resampling
     together: bool = True

@@ -280,7 +280,8 @@ def _wrong_preferred(row: dict[str, Any]) -> str:
         return "'chosen' and 'rejected' are outputs without scores; --checklist and --model have a judge score them."
     if "preferred" not in row:
         return f"the field 'preferred' is missing.{did_you_mean('preferred', row)}"
-    return f'field \'preferred\': {row["preferred"]!r} is not "a", "b" or "tie"; say what your words mean with --labels a=WORD,b=WORD,tie=WORD.'
+    mean = "say what your words mean with --labels a=WORD,b=WORD,tie=WORD"
+    return f'field \'preferred\': {row["preferred"]!r} is not "a", "b" or "tie"; {mean}.'
 
 
 def scores_of(row: dict[str, Any], field: str, where: str) -> dict[str, float]:

@@ -65,7 +65,6 @@ class LearnedWeights(Shown):
     bias: PositionBias | None = None
     """Effect of the order of the outputs; None unless the judge saw both outputs of a pair."""
     scores: ScoreKind = "given"
-    """The kind of scores that the weights were learned from."""
 
     @property
     def weights(self) -> dict[str, float]:
