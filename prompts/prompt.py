@@ -244,13 +244,8 @@ def check_length(prompt: Prompt, max_chars: int | None) -> Prompt:
 
 
 def load_prompt(source: str | Path | Prompt, binding: Binding = UNBOUND) -> Prompt:
-    """Read and check a judge's prompt file; a prompt that is one already is checked.
-
-    ``binding`` says what its variables may stand for.
-
-    Raises:
-        InputError: The file cannot be read or the prompt cannot be used.
-    """
+    """Read and check a judge's prompt file; a prompt that is one already is checked. ``binding`` says what its variables
+    may stand for. Raises InputError where the file cannot be read or the prompt cannot be used."""
     prompt, name = read_prompt(source, binding)
     return prompt.check(name)
 
@@ -270,11 +265,8 @@ def bound_prompts(
 
 
 def kept_prompt(file_text: str, record: FormRecord | None, where: str) -> Prompt:
-    """A prompt from its file and the record of its form; without one the file is its text.
-
-    Raises:
-        InputError: The file does not go with the record.
-    """
+    """A prompt from its file and the record of its form; without one the file is its text. Raises InputError where the
+    file does not go with the record."""
     if record is None:
         return Prompt(file_text)
     form = form_of_record(file_text, record, where)
@@ -313,7 +305,10 @@ def parse_prompt(text: str, suffix: str, name: str, binding: Binding, named: str
     """
     form = form_of(text, name, suffix, FIELDS if binding.asks else FIELDS[:4], named)
     if form.found.elsewhere is not None:
-        return read_prompt(Path(name).parent / form.found.elsewhere, binding)[0]
+        there = Path(name).parent / form.found.elsewhere
+        if there.suffix == suffix and there.resolve() == Path(name).resolve():
+            raise InputError(f"{name}: it names itself as the file of its prompt.")
+        return read_prompt(there, binding)[0]
     prompt = _bound(Prompt(form.text, form=form), name, binding)
     if prompt.form is not None and not prompt.form.is_plain:
         logger.warning("%s: %s.", name, prompt.form.said)

@@ -59,7 +59,7 @@ class PromptForm:
     """None: the file is one text."""
     found: Found = field(compare=False)
     syntax: SyntaxName
-    variables: Mapping[str, str] = field(default_factory=dict)
+    variables: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Each variable's field of an example, ``question``, or ``metadata.COLUMN``."""
     output_alone: bool = False
     """Whether nothing else of an example is shown."""
