@@ -85,6 +85,13 @@ def test_messages_of_a_judge_are_laid_out_with_the_example_in_them(tmp_path: Pat
     assert of_lines == f"You judge answers for {fence('Bolt' + chr(10) + 'Ltd')}.\nBe strict.\n"
 
 
+def test_a_file_read_twice_is_one_prompt(tmp_path: Path) -> None:
+    assert len({judge(tmp_path, CHAT, "chat.yaml"), judge(tmp_path, CHAT, "chat.yaml")}) == 1
+    other = judge(tmp_path, CHAT, "chat.yaml", user_input="company")
+    assert other.text == judge(tmp_path, CHAT, "chat.yaml").text
+    assert other.hash != judge(tmp_path, CHAT, "chat.yaml").hash, "which asks otherwise"
+
+
 def test_a_question_of_the_output_alone_is_shown_nothing_else(tmp_path: Path) -> None:
     prompt = judge(tmp_path, CHAT, "chat.yaml")
     assert prompt.can_show_less_of(EXAMPLES)
