@@ -437,10 +437,12 @@ def load_generator_prompt(source: str | Path | Prompt, binding: Binding = UNBOUN
         )
     for placeholder, reason in _NOT_FOR_A_GENERATOR.items():
         if placeholder in prompt.placeholders:
-            shown = f"{{{placeholder}}}" if prompt.form is None else prompt.form.spelled_for(placeholder)
+            shown, literal_text = f"{{{placeholder}}}", f"; write {{{{{placeholder}}}}} for the literal text"
+            if prompt.form is not None:
+                shown, literal_text = prompt.form.spelled_for(placeholder), ""
             raise InputError(
                 f"{name}: {shown} cannot stand in a generator's prompt, because {reason}. It may have "
-                f"{{input}} and {{context}}; write {{{{{placeholder}}}}} for the literal text."
+                f"{{input}} and {{context}}{literal_text}."
             )
     prompt.check_text(GENERATOR_PLACEHOLDERS, name)
     if prompt.form is not None:

@@ -99,7 +99,7 @@ class Binding:
         for ours, columns in self.fields.items():
             if columns == name and ours in FIELDS:
                 return ours
-        there, usual = self._column(name), self._usual(name, exact)
+        there, usual = self._column(name) or self._column(name.removeprefix(COLUMN)), self._usual(name, exact)
         if there is not None and usual is not None and not (self.writes and usual in ("output", "reference")):
             raise InputError(
                 f"{where}: {form.spelled(name)} may be the {usual} or the column '{there}'. Say which: --variable "

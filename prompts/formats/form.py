@@ -19,7 +19,7 @@ from ..conversations.chat import images_of, sent_after, with_images
 from ..errors import InputError
 from ..examples import Example
 from ..json_documents import at
-from ..text import fence, literal
+from ..text import fence, literal, sendable
 from .documents import Found, MessageText, one_text
 from .spelling import Kind, Place, Text, read_document, replaced, whole_file
 from .tool_prompts import find_messages
@@ -417,6 +417,10 @@ def form_of(
     syntax = found.syntax or syntax_of("\n".join(texts), ours, name)
     for number, part in enumerate(found.parts, 1):
         where = name if len(found.parts) == 1 else f"{name}, message {number}"
+        try:
+            sendable(part.text)
+        except ValueError as error:
+            raise InputError(f"{where}: {error}.") from None
         if _MARK.search(part.text):
             raise InputError(f"{where}: the text has '<!-- message' in it, which stands between messages.")
         if not part.is_literal:

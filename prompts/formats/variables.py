@@ -79,7 +79,7 @@ def syntax_of(text: str, ours: Collection[str], where: str) -> SyntaxName:
             f"{where}, {_place(text, section.start())}: a section of Mustache ('{section[0]}…') cannot be filled. Write it "
             "as a loop or condition of Jinja."
         )
-    if not _DOUBLE.sub("", text).count("{{"):
+    if "{{" not in _DOUBLE.sub("", text) and not re.search(r"\{#.*?#\}", text, re.DOTALL):
         return "double"
     try:
         return _checked_jinja(text, where)

@@ -162,6 +162,7 @@ def test_a_template_cannot_reach_beyond_its_values(tmp_path: Path) -> None:
         ("{{query}} {{user_input}} {{answer}}", "both usually stand for the input"),
         ("{{input}} {{context}}", "no {output}"),
         ('{"a": 1}', "no prompt that askance knows"),
+        ('[{"role": "user", "content": "\\ud83d {{output}}"}]', "half a surrogate pair"),
         ('[{"role": "system", "content": "x",}]', "line 1, column 36: not valid JSON"),
         ("- role: tool\n  content: x\n", "message 1, field 'role': 'tool' cannot be used"),
         ("- role: user\n- role: user\n  content: x\n", "message 1, field 'content': a text is needed, not nothing"),
