@@ -65,6 +65,7 @@ class JudgeSettings(ModelSettings, total=False):
     min_coverage: float
     field: Mapping[str, str | Sequence[str]]
     limit: int | None
+    variable: Mapping[str, str]
 
 
 class ScoreSettings(JudgeSettings, WhereSettings, total=False):
@@ -162,7 +163,6 @@ class LoopSettings(JudgeSettings, WhereSettings, total=False):
     """Settings of :class:`LoopOptions`."""
 
     note_taker: str | NamedModel | None
-    note_taker_program: str | Path | None
     deduplicator: str | NamedModel | None
     updater: str | NamedModel | None
     split: Sequence[float]
@@ -171,9 +171,6 @@ class LoopSettings(JudgeSettings, WhereSettings, total=False):
     max_notes: int
     max_prompt_chars: int | None
     notes: Literal["each", "batched"]
-    note_samples: int
-    contrast: bool
-    critique: bool
     update: Literal["auto", "edits", "rewrite", "questions", "examples"]
     max_questions: int
     trial: bool
@@ -253,6 +250,7 @@ class TrainSettings(GatewaySettings, total=False):
     machine_price: float
     resamples: int
     field: Mapping[str, str | Sequence[str]]
+    variable: Mapping[str, str]
     labels: Mapping[str, Sequence[str]]
     label_scale: Sequence[str] | None
     limit: int | None

@@ -68,10 +68,7 @@ def checklist_scorer(
         example = _example(state, target, reference, context)
         anyio: Any = importlib.import_module("anyio")  # comes with Inspect, and serves both of its backends
         found: Judged = await anyio.to_thread.run_sync(ask, example)
-        metadata = {
-            "verdicts": [each.to_dict() for each in found.verdicts],
-            "dimensions": dict(found.dimensions),
-        }
+        metadata = {"verdicts": [each.to_dict() for each in found.verdicts], "dimensions": dict(found.dimensions)}
         if found.missing is not None:
             if on_missing == "error":
                 found.require_coverage()

@@ -18,14 +18,14 @@ from ..memory.run_directory import JUDGE_FILE, RunDirectory
 from ..models.named import NamedModel, read_named
 from ..prompts.checklist import AnswerPair, Checklist, asking, load_checklist, parse_checklist
 from ..prompts.errors import InputError, did_you_mean, like_named
-from ..prompts.prompt import Prompt, load_prompt, prompt_showing
+from ..prompts.prompt import Prompt, prompt_showing
 from ..prompts.rows import validate_row
 from ..prompts.shown_examples import ShownExamples
 from ..prompts.text_files import read_text, read_texts, read_yaml
 from ..settings import parse_options
 from ..stats.resampling import Statistic
 from .calibration import Calibration
-from .evaluate import EvaluationJob, weighted
+from .evaluate import EvaluationJob, load_inputs
 from .kept_judge import (
     SCHEMA,
     SETTINGS,
@@ -139,8 +139,8 @@ class JudgeParts:
         if self.kept is not None:
             return self.kept.prepare(None, self.model, options)
         settings = parse_options(EvaluateOptions, options)
-        text = prompt_showing(shown) if self.prompt is None else load_prompt(self.prompt)
-        return EvaluationJob((), weighted(load_checklist(self.checklist), (), settings), text, self.model, settings)
+        prompt = prompt_showing(shown) if self.prompt is None else self.prompt
+        return EvaluationJob(*load_inputs(None, self.checklist, prompt, settings), self.model, settings)
 
 
 def judge_of_parts(

@@ -34,15 +34,13 @@ from ..prompts.verdicts import Provenance
 from ..setting_types import EvaluateSettings
 from ..settings import idle_settings, parse_options
 from .calibration import Calibration
-from .evaluate import EvaluationJob, load_inputs, weighted
+from .evaluate import EvaluationJob, load_inputs
 from .evaluation_result import Evaluation
 from .open_judge import Judged, OpenJudge
 from .options import EvaluateOptions
 from .pass_fail import PassThreshold
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ..models.base import Model
     from ..models.progress import Watcher
     from ..prompts.examples import Example
@@ -281,11 +279,7 @@ class KeptJudge:
         settings = parse_options(EvaluateOptions, self.with_options(options))
         if settings.own_questions:
             raise InputError("own_questions: this judge brings its own checklist.")
-        examples: Sequence[Example] = ()
-        if data is None:
-            questions, text = weighted(self.checklist, (), settings), self.prompt
-        else:
-            examples, questions, text = load_inputs(data, self.checklist, self.prompt, settings)
+        examples, questions, text = load_inputs(data, self.checklist, self.prompt, settings)
         calibration = self.calibration_of(model) if settings.calibration is None else None
         if calibration is not None and settings.adaptive:
             raise InputError(

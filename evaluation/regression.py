@@ -1,4 +1,4 @@
-"""Has a checklist score dropped since a baseline was kept? For a build that should fail if so.
+"""Check whether a checklist score has dropped since a baseline was kept, for a build that should fail if so.
 
 The comparison is paired: the same examples, checklist, judge and judge's prompt, so that only the outputs differ.
 Anything else that changed is an error, never a pass.
@@ -56,8 +56,7 @@ class Regression:
     """Result of a check."""
 
     difference: Difference | None
-    """Mean score now less mean score of the baseline, paired, in [-1, 1]; None without one, or where it was just
-    written."""
+    """Mean score now less mean score of the baseline, paired, in [-1, 1]; None where there was no baseline."""
     p_drop: float | None
     """One-sided p-value of "it did not drop"; small speaks for a drop."""
     dropped: bool
@@ -164,9 +163,8 @@ def _require_outputs(examples: ExampleTable, least: float) -> None:
     rows = len(examples) + examples.without_output
     if len(examples) / rows < least:
         raise CoverageError(
-            f"{examples.without_output} of {rows} rows have no output, so a pass rate of the others says nothing "
-            "about them. "
-            "Give them an output, leave the rows out, or allow for them with a lower min_coverage."
+            f"{examples.without_output} of {rows} rows have no output, so a pass rate of the others says nothing about "
+            "them. Give them an output, leave the rows out, or allow for them with a lower min_coverage."
         )
 
 
@@ -176,8 +174,7 @@ def _require_coverage(found: Evaluation, least: float) -> None:
         error = next((each.error for each in found.verdicts if each.error), "")
         raise CoverageError(
             f"Only {seen.answered} of {seen.asked} verdicts are there ({coverage_text(seen.share)}), less than "
-            "min_coverage="
-            f"{least:.1%}, so nothing can be said about the score. {error}".rstrip()
+            f"min_coverage={least:.1%}, so nothing can be said about the score. {error}".rstrip()
         )
 
 
@@ -290,8 +287,7 @@ def _same(path: Path, kept: Mapping[str, Any], facts: Mapping[str, Any], example
     if changed:
         raise InputError(
             f"{path}: the {' and the '.join(changed)} changed since the baseline was made, so scores cannot be "
-            "compared. "
-            "Look at the new ones and keep them: pytest --askance-update"
+            "compared. Look at the new ones and keep them: pytest --askance-update"
         )
     ids = {each.id for each in examples}
     missing, new = sorted(kept["examples"].keys() - ids), sorted(ids - kept["examples"].keys())

@@ -157,6 +157,21 @@ def test_an_output_is_given_as_an_example_a_mapping_or_its_texts() -> None:
     )
 
 
+def test_a_prompt_with_columns_is_filled_from_each_output(tmp_path: Path) -> None:
+    (tmp_path / "prompt.md").write_text("You judge for {{company}}.\n{{output}}\n{{question}}")
+    with_columns = replace(judge(), prompt=askance.load_prompt(tmp_path / "prompt.md"))
+    row, whole, single = (
+        {"input": "Who?", "output": "Ada.", "company": "Acme"},
+        ScriptedModel(chance),
+        ScriptedModel(chance),
+    )
+    with_columns.evaluate([row], model=whole, no_cache=True)
+    with with_columns.open(model=single) as asked:
+        asked.score(row)
+    assert "Acme" in str(single.requests[0].messages)
+    assert {each.key for each in single.requests} == {each.key for each in whole.requests}
+
+
 def test_columns_of_other_names_are_mapped_as_everywhere() -> None:
     with judge().open(model=ScriptedModel(chance), field={"input": "question", "output": "answer"}) as asked:
         assert asked.score(question="Who?", answer="Ada.").overall == asked.score(
