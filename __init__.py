@@ -10,7 +10,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "AskanceError": ".prompts.errors",
-    "Check": ".optimizer.modes.checker",
+    "Check": ".agents.checks",
     "Checklist": ".prompts.checklist",
     "Diagnosis": ".evaluation.findings",
     "Evaluation": ".evaluation.evaluation_result",
@@ -50,6 +50,7 @@ __all__ = ["__version__", *sorted(_HOMES)]
 
 if TYPE_CHECKING:
     # "as" tells a strict type checker that these names are public
+    from .agents.checks import Check as Check
     from .bridges.exports import export_judge as export_judge
     from .bridges.trace_examples import import_traces as import_traces
     from .commands.models import check_model as check_model
@@ -66,7 +67,6 @@ if TYPE_CHECKING:
     from .labelling.label import label as label
     from .memory.memory_directory import load_memory as load_memory
     from .models.named import NamedModel as NamedModel
-    from .optimizer.modes.checker import Check as Check
     from .optimizer.run_result import RunResult as RunResult
     from .optimizer.selection.select import select as select
     from .optimizer.selection.selected import Selection as Selection

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Unpack
 
+from .agents.checks import CheckFunction
 from .memory.run_directory import RunDirectory
 from .models.named import ModelLike, named_models
 from .models.progress import Watcher, watching
@@ -14,7 +15,6 @@ from .optimizer.job import Job
 from .optimizer.modes import align as alignment
 from .optimizer.modes import migrate as migration
 from .optimizer.modes import tune as tuning
-from .optimizer.modes.checker import CheckFunction
 from .optimizer.run_result import RunResult
 from .optimizer.runner import run_job, take_up
 from .prompts.checklist import Checklist

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+from ..agents.checks import Nobody
 from ..agents.evaluator import Evaluator
 from ..agents.example_questions import DIMENSION, OWN, ExampleQuestions, estimate_unwritten, judge_by_own
 from ..models.event_loops import run_sync
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
 def evaluate(
     data: str | Path | Iterable[Example | Mapping[str, Any]],
     *,
-    model: ModelLike,
+    model: ModelLike | None = None,
     checklist: str | Path | Checklist | None = None,
     prompt: str | Path | Prompt | None = None,
     watcher: Watcher | None = None,
@@ -64,7 +65,8 @@ def evaluate(
 
     Args:
         data: JSONL or CSV file, or rows.
-        model: ``provider/model``, a :class:`~askance.models.named.NamedModel`, or an object that can be asked.
+        model: ``provider/model``, a :class:`~askance.models.named.NamedModel`, or an object that can be asked; none where
+            the checklist has checks alone.
         checklist: YAML or JSON file, or a checklist; none with ``own_questions``.
         prompt: File or prompt; askance's own neutral one by default.
         watcher: Told how the work goes on.
@@ -85,7 +87,7 @@ def evaluate(
 def prepare(
     data: str | Path | Iterable[Example | Mapping[str, Any]],
     checklist: str | Path | Checklist | None,
-    model: str | Model,
+    model: str | Model | None,
     prompt: str | Path | Prompt | None,
     options: Mapping[str, Any],
     evaluator: type[Evaluator] = Evaluator,
@@ -101,7 +103,10 @@ def prepare(
         raise InputError(
             "The judge has nothing to ask: give a --checklist, --own-questions, or a --judge, which brings its own."
         )
-    return EvaluationJob(*load_inputs(data, checklist, prompt, settings), model, settings, evaluator)
+    examples, questions, text = load_inputs(data, checklist, prompt, settings)
+    if model is None and questions.asked:
+        raise InputError("A --model is needed, which answers the checklist's questions.")
+    return EvaluationJob(examples, questions, text, model, settings, evaluator)
 
 
 @dataclass(frozen=True)
@@ -112,7 +117,8 @@ class EvaluationJob:
     checklist: Checklist
     """Where each example has its own, what stands for them."""
     prompt: Prompt
-    model: str | Model
+    model: str | Model | None
+    """None where nothing is asked."""
     settings: EvaluateOptions
     evaluator: type[Evaluator] = Evaluator
     calibration: Calibration | None = None
@@ -176,7 +182,7 @@ class EvaluationJob:
         return bool(rated) and fits
 
     def _asking(self, models: Models, gateway: Gateway) -> Evaluator:
-        model = models.get(self.model)
+        model = models.get(self.model) if self.model is not None else Nobody()
         if self.p_yes_from is not None and self.settings.p_yes == "auto":
             gateway.thinkers[model.identity] = True
             gateway.provenance[model.identity] = self.p_yes_from
@@ -187,7 +193,7 @@ class EvaluationJob:
     ) -> dict[str, Checklist]:
         """Each example's own questions, by its id; ``failed`` is told why one has none."""
         settings = self.settings
-        writer = ExampleQuestions(gateway, models.get(settings.writer or self.model), seed=settings.seed)
+        writer = ExampleQuestions(gateway, models.get(settings.writer or self.model or ""), seed=settings.seed)
         own = await writer.write(self.examples, failed.__setitem__, watcher.advance if watcher else None)
         return {name: _decaying(each, settings.own_decay) for name, each in own.items()}
 
@@ -238,14 +244,18 @@ class EvaluationJob:
         """The verdicts; each example's own questions, where they were written; what was asked, where some were left
         out.
         """
-        examples, settings, phase = self.examples, self.settings, f"asking {asked.model.name}"
+        examples, settings, phase = (
+            self.examples,
+            self.settings,
+            f"asking {asked.model.name}" if self.checklist.asked else "checking",
+        )
         if settings.own_questions:
             watcher.phase("writing questions for each example", len(examples))
             failed: dict[str, str] = {}
             own = await self._write(models, gateway, failed, watcher)
             watcher.phase(phase, len(own))
             return await self._by_own(asked, own, failed, watcher), own, None
-        watcher.phase(phase, len(examples) * len(self.checklist.questions) * settings.repeat)
+        watcher.phase(phase, len(examples) * len(self.checklist.asked) * settings.repeat)
         if settings.adaptive:
             asking = await _ask_adaptively(asked, examples, settings, watcher)
             return asking.verdicts, None, asking
@@ -326,7 +336,7 @@ async def _ask_adaptively(
 ) -> AdaptiveEvaluation:
     from .adaptive import evaluate_adaptively
 
-    questions = len(evaluator.checklist.questions) * settings.repeat
+    questions = len(evaluator.checklist.asked) * settings.repeat
 
     def on_examples(done: int, of: int) -> None:
         watcher.advance(done * questions, of * questions)

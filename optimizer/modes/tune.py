@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...agents.buying import Estimate
+from ...agents.checks import CheckFunction, load_checker, make_ready
 from ...agents.evaluator import Evaluator
 from ...agents.example_questions import ExampleQuestions, estimate_unwritten
 from ...agents.generator import Generator, GeneratorNoteTaker, RequirementWriter
@@ -31,7 +32,6 @@ from ..steps.lesson_edits import edit_steps
 from ..steps.lessons import task_of
 from ..steps.pruning import Pruning
 from ..subject import Draft
-from .checker import CheckFunction, load_checker
 from .generator import FailureSignal, GeneratorSubject, OutputJudge, effect_facts
 from .judge import note_taking
 
@@ -82,22 +82,28 @@ def prepare(
         prompts["judge_prompt"] = default_prompt(examples) if judge_prompt is None else load_prompt(judge_prompt)
     loaded = {} if checker is None else {"checker": load_checker(checker)}
     names = {name: each.name for name, each in loaded.items()}
+    if questions is not None:
+        make_ready(questions.checks)
     return Job("tune", examples, questions, prompts, models, settings, names, loaded)
 
 
 def _check_who_judges(
     checklist: Checklist | None, judge: str | Model | None, checker: object, settings: TuneOptions
 ) -> None:
-    asks = checklist is not None or settings.own_questions
-    if judge is None and checker is None:
-        raise InputError("Nothing says how good an output is: give a --judge with a --checklist, or a --checker.")
+    asks = (checklist is not None and checklist.asked) or settings.own_questions
+    checks = checklist is not None and checklist.checks
+    if judge is None and checker is None and not checks:
+        raise InputError(
+            "Nothing says how good an output is: give a --judge with a --checklist, a checklist with checks, or a "
+            "--checker."
+        )
     if judge is not None and not asks:
         raise InputError("The judge has nothing to ask: give a --checklist, or --own-questions.")
     if judge is None and asks:
         raise InputError("There are questions but no --judge to answer them.")
     if settings.notes == "batched" and not settings.paper:
         raise InputError("--notes batched is for judges; an output's failures are read one by one.")
-    if checklist is not None and settings.own_questions:
+    if checklist is not None and checklist.asked and settings.own_questions:
         raise InputError("--own-questions writes questions for each example; leave out --checklist, or that.")
 
 
@@ -136,6 +142,8 @@ class Tune:
         )
         taker, how = context.helper("note_taker", helper), note_taking(options)
         note_taker = GeneratorNoteTaker(gateway, taker, task_of(job.checklist), seed=seed, settings=how)
+        if job.checklist is not None:
+            make_ready(job.checklist.checks)
         plain = None
         if options.plain_first:
             writer = RequirementWriter(gateway, taker, seed=seed)
@@ -163,7 +171,7 @@ class Tune:
         if "judge" not in job.models:
             return found
         judge, prompt, judging = models.get(job.models["judge"]), job.prompts["judge_prompt"], job.options.judging
-        if job.checklist is not None:
+        if job.checklist is not None and job.checklist.asked:
             shown = writer.foreseen(job.examples)
             return found + Evaluator(gateway, judge, prompt, job.checklist, judging).estimate(shown)
         return found + estimate_unwritten(job.examples, prompt, judging)

@@ -182,7 +182,7 @@ async def asked_at_the_start(
         BudgetExceededError: A cap was reached.
         ModelError: An endpoint refuses every call.
     """
-    some = examples[: examples_to_ask_of(len(start.questions.questions), len(examples))]
+    some = examples[: examples_to_ask_of(len(start.questions.asked), len(examples))]
     if not some:
         return None
     events.phase("asking questions alone and together")
