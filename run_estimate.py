@@ -96,9 +96,9 @@ def _iteration(job: Job, splits: SplitExamples, a_version: int) -> int:
     edits = min(lessons, options.max_lessons)
     explanations = 0 if options.explain == "never" else 2 * notes
     trials = edits * (EVIDENCE + CONTROLS) * (1 if job.is_judge else a_version) if options.trial else 0
-    # notes, kinds of faults, repeats, classes, three opposites among lessons and three in the prompt, edits, critiques;
+    # notes, kinds of faults, repeats, classes, three opposites among lessons and three in the prompt, edits;
     # each with one re-ask
-    helpers = 2 * (options.note_samples + 10 + 2 * options.critique) * lessons
+    helpers = 2 * 11 * lessons
     judged = development + most_tries(edits) * len(splits.validation)
     return judged * a_version + explanations + helpers + trials
 

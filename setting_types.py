@@ -162,7 +162,6 @@ class LoopSettings(JudgeSettings, WhereSettings, total=False):
     """Settings of :class:`LoopOptions`."""
 
     note_taker: str | NamedModel | None
-    note_taker_program: str | Path | None
     deduplicator: str | NamedModel | None
     updater: str | NamedModel | None
     split: Sequence[float]
@@ -171,9 +170,6 @@ class LoopSettings(JudgeSettings, WhereSettings, total=False):
     max_notes: int
     max_prompt_chars: int | None
     notes: Literal["each", "batched"]
-    note_samples: int
-    contrast: bool
-    critique: bool
     update: Literal["auto", "edits", "rewrite", "questions", "examples"]
     max_questions: int
     trial: bool

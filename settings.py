@@ -88,6 +88,10 @@ GONE: dict[str, tuple[object, str]] = {
     "min_gain": (0.0, "a version must pass the paired test (alpha)"),
     "quiet_rounds": (2, "two quiet rounds end the proposing; max_rounds and max_candidates end it earlier"),
     "shown": (3, "the proposing model is shown three examples a round; max_rounds says how many rounds"),
+    "note_samples": (1, "one note is taken of each disagreement, and tried on the judge before it is written"),
+    "contrast": (False, "each lesson is tried on cases that are right already (trial)"),
+    "critique": (False, "each lesson is tried on the judge itself (trial)"),
+    "note_taker_program": (None, "note_taker takes notes; agents/dspy/signatures.py has its signature for DSPy"),
     "per_round": (8, "at most eight questions are proposed a round; max_candidates says how many in all"),
 }
 """Settings that an earlier version had: the default, which files of earlier runs may hold, and what takes their

@@ -15,7 +15,7 @@ from ..evaluation.options import GatewayOptions
 from ..models.base import Answer, Model, Parameters, Request, make_request
 from ..models.embedded.download import pull, pulled
 from ..models.embedded.registry import MODELS, HubFile, RegisteredModel, resolve
-from ..models.event_loops import run_sync
+from ..models.event_loops import awaited, run_sync
 from ..models.gateway import Gateway
 from ..models.named import NamedModel, named_models
 from ..models.session import session
@@ -248,6 +248,9 @@ def check_model(
         return found
 
     return run_sync(ask())
+
+
+acheck_model = awaited(check_model)
 
 
 async def _what_it_can(model: Model, gateway: Gateway) -> ModelCheck:

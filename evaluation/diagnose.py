@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from ..models.event_loops import awaited
 from ..models.named import ModelLike, named_models
 from ..prompts.checklist import load_checklist
 from ..prompts.errors import InputError
@@ -238,6 +239,9 @@ def diagnose(
         job.examples, job.checklist, found.verdicts, pairs=settings.pairs, human_scale=settings.human_scale
     )
     return replace(done, budget=found.budget)
+
+
+adiagnose = awaited(diagnose)
 
 
 def prepare(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from ..agents.checks import Nobody
 from ..agents.evaluator import Evaluator
 from ..agents.example_questions import DIMENSION, OWN, ExampleQuestions, estimate_unwritten, judge_by_own
-from ..models.event_loops import run_sync
+from ..models.event_loops import awaited, run_sync
 from ..models.gateway import StoredAnswers
 from ..models.named import ModelLike, named_models
 from ..models.progress import watching
@@ -82,6 +82,9 @@ def evaluate(
     """
     asked, given = named_models(options, model)
     return prepare(data, checklist, asked, prompt, given, evaluator).run(watcher, progress)
+
+
+aevaluate = awaited(evaluate)
 
 
 def prepare(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from ..memory.run_directory import JUDGE_FILE
+from ..models.event_loops import awaited
 from ..models.named import ModelLike, named_models
 from ..models.progress import watching
 from ..models.trained.bases import find_base
@@ -125,6 +126,9 @@ def train(
     with watching(watcher, progress) as shown:
         job = prepare(data, checklist, output, base, prompt, verdicts, preferences, judge, by, sees, given, shown)
         return job.run(shown)
+
+
+atrain = awaited(train)
 
 
 def prepare(

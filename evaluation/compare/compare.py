@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from ...agents.buying import all_together
 from ...models.budget import Budget
-from ...models.event_loops import run_sync
+from ...models.event_loops import awaited, run_sync
 from ...models.gateway import Gateway
 from ...models.named import ModelLike, named_models
 from ...models.progress import watching
@@ -104,6 +104,9 @@ def compare(
     asked, members = tuple(names[: len(several)]), tuple(names[len(several) :])
     job = prepare(data, asked, judges, checklist, candidates, prompt, criteria, dimensions, members, given)
     return job.run(watcher, progress)
+
+
+acompare = awaited(compare)
 
 
 def prepare(

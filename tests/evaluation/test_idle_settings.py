@@ -20,7 +20,7 @@ from askance.commands.command_options import RECORDS, settings
 from askance.evaluation.options import CompareOptions, DiagnoseOptions, EvaluateOptions
 from askance.memory.run_directory import RunDirectory
 from askance.optimizer.mode import MODES
-from askance.optimizer.options import AlignOptions, MigrateOptions, TuneOptions, WeighOptions
+from askance.optimizer.options import AlignOptions, MigrateOptions, WeighOptions
 from askance.optimizer.runner import read_job
 from askance.prompts.errors import InputError
 from askance.settings import Idle, idle_rules, parse_options, refuse_idle
@@ -167,9 +167,7 @@ def test_every_option_of_every_command_is_used_in_it_or_is_a_setting(name: str) 
 @pytest.mark.parametrize(
     ("record", "given", "name"),
     [
-        (TuneOptions, {"note_taker_program": "/does/not/exist.json"}, "note_taker_program"),
-        (AlignOptions, {"notes": "batched", "note_samples": 5}, "note_samples"),
-        (MigrateOptions, {"notes": "batched", "contrast": True}, "contrast"),
+        (AlignOptions, {"update": "questions", "notes": "batched"}, "notes"),
         (CompareOptions, {"calibration": "c.json"}, "calibration"),
         (WeighOptions, {"weights": "w.json"}, "weights"),
         (DiagnoseOptions, {"scores": "hard"}, "scores"),
