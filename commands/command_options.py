@@ -184,7 +184,7 @@ INPUTS = {
     **dict.fromkeys(("model", "source", "target", "generator", "judge", "judge_model"), MODEL),
     **dict.fromkeys(("data", "checklist", "candidates", "verdicts", "ratings", "task", "run", "output"), FILE),
     **dict.fromkeys(("judge_file", "judge_run", "from_run", "directory", "preferences"), FILE),
-    **dict.fromkeys(("prompt", "source_prompt", "judge_prompt"), FILE),
+    **dict.fromkeys(("prompt", "source_prompt", "judge_prompt", "schema"), FILE),
     **dict.fromkeys(("dimensions", "judges", "criteria", "panel", "checker", "base"), ""),
 }
 """Arguments of the commands that are no settings, with what they name."""

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
-from .criteria.kinds import with_its_file, with_schemas
+from .criteria.kinds import read_schema, with_its_file, with_schemas
 from .criteria.question import ALONE as ALONE
 from .criteria.question import CHECKS as CHECKS
 from .criteria.question import FAULT as FAULT
@@ -254,6 +254,33 @@ def found_in(checklist: Checklist, folder: Path) -> Checklist:
         return checklist
     checks = tuple(each.found_in(folder) for each in checklist.checks)
     return checklist.model_copy(update={"questions": (*checklist.asked, *checks)})
+
+
+SCHEMA_CHECK = "schema"
+"""Id of the check that a schema of its own, ``--schema``, becomes."""
+
+
+def with_schema(checklist: Checklist | None, schema: str | Path | Mapping[str, Any] | None) -> Checklist | None:
+    """The checklist with a check that outputs follow a JSON schema, given as a file or as an object.
+
+    Raises:
+        InputError: There is no such file, it is no JSON schema, or the checklist has a criterion of that id.
+    """
+    if schema is None:
+        return checklist
+    is_file = isinstance(schema, (str, Path))
+    where = str(schema) if is_file else "schema"
+    text = read_schema(Path(schema)) if isinstance(schema, (str, Path)) else json.dumps(schema, ensure_ascii=False)
+    check = validate_row(ComputedCheck, {"id": SCHEMA_CHECK, "kind": "schema", "value": text}, where)
+    if checklist is None:
+        return Checklist(questions=(), checks=(check,))
+    if any(each.id == SCHEMA_CHECK for each in checklist.questions):
+        raise InputError(
+            f"{where}: the checklist has a criterion with the id '{SCHEMA_CHECK}' already; give that another id, or "
+            "leave the schema out."
+        )
+    sections = {name: {**weights, SCHEMA_CHECK: 1.0} for name, weights in checklist.section_weights.items()}
+    return checklist.model_copy(update={"questions": (*checklist.questions, check), "section_weights": sections})
 
 
 def refuse_checks(checklist: Checklist, what: str) -> Checklist:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Iterable, Mapping
 from functools import partial
@@ -16,8 +17,9 @@ from ...agents.generator import Generator, GeneratorNoteTaker, RequirementWriter
 from ...evaluation.weights_file import weighted_by
 from ...models.base import Model
 from ...models.gateway import Gateway
+from ...models.programs import GeneratorFunction, Program, writer_of
 from ...models.resolve import Models
-from ...prompts.checklist import Checklist, load_checklist
+from ...prompts.checklist import SCHEMA_CHECK, Checklist, load_checklist, with_schema
 from ...prompts.errors import InputError
 from ...prompts.examples import Example, load_examples
 from ...prompts.human_feedback import stray_comments_said
@@ -40,12 +42,13 @@ logger = logging.getLogger(__name__)
 def prepare(
     data: str | Path | Iterable[Example | Mapping[str, Any]],
     checklist: str | Path | Checklist | None,
-    generator: str | Model,
+    generator: str | Model | GeneratorFunction,
     judge: str | Model | None,
     prompt: str | Path | Prompt,
     judge_prompt: str | Path | Prompt | None,
     checker: str | CheckFunction | None,
     options: Mapping[str, Any],
+    schema: str | Path | Mapping[str, Any] | None = None,
 ) -> Job:
     """Load and check the inputs.
 
@@ -53,7 +56,7 @@ def prepare(
         InputError: Names the file, line and field at fault.
     """
     settings = parse_options(TuneOptions, dict(options))
-    refuse_idle(settings, judge=judge, checklist=checklist)
+    refuse_idle(settings, judge=judge, checklist=checklist, generator=generator)
     if judge is None and judge_prompt is not None:
         raise InputError("judge_prompt: no judge is asked (--judge).")
     examples = load_examples(
@@ -69,21 +72,42 @@ def prepare(
         questions = load_checklist(checklist)
         if settings.weights is not None:
             questions = weighted_by(questions, settings.weights, scores=settings.scores, examples=examples)
+    schema = schema_beside(prompt) if schema is None else schema
+    questions = with_schema(questions, schema)
     _check_who_judges(questions, judge, checker, settings)
     if questions is not None and checker is None:
         stray = stray_comments_said({each.id: each.comment for each in examples}, questions)
         if stray is not None:
             logger.warning("%s", stray)
     prompts = {"prompt": load_generator_prompt(prompt)}
-    models: dict[str, str | Model] = {"generator": generator}
+    written_by = writer_of(generator, version=settings.generator_version, timeout=settings.timeout)
+    models: dict[str, str | Model] = {"generator": written_by}
     if judge is not None:
         models["judge"] = judge
         prompts["judge_prompt"] = default_prompt(examples) if judge_prompt is None else load_prompt(judge_prompt)
     loaded = {} if checker is None else {"checker": load_checker(checker)}
     names = {name: each.name for name, each in loaded.items()}
+    if schema is not None and questions is not None:
+        names["schema"] = next(str(each.value) for each in questions.checks if each.id == SCHEMA_CHECK)
+    if isinstance(written_by, Program):
+        names |= {"program": written_by.version, "prompt_name": name_of(prompt)}
     if questions is not None:
         make_ready(questions.checks)
     return Job("tune", examples, questions, prompts, models, settings, names, loaded)
+
+
+def schema_beside(prompt: object) -> Path | None:
+    """The JSON schema beside a prompt's file: ``writer.schema.json`` of ``writer.md``; None where there is none."""
+    file = Path(prompt).with_suffix(".schema.json") if isinstance(prompt, (str, Path)) else None
+    if file is None or not file.is_file():
+        return None
+    logger.warning("%s lies beside the prompt: outputs are to follow it, and every one is checked.", file)
+    return file
+
+
+def name_of(prompt: object) -> str:
+    """The name by which a program is handed a prompt: its file's, without the suffix."""
+    return Path(prompt).stem if isinstance(prompt, (str, Path)) else "prompt"
 
 
 def _check_who_judges(
@@ -112,7 +136,7 @@ class Tune:
     options = TuneOptions
     models = ("generator", "judge")
     prompts = ("prompt",)
-    settings = ("checker",)
+    settings = ("checker", "schema", "program", "prompt_name")
     needs_checklist = False
 
     def strata(self, job: Job) -> list[float | None] | None:
@@ -178,8 +202,10 @@ class Tune:
 
 def _generator(job: Job, gateway: Gateway, model: Model) -> Generator:
     options = job.options_as(TuneOptions)
+    schema = json.loads(job.settings["schema"]) if "schema" in job.settings else None
+    name = job.settings.get("prompt_name", "prompt")
     settings = options.max_output_tokens, options.generator_temperature, options.seed
-    return Generator(gateway, model, job.prompt, *settings)
+    return Generator(gateway, model, job.prompt, *settings, prompt_name=name, schema=schema)
 
 
 MODE = Tune()
