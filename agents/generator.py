@@ -15,20 +15,21 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ..models.base import Answer, Model, ModelError, Parameters, Request, make_request
+from ..models.base import Answer, Model, ModelError, Parameters, Request, images_of_content, make_request, refuse_images
 from ..models.budget import reserved_tokens
 from ..models.gateway import Gateway
 from ..models.programs import Program, output_in
 from ..prompts.checklist import Question
 from ..prompts.examples import Example
 from ..prompts.lessons import foreign_order
-from ..prompts.messages import as_text
+from ..prompts.messages import told
 from ..prompts.prompt import Prompt, generator_messages, render_example
 from ..prompts.templates import FencedText, render, template
 from ..prompts.text import copied_names, copied_quote, copied_words, sendable, shorten, topic_words
 from .agent import Agent
 from .buying import Estimate, all_together
 from .notes import Assignment, Case, NoteAgent, given_reason
+from .requests import illustrated
 from .rules import LONGEST_RULE, STRICTER, content_stems, echoed
 
 
@@ -73,10 +74,12 @@ class Generator:
             BudgetExceededError: A cap was reached; calls under way were let end, and their answers are in the store.
             ModelError: The endpoint refuses every call (wrong key, unknown model) or is down.
         """
+        self._refuse_images(examples)
         return await all_together(examples, self._write, self.gateway.concurrency(self.model), on_done)
 
     def estimate(self, examples: Sequence[Example]) -> Estimate:
         """Estimate what :meth:`generate` would buy now; there are no verdicts."""
+        self._refuse_images(examples)
         requests = [self._request(example) for example in examples]
         keys = [request.key for request in requests]
         store = self.gateway.store
@@ -108,7 +111,12 @@ class Generator:
 
     def _output_in(self, answer: Answer) -> Any:
         """The output that an answer holds; messages and objects of a program as the text that stands for them."""
-        return as_text(output_in(answer.text)) if isinstance(self.model, Program) else answer.text
+        return told(output_in(answer.text)) if isinstance(self.model, Program) else answer.text
+
+    def _refuse_images(self, examples: Sequence[Example]) -> None:
+        if isinstance(self.model, Program):
+            return  # it is handed the example as it is
+        refuse_images(self.model, (each.id for each in illustrated(examples) if sends_images(self.prompt, each)))
 
     def _request(self, example: Example) -> Request:
         if isinstance(self.model, Program):
@@ -131,6 +139,11 @@ class Generator:
             await self.gateway.forget([request.key])
             return Generated(example, f"{self.model.name}: the output cannot be used: {error}.")
         return Generated(example.model_copy(update={"output": output}), cut_off=answer.finish == "length")
+
+
+def sends_images(prompt: Prompt, example: Example) -> bool:
+    """Whether a generator is sent images of an example."""
+    return any(images_of_content(content) for _, content in generator_messages(prompt, example))
 
 
 REQUEST_RUN = 8

@@ -13,10 +13,9 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from .criteria.kinds import read_schema, with_its_file, with_schemas
-from .criteria.question import ALONE as ALONE
 from .criteria.question import CHECKS as CHECKS
 from .criteria.question import FAULT as FAULT
-from .criteria.question import QUOTED as QUOTED
+from .criteria.question import SEEN as SEEN
 from .criteria.question import YES_IS_GOOD as YES_IS_GOOD
 from .criteria.question import ComputedCheck as ComputedCheck
 from .criteria.question import GoodAnswer as GoodAnswer

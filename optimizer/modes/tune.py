@@ -22,8 +22,9 @@ from ...models.resolve import Models
 from ...prompts.checklist import SCHEMA_CHECK, Checklist, load_checklist, with_schema
 from ...prompts.errors import InputError
 from ...prompts.examples import Example, load_examples
+from ...prompts.formats.binding import refuse_unused
 from ...prompts.human_feedback import stray_comments_said
-from ...prompts.prompt import Prompt, default_prompt, load_generator_prompt, load_prompt
+from ...prompts.prompt import Prompt, binding_of, default_prompt, load_generator_prompt, load_prompt
 from ...settings import parse_options, refuse_idle
 from ..acceptance import MeanYardstick, PassRateGuard, acceptance_of
 from ..job import Job, SplitExamples
@@ -79,12 +80,16 @@ def prepare(
         stray = stray_comments_said({each.id: each.comment for each in examples}, questions)
         if stray is not None:
             logger.warning("%s", stray)
-    prompts = {"prompt": load_generator_prompt(prompt)}
+    binding = binding_of(examples, settings)
+    prompts = {"prompt": load_generator_prompt(prompt, binding)}
     written_by = writer_of(generator, version=settings.generator_version, timeout=settings.timeout)
     models: dict[str, str | Model] = {"generator": written_by}
     if judge is not None:
         models["judge"] = judge
-        prompts["judge_prompt"] = default_prompt(examples) if judge_prompt is None else load_prompt(judge_prompt)
+        prompts["judge_prompt"] = (
+            default_prompt(examples) if judge_prompt is None else load_prompt(judge_prompt, binding)
+        )
+    refuse_unused(settings.variable, [(each.form, each.placeholders) for each in prompts.values()])
     loaded = {} if checker is None else {"checker": load_checker(checker)}
     names = {name: each.name for name, each in loaded.items()}
     if schema is not None and questions is not None:
