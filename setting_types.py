@@ -209,15 +209,21 @@ class AlignSettings(LoopSettings, total=False):
     calibrate: bool
 
 
-class TuneSettings(LoopSettings, total=False):
+class WritingSettings(TypedDict, total=False):
+    """Settings of :class:`WritingOptions`."""
+
+    max_output_tokens: int
+    generator_temperature: float
+    generator_version: str | None
+
+
+class TuneSettings(LoopSettings, WritingSettings, total=False):
     """Settings of :class:`TuneOptions`."""
 
     writer: str | NamedModel | None
     own_questions: bool
     score_as: Literal["all", "mean"]
     plain_first: bool
-    max_output_tokens: int
-    generator_temperature: float
 
 
 class TrainSettings(GatewaySettings, total=False):

@@ -140,14 +140,21 @@ class CommandProgram(Program):
             )
         except OSError as error:
             raise ModelError(f"{self.name}: it cannot be run ({error.strerror}).", fatal=True) from None
+
+        def to_its_end() -> tuple[bytes, bytes]:
+            with process:
+                try:
+                    return process.communicate(given, self._timeout)
+                finally:
+                    _end(process)
+
         try:
-            out, err = await _in_a_thread(lambda: process.communicate(given, self._timeout))
+            out, err = await _in_a_thread(to_its_end)
         except TimeoutExpired:
             raise ModelError(f"{self.name}: no output within {self._timeout:g} s (--timeout).") from None
-        finally:  # also where askance is interrupted; what the program has begun ends with it
-            if process.poll() is None:
-                with suppress(ProcessLookupError, PermissionError):
-                    os.killpg(process.pid, signal.SIGKILL)
+        except asyncio.CancelledError:  # askance is interrupted
+            _end(process)
+            raise
         if process.returncode:
             raise ModelError(f"{self.name}: exit status {process.returncode}: {_last_line(err) or _last_line(out)}")
         try:
@@ -322,6 +329,13 @@ def _words_of(source: str) -> list[str]:
 def _found(program: str, folder: Path) -> str | None:
     """The path of a program; one with a folder in its name is looked for from ``folder``."""
     return shutil.which(str(folder / program) if os.sep in program else program)
+
+
+def _end(process: Popen[bytes]) -> None:
+    """End a command that still runs, with all that it has begun."""
+    if process.poll() is None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def _last_line(said: bytes) -> str:
