@@ -27,6 +27,8 @@ _HOMES = {
     "compare": ".evaluation.compare.compare",
     "evaluate": ".evaluation.evaluate",
     "export_judge": ".bridges.exports",
+    "agenerate": ".evaluation.generate",
+    "generate": ".evaluation.generate",
     "import_traces": ".bridges.trace_examples",
     "label": ".labelling.label",
     "load_checklist": ".prompts.checklist",
@@ -71,6 +73,8 @@ if TYPE_CHECKING:
     from .evaluation.evaluate import evaluate as evaluate
     from .evaluation.evaluation_result import Evaluation as Evaluation
     from .evaluation.findings import Diagnosis as Diagnosis
+    from .evaluation.generate import agenerate as agenerate
+    from .evaluation.generate import generate as generate
     from .evaluation.judge_file import load_judge as load_judge
     from .evaluation.kept_judge import KeptJudge as KeptJudge
     from .evaluation.write_questions import awrite_questions as awrite_questions

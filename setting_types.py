@@ -46,6 +46,23 @@ class WriterSettings(GatewaySettings, total=False):
     embedder: str | None
 
 
+class WritingSettings(TypedDict, total=False):
+    """Settings of :class:`WritingOptions`."""
+
+    max_output_tokens: int
+    generator_temperature: float
+    generator_version: str | None
+
+
+class GenerateSettings(GatewaySettings, WritingSettings, total=False):
+    """Settings of :class:`GenerateOptions`."""
+
+    min_coverage: float
+    field: Mapping[str, str | Sequence[str]]
+    variable: Mapping[str, str]
+    limit: int | None
+
+
 class JudgeSettings(ModelSettings, total=False):
     """Settings of :class:`JudgeOptions`."""
 
@@ -207,14 +224,6 @@ class AlignSettings(LoopSettings, total=False):
     keep_questions: bool
     shown_examples: int
     calibrate: bool
-
-
-class WritingSettings(TypedDict, total=False):
-    """Settings of :class:`WritingOptions`."""
-
-    max_output_tokens: int
-    generator_temperature: float
-    generator_version: str | None
 
 
 class TuneSettings(LoopSettings, WritingSettings, total=False):

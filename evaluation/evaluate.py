@@ -108,7 +108,7 @@ def prepare(
         )
     examples, questions, text = load_inputs(data, checklist, prompt, settings)
     if model is None and questions.asked:
-        raise InputError("A --model is needed, which answers the checklist's questions.")
+        raise InputError("--model is needed: it answers the questions of the checklist.")
     return EvaluationJob(examples, questions, text, model, settings, evaluator)
 
 

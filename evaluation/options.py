@@ -249,6 +249,10 @@ class GenerateOptions(GatewayOptions, WritingOptions):
     field: Annotated[dict[str, str | tuple[str, ...]], Heading.DATA.at(1)] = Field(
         default_factory=dict, description="Rename a column: our_name=column."
     )
+    variable: Annotated[Variables, Heading.DATA.at(8)] = Field(
+        default_factory=dict,
+        description="What a variable of the prompt stands for: variable=FIELD, e.g. question=input, or variable=COLUMN.",
+    )
     limit: Annotated[int | None, Heading.DATA.at(7)] = Field(None, ge=1, description="Use only the first N examples.")
 
 

@@ -17,7 +17,7 @@ from ...agents.generator import Generator, GeneratorNoteTaker, RequirementWriter
 from ...evaluation.weights_file import weighted_by
 from ...models.base import Model
 from ...models.gateway import Gateway
-from ...models.programs import GeneratorFunction, Program, writer_of
+from ...models.programs import GeneratorFunction, Program, prompt_name, writer_of
 from ...models.resolve import Models
 from ...prompts.checklist import SCHEMA_CHECK, Checklist, load_checklist, with_schema
 from ...prompts.errors import InputError
@@ -95,7 +95,7 @@ def prepare(
     if schema is not None and questions is not None:
         names["schema"] = next(str(each.value) for each in questions.checks if each.id == SCHEMA_CHECK)
     if isinstance(written_by, Program):
-        names |= {"program": written_by.version, "prompt_name": name_of(prompt)}
+        names |= {"program": written_by.version, "prompt_name": prompt_name(prompt)}
     if questions is not None:
         make_ready(questions.checks)
     return Job("tune", examples, questions, prompts, models, settings, names, loaded)
@@ -108,11 +108,6 @@ def schema_beside(prompt: object) -> Path | None:
         return None
     logger.warning("%s lies beside the prompt: outputs are to follow it, and every one is checked.", file)
     return file
-
-
-def name_of(prompt: object) -> str:
-    """The name by which a program is handed a prompt: its file's, without the suffix."""
-    return Path(prompt).stem if isinstance(prompt, (str, Path)) else "prompt"
 
 
 def _check_who_judges(
