@@ -106,9 +106,10 @@ def prepare(
         raise InputError(
             "The judge has nothing to ask: give a --checklist, --own-questions, or a --judge, which brings its own."
         )
-    examples, questions, text = load_inputs(data, checklist, prompt, settings)
-    if model is None and questions.asked:
+    checklist = load_checklist(checklist)
+    if model is None and checklist.asked:
         raise InputError("--model is needed: it answers the questions of the checklist.")
+    examples, questions, text = load_inputs(data, checklist, prompt, settings)
     return EvaluationJob(examples, questions, text, model, settings, evaluator)
 
 
