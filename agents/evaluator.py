@@ -47,8 +47,7 @@ class Evaluator:
     def __post_init__(self) -> None:
         """Check the words for yes and no, and load what checks need.
 
-        Raises:
-            InputError: They are the wrong way round, or a check's function or language is not known.
+        Raises InputError where the words are the wrong way round, or a check's function or language is not known.
         """
         words_read(self.prompt, (), self.answers)
         make_ready(self.checklist.checks)
