@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from threading import Lock
+from typing import Any
 
 from ..agents.evaluator import Evaluator
 from ..evaluation.judge_file import JudgeParts
@@ -90,3 +91,17 @@ class BackgroundJudge:
 
         atexit.register(close)
         return self._opened
+
+
+def turns_of(state: Any) -> Any:
+    """The messages of a sample from the first reply on; the reply alone where there are none."""
+    told: list[dict[str, Any]] = []
+    for each in state.messages:
+        calls = [
+            {"id": call.id, "function": {"name": call.function, "arguments": call.arguments}}
+            for call in getattr(each, "tool_calls", None) or ()
+        ]
+        if told or each.role == "assistant":
+            named = {"tool_calls": calls} if calls else {"tool_call_id": getattr(each, "tool_call_id", None)}
+            told.append({"role": each.role, "content": each.text, **named})
+    return told or state.output.completion

@@ -14,7 +14,7 @@ from ..prompts.errors import CoverageError, InputError, import_optional
 from ..prompts.examples import Example
 from ..prompts.prompt import Prompt, load_prompt, prompt_showing
 from ..settings import parse_options
-from .background_judge import BackgroundJudge, BackgroundOptions, Judged
+from .background_judge import BackgroundJudge, BackgroundOptions, Judged, turns_of
 
 inspect_scorer: Any = import_optional("inspect_ai.scorer", "inspect", "inspect-ai")
 
@@ -60,6 +60,7 @@ def checklist_scorer(
     questions = load_checklist(used.checklist)
     shown = ["input", *(["reference"] if reference else []), *(["context"] if context is not None else [])]
     text = prompt_showing(shown) if used.prompt is None else load_prompt(used.prompt)
+    whole = any(each.sees in ("last", "call") for each in questions.questions)
     asking = BackgroundJudge(used, text, questions, settings)
 
     async def score(state: Any, target: Any) -> Any:
@@ -68,7 +69,7 @@ def checklist_scorer(
             if on_missing == "error":
                 raise nothing
             return inspect_scorer.Score.unscored(reason="no_response", explanation=str(nothing))
-        example = _example(state, target, reference, context)
+        example = _example(state, target, reference, context, whole=whole)
         anyio: Any = importlib.import_module("anyio")  # comes with Inspect, and serves both of its backends
         found: Judged = await anyio.to_thread.run_sync(asking.judge, example)
         metadata = {
@@ -92,9 +93,10 @@ def checklist_scorer(
     return score
 
 
-def _example(state: Any, target: Any, reference: bool, context: str | None) -> Example:
-    """The texts of a sample that the judge is shown."""
-    fields: dict[str, Any] = {"id": str(state.sample_id), "input": state.input_text, "output": state.output.completion}
+def _example(state: Any, target: Any, reference: bool, context: str | None, *, whole: bool) -> Example:
+    """The texts of a sample that the judge is shown; its output is the ``whole`` conversation, or the last reply."""
+    output = turns_of(state) if whole else state.output.completion
+    fields: dict[str, Any] = {"id": str(state.sample_id), "input": state.input_text, "output": output}
     if reference:
         fields["reference"] = target.text
     if context is not None:
