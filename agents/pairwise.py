@@ -98,9 +98,9 @@ class PairEvaluator(Evaluator):
                 "Comparing two outputs takes one call a test, answered with the better one: leave out --mode batched, "
                 "--p-yes stated, --explain always and --scores expected."
             )
-        if self.prompt.placeholders:
+        if self.prompt.placeholders or (self.prompt.form is not None and not self.prompt.form.is_plain):
             raise InputError(
-                "A prompt for comparing two outputs has no placeholders: the input and both outputs are put before it. "
+                "A prompt for comparing two outputs is a plain text without placeholders: the input and both outputs are put before it. "
                 "Take them out of the prompt, or give none."
             )
         temperature, logprobs = judging.temperature_of(provenance), provenance == "logprob"

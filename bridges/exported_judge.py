@@ -63,11 +63,10 @@ class JudgeError(RuntimeError):
 
 
 def judge(*, output: Any, input: Any = "", context: Any = "", reference: Any = "") -> dict[str, Any]:
-    """Judge one output; it and the others are texts, messages, lists or objects.
+    """Judge one output; texts may be messages, lists or objects.
 
-    Raises:
-        JudgeError: The server failed, or the model gave no usable answer.
-        ValueError: A message has no content.
+    Raises JudgeError where the server failed, or the model gave no usable answer, and ValueError where a message has no
+    content.
     """
     given = {"input": input, "context": context, "output": output, "reference": reference}
     texts = {name: told(value, passages=name == "context") or "" for name, value in given.items()}
@@ -152,8 +151,7 @@ def _read(question: dict[str, Any], said: dict[str, list[tuple[bool, float]]]) -
 
 
 def _lean(question: str, said: dict[str, list[tuple[bool, float]]]) -> float:
-    """The share that a question takes from the others: a share of the mean log-odds of yes to all other calibrated
-    questions."""
+    """A question's share of the mean log-odds of yes to all other calibrated questions."""
     fits = JUDGE["calibration"]
     share = fits[question].get("lean", 0.0)
     if not share:
@@ -242,8 +240,7 @@ def _messages(frame: _Frame, block: str) -> list[dict[str, Any]]:
 
 
 def _verdict(messages: list[dict[str, Any]], source: str, replicate: int, output: str | None) -> tuple[bool, float]:
-    """Answer and P(yes), with one more try where the first reply cannot be used; ``output`` where words of it are a
-    yes."""
+    """Answer and P(yes), with one more try after a reply of no use; ``output`` where words of it are a yes."""
     form, wanted = (JUDGE["form"], "yes nor no") if output is None else (_QUOTE_FORM, "none nor words of the output")
     words = _words()
     for again in (True, False):
@@ -344,9 +341,7 @@ def _ask(
 ) -> tuple[str, list[Any] | None, bool]:
     """The text of an answer, the alternatives to each token with log-probabilities, and whether it came to its end.
 
-    A model that thinks first is asked with more tokens until it comes to an answer; ``words`` where its words are an
-    answer,
-    ``schema`` where a JSON object is.
+    A model that thinks first is asked with more tokens until it answers, with ``words`` or by a ``schema``.
     """
     body: dict[str, Any] = {"model": os.environ.get("JUDGE_MODEL") or JUDGE["model"], "messages": messages}
     if schema is not None:

@@ -33,10 +33,7 @@ if TYPE_CHECKING:
 
 def fetch(model: RegisteredModel) -> Path:
     """The path of the model's verified file; fetched with a progress bar on standard error if it is not there.
-
-    Raises:
-        AskanceError: No source gave the registered bytes, or the disk is full.
-    """
+    Raises AskanceError where no source gave the registered bytes, or the disk is full."""
     path = pulled(model)
     if path is not None:
         return path

@@ -1,5 +1,4 @@
-"""Every setting of judging and measuring: one name each in the configuration file, on the command line and in
-Python."""
+"""Settings of judging and measuring: one name each in the configuration file, on the command line and in Python."""
 
 from __future__ import annotations
 
@@ -13,6 +12,7 @@ from ..agents.judging import Judging
 from ..memory.verdict_store import Place, SharedStore, VerdictStore, open_store, place_of, store_path
 from ..models.session import ModelOptions
 from ..prompts.checklist import AnswerPair
+from ..prompts.formats.binding import Variables
 from ..prompts.human_feedback import LabelScale, LabelWords
 from ..settings import FILE, FileName, Heading, Idle, ModelName, beside, where
 
@@ -40,14 +40,9 @@ class Where(BaseModel):
         return place_of(given) if isinstance(given, (str, Path)) else given
 
     def open_store(self, *, to_estimate: bool = False, beside: Path | None = None) -> SharedStore:
-        """The store, opened; with ``to_estimate`` no file is made where there is none.
-
-        The answers of the store ``beside`` are reused too, unless none are to be.
-
-        Raises:
-            InputError: The file is no store, or one of a newer askance; the address is none, or the database refuses.
-            AskanceError: The disk is full, the folder cannot be written, or the database is not there.
-        """
+        """Open the store; with ``to_estimate`` no file is made. The answers of the store ``beside`` are reused too.
+        Raises InputError where the file is no store, or one of a newer askance; the address is none, or the database
+        refuses, and AskanceError where the disk is full, the folder cannot be written, or the database is not there."""
         place = store_path(self.store)
         if to_estimate and not self.no_cache and isinstance(place, Path) and not place.exists():
             return VerdictStore(":memory:", beside, is_ours=True)
@@ -130,6 +125,11 @@ class JudgeOptions(ModelOptions):
         "human.overall=anna,ben.",
     )
     limit: Annotated[int | None, Heading.DATA.at(7)] = Field(None, ge=1, description="Use only the first N examples.")
+    variable: Annotated[Variables, Heading.DATA.at(8)] = Field(
+        default_factory=dict,
+        description="What a variable of a prompt stands for: variable=FIELD, e.g. question=input, or variable=COLUMN; may "
+        "be given several times.",
+    )
 
     idle: ClassVar[tuple[Idle, ...]] = (
         Idle(("p_yes", "samples"), where(scores="expected"), "expected scores are read from log-probabilities"),

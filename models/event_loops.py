@@ -124,10 +124,8 @@ def awaited(function: Callable[Given, Result]) -> Callable[Given, Coroutine[Any,
 
 
 class BackgroundLoop:
-    """Runs coroutines of many threads on one event loop, to which a gateway and its connections belong.
-
-    It is there from when it is made until :meth:`close`.
-    """
+    """Runs coroutines of many threads on one event loop, to which a gateway and its connections belong, until
+    :meth:`close`."""
 
     def __init__(self) -> None:
         """Start the thread."""
@@ -140,10 +138,7 @@ class BackgroundLoop:
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
         """Wait, in any other thread, until a coroutine is done; an interrupt of the waiting cancels it.
-
-        Raises:
-            AskanceError: The loop is closed, or this is its own thread, which cannot wait for itself.
-        """
+        Raises AskanceError where the loop is closed, or this is its own thread, which cannot wait for itself."""
         future = self._submit(work)
         try:
             return future.result()
@@ -158,10 +153,8 @@ class BackgroundLoop:
         return await asyncio.wrap_future(self._submit(work))
 
     def close(self, last: Coroutine[Any, Any, object] | None = None, *, cancel: bool = False) -> None:
-        """Take no more work, let what is under way end, run ``last``, and end the thread.
-
-        Calls under way are paid for, so they are waited for; ``cancel`` ends them instead.
-        """
+        """Take no more work, await the calls under way, as they are paid for, or ``cancel`` them; run ``last``; end the
+        thread."""
         with self._lock:
             if self._closing:
                 if last is not None:
