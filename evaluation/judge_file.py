@@ -16,7 +16,7 @@ from ..memory.decision import decide
 from ..memory.embedders import shown_by
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
 from ..models.named import NamedModel, read_named
-from ..prompts.checklist import AnswerPair, Checklist, asking, load_checklist, parse_checklist
+from ..prompts.checklist import AnswerPair, Checklist, asking, found_in, load_checklist, parse_checklist
 from ..prompts.errors import InputError, did_you_mean, like_named
 from ..prompts.prompt import Prompt, prompt_showing
 from ..prompts.rows import validate_row
@@ -108,6 +108,8 @@ def load_judge(path: str | Path | KeptJudge) -> KeptJudge:
         logger.warning("%s: %s", path, judge.not_adopted)
     run = RunDirectory(file.parent)
     store = run.path / "verdicts.db"
+    folder = run.began_in if run.config_file.is_file() else file.parent
+    judge = replace(judge, checklist=found_in(judge.checklist, folder))
     return replace(judge, answers=store if run.config_file.is_file() and store.is_file() else None)
 
 

@@ -26,10 +26,10 @@ from ..memory.records import MeasureRecord, Origin
 from ..memory.run_directory import JUDGE_FILE
 from ..models.event_loops import awaited
 from ..models.named import ModelLike, NamedModel, named_models
-from ..prompts.checklist import Checklist, GoodAnswer, Sees, dump_checklist, dump_texts
+from ..prompts.checklist import Checklist, GoodAnswer, Sees, dump_checklist
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.prompt import Prompt
-from ..prompts.text_files import read_texts, write_whole
+from ..prompts.text_files import dump_texts, read_texts, write_whole
 from ..prompts.verdicts import Provenance
 from ..setting_types import EvaluateSettings
 from ..settings import idle_settings, parse_options
