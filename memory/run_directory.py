@@ -19,7 +19,7 @@ from ..prompts.formatting import count
 from ..prompts.lessons import Lesson
 from ..prompts.prompt import Prompt
 from ..prompts.rows import validate_row
-from ..prompts.text_files import read_text, read_yaml, remove_partial, write_whole
+from ..prompts.text_files import path_of, read_text, read_yaml, remove_partial, write_whole
 from ..prompts.verdicts import Verdict, dump_verdicts
 from ..settings import GONE, RENAMED, by_new_names
 from .journal import Journal
@@ -48,7 +48,7 @@ class RunDirectory:
 
     def __init__(self, path: str | Path) -> None:
         """``path`` need not exist yet."""
-        self.path = Path(path)
+        self.path = path_of(path, "run")
         self._lock = FileLock(self.path / ".lock", timeout=0)
         self._begun_with: list[Path] = []
 
