@@ -29,7 +29,7 @@ from .rows import column
 from .shown_examples import Shows, shown_text
 from .templates import FencedText, render, template
 from .text import BRACES, fence, fill, letters, literal, literal_but, placeholders_of, texts_end_at
-from .text_files import read_text
+from .text_files import path_of, read_text
 
 logger = logging.getLogger(__name__)
 
@@ -251,9 +251,9 @@ def load_prompt(source: str | Path | Prompt, binding: Binding = UNBOUND) -> Prom
 
 
 def bound_prompts(
-    prompts: Sequence[str | Path | Prompt], examples: Sequence[Example], settings: ReadsExamples | None
+    prompts: Sequence[str | Path | Prompt], examples: Sequence[Example] | None, settings: ReadsExamples | None
 ) -> list[Prompt]:
-    """Judges' prompts with their variables bound to the examples.
+    """Judges' prompts with their variables bound to the examples; None: they are not there yet.
 
     Raises:
         InputError: A file cannot be read, a prompt cannot be used, or no prompt has a variable that the settings name.
@@ -285,7 +285,7 @@ def read_prompt(source: str | Path | Prompt, binding: Binding) -> tuple[Prompt, 
             binding = replace(binding, given={**form.variables, **binding.given})
             source = _bound(replace(source, form=form), "the prompt", binding)
         return source, "the prompt"
-    path, named = Path(source), None
+    path, named = path_of(source, "prompt"), None
     if "#" in path.name and not path.exists():  # a predictor of a program, named behind its file
         path, named = path.with_name(path.name.rpartition("#")[0]), path.name.rpartition("#")[2]
     try:

@@ -86,7 +86,7 @@ class Binding:
                 )
             taken.setdefault(ours, name)
         self._refuse_unclear_question(means, form, where)
-        return replace(form, variables=means)
+        return replace(form, variables=means, is_checked=self.examples is not None)
 
     def _is_ours(self, name: str) -> bool:
         return name in FIELDS and (self.asks or name != "question")
@@ -185,13 +185,11 @@ class ReadsExamples(Protocol):
     field: dict[str, str | tuple[str, ...]]
 
 
-def binding_of(examples: Sequence[Example], settings: ReadsExamples | None) -> Binding:
+def binding_of(examples: Sequence[Example] | None, settings: ReadsExamples | None) -> Binding:
     """What a prompt's variables may stand for in these examples."""
     return Binding(examples) if settings is None else Binding(examples, settings.variable, settings.field)
 
 
-FIELDS_ALONE = [Example(id="-", input="-", output="-", context="-", reference="-")]
-"""An example with our fields and no columns, as a bridge makes each of what its tool hands over."""
 UNBOUND = Binding()
 """Nothing is known of the examples, and nobody said anything."""
 

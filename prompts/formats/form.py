@@ -61,6 +61,8 @@ class PromptForm:
     syntax: SyntaxName
     variables: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Each variable's field of an example, ``question``, or ``metadata.COLUMN``."""
+    is_checked: bool = field(default=True, compare=False)
+    """Whether the columns are known to be there; else an example without one is refused."""
     output_alone: bool = False
     """Whether nothing else of an example is shown."""
     named: str | None = None
@@ -250,6 +252,15 @@ class PromptForm:
             if means.startswith(GIVEN):
                 found[name] = means.removeprefix(GIVEN)
                 continue
+            if (
+                means.startswith(COLUMN)
+                and not self.is_checked
+                and at(example.metadata, means.removeprefix(COLUMN)) is None
+            ):
+                column = means.removeprefix(COLUMN)
+                raise InputError(
+                    f"The example '{example.id}' has no '{column}' in its metadata, which the prompt shows."
+                )
             value = at(example.metadata, means.removeprefix(COLUMN)) if means.startswith(COLUMN) else ours.get(means)
             found[name] = "" if value is None else value
         return found
