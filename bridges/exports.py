@@ -202,10 +202,7 @@ def _prompts(kept: KeptJudge) -> dict[Sees, Prompt]:
 
 
 def _as_exported(prompt: Prompt) -> dict[str, Any]:
-    """A prompt's messages, with the fields whose tags are there ``always``, also around nothing.
-
-    Raises InputError where it needs more than our fields.
-    """
+    """A prompt's messages, with the fields whose tags are there ``always``. Raises InputError where it needs more."""
     if prompt.form is not None and not prompt.form.is_plain:
         return {"messages": prompt.form.exported(prompt.text), "always": ["output"]}
     return {"messages": [("user" if prompt.placeholders else "system", prompt.text)], "always": [*PLACEHOLDERS]}
@@ -239,15 +236,8 @@ def _parts(kept: KeptJudge) -> dict[str, Any]:
         "words": [_by_side(each) for each in _asking(kept).words],
         "quoting": opening(quoting(""), "")[:-1] if _quotes(kept) else [],
         "questions": [
-            {
-                "id": each.id,
-                "text": each.text,
-                "block": block,
-                "good": each.good,
-                "weight": each.weight,
-                "dimension": each.dimension,
-                "sees": each.sees,
-            }
+            {name: getattr(each, name) for name in ("id", "text", "good", "weight", "dimension", "sees")}
+            | {"block": block}
             for each, block in _asked(kept)
         ],
         "soft": settings["scores"] == "soft",

@@ -238,7 +238,8 @@ def test_a_question_of_the_output_alone_is_told_nothing_else(serve: Any) -> None
 def test_a_prompt_of_the_output_alone_is_in_the_file_where_a_question_needs_it() -> None:
     assert list(as_module(kept(FILLED)).JUDGE["prompts"]) == ["all"]
     prompts = as_module(kept(FILLED, ["rude"])).JUDGE["prompts"]
-    assert prompts == {"all": FILLED.text, "output": FILLED.of_output_alone.text}
+    texts = {sees: [text for _, text in each["messages"]] for sees, each in prompts.items()}
+    assert texts == {"all": [FILLED.text], "output": [FILLED.of_output_alone.text]}
 
 
 def test_what_is_said_before_a_quote_is_in_the_file_where_a_question_needs_it() -> None:
