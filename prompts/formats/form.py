@@ -7,7 +7,7 @@ that text. Written back, each message's text goes to its own place in the file.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -178,12 +178,18 @@ class PromptForm:
 
     def problem_of(self, text: str) -> str | None:
         """Why a text is none of this form any more; None where it is one."""
-        if self.split(text) is None:
+        if (after := self.split(text)) is None:
             return "it touches the line between two messages"
         try:
             self.variables_in(text)
         except TemplateError:
             return "the prompt would be no Jinja template any more"
+        if self.found.syntax is not None or self.is_plain:
+            return None
+        before = [part.text for part in self.parts]
+        for ours in (FIELDS, FIELDS[:4]):  # a judge's and a generator's
+            if _syntax_of(before, ours) == self.syntax != _syntax_of(after, ours):
+                return f"the file would not be read as {SYNTAXES[self.syntax]} any more"
         return None
 
     def around_question(self, text: str) -> tuple[str, str] | None:
@@ -398,6 +404,13 @@ class Laid(NamedTuple):
 
 _QUESTION = "\ue000question\ue000"
 """Holds the place of the question while values are put in."""
+
+
+def _syntax_of(texts: Sequence[str], ours: Collection[str]) -> SyntaxName | None:
+    try:
+        return syntax_of("\n".join(texts), ours, "")
+    except InputError:
+        return None
 
 
 def _in_words(means: str) -> str:

@@ -142,6 +142,22 @@ def test_loops_and_conditions_of_jinja_are_kept_and_rendered(tmp_path: Path) -> 
     assert prompt.apply(Edit(old="Be kind.", new="Be fair.", lessons=())).file_text == text.replace("kind", "fair")
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Be kind. {{question}}", "Write {input} so."),
+        ('Be kind to {company}, as {"a": 1}. {question}', "Write {{hello}}."),
+        ("Be kind. {{ question }}", "Write {% raw %}."),
+    ],
+)
+def test_an_edit_after_which_the_file_would_be_read_otherwise_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    prompt = generator(tmp_path, text)
+    with pytest.raises(EditRefusedError, match=r"would not be read|no Jinja template"):
+        prompt.apply(Edit(old="Be kind", new=f"{said} Be kind", lessons=()))
+    changed = prompt.apply(Edit(old="Be kind", new="Be very kind", lessons=()))
+    assert generator(tmp_path, changed.file_text).hash == changed.hash
+
+
 def test_a_template_cannot_reach_beyond_its_values(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"example '1'.*unsafe"):
         judge(tmp_path, "{{ output.__class__.__mro__ }} {% if 1 %}{% endif %}")
