@@ -194,8 +194,7 @@ class Enough:
         return (
             f"{self.wanted} in all. Assumed: a judge at Spearman {self.start:.2f}, a pass rate of "
             f"{self.pass_rate:.0%}, the paired test at level {level:g} on the {development + validation:.0%} of the "
-            "labels that align tests learned "
-            f"questions on; for edits of the prompt it has {validation:.0%}, and needs "
+            f"labels that align tests learned questions on; for edits of the prompt it has {validation:.0%}, and needs "
             f"{math.ceil(self.wanted * (development + validation) / validation)} labels."
         )
 

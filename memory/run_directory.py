@@ -133,8 +133,7 @@ class RunDirectory:
         more = " --max-iterations MORE" if changed == ["max_iterations"] else ""
         raise InputError(
             f"{self.path} holds a run with {what}. Choose another --run directory, or go on with the one that is "
-            "there: "
-            f"askance resume {as_typed(self.path)}{more}"
+            f"there: askance resume {as_typed(self.path)}{more}"
         )
 
     @property

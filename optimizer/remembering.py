@@ -165,8 +165,7 @@ class Remembering:
         if not self.path.is_dir():
             self.events.say(
                 f"the memory {self.path} is not there any more, so what was learned is in the run alone. Put it back "
-                "and "
-                f"resume the run to add it: askance resume {as_typed(self.run.path)}"
+                f"and resume the run to add it: askance resume {as_typed(self.run.path)}"
             )
             return
         facts = facts_of_run(self.run)
