@@ -205,13 +205,8 @@ def enough(labelled: int, passed: int, *, gain: float, start: float | None = Non
     Scores are normal among passed and among failed outputs (the binormal model), shifted so that Spearman is ``start``
     before and ``start + gain`` after, and correlated by :data:`ALIKE` within each. The spread of the difference of
     Spearman is measured on simulated data and falls with the root of the number of examples; the test is that of
-    :func:`~askance.stats.differences.paired_difference`.
-
-    Args:
-        labelled: Outputs that people labelled.
-        passed: Of these, how many passed.
-        gain: In Spearman.
-        start: Of the judge before, where it is known.
+    :func:`~askance.stats.differences.paired_difference`. ``passed`` are those of the ``labelled`` outputs; ``gain`` and
+    ``start``, of the judge before where it is known, are in Spearman.
     """
     rate = passed / labelled if labelled >= FEWEST_KNOWN else 0.5
     rate = min(max(rate, BALANCE[0]), BALANCE[1])

@@ -227,12 +227,8 @@ class RunDirectory:
         return Journal(self.path / "journal.jsonl")
 
     def store(self, shared: Place | None = None) -> VerdictStore:
-        """The run's answers.
-
-        Args:
-            shared: The store of all commands, as of :class:`~askance.memory.verdict_store.VerdictStore`. A run that was
-                begun with ``no_cache`` goes without.
-        """
+        """The run's answers. ``shared`` is the store of all commands, as of
+        :class:`~askance.memory.verdict_store.VerdictStore`; a run that was begun with ``no_cache`` goes without."""
         apart = self.config_file.is_file() and self.read_config().get("no_cache")
         return VerdictStore(self.path / "verdicts.db", shared=None if apart else shared, is_ours=True)
 
