@@ -28,6 +28,7 @@ from ...prompts.examples import Example, named_document, without_answers
 from ...prompts.field_map import FieldMap, check_field_map, numbered_id
 from ...prompts.formatting import count
 from ...prompts.human_feedback import Labels, is_missing, parse_labels
+from ...prompts.mapping.table import proposes_mapping
 from ...prompts.preferences import KNOWN_FIELDS, Preference, preference_of, with_our_names
 from ...prompts.prompt import Prompt
 from ...prompts.rows import source_rows
@@ -270,6 +271,7 @@ def prepare_ratings(
     return RatingsJob(job.examples, rated, replace(job, examples=asked))
 
 
+@proposes_mapping(pairs=True)
 def load_pairs(
     source: Any,
     *,
