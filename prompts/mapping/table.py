@@ -16,7 +16,7 @@ from ..rows import is_on_hub, source_rows
 from ..tables import file_and_sheet
 from .columns import LOOKED_AT, DataColumn, columns_in
 from .proposal import ProposedMapping, propose
-from .published import FORMS, PublishedForm
+from .published import form_of
 
 TRIED = 200
 """Rows on which a mapping is tried before it is proposed."""
@@ -107,13 +107,12 @@ def look_at(file: Any, source: str | None = None) -> Table:
 
     Args:
         file: Any file that commands read, a name on the hub, a data frame or rows.
-        source: The name of a published form (:data:`FORMS`); found out where it is None.
+        source: The name of a published form; found out where it is None.
 
     Raises:
         InputError: It cannot be read, holds no rows, or has not the form.
     """
-    forms = [each for each in FORMS if source in (None, each.name)]
-    tables = [_table(each, forms) for each in _parts(str(file) if isinstance(file, Path) else file)]
+    tables = [_table(each, source) for each in _parts(str(file) if isinstance(file, Path) else file)]
     if source is not None and not any(each.proposal.form for each in tables):
         raise InputError(f"{file}: not as {source} exports it; it has: {', '.join(tables[0].columns)}.")
     return max(tables, key=_promise)
@@ -134,10 +133,10 @@ def _parts(file: Any) -> list[Any]:
     return [file]
 
 
-def _table(source: Any, forms: list[PublishedForm]) -> Table:
+def _table(source: Any, name: str | None) -> Table:
     rows, is_whole = _first_rows(source)
     columns = columns_in(rows)
-    form = next((each for each in forms if each.fits(columns)), None)
+    form = form_of(columns, name)
     if form is not None and form.within and isinstance(source, str):
         source = f"{file_and_sheet(source)[0]}#{form.within}"
         rows, is_whole = _first_rows(source)
@@ -186,6 +185,10 @@ def _advice(source: Any, given: Mapping[str, Any], pairs: bool, read: Callable[[
     try:
         table = look_at(source)
         found = table.proposal
+        if found.is_traces:
+            return (
+                f" These are {found.form}; askance import {as_typed(source)} -o examples.jsonl makes examples of them."
+            )
         if found.pairs != pairs:
             return " These rows are pairs of outputs, which askance weigh reads." if found.pairs and found.has else ""
         fields = {**found.fields, **(given.get("fields") or {})}
