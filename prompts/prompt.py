@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Protocol
 
 from .checklist import Sees
+from .conversations.chat import IMAGE_TOKENS, Part, images_of, seen_of, sent_after, with_images
 from .errors import InputError, did_you_mean, like_named
 from .examples import Example
 from .formats.binding import UNBOUND, Binding, refuse_unused
@@ -329,6 +330,8 @@ class Framing:
     """Places where ``before`` may part from other examples: its fixed text's end, and each text's."""
     turns: tuple[tuple[str, str], ...] = ()
     """Questions and answers that come before this one, as cases of how to answer."""
+    images: tuple[Part, ...] = ()
+    """Images of the texts that are shown, which are sent before them."""
 
     @property
     def prefix(self) -> str:
@@ -338,7 +341,7 @@ class Framing:
     @property
     def length(self) -> int:
         """How long that is, as it is sent, in quarters of a token."""
-        return sum(map(letters, self._parts))
+        return sum(map(letters, self._parts)) + 4 * IMAGE_TOKENS * len(self.images)
 
     @property
     def _parts(self) -> list[str]:
@@ -348,8 +351,8 @@ class Framing:
 def frame(prompt: Prompt, example: Example, sees: Sees = "all") -> Framing:
     """Lay out one example for judging: everything before the question comes first, so that it is cached.
 
-    Where a question ``sees`` the output alone, nothing else of the example is there; where it is answered with a quote,
-    nothing of the prompt is either, which says to answer yes or no.
+    Where a question ``sees`` the output alone, or its last reply or calls of tools, nothing else of the example is
+    there; where it is answered with a quote, nothing of the prompt is either, which says to answer yes or no.
 
     A prompt without placeholders is the system message and the fenced example follows in the user message; otherwise
     the prompt is the user message with the fenced texts put in. Judged examples that are shown stand at the end of the
@@ -361,27 +364,33 @@ def frame(prompt: Prompt, example: Example, sees: Sees = "all") -> Framing:
     texts = {
         "input": example.input,
         "context": example.context or "",
-        "output": example.output or "",
+        "output": seen_of(example.output or "", example.input, sees),
         "reference": example.reference or "",
     }
-    if sees == "output" or (prompt.form is not None and prompt.form.output_alone):
+    if sees != "all" or (prompt.form is not None and prompt.form.output_alone):
         prompt, texts = prompt.of_output_alone, {name: text if name == "output" else "" for name, text in texts.items()}
     ours = prompt.form is None or prompt.form.is_plain
     if not prompt.placeholders or not ours:
         shown = [name for name in ("context", "input", "reference") if texts[name]]
         shown += ["output"] if example.output is not None else []
+        images = tuple(image for name in shown for image in images_of(texts[name]))
         parts = [f"{name.capitalize()}:\n{fence(texts[name])}\n" for name in shown]
         if prompt.form is not None and not ours:
             laid = prompt.form.for_judging(prompt.text, example, texts, "\n".join(parts) + "\n")
-            return laid_out(laid, cases)
+            seen = [name for name in shown if name in prompt.placeholders] if "output" in prompt.placeholders else shown
+            return replace(
+                laid_out(laid, cases), images=tuple(each for name in seen for each in images_of(texts[name]))
+            )
         system = "\n\n".join(part for part in (fill(prompt.text, {}), cases) if part)
         ends = tuple(accumulate((len(part) + 1 for part in parts), initial=0))
-        return Framing(system=system, before="\n".join(parts) + "\n", after="", ends=ends)
+        return Framing(system=system, before="\n".join(parts) + "\n", after="", ends=ends, images=images)
     start = f"{cases}\n\n" if cases else ""
     fenced = {name: fence(texts[name]) for name in prompt.placeholders if name in texts}
     before, after = prompt.around_question or (prompt.text + "\n\n", "")
     ends = tuple(len(start) + place for place in texts_end_at(before, fenced))
-    return Framing(system=None, before=start + fill(before, fenced), after=fill(after, fenced), ends=ends)
+    images = tuple(image for name in fenced for image in images_of(texts[name]))
+    before, after = start + fill(before, fenced), fill(after, fenced)
+    return Framing(system=None, before=before, after=after, ends=ends, images=images)
 
 
 def laid_out(laid: Laid, cases: str) -> Framing:
@@ -456,16 +465,18 @@ def generator_messages(prompt: Prompt, example: Example) -> list[tuple[str, str]
 
     Input and context are not fenced: a judge has to look at them, but a generator has to follow them. A prompt without
     placeholders is the system message, and the user message is the context, where there is one, and then the input.
-    Otherwise the prompt is the user message with both put in. Reference, human scores and an output that is there
-    already are never shown.
+    Where the input is a conversation, its messages are sent in place of the user message, with the context before the
+    user's last one. Otherwise the prompt is the user message with both put in, a conversation as its transcript, as
+    the prompt says where it stands. Reference, human scores and an output that is there already are never shown.
     """
     context = example.context or ""
     if prompt.form is not None and not prompt.form.is_plain:
         return prompt.form.for_writing(prompt.text, example)
     if prompt.placeholders:
-        return [("user", fill(prompt.text, {"input": example.input, "context": context}))]
-    asked = f"{context}\n\n{example.input}" if context else example.input
-    return [("system", fill(prompt.text, {})), ("user", asked)]
+        texts = {"input": example.input, "context": context}
+        images = [image for name in prompt.placeholders if name in texts for image in images_of(texts[name])]
+        return [("user", with_images(fill(prompt.text, texts), images))]
+    return sent_after(fill(prompt.text, {}), context, example.input)
 
 
 def _answer_format(text: str) -> list[str]:

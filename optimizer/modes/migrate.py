@@ -46,11 +46,7 @@ def prepare(
     source_prompt: str | Path | Prompt | None,
     options: Mapping[str, Any],
 ) -> Job:
-    """Load and check the inputs of a migration.
-
-    Raises:
-        InputError: Names the file, line and field at fault.
-    """
+    """Load and check the inputs of a migration. Raises InputError that names the file, line and field at fault."""
     settings = parse_options(MigrateOptions, dict(options))
     examples, questions, text = load_inputs(data, checklist, prompt, settings, source_prompt)
     theirs = text if source_prompt is None else load_prompt(source_prompt, binding_of(examples, settings))

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from jinja2 import TemplateError
 
+from ..conversations.chat import images_of, sent_after, with_images
 from ..errors import InputError
 from ..examples import Example
 from ..json_documents import at
@@ -219,11 +220,13 @@ class PromptForm:
         ours = {"input": example.input, "context": example.context or ""}
         made = self._rendered(text, example, self.values(example, ours))
         shown = {*self.variables.values()}
+        images = [image for name in ("context", "input") if name in shown for image in images_of(ours[name])]
         if "input" in shown:
-            return made
+            return [*made[:-1], (made[-1][0], with_images(made[-1][1], images))]
         left = example.context if example.context and "context" not in shown else ""
-        asked = f"{left}\n\n{example.input}" if left else example.input
-        return [("system", made[0][1]) if self.kind is None else made[0], *made[1:], ("user", asked)]
+        begins = self.kind is None or made[0][0] == "system"
+        (_, system), *asked = sent_after(made[0][1] if begins else "", left, example.input)
+        return [*([("system", system.lstrip("\n"))] if system else []), *made[begins:], *asked]
 
     def for_judging(self, text: str, example: Example, texts: Mapping[str, str], shown: str) -> Laid:
         """An example laid out for a judge; see ``frame``.
