@@ -17,9 +17,11 @@ from askance import import_traces, load_examples
 from askance.commands.exchange import import_command
 from askance.optimizer.weights.judged_pairs import load_pairs
 from askance.prompts.errors import InputError
+from askance.prompts.examples import Example, ExampleTable
 from askance.prompts.field_map import parse_field_map
 from askance.prompts.human_feedback import parse_label_scale, parse_labels
 from askance.prompts.mapping.published import FORMS
+from askance.prompts.preferences import Preference
 
 FOLDER = Path(__file__).parent / "published"
 EXPECTED: dict[str, dict[str, Any]] = json.loads((FOLDER / "expected.json").read_text("utf-8"))
@@ -44,7 +46,7 @@ def published(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return tmp_path / name
 
 
-def first_of(path: str, expected: dict[str, Any], line: str = "") -> dict[str, Any]:
+def first_of(path: str, expected: dict[str, Any], line: str = "") -> Example | Preference:
     """The first example or pair that a command reads with the options of a line."""
     given: dict[str, list[str]] = {"--field": [], "--labels": [], "--label-scale": []}
     words = shlex.split(line)
@@ -55,20 +57,23 @@ def first_of(path: str, expected: dict[str, Any], line: str = "") -> dict[str, A
         given.setdefault(option, []).extend(values)
     fields, labels = parse_field_map(given["--field"]), parse_labels(given["--labels"])
     if "pairs" in expected:
-        return load_pairs(path, fields=fields, labels=labels)[0].model_dump()
+        return load_pairs(path, fields=fields, labels=labels)[0]
     scale = parse_label_scale(next(iter(given["--label-scale"]), None))
-    examples = load_examples(
+    examples: ExampleTable = load_examples(
         path, fields=fields, labels=labels, label_scale=scale, need_output="output" in expected, remarks=False
     )
-    return examples[0].model_dump()
+    return examples[0]
 
 
-def check(row: dict[str, Any], expected: dict[str, Any], *, human: bool = True) -> None:
-    output = row[f"output_{row['preferred']}"] if "pairs" in expected else row.get("output")
-    assert (row["input"], output) == (expected["input"], expected.get("output"))
-    given = {
-        name: [*each] if isinstance(each, (list, tuple)) else [each] for name, each in row.get("human", {}).items()
-    }
+def check(row: Example | Preference, expected: dict[str, Any], *, human: bool = True) -> None:
+    if isinstance(row, Preference):
+        assert "pairs" in expected
+        output: str | None = row.output_a if row.preferred == "a" else row.output_b
+        given = {}
+    else:
+        output = row.output
+        given = {name: [*each] for name, each in row.human.items()}
+    assert (row.input, output) == (expected["input"], expected.get("output"))
     assert given == expected.get("human", {}) or not human
 
 
@@ -80,17 +85,18 @@ def test_the_first_error_gives_the_options_that_read_the_file(published: Path) -
         said = str(error)
         line = re.search(r" This would read it: (.*)$", said)
         assert line or f"askance import {published} -o examples.jsonl" in said
-        row = first_of(str(published), expected, line[1]) if line else import_traces(published).rows[0]
+        row = first_of(str(published), expected, line[1]) if line else load_examples(import_traces(published).rows)[0]
     else:
         said = ""
     assert (published.name in AS_IT_IS) == (said == "")
     check(row, expected, human=said != "")
 
 
-def test_import_makes_examples_of_it(published: Path) -> None:
-    done = CliRunner().invoke(import_command, [str(published), "--yes"])
+def test_import_makes_examples_of_it(published: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    done = CliRunner().invoke(import_command, [str(published), "--yes", "-o", str(out)])
     assert done.exit_code == 0, done.output
-    check(json.loads(done.stdout.splitlines()[0]), EXPECTED[published.name])
+    check(first_of(str(out), EXPECTED[published.name]), EXPECTED[published.name])
 
 
 def test_a_form_can_be_forced_and_a_wrong_one_is_refused(tmp_path: Path) -> None:
