@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 from .columns import DataColumn
@@ -85,6 +86,15 @@ def propose(columns: Columns, form: PublishedForm | None = None) -> ProposedMapp
         has=tuple(dict.fromkeys([*has, *fields, *own])),
         notes=(*_said_of_ids(columns, fields), *ratings.notes, *([form.note] if form and form.note else [])),
     )
+
+
+def scores_left(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Say which columns that were mapped to nothing look like people's scores, and the options that take them; empty
+    where none does."""
+    ratings = ratings_in([*columns_in(islice(rows, LOOKED_AT)).values()])
+    fields = {f"human.{name}": _paths(given) for name, given in ratings.columns.items()}
+    found = ProposedMapping(fields, ratings.labels, ratings.label_scale, ratings.human_scale)
+    return f" These columns look like scores: {found.line()}" if fields else ""
 
 
 def _paths(given: Sequence[DataColumn]) -> str | tuple[str, ...]:
@@ -210,14 +220,14 @@ def _by_place(columns: Columns, fields: dict[str, Any], has: Mapping[str, str]) 
 def _identity(columns: Columns, has: dict[str, str]) -> dict[str, str] | None:
     """The column of ids; one that has an id several times is that of a document."""
     own = columns.get(has.get("id", ""))
-    if own is not None and own.rows and not own.is_unique:
-        has.pop("id")
-        return {"metadata.document": own.path}
-    if own is not None and own.rows:
+    if own is not None and own.rows and own.is_unique:
         return None
+    document = {"metadata.document": own.path} if own is not None and own.rows else {}
+    if document:
+        has.pop("id")
     named = [each for path, each in columns.items() if "." not in path and _is_id(path) and each.values]
-    unique = [each for each in named if each.is_unique and each.kind in ("text", "number")]
-    return {"id": unique[0].path} if unique else None
+    unique = [each for each in named if each.is_unique and each.kind in ("text", "number") and each is not own]
+    return document | ({"id": unique[0].path} if unique else {}) or None
 
 
 def _is_id(path: str) -> bool:
@@ -228,7 +238,8 @@ def _is_id(path: str) -> bool:
 def _said_of_ids(columns: Columns, fields: Mapping[str, Any]) -> list[str]:
     if "metadata.document" in fields:
         path = fields["metadata.document"]
-        return [f"'{path}' stands in several rows, so it is taken for their document; each row's id is a hash."]
+        name = f"{fields['id']} is the id of a row" if "id" in fields else "a row's id is a hash"
+        return [f"'{path}' stands in several rows, so it is taken for their document; {name}."]
     named = [path for path, each in columns.items() if "." not in path and _is_id(path) and each.values]
     others = [each for each in named if each != fields.get("id", "id")]
     return [f"Other ids stay metadata: {', '.join(others)}."] if others and ("id" in fields or len(named) > 1) else []

@@ -12,6 +12,8 @@ from .names import BAD, GOOD, LADDER, OF_PROGRAMS, QUALITIES, RATINGS, SCALES, p
 
 RUNGS = {word: rung for rung, words in enumerate(LADDER) for word in words.split()}
 OVERALL = "overall"
+WORDS = 3
+"""Words of a label that is not known, at most."""
 
 
 @dataclass
@@ -63,7 +65,8 @@ def _values_of(column: DataColumn) -> str:
     if len(words) > FEW or column.mean_letters > LONG:
         return ""
     sided = all(each in MEANINGS or each in GOOD or each in BAD for each in words)
-    return "labels" if sided or words <= RUNGS.keys() else "words" if len(words) <= FEW // 2 else ""
+    short = len(words) <= FEW // 2 and all(len(each.split()) <= WORDS for each in column.values)
+    return "labels" if sided or words <= RUNGS.keys() else "words" if short else ""
 
 
 def _words(column: DataColumn) -> set[str]:

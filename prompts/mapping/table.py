@@ -145,7 +145,7 @@ def _table(source: Any, name: str | None) -> Table:
 
 
 def _first_rows(source: Any) -> tuple[list[Mapping[str, Any]], bool]:
-    rows = [row for _, row in islice(source_rows(source), LOOKED_AT + 1) if isinstance(row, Mapping)]
+    rows = [row for _, row in islice(source_rows(source), LOOKED_AT + 1) if row and isinstance(row, Mapping)]
     if not rows:
         raise InputError(f"{source}: there is nothing in it.")
     return rows[:LOOKED_AT], len(rows) <= LOOKED_AT
@@ -170,7 +170,7 @@ def proposes_mapping(*, pairs: bool = False) -> Callable[[Callable[P, Loaded]], 
                     return load(place, **{**given, **mapping, **others, "limit": TRIED})
 
                 if said := _advice(source[0] if source else given.get("source"), given, pairs, read):
-                    raise InputError(f"{error}{said}") from None
+                    raise InputError(f"{str(error).rstrip('.')}.{said}") from None
                 raise
 
         return call
@@ -190,7 +190,8 @@ def _advice(source: Any, given: Mapping[str, Any], pairs: bool, read: Callable[[
                 f" These are {found.form}; askance import {as_typed(source)} -o examples.jsonl makes examples of them."
             )
         if found.pairs != pairs:
-            return " These rows are pairs of outputs, which askance weigh reads." if found.pairs and found.has else ""
+            other = "pairs of outputs, which askance weigh" if found.pairs else "single outputs, which askance evaluate"
+            return f" These rows are {other} reads." if {"output", "output_a", "chosen"} & {*found.has} else ""
         fields = {**found.fields, **(given.get("fields") or {})}
         mapping = {"fields": fields, "labels": given.get("labels") or found.labels}
         mapping |= {} if pairs else {"label_scale": given.get("label_scale") or found.label_scale}
