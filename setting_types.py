@@ -46,7 +46,14 @@ class WriterSettings(GatewaySettings, total=False):
     embedder: str | None
 
 
-class JudgeSettings(ModelSettings, total=False):
+class OwnWordsSettings(TypedDict, total=False):
+    """Settings of :class:`OwnWords`."""
+
+    reads: str | None
+    reply_tokens: int
+
+
+class JudgeSettings(ModelSettings, OwnWordsSettings, total=False):
     """Settings of :class:`JudgeOptions`."""
 
     mode: Literal["auto", "each", "batched"]

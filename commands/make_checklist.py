@@ -9,6 +9,7 @@ import click
 
 from ..agents.buying import NOTHING
 from ..evaluation.options import LEAST_COVERAGE, SelectOptions, WriterOptions
+from ..evaluation.own_words import OwnWords
 from ..evaluation.write_questions import write_questions
 from ..models.progress import showing
 from ..optimizer.selection.select import prepare, select
@@ -106,7 +107,7 @@ RESULT = "selection.json"
 @click.option("--task", default=None, help="File that says what the generator is asked to do.")
 @dimensions_option
 @buying_options
-@settings_options(SelectOptions, without=(*UNUSED, "k"))
+@settings_options(SelectOptions, without=(*UNUSED, *OwnWords.model_fields, "k"))
 def select_command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **given: Any) -> None:
     """Choose the few most informative questions: their answers tell most about how good the outputs in DATA are.
 

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from ..evaluation.options import LEAST_COVERAGE
+from ..evaluation.own_words import OwnWords
 from ..models.budget import spending
 from ..models.progress import showing
 from ..optimizer.options import UNUSED, WeighOptions
@@ -42,7 +43,7 @@ class _Method(click.Choice[str]):
     default=None,
     help=f"Learner (bayes takes minutes); with --ratings one of {', '.join(learners(rated=True))}. [default: auto]",
 )
-@settings_options(WeighOptions, without=("method", *UNUSED))
+@settings_options(WeighOptions, without=("method", *UNUSED, *OwnWords.model_fields))
 def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **given: Any) -> None:
     """Learn how question scores add up to one score, from preference pairs (PREFS), human ratings or both.
 

@@ -15,6 +15,7 @@ from ..models.session import ModelOptions
 from ..prompts.checklist import AnswerPair
 from ..prompts.human_feedback import LabelScale, LabelWords
 from ..settings import FILE, FileName, Heading, Idle, ModelName, beside, where
+from .own_words import OwnWords
 
 
 class Where(BaseModel):
@@ -67,7 +68,7 @@ LEAST_COVERAGE = 0.95
 """Share of the verdicts that has to be there where nobody says another."""
 
 
-class JudgeOptions(ModelOptions):
+class JudgeOptions(ModelOptions, OwnWords):
     """How judges are asked and how their answers become scores."""
 
     mode: Annotated[Literal["auto", "each", "batched"], Heading.ASKED] = Field(
@@ -160,7 +161,7 @@ class JudgeOptions(ModelOptions):
     @property
     def judging(self) -> Judging:
         """The part that an evaluator needs."""
-        return Judging(
+        judging = Judging(
             mode=self.mode,
             explain=self.explain,
             p_yes=self.p_yes,
@@ -172,6 +173,7 @@ class JudgeOptions(ModelOptions):
             answer_words=self.answer_words,
             score_scale=self.score_scale if self.scores == "expected" else None,
         )
+        return self.in_own_words(judging)
 
 
 class ScoreOptions(JudgeOptions, Where):
@@ -452,6 +454,7 @@ class SelectOptions(JudgeOptions, Where):
     )
 
     idle: ClassVar[tuple[Idle, ...]] = (
+        Idle(tuple(OwnWords.model_fields), lambda _: True, "the questions of a checklist are answered here"),
         Idle(
             ("writer", "max_candidates", "max_rounds", "same_question"),
             beside("candidates"),

@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from ..evaluation.options import ASKING, LEAST_COVERAGE, JudgeOptions, ScoreOptions, Where
+from ..evaluation.own_words import OwnWords
 from ..prompts.errors import like_named
 from ..settings import KEPT, FileName, Heading, Idle, ModelName, where, without
 
@@ -319,6 +320,7 @@ class TuneOptions(LoopOptions):
     )
 
     idle: ClassVar[tuple[Idle, ...]] = (
+        Idle(tuple(OwnWords.model_fields), lambda _: True, "the questions of a checklist are answered here"),
         Idle(("note_taker_program",), lambda _: True, "note-takers are compiled for judges, not for generators"),
         Idle(("plain_first",), where(paper=True), "the papers' loop draws lessons from all that fails"),
         Idle(("max_questions",), lambda _: True, "the generator's prompt is improved, and no checklist"),
@@ -362,6 +364,7 @@ class WeighOptions(ScoreOptions):
     )
 
     idle: ClassVar[tuple[Idle, ...]] = (
+        Idle(tuple(OwnWords.model_fields), lambda _: True, "the questions of a checklist are answered here"),
         Idle(UNUSED, lambda _: True, "learning weights has no use for it"),
         Idle(("pooling",), where(level="global"), "one set of weights leans on nothing (level dataset or section)"),
         Idle(("rating_dimension",), without("ratings"), "there are no ratings (--ratings)"),

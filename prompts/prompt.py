@@ -230,6 +230,8 @@ class Framing:
     """Places where ``before`` may part from other examples: its fixed text's end, and each text's."""
     turns: tuple[tuple[str, str], ...] = ()
     """Questions and answers that come before this one, as cases of how to answer."""
+    messages: tuple[tuple[str, str], ...] = ()
+    """Messages before the last one, as (role, content), where a prompt is asked as it stands."""
 
     @property
     def prefix(self) -> str:
@@ -243,7 +245,8 @@ class Framing:
 
     @property
     def _parts(self) -> list[str]:
-        return [self.system or "", *chain.from_iterable(self.turns), self.before]
+        said = [content for _, content in self.messages]
+        return [*said, self.system or "", *chain.from_iterable(self.turns), self.before]
 
 
 def frame(prompt: Prompt, example: Example, sees: Sees = "all") -> Framing:
@@ -279,6 +282,19 @@ def frame(prompt: Prompt, example: Example, sees: Sees = "all") -> Framing:
     before, after = prompt.around_question or (prompt.text + "\n\n", "")
     ends = tuple(len(start) + place for place in texts_end_at(before, fenced))
     return Framing(system=None, before=start + fill(before, fenced), after=fill(after, fenced), ends=ends)
+
+
+def judge_messages(prompt: Prompt, example: Example) -> list[tuple[str, str]]:
+    """The conversation, as (role, content), in which a judge in people's own words is asked: its prompt as it stands.
+
+    Its variables are filled with the bare texts, and nothing is added. A prompt without placeholders is the system
+    message, and the example is the user message.
+    """
+    if not prompt.placeholders:
+        framing = frame(prompt, example)
+        return [("system", framing.system or ""), ("user", framing.before.strip("\n"))]
+    texts = {"input": example.input, "context": example.context or "", "output": example.output or ""}
+    return [("user", fill(prompt.text, {**texts, "reference": example.reference or ""}))]
 
 
 _LAMP = "Dear Mr Ross, thank you for your order. The red lamp is on its way."
