@@ -38,19 +38,14 @@ class RunEstimate:
     wording_calls: int
     """Calls at most of wording the questions anew and trying the new checklist; 0 where they stay."""
     iteration_calls: int
-    """Calls of one iteration at most, if every edit has to be tried alone and every helper be asked twice. Questions
-    written anew are taken to be as many as before."""
+    """Calls of one iteration at most, if every edit is tried alone and every helper is asked twice."""
     last_calls: int
     """Calls for the test and, to calibrate, development with the accepted prompt; and at most for steps taken once:
     learning questions, pruning, and stating failures in their own words."""
 
 
 def estimate_run(job: Job) -> RunEstimate:
-    """The calls that running a job would take; nothing is bought.
-
-    Raises:
-        InputError: A model is not known.
-    """
+    """The calls that running a job would take; nothing is bought. Raises InputError where a model is not known."""
     mode = mode_of(job.command)
     splits = split_examples(job, mode.strata(job))
     options = job.options
@@ -96,9 +91,9 @@ def _iteration(job: Job, splits: SplitExamples, a_version: int) -> int:
     edits = min(lessons, options.max_lessons)
     explanations = 0 if options.explain == "never" else 2 * notes
     trials = edits * (EVIDENCE + CONTROLS) * (1 if job.is_judge else a_version) if options.trial else 0
-    # notes, kinds of faults, repeats, classes, three opposites among lessons and three in the prompt, edits, critiques;
+    # notes, kinds of faults, repeats, classes, three opposites among lessons and three in the prompt, edits;
     # each with one re-ask
-    helpers = 2 * (options.note_samples + 10 + 2 * options.critique) * lessons
+    helpers = 2 * 11 * lessons
     judged = development + most_tries(edits) * len(splits.validation)
     return judged * a_version + explanations + helpers + trials
 
@@ -170,17 +165,9 @@ def calls_at_most(
 ) -> int:
     """Calls beyond which learning cannot go.
 
-    Args:
-        halves: The examples that questions are learned from: two are cross-fitted, one is tested on others.
-        test: Examples on which the questions that are kept are judged besides.
-        most: Questions that may join.
-        rounds: How often comments are read.
-        dimensions: Rated dimensions.
-        waiting: Candidates of earlier runs.
-        asked: Calls for one question on one example; of all questions of a group or a judge, where they are
-            ``grouped``.
-        grouped: Whether several questions are a call: a learned judge is then asked anew.
-        views: In how many ways a question may be asked: with everything in view, of the output alone, for a quote.
+    ``halves`` are the examples that teach: two are cross-fitted, one is tested on ``test`` others. ``asked`` are calls
+    for one question on one example, or where questions are ``grouped`` for all of a group or judge; ``waiting`` are
+    candidates of earlier runs; ``views`` are ways to ask: with everything in view, of the output alone, for a quote.
     """
     of_remark = MOST_QUESTIONS * (1 + MOST_QUESTIONS)  # questions, and more general ones beside each
     every = sum(map(len, halves))

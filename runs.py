@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from .memory.run_directory import RunDirectory
+from .models.event_loops import awaited
 from .models.named import ModelLike, named_models
 from .models.progress import Watcher, watching
 from .optimizer.events import Callback
@@ -64,6 +65,9 @@ def migrate(
     return _run_watched(job, run, watcher, progress, callbacks)
 
 
+amigrate = awaited(migrate)
+
+
 def align(
     data: str | Path | Iterable[Example | Mapping[str, Any]],
     *,
@@ -103,6 +107,9 @@ def align(
     asked, given = named_models(options, model)
     job = alignment.prepare(data, checklist, asked, prompt, given, from_run)
     return _run_watched(job, run, watcher, progress, callbacks)
+
+
+aalign = awaited(align)
 
 
 def tune(
@@ -146,6 +153,9 @@ def tune(
     return _run_watched(job, run, watcher, progress, callbacks)
 
 
+atune = awaited(tune)
+
+
 def _run_watched(
     job: Job, run: str | Path, watcher: Watcher | None, progress: bool | None, callbacks: Iterable[Callback]
 ) -> RunResult:
@@ -184,6 +194,9 @@ def resume(
     job = take_up(RunDirectory(run), options)
     with watching(watcher, progress) as shown:
         return run_and_report(job, run, shown, callbacks, ask_first=ask_first)
+
+
+aresume = awaited(resume)
 
 
 def run_and_report(

@@ -53,7 +53,7 @@ class OwnWordsSettings(TypedDict, total=False):
     reply_tokens: int
 
 
-class JudgeSettings(ModelSettings, OwnWordsSettings, total=False):
+class JudgeSettings(ModelSettings, total=False):
     """Settings of :class:`JudgeOptions`."""
 
     mode: Literal["auto", "each", "batched"]
@@ -89,7 +89,7 @@ class PassSettings(ScoreSettings, total=False):
     fail_under: float | None
 
 
-class EvaluateSettings(PassSettings, total=False):
+class EvaluateSettings(OwnWordsSettings, PassSettings, total=False):
     """Settings of :class:`EvaluateOptions`."""
 
     stop_within: float | None
@@ -100,7 +100,7 @@ class EvaluateSettings(PassSettings, total=False):
     own_decay: float
 
 
-class RegressionSettings(PassSettings, total=False):
+class RegressionSettings(OwnWordsSettings, PassSettings, total=False):
     """Settings of :class:`RegressionOptions`."""
 
     dimension: str | None
@@ -108,7 +108,7 @@ class RegressionSettings(PassSettings, total=False):
     tolerance: float
 
 
-class CompareSettings(ScoreSettings, total=False):
+class CompareSettings(OwnWordsSettings, ScoreSettings, total=False):
     """Settings of :class:`CompareOptions`."""
 
     points: int
@@ -121,7 +121,7 @@ class CompareSettings(ScoreSettings, total=False):
     cot_tokens: int
 
 
-class DiagnoseSettings(JudgeSettings, WhereSettings, total=False):
+class DiagnoseSettings(OwnWordsSettings, JudgeSettings, WhereSettings, total=False):
     """Settings of :class:`DiagnoseOptions`."""
 
     pairs: int
@@ -169,7 +169,6 @@ class LoopSettings(JudgeSettings, WhereSettings, total=False):
     """Settings of :class:`LoopOptions`."""
 
     note_taker: str | NamedModel | None
-    note_taker_program: str | Path | None
     deduplicator: str | NamedModel | None
     updater: str | NamedModel | None
     split: Sequence[float]
@@ -178,9 +177,6 @@ class LoopSettings(JudgeSettings, WhereSettings, total=False):
     max_notes: int
     max_prompt_chars: int | None
     notes: Literal["each", "batched"]
-    note_samples: int
-    contrast: bool
-    critique: bool
     update: Literal["auto", "edits", "rewrite", "questions", "examples"]
     max_questions: int
     trial: bool
@@ -195,7 +191,7 @@ class LoopSettings(JudgeSettings, WhereSettings, total=False):
     memory: str | Path | None
 
 
-class MigrateSettings(LoopSettings, total=False):
+class MigrateSettings(OwnWordsSettings, LoopSettings, total=False):
     """Settings of :class:`MigrateOptions`."""
 
     writer: str | NamedModel | None
@@ -206,7 +202,7 @@ class MigrateSettings(LoopSettings, total=False):
     tolerance: float
 
 
-class AlignSettings(LoopSettings, total=False):
+class AlignSettings(OwnWordsSettings, LoopSettings, total=False):
     """Settings of :class:`AlignOptions`."""
 
     optimise_for: Literal["spearman", "kendall", "auc", "kappa"]

@@ -109,10 +109,6 @@ def _complaint(error: ValueError, record: type[BaseModel]) -> str:
     return f"That cannot be used: {error}\nAnswer again with one JSON object with the fields {fields} and nothing else."
 
 
-SAMPLE_TEMPERATURE = 0.8
-"""Temperature of every further answer to the same request; the first is given at 0."""
-
-
 class Agent:
     """A model with a role."""
 
@@ -135,12 +131,8 @@ class Agent:
         *,
         max_tokens: int,
         check: Callable[[Reply], object] | None = None,
-        number: int = 0,
     ) -> Reply:
-        """One record; ``check`` and what is raised are those of :func:`~askance.agents.agent.ask_for`.
-
-        ``number`` above 0 asks for another answer to the same request, with a seed of its own.
-        """
+        """One record, at temperature 0; ``check`` and the errors are those of :func:`ask_for`."""
         orders: list[Message] = [] if system is None else [("system", system)]
         return await ask_for(
             self._gateway,
@@ -149,9 +141,7 @@ class Agent:
             [*orders, ("user", user)],
             record,
             max_tokens=max_tokens,
-            temperature=SAMPLE_TEMPERATURE if number else 0.0,
-            seed=None if self._seed is None else self._seed + number,
-            replicate=number,
+            seed=self._seed,
             check=check,
             forget=self.forgets,
         )

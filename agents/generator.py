@@ -25,8 +25,8 @@ from ..prompts.templates import FencedText, render, template
 from ..prompts.text import copied_names, copied_quote, copied_words, shorten, topic_words
 from .agent import Agent
 from .buying import Estimate, all_together
-from .notes import Assignment, Case, NoteAgent, Sample, doubted_beside, given_reason, show_output
-from .rules import LONGEST_RULE, STRICTER, content_stems, echoed, is_truism
+from .notes import Assignment, Case, NoteAgent, given_reason
+from .rules import LONGEST_RULE, STRICTER, content_stems, echoed
 
 
 @dataclass(frozen=True)
@@ -161,51 +161,22 @@ class GeneratorNote(BaseModel):
 class GeneratorNoteTaker(NoteAgent):
     """A model that reads a failed output in context and writes an instruction for all outputs.
 
-    Its lessons have the direction "stricter". The kind of a note is empty, so that samples agree by their words alone.
-    Of the settings ``samples``, ``contrast`` and ``critique`` are heeded.
+    Its lessons have the direction "stricter".
     """
 
     async def _assignment(self, case: Case) -> Assignment:
-        def read(note: GeneratorNote) -> Sample:
-            return Sample(self._instruction(note.instruction, case), note.quote, note.missed, "")
-
-        def mend(better: str) -> str:
-            if not 10 <= len(better) <= LONGEST_RULE:
-                raise ValueError("it is no sentence")
-            return self._instruction(better, case)
-
         told = render(
             "generator_notes_case",
             task=self._task,
             example=render_example(case.example),
             check=case.question.criterion,
             why=given_reason(case, "reference") or FencedText("no reason was given"),
-            contrast=self._shown_beside(case, "generator_notes_contrast"),
-        )
-        return Assignment(
-            "generator_notes",
-            told,
-            GeneratorNote,
-            read,
-            STRICTER,
-            doubts=lambda sample: self._doubts(case, sample),
-            mend=mend,
         )
 
-    def _doubts(self, case: Case, sample: Sample) -> str:
-        return render(
-            "generator_critique_case",
-            task=self._task,
-            rule=sample.text,
-            check=case.question.criterion,
-            output=show_output(case.example),
-            missed=sample.fact,
-            **doubted_beside(
-                case,
-                "It was written for another request and is right.",
-                "true if following the instruction would spoil the second output; else false.",
-            ),
-        )
+        def rule(note: GeneratorNote) -> str:
+            return self._instruction(note.instruction, case)
+
+        return Assignment("generator_notes", told, GeneratorNote, rule, STRICTER)
 
     def _instruction(self, text: str, case: Case) -> str:
         """One sentence, or several, that fit other requests.
@@ -225,14 +196,11 @@ class GeneratorNoteTaker(NoteAgent):
             raise ValueError(f'"instruction" repeats what you were told ("{echo}"); say what the writer should do')
         if problem := self._leak(text, case):
             raise ValueError(f'"instruction" is about this request alone ("{problem}"); make it fit other requests')
-        if self._settings.critique and is_truism(text, self._task):
-            raise ValueError('"instruction" only says that the output must be right; say what to do')
         return text if text.endswith((".", "!", "?")) else f"{text}."
 
     def _leak(self, text: str, case: Case) -> str | None:
-        outputs = [each.output or "" for each in case.examples]
-        requests = [part for each in case.examples for part in (each.input, each.context or "")]
-        requests += [case.question.text, case.question.violation or ""]
+        outputs, question = [case.example.output or ""], case.question
+        requests = [case.example.input, case.example.context or "", question.text, question.violation or ""]
         return (
             copied_words(text, outputs)
             or copied_words(text, requests, run=REQUEST_RUN)

@@ -2,7 +2,7 @@
 
 :class:`NoteTaker` reads one disagreement. Asked for a lesson in free form, a small model writes truisms. Asked first to
 quote the words that decide, then what the input says of them, then to name the kind of case and only then to finish a
-rule whose beginning is given, it writes rules that can be used (:class:`~askance.agents.notes.NoteTaking`).
+rule whose beginning is given, it writes rules that can be used (one call lists the kinds of a question).
 
 :class:`BatchNoteTaker` reads several disagreements on one question in one call, as the paper's self update does
 (BinEval App. B). A document costs most of a call's tokens, so of each input only the sentences nearest to its output
@@ -15,118 +15,92 @@ differ, their answers and explanations. Its lessons have no given form; what nob
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
+from ..models.base import Model, ModelError
+from ..models.gateway import Gateway
 from ..prompts.checklist import Question
 from ..prompts.examples import Example
 from ..prompts.lessons import Lesson, foreign_order
 from ..prompts.prompt import render_example
 from ..prompts.templates import FencedText, joined, render, template
-from ..prompts.text import clauses, copied_words, excerpt, fill
+from ..prompts.text import copied_words, excerpt, fill
 from .agent import Agent
-from .notes import Assignment, Case, NoteAgent, Sample, both_answers, doubted_beside, given_reason, show_output
-from .rules import LONGEST_RULE, Direction, FaultKinds, ListedKinds, NoteFields, RuleMaker, is_truism, polarity_words
-
-MOST_QUOTES = 12
-"""Parts of an output among which a quote is chosen."""
+from .notes import Assignment, Case, NoteAgent, both_answers, given_reason, show_output
+from .rules import LONGEST_RULE, Direction, FaultKinds, NoteFields, RuleMaker, polarity_words
 
 
 class NoteTaker(NoteAgent):
     """A model that reads a disagreement in context and generalises it."""
 
-    @cached_property
-    def _kinds(self) -> ListedKinds:
-        return ListedKinds(self._list_kinds)
+    def __init__(self, gateway: Gateway, model: Model, task: str, *, seed: int | None = None) -> None:
+        """``task`` is the checklist's, so that the model knows what is judged."""
+        super().__init__(gateway, model, task, seed=seed)
+        self._listed: dict[tuple[str, bool], list[str]] = {}
 
     async def prepare(self, questions: Iterable[Question], lenient: Iterable[Question] = ()) -> None:
         """Have the kinds of faults of some questions listed, one after the other, before notes are taken at once.
 
-        ``lenient`` are questions on which the target was too severe: what is no fault is listed for these.
+        ``lenient`` are questions on which the target was too severe: differences that are no fault are listed for
+        these.
         """
-        if self._settings.kinds:
-            await self._kinds.prepare(questions)
-            await self._kinds.prepare(lenient, harmless=True)
+        for harmless, asked in ((False, questions), (True, lenient)):
+            for question in asked:
+                try:
+                    await self._kinds(question, harmless=harmless)
+                except ModelError as error:
+                    if error.fatal:
+                        raise
+
+    async def _kinds(self, question: Question, *, harmless: bool) -> list[str]:
+        """Kinds of faults, or of differences that are no fault; empty where there is no usable list.
+
+        Choosing from a list before writing the rule keeps a small model from retelling the example.
+        """
+        key = (question.text, harmless)
+        if key not in self._listed:
+            try:
+                self._listed[key] = await self._list_kinds(question, harmless)
+            except ValueError:
+                self._listed[key] = []
+        return self._listed[key]
 
     async def _list_kinds(self, question: Question, harmless: bool) -> list[str]:
-        """Choosing from a list before writing the rule keeps a small model from retelling the example.
-
-        With the critique, kinds that say no more than the question are left out.
-        """
         name = "harmless_kinds" if harmless else "fault_kinds"
         words = polarity_words(question)
         case = render(name, task=self._task, question=question.text, **words)
         own_words = fill(template(name), {"task": "{task}", "question": "{question}", **words})
         found = await self._ask(None, case, FaultKinds, max_tokens=200)
         kinds = dict.fromkeys(" ".join(kind.split()).rstrip(".") for kind in found.kinds)
-        own = [kind for kind in kinds if kind and not copied_words(kind, [own_words], run=4)]
-        return [kind for kind in own if not (self._settings.critique and is_truism(kind, question.text))]
+        return [kind for kind in kinds if kind and not copied_words(kind, [own_words], run=4)]
 
     async def _assignment(self, case: Case) -> Assignment:
         direction = case.direction
-        maker = await self._maker(direction, case.question, case.examples)
+        maker = await self._maker(direction, case.question, [case.example])
 
-        def read(note: NoteFields) -> Sample:
-            return Sample(maker.rule(getattr(note, direction.field), note.kind), note.quote, note.fact, note.kind)
+        def rule(note: NoteFields) -> str:
+            return maker.rule(getattr(note, direction.field), note.kind)
 
-        return Assignment(
-            "note_taker",
-            self._told(case, maker.kinds),
-            self._record(direction, case.example),
-            read,
-            direction,
-            doubts=lambda sample: self._doubts(case, sample),
-            mend=maker.mended,
-        )
+        return Assignment("note_taker", self._told(case, maker.kinds), direction.record, rule, direction)
 
     async def _maker(self, direction: Direction, question: Question, examples: Sequence[Example]) -> RuleMaker:
-        kinds = await self._kinds.of(question, harmless=not direction.stricter) if self._settings.kinds else []
+        kinds = await self._kinds(question, harmless=not direction.stricter)
         shown = [text for each in examples for text in (each.input, each.output or "", each.context or "")]
         judged = " ".join([self._task, question.text, *kinds])
-        return RuleMaker(direction, question, shown, judged, kinds, self._settings.critique)
-
-    def _record(self, direction: Direction, example: Example) -> type[NoteFields]:
-        """The note's schema; with ``choose_quote`` its quote is one of the output's parts."""
-        parts = clauses(example.output or "", MOST_QUOTES) if self._settings.choose_quote else []
-        if len(parts) < 2:
-            return direction.record
-        quote: Any = (Literal[tuple(parts)], ...)
-        return create_model(direction.record.__name__, __base__=direction.record, quote=quote)
+        return RuleMaker(direction, question, shown, judged, kinds)
 
     def _told(self, case: Case, kinds: Sequence[str]) -> str:
-        answer, other = case.direction.answers
         return render(
             "note_taker_case",
             task=self._task,
             example=render_example(case.example),
             question=case.question.text,
             **both_answers(case),
-            contrast=self._shown_beside(case, "note_taker_contrast", answer=other, other=answer),
             kinds=one_of(kinds),
             rule_field=case.direction.field,
             rule_opening=case.direction.opening,
-        )
-
-    def _doubts(self, case: Case, sample: Sample) -> str:
-        answer, other = case.direction.answers
-        return render(
-            "critique_case",
-            task=self._task,
-            question=case.question.text,
-            rule=sample.text,
-            answer=answer,
-            other=other,
-            output=show_output(case.example),
-            quote=sample.quote,
-            fact=sample.fact,
-            opening=case.direction.opening,
-            **doubted_beside(
-                case,
-                f"The right answer is {other}, and the judge said so.",
-                f"true if the rule, as written, would give the answer {answer} for the second output too; else false.",
-            ),
         )
 
 
@@ -149,10 +123,7 @@ class _BatchRule(BaseModel):
 
 
 class BatchNoteTaker(NoteTaker):
-    """A model that reads several disagreements at once and finds what they have in common.
-
-    Of the settings ``kinds`` is heeded, and ``critique`` refuses truisms.
-    """
+    """A model that reads several disagreements at once and finds what they have in common."""
 
     async def take_notes(self, cases: Sequence[Case], lesson_ids: Sequence[str]) -> list[Lesson]:
         """Draw up to ``MOST_RULES`` lessons in one call.

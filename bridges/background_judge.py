@@ -51,11 +51,8 @@ class BackgroundJudge:
 
     def judge(self, example: Example) -> Judged:
         """Judge one output, from any thread but that of the judge's own loop; several threads may ask at once.
-
-        Raises:
-            InputError: The model or the store cannot be used.
-            AskanceError: A cap was reached, or the endpoint is down or refuses every call.
-        """
+        Raises InputError where the model or the store cannot be used, and AskanceError where a cap was reached, or the
+        endpoint is down or refuses every call."""
         with self._opening:
             loop, evaluator = self._opened or self._open()
         verdicts, reasons = loop.run(self._ask(evaluator, example))

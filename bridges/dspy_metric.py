@@ -60,10 +60,7 @@ class ChecklistMetric:
         self, example: Any, pred: Any, trace: Any = None, pred_name: str | None = None, pred_trace: Any = None
     ) -> Any:
         """The score of one prediction; with ``pred_name``, as GEPA asks, a prediction of ``score`` and ``feedback``.
-
-        Raises:
-            Stopped: A verdict is missing, a cap is reached or the judge cannot be asked; holds the error.
-        """
+        Raises Stopped where a verdict is missing, a cap is reached or the judge cannot be asked; it holds the error."""
         try:
             judged = self._example(example, pred)
             verdicts: Sequence[Verdict] = self._opened.loop.run(self._evaluator.judge([judged]))
@@ -169,10 +166,7 @@ def checklist_metric(
 
 def input_texts(example: Any, fields: Mapping[str, str | None]) -> dict[str, str]:
     """The texts of a DSPy example for a judge: all its input fields as the input, or the named ones.
-
-    Raises:
-        InputError: The example has no field of a name.
-    """
+    Raises InputError where the example has no field of a name."""
     inputs = example.inputs().toDict()
     whole = "\n\n".join(f"{name}:\n{value}" for name, value in inputs.items())
     texts = {"input": str(next(iter(inputs.values()))) if len(inputs) == 1 else whole}
@@ -186,10 +180,7 @@ def input_texts(example: Any, fields: Mapping[str, str | None]) -> dict[str, str
 
 def output_text(pred: Any, field: str | None) -> str:
     """The text of a prediction for a judge: the named field, or its only one.
-
-    Raises:
-        InputError: There is no such field, or nobody can tell which is meant.
-    """
+    Raises InputError where there is no such field, or nobody can tell which is meant."""
     if field is not None:
         return _field(pred, field, "prediction", "output")
     texts = {name: value for name, value in pred.toDict().items() if name != "reasoning"}
@@ -226,10 +217,8 @@ class OpenGateway:
     def lm(self, model: ModelLike, *, role: str = "dspy", **options: Any) -> GatewayLM:
         """A language model for ``dspy.context(lm=…)`` or ``dspy.configure(lm=…)``, booked under ``role``.
 
-        ``options`` are those of :class:`~askance.agents.dspy.lm.GatewayLM`, e.g. ``max_tokens``.
-
-        Raises:
-            InputError: The model is not known.
+        ``options`` are those of :class:`~askance.agents.dspy.lm.GatewayLM`, e.g. ``max_tokens``. Raises InputError
+        where the model is not known.
         """
         return GatewayLM(self.gateway, self.model(model), role=role, loop=self.loop, **options)
 

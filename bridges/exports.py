@@ -129,8 +129,7 @@ def _states(kept: KeptJudge, settings: Mapping[str, Any]) -> bool:
 
 
 def _stated(kept: KeptJudge) -> list[dict[str, Any]]:
-    """The calls of a judge whose answers come with a probability: what each asks, and how a question of it is asked
-    alone."""
+    """The calls of a judge whose answers come with a probability, and how each question of a call is asked alone."""
     settings, questions = judge_settings(kept.settings, "settings"), kept.checklist.questions
     if not _states(kept, settings):
         return []
@@ -317,10 +316,7 @@ USES = {
     "have input, and context or reference where the prompt shows them.",
 }
 
-THRESHOLDS = {
-    "promptfoo": "config: {threshold: 0.5} beside type and value",
-    "deepeval": "AskanceJudge(threshold=0.5)",
-}
+THRESHOLDS = {"promptfoo": "config: {threshold: 0.5} beside type and value", "deepeval": "AskanceJudge(threshold=0.5)"}
 """How a threshold is given to a tool that needs one."""
 
 VALUES = '''

@@ -83,10 +83,7 @@ class AskanceAdapter:
 
     def prompt(self, candidate: Mapping[str, str]) -> Prompt:
         """The whole prompt with a candidate's text in it.
-
-        Raises:
-            InputError: The candidate has another component than ``instructions``.
-        """
+        Raises InputError where the candidate has another component than ``instructions``."""
         if COMPONENT not in candidate:
             raise InputError(f"The candidate has no text '{COMPONENT}', but these: {', '.join(candidate) or 'none'}.")
         return self.frame.prompt(candidate[COMPONENT])
@@ -144,10 +141,7 @@ class OpenAdapter(AskanceAdapter):
 
     def reflection(self, model: ModelLike, settings: ReflectionSettings | None = None) -> ReflectionModel:
         """A model for ``gepa.optimize(reflection_lm=…)``; store, caps and ledger hold for its calls too.
-
-        Raises:
-            InputError: The model is not known.
-        """
+        Raises InputError where the model is not known."""
         settings = settings or ReflectionSettings()
         return ReflectionModel(self.gateway, self.models.get(model), settings, self.seed, self.search)
 
@@ -271,9 +265,5 @@ def _missing(seen: Observation, example: str) -> str:
 
 
 def import_gepa(name: str) -> Any:
-    """A module of GEPA.
-
-    Raises:
-        MissingExtraError: It is not installed.
-    """
+    """A module of GEPA. Raises MissingExtraError where it is not installed."""
     return import_optional(name, "gepa", "gepa")

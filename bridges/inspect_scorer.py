@@ -71,10 +71,7 @@ def checklist_scorer(
         example = _example(state, target, reference, context)
         anyio: Any = importlib.import_module("anyio")  # comes with Inspect, and serves both of its backends
         found: Judged = await anyio.to_thread.run_sync(asking.judge, example)
-        metadata = {
-            "verdicts": [each.to_dict() for each in found.verdicts],
-            "dimensions": dict(found.score.dimensions),
-        }
+        metadata = {"verdicts": [each.to_dict() for each in found.verdicts], "dimensions": dict(found.score.dimensions)}
         if found.missing is not None:
             if on_missing == "error":
                 raise found.missing

@@ -123,11 +123,7 @@ class ValueForm:
 
 
 def meaning(value: Any, labels: Labels) -> bool:
-    """Whether a label speaks for an output.
-
-    Raises:
-        InputError: The word is not known.
-    """
+    """Whether a label speaks for an output. Raises InputError where the word is not known."""
     if isinstance(value, bool):
         return value
     word = str(value).strip().casefold()
@@ -225,10 +221,7 @@ class AskanceJudge(mlflow_judges.Judge):  # type: ignore[misc]
 
     def register(self, **options: Any) -> Any:
         """Refused: MLflow keeps a judge's words, and this one is more than that.
-
-        Raises:
-            InputError: Says what to do instead.
-        """
+        Raises InputError, which says what to do instead."""
         raise InputError(
             "MLflow's registry keeps instructions, and this judge is questions with weights and a threshold. Log its "
             "run with MLflowCallback, or write it as a file that stands alone: askance export "

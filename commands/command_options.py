@@ -11,14 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_a
 
 import click
 
-from ..evaluation.options import (
-    CompareOptions,
-    DiagnoseOptions,
-    EvaluateOptions,
-    SelectOptions,
-    Where,
-    WriterOptions,
-)
+from ..evaluation.options import CompareOptions, DiagnoseOptions, EvaluateOptions, SelectOptions, Where, WriterOptions
 from ..labelling.label_options import LabelOptions
 from ..models.named import with_settings
 from ..optimizer.options import AlignOptions, MigrateOptions, TuneOptions, WeighOptions
@@ -106,10 +99,7 @@ class GroupedCommand(click.Command):
 
 def refuse_old_names(command: click.Command, arguments: Sequence[str]) -> None:
     """Refuse an option that is given by a name that it had once, or that is gone.
-
-    Raises:
-        UsageError: Names the new one, or what takes its place.
-    """
+    Raises UsageError, which names the new one, or what takes its place."""
     known = {form for option in command.params for form in option.opts}
     given = {each.partition("=")[0] for each in arguments}
     for old, new in RENAMED.items():
@@ -123,10 +113,7 @@ def refuse_old_names(command: click.Command, arguments: Sequence[str]) -> None:
 def settings_options(
     record: type[BaseModel], *, only: tuple[str, ...] = (), without: tuple[str, ...] = ()
 ) -> Callable[[Function], Function]:
-    """Give a command one option for each setting.
-
-    Options that are not given are absent from what :func:`settings` returns, so the file's values show through.
-    """
+    """Give a command one option for each setting; those not given are absent, so the file's values show through."""
 
     def decorate(function: Function) -> Function:
         for name, info in reversed(record.model_fields.items()):
@@ -218,17 +205,10 @@ _TRUTHS = {"yes": True, "on": True, "no": False, "off": False}
 def settings(
     record: type[BaseModel], config: Path | None, given: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Merge the file and the command line into (settings of the record, other arguments).
+    """Merge the file and the command line into (settings of the record, other arguments); None or () means not given.
 
-    Args:
-        record: Whose settings.
-        config: The ``--config`` file.
-        given: What the command line gave, settings and other arguments (``checklist``, ``model``, …), which the file
-            may hold as well; None or () means not given.
-
-    Raises:
-        InputError: The file has a name that no command knows. One that another command knows is passed over, as is one
-            of this command that its other settings leave without use, so that one file serves a project.
+    Raises InputError where the file has a name that no command knows. A name of another command is passed over, and one
+    that is idle beside this command's other settings, so that one file serves a project.
     """
     values = load_config(config) if config else {}
     known = {*INPUTS, *(name for each in RECORDS for name in each.model_fields)}
@@ -281,11 +261,7 @@ def settings(
 
 
 def need(values: Mapping[str, Any], *names: str) -> None:
-    """Check that arguments were given on the command line or in the file.
-
-    Raises:
-        InputError: One was not.
-    """
+    """Check that arguments were given on the command line or in the file. Raises InputError where one was not given."""
     for name in names:
         if values.get(name) is None:
             option = name.upper() if name == "data" else flag(name)
@@ -298,10 +274,7 @@ def beside_judge(
     """The settings beside an option that brings a judge with its own checklist and prompt.
 
     A project's file says how other judges are used: of the settings named ``theirs`` only those on the command line go
-    beyond this judge.
-
-    Raises:
-        UsageError: The command line gives a checklist or a prompt as well.
+    beyond this judge. Raises UsageError where the command line gives a checklist or a prompt as well.
     """
     for name in ("checklist", "prompt"):
         if given[name] is not None:
@@ -310,11 +283,7 @@ def beside_judge(
 
 
 def read_task(path: str | Path) -> str:
-    """Read the text that describes a task.
-
-    Raises:
-        InputError: There is no such file, or it is no UTF-8 text.
-    """
+    """Read the text that describes a task. Raises InputError where there is no such file, or it is no UTF-8 text."""
     try:
         return read_text(path)
     except FileNotFoundError:
@@ -325,10 +294,7 @@ def read_task(path: str | Path) -> str:
 
 def load_dotenv() -> None:
     """Set the variables of a ``.env`` in the present directory that are not set yet.
-
-    Raises:
-        InputError: It cannot be read, or a line has no name.
-    """
+    Raises InputError where it cannot be read, or a line has no name."""
     file = Path(".env")
     if not file.is_file():
         return

@@ -9,7 +9,6 @@ import click
 
 from ..agents.buying import NOTHING
 from ..evaluation.options import LEAST_COVERAGE, SelectOptions, WriterOptions
-from ..evaluation.own_words import OwnWords
 from ..evaluation.write_questions import write_questions
 from ..models.progress import showing
 from ..optimizer.selection.select import prepare, select
@@ -56,13 +55,7 @@ if TYPE_CHECKING:
 @click.option("--quiet", is_flag=True, callback=hush, help="No progress and no messages, only errors.")
 @config_option
 @settings_options(WriterOptions)
-def questions_command(
-    task: Path,
-    writer: str | None,
-    quiet: bool,
-    config: Path | None,
-    **given: Any,
-) -> None:
+def questions_command(task: Path, writer: str | None, quiet: bool, config: Path | None, **given: Any) -> None:
     """Write a checklist for the task described in the file TASK, ready to be edited by hand."""
     load_dotenv()
     if given["model"] and writer and given["model"] != writer:
@@ -74,11 +67,7 @@ def questions_command(
     text = read_task(task)
     with showing(not quiet) as watcher:
         checklist = write_questions(
-            text,
-            model=inputs["model"],
-            dimensions=inputs["dimensions"] or (),
-            watcher=watcher,
-            **options,
+            text, model=inputs["model"], dimensions=inputs["dimensions"] or (), watcher=watcher, **options
         )
     written = dump_checklist(checklist)
     if inputs["output"]:
@@ -107,7 +96,7 @@ RESULT = "selection.json"
 @click.option("--task", default=None, help="File that says what the generator is asked to do.")
 @dimensions_option
 @buying_options
-@settings_options(SelectOptions, without=(*UNUSED, *OwnWords.model_fields, "k"))
+@settings_options(SelectOptions, without=(*UNUSED, "k"))
 def select_command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **given: Any) -> None:
     """Choose the few most informative questions: their answers tell most about how good the outputs in DATA are.
 
@@ -164,10 +153,7 @@ def select_command(config: Path | None, as_json: bool, quiet: bool, dry_run: boo
 
 def write_selection(found: Selection, output: Path) -> Path:
     """Write the checklist, and ``selection.json`` beside it; returns where that is.
-
-    Raises:
-        AskanceError: One cannot be written.
-    """
+    Raises AskanceError where one cannot be written."""
     write_whole(output, dump_checklist(found.checklist))
     beside = output.with_name(RESULT)
     write_whole(beside, dump_json(found.to_dict()))

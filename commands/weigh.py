@@ -8,7 +8,6 @@ from typing import Any
 import click
 
 from ..evaluation.options import LEAST_COVERAGE
-from ..evaluation.own_words import OwnWords
 from ..models.budget import spending
 from ..models.progress import showing
 from ..optimizer.options import UNUSED, WeighOptions
@@ -43,7 +42,7 @@ class _Method(click.Choice[str]):
     default=None,
     help=f"Learner (bayes takes minutes); with --ratings one of {', '.join(learners(rated=True))}. [default: auto]",
 )
-@settings_options(WeighOptions, without=("method", *UNUSED, *OwnWords.model_fields))
+@settings_options(WeighOptions, without=("method", *UNUSED))
 def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **given: Any) -> None:
     """Learn how question scores add up to one score, from preference pairs (PREFS), human ratings or both.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from ..agents.evaluator import Evaluator
 from ..agents.example_questions import DIMENSION, OWN, ExampleQuestions, estimate_unwritten, judge_by_own
-from ..models.event_loops import run_sync
+from ..models.event_loops import awaited, run_sync
 from ..models.gateway import StoredAnswers
 from ..models.named import ModelLike, named_models
 from ..models.progress import watching
@@ -83,6 +83,9 @@ def evaluate(
     return prepare(data, checklist, asked, prompt, given, evaluator).run(watcher, progress)
 
 
+aevaluate = awaited(evaluate)
+
+
 def prepare(
     data: str | Path | Iterable[Example | Mapping[str, Any]],
     checklist: str | Path | Checklist | None,
@@ -98,8 +101,8 @@ def prepare(
         raise InputError("--own-questions writes questions for each example; leave out --checklist, or that.")
     if checklist is None and prompt is None and settings.reads is None and not settings.own_questions:
         raise InputError(
-            "The judge has nothing to ask: give a --checklist, --own-questions, a --judge, which brings its own, or the "
-            "--prompt of a judge that says itself how to answer."
+            "The judge has nothing to ask: give a --checklist, --own-questions, or a --judge, which brings its own. A judge "
+            "in your own words needs its --prompt alone."
         )
     if settings.own_questions:
         checklist = OWN
@@ -292,7 +295,7 @@ def load_inputs(
     examples = load_examples(
         data, fields=settings.field, limit=settings.limit, labels=settings.labels, label_scale=settings.label_scale
     )
-    if settings.reads is not None:
+    if settings.judging.reads is not None:
         questions = about_what_people_rated(questions, examples)
     questions = weighted(questions, examples, settings)
     return examples, questions, default_prompt(examples) if prompt is None else load_prompt(prompt)

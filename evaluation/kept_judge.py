@@ -23,6 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ..agents.evaluator import Evaluator
 from ..memory.records import MeasureRecord, Origin
 from ..memory.run_directory import JUDGE_FILE
+from ..models.event_loops import awaited
 from ..models.named import ModelLike, NamedModel, named_models
 from ..prompts.checklist import Checklist, GoodAnswer, Sees, dump_checklist, dump_texts
 from ..prompts.errors import InputError, did_you_mean
@@ -201,6 +202,8 @@ class KeptJudge:
         """
         asked, given = named_models(options, model)
         return self.prepare(data, asked, given, evaluator).run(watcher, progress)
+
+    aevaluate = awaited(evaluate)
 
     def prepare(
         self,

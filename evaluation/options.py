@@ -1,5 +1,4 @@
-"""Every setting of judging and measuring: one name each in the configuration file, on the command line and in
-Python."""
+"""Settings of judging and measuring: one name each in the configuration file, on the command line and in Python."""
 
 from __future__ import annotations
 
@@ -41,14 +40,9 @@ class Where(BaseModel):
         return place_of(given) if isinstance(given, (str, Path)) else given
 
     def open_store(self, *, to_estimate: bool = False, beside: Path | None = None) -> SharedStore:
-        """The store, opened; with ``to_estimate`` no file is made where there is none.
-
-        The answers of the store ``beside`` are reused too, unless none are to be.
-
-        Raises:
-            InputError: The file is no store, or one of a newer askance; the address is none, or the database refuses.
-            AskanceError: The disk is full, the folder cannot be written, or the database is not there.
-        """
+        """Open the store; with ``to_estimate`` no file is made. The answers of the store ``beside`` are reused too.
+        Raises InputError where the file is no store, or one of a newer askance; the address is none, or the database
+        refuses, and AskanceError where the disk is full, the folder cannot be written, or the database is not there."""
         place = store_path(self.store)
         if to_estimate and not self.no_cache and isinstance(place, Path) and not place.exists():
             return VerdictStore(":memory:", beside, is_ours=True)
@@ -68,7 +62,7 @@ LEAST_COVERAGE = 0.95
 """Share of the verdicts that has to be there where nobody says another."""
 
 
-class JudgeOptions(ModelOptions, OwnWords):
+class JudgeOptions(ModelOptions):
     """How judges are asked and how their answers become scores."""
 
     mode: Annotated[Literal["auto", "each", "batched"], Heading.ASKED] = Field(
@@ -158,6 +152,10 @@ class JudgeOptions(ModelOptions, OwnWords):
         """Whether scores come from p_yes (P(yes), or an expected score), not from the answers."""
         return self.scores != "hard"
 
+    def asked_so(self, judging: Judging) -> Judging:
+        """The way to judge, in a form of the record's own where it has one (:class:`.own_words.OwnWords`)."""
+        return judging
+
     @property
     def judging(self) -> Judging:
         """The part that an evaluator needs."""
@@ -173,7 +171,7 @@ class JudgeOptions(ModelOptions, OwnWords):
             answer_words=self.answer_words,
             score_scale=self.score_scale if self.scores == "expected" else None,
         )
-        return self.in_own_words(judging)
+        return self.asked_so(judging)
 
 
 class ScoreOptions(JudgeOptions, Where):
@@ -223,7 +221,7 @@ class PassOptions(ScoreOptions):
     )
 
 
-class EvaluateOptions(PassOptions):
+class EvaluateOptions(OwnWords, PassOptions):
     """How a data set is judged, and when no further question is asked about an example."""
 
     stop_within: Annotated[float | None, Heading.SCORES.at(7)] = Field(
@@ -297,7 +295,7 @@ class EvaluateOptions(PassOptions):
         return self
 
 
-class RegressionOptions(PassOptions):
+class RegressionOptions(OwnWords, PassOptions):
     """Settings of a check against a baseline."""
 
     dimension: str | None = Field(
@@ -320,7 +318,7 @@ def _lacks_judge(judge: str) -> Callable[[Mapping[str, Any]], bool]:
     return holds
 
 
-class CompareOptions(ScoreOptions):
+class CompareOptions(OwnWords, ScoreOptions):
     """Settings of ``compare``; those of ``evaluate`` hold for the judges that ask yes/no questions."""
 
     points: Annotated[int, Heading.COMPARED.at(3)] = Field(
@@ -374,7 +372,7 @@ ASKING = ("explain", "p_yes", "samples", "temperature", "answer_words", "repeat"
 _ASKED = "the verdicts are there, and no judge is asked (verdicts)"
 
 
-class DiagnoseOptions(JudgeOptions, Where):
+class DiagnoseOptions(OwnWords, JudgeOptions, Where):
     """Settings of ``diagnose``; how verdicts are bought is as in ``evaluate``."""
 
     pairs: int = Field(5, ge=0, description="Pairs of questions to name as the least related and the most alike.")
@@ -454,7 +452,6 @@ class SelectOptions(JudgeOptions, Where):
     )
 
     idle: ClassVar[tuple[Idle, ...]] = (
-        Idle(tuple(OwnWords.model_fields), lambda _: True, "the questions of a checklist are answered here"),
         Idle(
             ("writer", "max_candidates", "max_rounds", "same_question"),
             beside("candidates"),

@@ -6,9 +6,9 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, Self, TypeVar
 
-from pydantic import BaseModel, Field, field_validator
+from pydantic import BaseModel, Field, field_validator, model_validator
 
 from ..agents.judging import REPLY_TOKENS, Judging
 from ..agents.own_words import own_checklist
@@ -20,11 +20,7 @@ from ..prompts.prompt import Prompt, read_prompt
 from ..settings import Heading, Idle
 from .scoring import WHOLE
 
-if TYPE_CHECKING:
-    from .options import JudgeOptions
-
 logger = logging.getLogger(__name__)
-Options = TypeVar("Options", bound="JudgeOptions")
 
 
 def _reads(given: Mapping[str, Any]) -> bool:
@@ -50,11 +46,6 @@ class OwnWords(BaseModel):
             _reads,
             "a judge in your own words is asked as its prompt stands, and states its score with its reason (reads)",
         ),
-        Idle(
-            ("scores",),
-            lambda given: _reads(given) and given["scores"] == "expected",
-            "a judge in your own words states its score (reads)",
-        ),
         Idle(("reply_tokens",), lambda given: not _reads(given), "no judge is asked in your own words (reads)"),
     )
 
@@ -63,11 +54,20 @@ class OwnWords(BaseModel):
     def _form_of_replies(cls, given: str | None) -> str | None:
         return None if given is None else str(parse_reads(given))
 
-    def in_own_words(self, judging: Judging) -> Judging:
+    @model_validator(mode="after")
+    def _states_its_score(self) -> Self:
+        if self.reads is not None and getattr(self, "scores", None) == "expected":
+            raise ValueError("scores expected: a judge in your own words states its score (reads)")
+        return self
+
+    def asked_so(self, judging: Judging) -> Judging:
         """The way to judge, with the form of replies where one is named."""
         if self.reads is None:
             return judging
         return replace(judging, reads=parse_reads(self.reads), reply_tokens=self.reply_tokens)
+
+
+Options = TypeVar("Options", bound=OwnWords)
 
 
 def judge_asked(

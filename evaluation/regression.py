@@ -1,4 +1,4 @@
-"""Has a checklist score dropped since a baseline was kept? For a build that should fail if so.
+"""Check whether a checklist score has dropped since a baseline was kept, for a build that should fail if so.
 
 The comparison is paired: the same examples, checklist, judge and judge's prompt, so that only the outputs differ.
 Anything else that changed is an error, never a pass.
@@ -47,9 +47,7 @@ def failing_questions(
 ) -> list[str]:
     """The text of every question whose answer speaks against the output, once, with the reason where there is one.
 
-    That is no, and yes where the question looks for a fault, which is then said behind it.
-
-    ``reasons`` are by example and question; a verdict's own explanation stands in for one that is not there.
+    ``reasons`` are by example and question; without one the verdict's own explanation is given.
     """
     failed: dict[str, str] = {}
     for verdict in verdicts:
@@ -73,8 +71,7 @@ def missing_verdict(checklist: Checklist, verdicts: Iterable[Verdict]) -> Covera
     question = checklist.question(failed.question).text
     return CoverageError(
         f"{failed.model} gave no verdict on '{question}' ({failed.error or failed.status}), so this output has no "
-        "score. "
-        "Run it again: what was bought is kept, and only what is missing is asked for."
+        "score. Run it again: what was bought is kept, and only what is missing is asked for."
     )
 
 
@@ -93,8 +90,7 @@ class Regression:
     """Result of a check."""
 
     difference: Difference | None
-    """Mean score now less mean score of the baseline, paired, in [-1, 1]; None without one, or where it was just
-    written."""
+    """Mean score now less mean score of the baseline, paired, in [-1, 1]; None where there was no baseline."""
     p_drop: float | None
     """One-sided p-value of "it did not drop"; small speaks for a drop."""
     dropped: bool
@@ -201,9 +197,8 @@ def _require_outputs(examples: ExampleTable, least: float) -> None:
     rows = len(examples) + examples.without_output
     if len(examples) / rows < least:
         raise CoverageError(
-            f"{examples.without_output} of {rows} rows have no output, so a pass rate of the others says nothing "
-            "about them. "
-            "Give them an output, leave the rows out, or allow for them with a lower min_coverage."
+            f"{examples.without_output} of {rows} rows have no output, so a pass rate of the others says nothing about "
+            "them. Give them an output, leave the rows out, or allow for them with a lower min_coverage."
         )
 
 
@@ -213,8 +208,7 @@ def _require_coverage(found: Evaluation, least: float) -> None:
         error = next((each.error for each in found.verdicts if each.error), "")
         raise CoverageError(
             f"Only {seen.answered} of {seen.asked} verdicts are there ({coverage_text(seen.share)}), less than "
-            "min_coverage="
-            f"{least:.1%}, so nothing can be said about the score. {error}".rstrip()
+            f"min_coverage={least:.1%}, so nothing can be said about the score. {error}".rstrip()
         )
 
 
@@ -327,8 +321,7 @@ def _same(path: Path, kept: Mapping[str, Any], facts: Mapping[str, Any], example
     if changed:
         raise InputError(
             f"{path}: the {' and the '.join(changed)} changed since the baseline was made, so scores cannot be "
-            "compared. "
-            "Look at the new ones and keep them: pytest --askance-update"
+            "compared. Look at the new ones and keep them: pytest --askance-update"
         )
     ids = {each.id for each in examples}
     missing, new = sorted(kept["examples"].keys() - ids), sorted(ids - kept["examples"].keys())

@@ -18,6 +18,7 @@ from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError
 
 from ..evaluation.kept_judge import KeptJudge
+from ..models.event_loops import awaited, run_sync
 from ..prompts.checklist import Checklist, Question
 from ..prompts.errors import AskanceError, InputError, as_typed
 from ..prompts.examples import Example, human_dimensions, load_examples
@@ -217,7 +218,7 @@ def label(
         before = desk.said.standing(settings.rater).values()
         session = _Session(desk, target, lambda: _figures(desk, opinions, settings.gain))
         try:
-            asyncio.run(session.serve(settings.port, queue.sentence, ready or _print))
+            run_sync(session.serve(settings.port, queue.sentence, ready or _print))
         finally:
             if entries or file.path.exists():
                 write_whole(target, desk.to_jsonl())
@@ -237,6 +238,9 @@ def label(
         )
     finally:
         file.close()
+
+
+alabel = awaited(label)
 
 
 class _Session:

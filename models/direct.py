@@ -26,11 +26,9 @@ if TYPE_CHECKING:
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 SHORT_KEY = 7
-"""Up to so many characters a key is taken for a word such as ``x``, for a server that wants none, and looked for as a
-word."""
+"""A key of up to so many characters may be a word such as ``x``, and is looked for as a word."""
 RETRY_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, *range(520, 526), 529})
-"""From 520 on those of Cloudflare, which OpenAI and others stand behind, where it does not reach them for the
-moment."""
+"""From 520 on they are Cloudflare's, in front of OpenAI and others, where it cannot reach them for the moment."""
 _EXPLAINED = Parameters(200, top_logprobs=5)
 """Parameters of a request for an answer with an explanation."""
 _KINDS = {429: "rate.?limit|too.?many|quota", 503: "overloaded|unavailable|server_error|internal|timeout"}
@@ -59,10 +57,9 @@ class DirectModel(EndpointModel):
         headers: Mapping[str, str] | None = None,
         query: Mapping[str, str] | None = None,
     ) -> None:
-        """``base_url`` may be a function that starts a server when the first call is bought; ``price`` is None if
-        unknown.
+        """``base_url`` may be a function that starts a server when the first call is bought.
 
-        ``extra_body``, ``headers`` and ``query`` are sent with every request.
+        ``price`` is None if unknown. ``extra_body``, ``headers`` and ``query`` are sent with every request.
         """
         self.name = name
         self.identity = identity
@@ -81,10 +78,7 @@ class DirectModel(EndpointModel):
 
     async def answer(self, request: Request) -> Answer:
         """Ask once; a refused optional field is left out from then on.
-
-        Raises:
-            ModelError: No usable answer.
-        """
+        Raises ModelError where there is no usable answer."""
 
         async def send(sent: dict[str, Any]) -> Answer | Refusal:
             seconds = seconds_for(request.room, self._timeout) if request.room else None
@@ -111,8 +105,8 @@ class DirectModel(EndpointModel):
     async def _call(
         self, method: str, path: str, data: Any = None, *, seconds: float | None = None
     ) -> tuple[int, Any, bytes]:
-        """Status, headers and body of one call; ``data`` is JSON as a text, or a form; ``seconds`` for it, where not
-        the usual ones."""
+        """Status, headers and body of one call; ``data`` is JSON as a text, or a form; ``seconds`` replace the usual
+        timeout."""
         import aiohttp
 
         base = self._base_url if isinstance(self._base_url, str) else await self._base_url()
@@ -288,8 +282,7 @@ def _message(payload: bytes) -> str:
 
 
 def _error_inside(payload: bytes) -> int | None:
-    """The status of an error that came with HTTP 200 and without an answer, as of OpenRouter; None where there is
-    none."""
+    """The status of an error that came with HTTP 200 in place of an answer, as OpenRouter sends it; None without one."""
     if b'"error"' not in payload:
         return None
     try:
@@ -320,10 +313,7 @@ _STREAM = (b"data:", b"event:", b":", b"id:", b"retry:")
 
 def whole_reply(payload: bytes) -> dict[str, Any]:
     """The chat completion that a stream of server-sent events holds, from an endpoint that streams unasked.
-
-    Raises:
-        ValueError: It breaks off before its end.
-    """
+    Raises ValueError where it breaks off before its end."""
     texts: dict[str, str] = {}
     choice: dict[str, Any] = {}
     whole: dict[str, Any] = {"choices": [choice]}
@@ -374,12 +364,7 @@ def shown_address(url: str) -> str:
 
 
 def check_address(url: str) -> str:
-    """The address of an endpoint, if it can be used.
-
-    Raises:
-        InputError: It is none, or holds a name, password or query: addresses stand in settings, which are kept and
-            shown.
-    """
+    """Return a usable address. Raises InputError for others, and for one with a name, password or query, as it is kept."""
     shown, url = shown_address(url), url.strip()
     if not url.startswith(("http://", "https://")):
         raise InputError(f"--api-base {shown}: an address begins with http:// or https://.")
@@ -392,9 +377,8 @@ def check_address(url: str) -> str:
         raise InputError(f"--api-base {shown}: this is no usable address. Write it like http://127.0.0.1:8000/v1.")
     if "@" in url or parts.query or parts.fragment:
         raise InputError(
-            f"--api-base {shown}: an address holds no user's name, password or query here, as it is kept with the "
-            "run. Give the key as OPENAI_API_KEY; where the server wants a name and password, put a proxy in front of "
-            "it."
+            f"--api-base {shown}: an address holds no user's name, password or query here, as it is kept with the run. "
+            "Give the key as OPENAI_API_KEY; where the server wants a name and password, put a proxy in front of it."
         )
     return url
 
@@ -402,8 +386,8 @@ def check_address(url: str) -> str:
 def read_logprobs(data: Any, wanted: Parameters = _EXPLAINED) -> tuple[TokenProbabilities, ...] | None:
     """Log-probabilities of a chat completion that are worth keeping, rounded to 4 decimals; None where there are none.
 
-    Those of the tokens that were said, without any alternative, are none: a yes by itself would have P(yes) = 1. They
-    are cut down here, before the first verdict is read, so that a stored answer gives the same one.
+    Tokens that were said without any alternative count as none: a yes by itself would have P(yes) = 1. The rest is cut
+    down here, before the first verdict is read, so that a stored answer gives the same one.
     """
     if not wanted.top_logprobs:
         return None

@@ -1,5 +1,4 @@
-"""Any provider through LiteLLM, for ``provider/model`` names other than ``openai/`` at an own endpoint and
-``local/``."""
+"""Any provider through LiteLLM, for ``provider/model`` names that no other model here is for."""
 
 from __future__ import annotations
 
@@ -14,13 +13,7 @@ from urllib.request import getproxies
 from ..prompts.errors import InputError, import_optional
 from .base import Answer, ModelError, Request
 from .budget import Price
-from .direct import (
-    RETRY_STATUSES,
-    chat_fields,
-    no_money_left,
-    read_logprobs,
-    text_of,
-)
+from .direct import RETRY_STATUSES, chat_fields, no_money_left, read_logprobs, text_of
 from .networks import BUNDLES, certificate_problem
 from .refusals import quota_used_up, wait_asked_for
 from .replies.thoughts import after_thinking, thinks_apart
@@ -48,11 +41,8 @@ class LiteLLMModel(EndpointModel):
 
         ``name`` is the user's, ``model`` is ``provider/model`` where that is another one, and ``price`` is given where
         it is not LiteLLM's. ``more`` are further arguments of each call, e.g. ``api_base``; a key among them is in no
-        file of ours.
-
-        Raises:
-            MissingExtraError: LiteLLM is not installed.
-            InputError: The provider is not one LiteLLM knows.
+        file of ours. Raises MissingExtraError where LiteLLM is not installed, and InputError where the provider is not
+        one LiteLLM knows.
         """
         self.name = name
         self._model = model or name
@@ -191,10 +181,7 @@ def _name_the_network() -> None:
 
 
 def _said(error: BaseException, *, whole: bool = False) -> str:
-    """Text of a provider's error in one line, without the keys that some providers put into it.
-
-    Google writes many lines. The first 300 characters are returned, or the ``whole`` text.
-    """
+    """One line of a provider's error, the first 300 characters or the ``whole`` text, without keys that it may quote."""
     text = str(getattr(error, "message", error))
     if whole and (body := getattr(error, "body", None)):
         text += f" {body}"  # the code of an error, which is not always in its message

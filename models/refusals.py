@@ -177,11 +177,7 @@ _OPENAI_QUOTA = re.compile(r"exceeded your current quota")
 
 
 def quota_used_up(status: int, said: str) -> str | None:
-    """A sentence where an endpoint says that a quota or the account's money is used up; None where it says something
-    else.
-
-    Waiting for minutes does not help then.
-    """
+    """A sentence where an endpoint says that a quota or the money is used up, so that waiting is no help; else None."""
     text = said.lower()
     if status < 400 or not (
         _QUOTA.search(text)
@@ -218,9 +214,11 @@ def wait_asked_for(headers: Mapping[str, str], said: str = "") -> float | None:
 
 
 def read_wait(value: str | None, now: float | None = None) -> float | None:
-    """Seconds in a text: a number of seconds, a time since 1970 in seconds or milliseconds, a duration such as
-    ``1m30s`` or ``6ms``, or a date. ``now`` is the endpoint's own clock, as the one here may be wrong. None where it is
-    none of them."""
+    """Seconds in a number, a time since 1970 (in seconds or milliseconds), a duration such as ``1m30s``, or a date;
+    else None.
+
+    ``now`` is the endpoint's own clock, as the one here may be wrong.
+    """
     text = (value or "").strip().lower()
     now = time.time() if now is None else now
     try:

@@ -47,12 +47,12 @@ class Models:
         batches: Callable[..., BatchModel] | None = None,
         reach: Callable[[Model], Model] | None = None,
     ) -> None:
-        """``api_base`` is the endpoint of ``openai/`` names; ``timeout`` is in seconds, for one call; ``named`` are
-        models by a name of the user's own.
+        """Nothing is opened yet.
 
-        ``need_prices`` refuses models whose price is not known, as a cap on money could not be kept for them.
-        ``batches`` makes ``openai/`` models that are asked in batches, and refuses all others. ``reach`` makes of each
-        model the same one asked from elsewhere.
+        ``api_base`` is the endpoint of ``openai/`` names; ``timeout`` is in seconds, for one call; ``named`` are models
+        by a name of the user's own. ``need_prices`` refuses models without a known price, for a cap on money.
+        ``batches`` makes ``openai/`` models that are asked in batches, and refuses all others. ``reach`` lets a model
+        be asked from elsewhere.
         """
         self._batches = batches
         self._reach = reach
@@ -66,12 +66,8 @@ class Models:
 
     def get(self, model: ModelLike) -> Model:
         """Return the model of this name or record; something that already is a model is given back.
-
-        Raises:
-            InputError: The name cannot be read or is that of another record, or the provider or embedded model is not
-                known or not there.
-            MissingExtraError: What reaches this provider is not installed.
-        """
+        Raises InputError where the name cannot be read or is that of another record, or the provider or embedded model
+        is not known or not there, and MissingExtraError where what reaches this provider is not installed."""
         if isinstance(model, NamedModel):
             name, settings = named_models({"models": self._named}, model)
             self._named = settings["models"]

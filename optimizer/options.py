@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from ..evaluation.options import ASKING, LEAST_COVERAGE, JudgeOptions, ScoreOptions, Where
 from ..evaluation.own_words import OwnWords
-from ..prompts.errors import like_named
-from ..settings import KEPT, FileName, Heading, Idle, ModelName, where, without
+from ..settings import FileName, Heading, Idle, ModelName, where, without
 
-_NOTES = ("note_taker_program", "notes", "note_samples", "contrast", "critique")
 _LOOP = ("trial", "prune", "max_notes", "max_lessons", "max_prompt_chars", "patience")
-_EDITS = (*_NOTES, "deduplicator", "updater", *_LOOP)
+_EDITS = ("notes", "deduplicator", "updater", *_LOOP)
 _NO_EDIT = "the prompt is not edited, so nobody draws lessons (update auto, edits or rewrite)"
 
 
@@ -30,9 +27,6 @@ class LoopOptions(JudgeOptions, Where):
     )
     note_taker: Annotated[ModelName, Heading.ROLES] = Field(
         None, description="Model that draws lessons from disagreements."
-    )
-    note_taker_program: Annotated[FileName, Heading.ROLES] = Field(
-        None, description="Note-taker compiled with DSPy, as saved by it (needs the extra dspy)."
     )
     deduplicator: Annotated[ModelName, Heading.ROLES] = Field(
         None, description="Model that keeps the lessons free of repeats."
@@ -53,15 +47,6 @@ class LoopOptions(JudgeOptions, Where):
     )
     notes: Annotated[Literal["each", "batched"], Heading.LESSONS] = Field(
         "each", description="One note a disagreement, or one call for several on the same question."
-    )
-    note_samples: Annotated[int, Heading.LESSONS] = Field(
-        1, ge=1, description="Notes taken of each disagreement; the one most agree on is kept."
-    )
-    contrast: Annotated[bool, Heading.LESSONS] = Field(
-        False, description="Show the note-taker a case on which both sides agree, beside each."
-    )
-    critique: Annotated[bool, Heading.LESSONS] = Field(
-        False, description="Have every lesson checked by a second, short call."
     )
     update: Annotated[Literal["auto", "edits", "rewrite", "questions", "examples"], Heading.CHANGED] = Field(
         "auto",
@@ -111,17 +96,12 @@ class LoopOptions(JudgeOptions, Where):
 
     idle: ClassVar[tuple[Idle, ...]] = (
         Idle(
-            ("note_taker_program", "note_samples", "contrast"),
-            where(notes="batched"),
-            "a batch is one call of the ordinary note-taker for several disagreements (notes each)",
-        ),
-        Idle(
             ("alpha", "max_bias", "patience"),
             where(paper=True),
             "the papers' loop goes on until the held-out figure falls, without a test",
         ),
         Idle(
-            ("trial", "racing", "prune", "max_notes", "note_taker_program", "note_samples", "contrast", "critique"),
+            ("trial", "racing", "prune", "max_notes"),
             where(paper=True),
             "the papers' loop reads every disagreement, writes down free lessons and tries none of them",
         ),
@@ -130,13 +110,6 @@ class LoopOptions(JudgeOptions, Where):
 
     as_in_the_papers: ClassVar[dict[str, object]] = {"notes": "batched", "update": "rewrite"}
     """Values that ``paper`` sets unless they are given."""
-
-    @field_validator("note_taker_program")
-    @classmethod
-    def _is_there(cls, program: str | None, info: ValidationInfo) -> str | None:
-        if program is not None and info.context != KEPT and not Path(program).is_file():
-            raise ValueError(f"{program}: there is no such file{like_named(program)}")
-        return program
 
     @model_validator(mode="before")
     @classmethod
@@ -159,7 +132,7 @@ class LoopOptions(JudgeOptions, Where):
         return self.update in ("auto", "edits", "rewrite")
 
 
-class MigrateOptions(LoopOptions):
+class MigrateOptions(OwnWords, LoopOptions):
     """Settings of ``migrate``."""
 
     update: Annotated[Literal["auto", "edits", "rewrite", "questions"], Heading.CHANGED] = Field(
@@ -220,7 +193,7 @@ class MigrateOptions(LoopOptions):
         return self.update in ("auto", "questions")
 
 
-class AlignOptions(LoopOptions):
+class AlignOptions(OwnWords, LoopOptions):
     """Settings of ``align``."""
 
     optimise_for: Annotated[Literal["spearman", "kendall", "auc", "kappa"], Heading.ACCEPTED.at(-1)] = Field(
@@ -320,8 +293,6 @@ class TuneOptions(LoopOptions):
     )
 
     idle: ClassVar[tuple[Idle, ...]] = (
-        Idle(tuple(OwnWords.model_fields), lambda _: True, "the questions of a checklist are answered here"),
-        Idle(("note_taker_program",), lambda _: True, "note-takers are compiled for judges, not for generators"),
         Idle(("plain_first",), where(paper=True), "the papers' loop draws lessons from all that fails"),
         Idle(("max_questions",), lambda _: True, "the generator's prompt is improved, and no checklist"),
         Idle(("human_scale",), lambda _: True, "no human score is compared with anything"),
@@ -364,7 +335,6 @@ class WeighOptions(ScoreOptions):
     )
 
     idle: ClassVar[tuple[Idle, ...]] = (
-        Idle(tuple(OwnWords.model_fields), lambda _: True, "the questions of a checklist are answered here"),
         Idle(UNUSED, lambda _: True, "learning weights has no use for it"),
         Idle(("pooling",), where(level="global"), "one set of weights leans on nothing (level dataset or section)"),
         Idle(("rating_dimension",), without("ratings"), "there are no ratings (--ratings)"),

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from ..memory.run_directory import JUDGE_FILE
+from ..models.event_loops import awaited
 from ..models.named import ModelLike, named_models
 from ..models.progress import watching
 from ..models.trained.bases import find_base
@@ -127,6 +128,9 @@ def train(
         return job.run(shown)
 
 
+atrain = awaited(train)
+
+
 def prepare(
     data: Any,
     checklist: str | Path | Checklist | None,
@@ -191,11 +195,7 @@ def _check_models(writer: Any, judge_model: Any, settings: TrainOptions, writes_
 
 
 def asked_of(checklist: str | Path | Checklist | None, earlier: Earlier | None) -> Checklist:
-    """The questions that the scorer is to answer.
-
-    Raises:
-        InputError: There are none, or they cannot be read.
-    """
+    """The questions that the scorer is to answer. Raises InputError where there are none, or they cannot be read."""
     if checklist is not None:
         return load_checklist(checklist)
     if earlier is None:
@@ -223,10 +223,7 @@ def _load_teacher(
     verdicts: Any, whole: Sequence[Example], checklist: Checklist, limit: int | None
 ) -> VerdictColumns | None:
     """The teacher's verdicts on the examples that ``limit`` leaves; they may be about the ``whole``.
-
-    Raises:
-        InputError: One is about no example or question there is, or they are of several judges.
-    """
+    Raises InputError where one is about no example or question there is, or they are of several judges."""
     if verdicts is None:
         return None
     ids, asked = {each.id for each in whole}, {each.id for each in checklist.questions}
@@ -298,10 +295,7 @@ class TrainJob:
 
     def _finished(self) -> TrainResult | None:
         """The result of this very training, if it is there.
-
-        Raises:
-            InputError: The folder holds another scorer or something else.
-        """
+        Raises InputError where the folder holds another scorer or something else."""
         place = self.output
         if (place / RESULT_FILE).is_file():
             found = read_object(place / RESULT_FILE, "record of a training")
@@ -383,11 +377,8 @@ class TrainJob:
     def _reasoned(
         self, network: CausalNetwork, writing: Writing, mixture: Mixture, shown: Watcher
     ) -> tuple[dict[str, Any], dict[str, VerdictColumns]]:
-        """Draw rationales and prefer the right ones.
-
-        Returns:
-            ``rationales`` of ``train.json``; and what the network said before DPO, where DPO is kept and people rated.
-        """
+        """Draw rationales and prefer the right ones; return ``rationales`` of ``train.json``, and verdicts on rated
+        outputs from before DPO, where DPO is kept."""
         found, pairs = draw_pairs(network, writing, self.settings, self.output / RATIONALES_FILE, shown)
         if not pairs:
             shown.say(f"Note: {dpo_left_out(found)}.")
@@ -440,12 +431,8 @@ class TrainJob:
     ) -> dict[str, Any]:
         """Write the scorer down, look at test, and return the content of ``train.json``.
 
-        Args:
-            network: The scorer.
-            learned: What it learned from.
-            facts: Parts of ``train.json`` that are known before test is looked at.
-            reasons: Part ``rationales``, if there were any.
-            others: Verdicts on test of what stands beside the scorer, by its name.
+        ``facts`` are its parts known before test, ``reasons`` is its part ``rationales``; ``others`` are verdicts on
+        test of the networks beside the scorer, by name.
         """
         settings, mixture, answers, tested = self.settings, self.mixture, self._answers, self._examples_of("test")
         reader = self._reader(network, answers)

@@ -52,7 +52,7 @@ _DELIMITED, _FINAL_SCORE, _SCORE, _MENTION = 4, 3, 2, 1
 words."""
 
 
-class OwnScore(NamedTuple):
+class StatedScore(NamedTuple):
     """A score that a judge states."""
 
     value: float
@@ -106,7 +106,7 @@ class Reads:
         place = {"json": f"the JSON field {self.where}", "pattern": f"what matches {self.where}"}
         return f"{place.get(self.kind, 'the score that it ends with')}, {values}"
 
-    def read(self, text: str, *, ended: bool = True) -> OwnScore:
+    def read(self, text: str, *, ended: bool = True) -> StatedScore:
         """Read a reply; one that has not ``ended`` was cut off, and counts where its score was whole by then.
 
         Raises:
@@ -118,7 +118,7 @@ class Reads:
             found = self._by_pattern(text) if self.kind == "pattern" else self._stated(text)
             value, reason = _the_one(found, text, ended), _reason_of(text, self)
         share = (value - self.low) / (self.high - self.low)
-        return OwnScore(value, share + 0.0, reason)
+        return StatedScore(value, share + 0.0, reason)
 
     def number(self, said: Any) -> float:
         """The score that a value is.

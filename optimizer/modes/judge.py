@@ -8,13 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from ...agents.evaluator import Evaluator
 from ...agents.judging import Judging
 from ...agents.note_takers import BatchNoteTaker, NoteTaker
-from ...agents.notes import NoteTaking, TakesNotes
 from ...evaluation.calibration import Calibration
 from ...evaluation.calibration_fit import fit_platt, fit_thresholds
 from ...evaluation.pass_fail import pass_labels
@@ -38,7 +36,6 @@ from ..acceptance import BiasGuard, CorrelationYardstick, Metric, acceptance_of
 from ..contest import Screening, WritesQuestions
 from ..job import Job
 from ..mode import RunContext, SetUp, Step
-from ..options import LoopOptions
 from ..signals import Signal
 from ..steps.lesson_edits import edit_steps
 from ..steps.pruning import Pruning
@@ -165,11 +162,10 @@ def judge_set_up(
     ranks = CorrelationYardstick(targets, resamples=options.resamples, seed=options.seed)
     yardstick = replace(ranks, metric=metric, labels=pass_labels(job.examples, targets))
     taker, task = context.helper("note_taker", helper), job.questions.task
-    notes: dict[str, Any] = {"seed": options.seed, "settings": note_taking(options)}
     steps: tuple[Step, ...] = ()
     if options.edits_prompt:
-        note_taker = _compiled(context, taker) or NoteTaker(context.gateway, taker, task, **notes)
-        batches = BatchNoteTaker(context.gateway, taker, task, **notes)
+        note_taker = NoteTaker(context.gateway, taker, task, seed=options.seed)
+        batches = BatchNoteTaker(context.gateway, taker, task, seed=options.seed)
         more: dict[str, Any] = {"batches": batches, "writes_questions": writes_questions}
         steps = edit_steps(context, subject, signal, helper, note_taker, **more)
     return SetUp(
@@ -200,23 +196,6 @@ async def asked_as_it_thinks(context: RunContext, subject: JudgeSubject, set_up:
     if not context.gateway.thinkers.get(subject.model.identity):
         return set_up
     return replace(set_up, start=replace(set_up.start, mode="batched"), screening=None)
-
-
-def _compiled(context: RunContext, model: Model) -> TakesNotes | None:
-    """The note-taker that was compiled with DSPy; None where none is given."""
-    options = context.job.options
-    if options.note_taker_program is None:
-        return None
-    from ...agents.dspy.note_taker import CompiledNoteTaker
-
-    there = context.run.began_in / options.note_taker_program
-    program = there if there.is_file() else Path(options.note_taker_program)
-    return CompiledNoteTaker(context.gateway, model, context.job.questions.task, program, seed=options.seed)
-
-
-def note_taking(options: LoopOptions) -> NoteTaking:
-    """The settings of taking notes."""
-    return NoteTaking(samples=options.note_samples, contrast=options.contrast, critique=options.critique)
 
 
 def strata_of_people(job: Job) -> list[float | None]:

@@ -179,7 +179,7 @@ async def _parity_facts(
             for version in (outcome.baseline, outcome.best)
         )
         how: dict[str, Any] = {"resamples": options.resamples, "seed": options.seed}
-        how["of_scores"] = options.reads is not None
+        how["of_scores"] = options.judging.reads is not None
         found[split] = {
             "baseline": parity(theirs, before, examples, **how),
             "best": parity(theirs, after, examples, before=before, **how),

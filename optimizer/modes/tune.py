@@ -33,7 +33,6 @@ from ..steps.pruning import Pruning
 from ..subject import Draft
 from .checker import CheckFunction, load_checker
 from .generator import FailureSignal, GeneratorSubject, OutputJudge, effect_facts
-from .judge import note_taking
 
 logger = logging.getLogger(__name__)
 
@@ -134,8 +133,8 @@ class Tune:
             tally=context.count,
             say=context.events.say,
         )
-        taker, how = context.helper("note_taker", helper), note_taking(options)
-        note_taker = GeneratorNoteTaker(gateway, taker, task_of(job.checklist), seed=seed, settings=how)
+        taker = context.helper("note_taker", helper)
+        note_taker = GeneratorNoteTaker(gateway, taker, task_of(job.checklist), seed=seed)
         plain = None
         if options.plain_first:
             writer = RequirementWriter(gateway, taker, seed=seed)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from ...agents.lesson_checks import ContradictionFinder, Deduplicator, LessonClassifier
 from ...agents.note_takers import BatchNoteTaker
-from ...agents.notes import TakesNotes
+from ...agents.notes import NoteAgent
 from ...memory.lesson_memory import LessonMemory
 from ...models.base import Model, ModelError
 from ...models.budget import CAPS
@@ -28,7 +28,7 @@ def edit_steps(
     subject: Subject,
     signal: Signal,
     helper: Model,
-    note_taker: TakesNotes,
+    note_taker: NoteAgent,
     *,
     batches: BatchNoteTaker | None = None,
     plain: PlainLines | None = None,
@@ -57,8 +57,6 @@ def edit_steps(
         Deduplicator(gateway, model, seed=seed),
         context.memory,
         context.events,
-        signal,
-        contrast=options.contrast,
         classifier=LessonClassifier(gateway, model, seed=seed),
         contradictions=ContradictionFinder(gateway, model, seed=seed),
         batches=batches if options.notes == "batched" else None,
@@ -243,7 +241,7 @@ class LessonEdits:
         events.phase("asking for reasons")
         reasons = await self.signal.reasons(best.draft, seen, chosen)
         events.emit(ReasonsGiven(reasons.mine, reasons.theirs))
-        lessons = await self.desk.learn(best.draft, seen, chosen, reasons)
+        lessons = await self.desk.learn(seen, chosen, reasons)
         if not await self._could_read(best, chosen):
             return Turn(best, "notes_failed")
         waiting = contest.waiting

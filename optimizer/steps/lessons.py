@@ -12,17 +12,15 @@ import math
 import re
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TypeVar
 
 from ...agents.lesson_checks import ContradictionFinder, Deduplicator, LessonClassifier, Relation
 from ...agents.note_takers import BatchNoteTaker
-from ...agents.notes import Case, TakesNotes
+from ...agents.notes import Case, NoteAgent
 from ...evaluation.scoring import mean_score
 from ...memory.lesson_memory import LessonMemory
 from ...models.base import CallError, ModelError
 from ...prompts.checklist import YES_IS_GOOD, Checklist, Polar
-from ...prompts.examples import Example
 from ...prompts.lessons import Disagreement, Lesson
 from ...prompts.verdicts import Verdict
 from ..events import LessonKept, LessonLearned, LessonRetired, NoteFailed, Teller, answer_or_none
@@ -37,36 +35,6 @@ AGREED = 0.25
 """Distance in P(good) up to which a verdict and its reference agree, and the example may be a control."""
 SURE = 0.02
 """A probability is kept this far from 0 and 1, so that a hard answer that flips moves by 3.9 in log-odds each way."""
-
-
-def find_contrast(
-    disagreement: Disagreement,
-    seen: Observation,
-    reference: Callable[[str, str], float | None],
-    *,
-    answer: bool | None = None,
-    is_like: Callable[[Verdict], bool] = lambda verdict: True,
-) -> Example | None:
-    """An example on which ``answer`` to the same question is right; None where there is none.
-
-    ``answer`` is by default the one that the target gave wrongly. ``reference`` gives the wanted probability of the
-    good answer by example and question, ``is_like`` whether a verdict's distance from it can be compared.
-    """
-    wanted_answer = disagreement.target if answer is None else answer
-    question = seen.polarity(disagreement.example, disagreement.question)
-    by_id = {example.id: example for example in seen.examples}
-    right = []
-    for verdict in seen.verdicts:
-        if verdict.question != disagreement.question or verdict.example == disagreement.example or verdict.replicate:
-            continue
-        wanted = reference(verdict.example, verdict.question)
-        if verdict.answer is not wanted_answer or wanted is None or verdict.p_yes is None:
-            continue
-        if agreed(verdict, wanted, question, is_like=is_like(verdict)):
-            right.append(by_id[verdict.example])
-    # nearest in length, so that length is not what separates the two
-    length = len(by_id[disagreement.example].output or "")
-    return min(right, key=lambda other: (abs(len(other.output or "") - length), other.id), default=None)
 
 
 BATCH = 4
@@ -105,13 +73,10 @@ async def read_all(
 class LessonDesk:
     """Takes notes and keeps the memory free of repeats and of contradictions."""
 
-    note_taker: TakesNotes
+    note_taker: NoteAgent
     deduplicator: Deduplicator
     memory: LessonMemory
     events: Teller
-    signal: Signal
-    contrast: bool = False
-    """Whether a case on which both sides agree is shown beside each disagreement."""
     classifier: LessonClassifier | None = None
     """Tells lessons that no prompt can carry; None where all are taken for promptable."""
     contradictions: ContradictionFinder | None = None
@@ -127,9 +92,7 @@ class LessonDesk:
         """Number lessons after the ones that are there already."""
         self._count = last_number(self.memory)
 
-    async def learn(
-        self, draft: Draft, seen: Observation, disagreements: Sequence[Disagreement], reasons: Reasons
-    ) -> list[Lesson]:
+    async def learn(self, seen: Observation, disagreements: Sequence[Disagreement], reasons: Reasons) -> list[Lesson]:
         """Draw lessons from disagreements; returns those that are new or have changed, best supported first.
 
         A note that cannot be used is left out and said so.
@@ -141,7 +104,7 @@ class LessonDesk:
             for side in (True, False)
         )
         await self.note_taker.prepare(strict.values(), lenient.values())
-        notes = await self._notes(draft, seen, disagreements, reasons)
+        notes = await self._notes(seen, disagreements, reasons)
         kept = [await self._remember(lesson) for lesson in notes]
         touched = dict.fromkeys(name for name in kept if name is not None)
         lessons = [lesson for lesson in map(self.memory.get, touched) if not lesson.is_closed]
@@ -149,11 +112,9 @@ class LessonDesk:
             self.events.emit(LessonLearned(lesson))
         return sorted(lessons, key=lambda each: -each.support)
 
-    async def _notes(
-        self, draft: Draft, seen: Observation, disagreements: Sequence[Disagreement], reasons: Reasons
-    ) -> list[Lesson]:
+    async def _notes(self, seen: Observation, disagreements: Sequence[Disagreement], reasons: Reasons) -> list[Lesson]:
         """The notes that can be used, in the order of the disagreements; all are asked for at once."""
-        cases = [self._case(draft, seen, each, reasons) for each in disagreements]
+        cases = [self._case(seen, each, reasons) for each in disagreements]
         first = self._count + 1
         works = [_Work((each,), f"L{number}") for number, each in enumerate(cases, first)]
         if self.batches is not None:
@@ -174,18 +135,10 @@ class LessonDesk:
                 lessons += each
         return lessons
 
-    def _case(self, draft: Draft, seen: Observation, disputed: Disagreement, reasons: Reasons) -> Case:
+    def _case(self, seen: Observation, disputed: Disagreement, reasons: Reasons) -> Case:
         example = next(each for each in seen.examples if each.id == disputed.example)
-        contrast = None
-        if self.contrast:
-            question = seen.polarity(disputed.example, disputed.question)
-            failed = not question.is_good(disputed.target)
-            right = question.p_good(disputed.reference_p_yes) == 1.0
-            answer = question.is_good(True) if failed and right else None
-            known = partial(self.signal.reference, draft)
-            contrast = find_contrast(disputed, seen, known, answer=answer, is_like=self.signal.is_like)
         asked = seen.question(disputed.example, disputed.question)
-        return Case(disputed, example, asked, reasons.said(disputed.key), contrast)
+        return Case(disputed, example, asked, reasons.said(disputed.key))
 
     async def _one(self, work: _Work) -> list[Lesson]:
         if self.batches is not None:

@@ -17,6 +17,7 @@ from ...evaluation.view import Shown, View
 from ...evaluation.weights_file import ScoreKind
 from ...models.base import Model
 from ...models.budget import CAPS
+from ...models.event_loops import awaited
 from ...models.named import ModelLike, named_models
 from ...models.progress import Watcher, watching
 from ...prompts.checklist import Checklist
@@ -120,6 +121,9 @@ def weigh(
     """
     asked, given = named_models(options, model)
     return prepare(data, ratings, checklist, asked, prompt, given).run(watcher, progress)
+
+
+aweigh = awaited(weigh)
 
 
 def prepare(

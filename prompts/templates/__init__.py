@@ -15,9 +15,7 @@ from ..text import fence, fill, placeholders_of
 
 FENCED = frozenset({"excerpt", "fact", "instruction", "missed", "output", "quote", "reason", "reasons"})
 """Judged texts, and what people, checkers and models said about them: they come as they are and are fenced here."""
-PARTS = frozenset(
-    {"case", "contrast", "example", "examples", "faults", "items", "reference_reason", "target_reason", "why"}
-)
+PARTS = frozenset({"case", "example", "examples", "faults", "items", "reference_reason", "target_reason", "why"})
 """Made by :func:`render` and its like; a plain text is refused."""
 OURS = frozenset(
     [

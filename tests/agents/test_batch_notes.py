@@ -7,7 +7,7 @@ import pytest
 
 from askance.agents.agent import ParseError
 from askance.agents.note_takers import BatchNoteTaker
-from askance.agents.notes import ONE_CALL, Case, NoteTaking
+from askance.agents.notes import Case
 from askance.agents.rules import LENIENT, STRICTER
 from askance.models.gateway import Gateway
 from askance.prompts.checklist import Question
@@ -46,9 +46,7 @@ def rule(ending: str, *items: int, kind: str = "a wrong thing", field: str = "an
     return {"items": list(items), "quote": "closed", "kind": kind, field: ending}
 
 
-async def take(
-    *replies: list[dict[str, Any]], target: bool = True, settings: NoteTaking = ONE_CALL
-) -> tuple[list[Lesson], ScriptedModel]:
+async def take(*replies: list[dict[str, Any]], target: bool = True) -> tuple[list[Lesson], ScriptedModel]:
     left = iter(replies)
 
     def script(request: Any) -> str:
@@ -57,7 +55,7 @@ async def take(
         return json.dumps({"rules": next(left)})
 
     model = ScriptedModel(script)
-    taker = BatchNoteTaker(Gateway(), model, "Summarise.", seed=1, settings=settings)
+    taker = BatchNoteTaker(Gateway(), model, "Summarise.", seed=1)
     return await taker.take_notes(cases(target=target), IDS), model
 
 
@@ -112,14 +110,6 @@ async def test_a_judge_that_was_too_strict_is_taught_to_be_more_lenient() -> Non
         f"{LENIENT.opening} uses another word.",
         "more lenient",
     )
-
-
-async def test_with_the_critique_truisms_are_refused_and_without_kinds_none_are_listed() -> None:
-    truism = [rule("is not accurate or correct", 1)]
-    with pytest.raises(ParseError, match=naming("than the question")):
-        await take(truism, truism, settings=NoteTaking(kinds=False, critique=True))
-    lessons, model = await take(truism, settings=NoteTaking(kinds=False))
-    assert len(lessons) == len(model.requests) == 1
 
 
 async def test_a_batch_is_about_one_question_in_one_direction() -> None:

@@ -20,7 +20,7 @@ from askance.commands.command_options import RECORDS, settings
 from askance.evaluation.options import CompareOptions, DiagnoseOptions, EvaluateOptions
 from askance.memory.run_directory import RunDirectory
 from askance.optimizer.mode import MODES
-from askance.optimizer.options import AlignOptions, MigrateOptions, TuneOptions, WeighOptions
+from askance.optimizer.options import AlignOptions, MigrateOptions, WeighOptions
 from askance.optimizer.runner import read_job
 from askance.prompts.errors import InputError
 from askance.settings import Idle, idle_rules, parse_options, refuse_idle
@@ -36,6 +36,7 @@ SITUATIONS: list[dict[str, Any]] = [
     {"engine": "batch"},
     {"no_cache": True},
     {"answer_levels": 3},
+    {"reads": "score 1-5"},
 ]
 OTHER: dict[str, Any] = {
     "weights": "w.json",
@@ -45,6 +46,8 @@ OTHER: dict[str, Any] = {
     "scores": "hard",
     "api_base": "http://127.0.0.1:8000/v1",
     "max_prompt_chars": 900,
+    "reads": "score 1-5",
+    "answer_words": ("ja", "nein"),
 }
 INPUTS: list[dict[str, Any]] = [
     {"judge": None, "checklist": None},
@@ -167,9 +170,7 @@ def test_every_option_of_every_command_is_used_in_it_or_is_a_setting(name: str) 
 @pytest.mark.parametrize(
     ("record", "given", "name"),
     [
-        (TuneOptions, {"note_taker_program": "/does/not/exist.json"}, "note_taker_program"),
-        (AlignOptions, {"notes": "batched", "note_samples": 5}, "note_samples"),
-        (MigrateOptions, {"notes": "batched", "contrast": True}, "contrast"),
+        (AlignOptions, {"update": "questions", "notes": "batched"}, "notes"),
         (CompareOptions, {"calibration": "c.json"}, "calibration"),
         (WeighOptions, {"weights": "w.json"}, "weights"),
         (DiagnoseOptions, {"scores": "hard"}, "scores"),

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,8 +15,6 @@ from askance.memory.run_directory import RunDirectory
 from askance.models.base import Request
 from askance.optimizer.contest import ANEW
 from askance.optimizer.modes.align import MODE, prepare
-from askance.optimizer.modes.judge import _compiled
-from askance.optimizer.runner import take_up
 from askance.prompts.checklist import load_checklist
 from askance.prompts.errors import BudgetExceededError, InputError
 from askance.run_estimate import estimate_run
@@ -198,32 +194,12 @@ def test_a_run_is_resumed_from_its_directory_alone(world: Any, tmp_path: Path, s
     assert done.result["accepted_edits"]
 
 
-def test_a_note_taker_program_is_found_where_the_run_began(
-    world: Any, tmp_path: Path, sandbox: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found: list[Path] = []
-
-    def compiled(*given: Any, seed: int) -> None:
-        found.append(given[3])
-
-    monkeypatch.setitem(sys.modules, "askance.agents.dspy.note_taker", SimpleNamespace(CompiledNoteTaker=compiled))
-    (tmp_path / "notes.json").write_text("{}", encoding="utf-8")
-    (tmp_path / "elsewhere").mkdir()
-    run, given = RunDirectory(tmp_path / "run"), world.options | {"note_taker_program": "notes.json"}
-    job = prepare(world.rows, world.checklist, "openai/target", world.prompt, given)
-    run.open(job.config, job.examples, job.checklist, job.prompts)
-    monkeypatch.chdir(tmp_path / "elsewhere")
-    context: Any = SimpleNamespace(job=take_up(run, {}), run=run, gateway=None)
-    _compiled(context, world.model("world/target"))
-    assert found == [tmp_path / "notes.json"]
-
-
 @pytest.mark.parametrize(
     "options",
     [
         {},
         {"trial": True, "prune": True},
-        {"trial": True, "prune": True, "update": "rewrite", "note_samples": 2},
+        {"trial": True, "prune": True, "update": "rewrite"},
         {"calibrate": True},
         {"paper": True},
         {"paper": True, "notes": "each", "update": "edits"},
