@@ -72,6 +72,7 @@ class JudgeSettings(ModelSettings, total=False):
     min_coverage: float
     field: Mapping[str, str | Sequence[str]]
     limit: int | None
+    variable: Mapping[str, str]
 
 
 class ScoreSettings(JudgeSettings, WhereSettings, total=False):
@@ -256,6 +257,7 @@ class TrainSettings(GatewaySettings, total=False):
     machine_price: float
     resamples: int
     field: Mapping[str, str | Sequence[str]]
+    variable: Mapping[str, str]
     labels: Mapping[str, Sequence[str]]
     label_scale: Sequence[str] | None
     limit: int | None

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-from ..models.base import Answer, Model, ModelError, make_request
+from ..models.base import Answer, Model, ModelError, make_request, refuse_images
 from ..models.gateway import Gateway
 from ..models.replies.yes_no import FIRST, tell_apart
 from ..prompts.checklist import Checklist, Question
@@ -21,7 +21,7 @@ from .buying import NO_LOGPROBS, TURN, Estimate, VerdictBuyer, all_together, est
 from .judging import DEFAULT, Judging
 from .own_words import OwnWordsAsking
 from .replies import NOTHING_QUOTED, Answers, quote_in
-from .requests import Ask, Asking, BatchedAsking, EachAsking, ExpectedScoreAsking, words_read
+from .requests import Ask, Asking, BatchedAsking, EachAsking, ExpectedScoreAsking, illustrated, shows_images, words_read
 
 REASON_TOKENS = 80
 """Most tokens of the reason that is asked for after an answer."""
@@ -66,6 +66,7 @@ class Evaluator:
         """
         if not examples:
             return VerdictColumns()
+        self._refuse_images(examples)
         provenance = await self.settle(examples)
         draws = self.judging.draws(provenance)
         verdicts = await self._collect(examples, provenance, draws, on_verdicts)
@@ -95,6 +96,7 @@ class Evaluator:
 
         Where p_yes is ``auto`` and no answer has settled it yet, log-probabilities are assumed.
         """
+        self._refuse_images(examples)
         asked = self._p_yes
         assumed: Provenance = self.gateway.provenance.get(self.model.identity, "logprob")
         provenance = assumed if asked == "auto" else asked
@@ -103,6 +105,11 @@ class Evaluator:
         asks = self._all_asks(asking, examples, self.judging.draws(provenance))
         verdicts = len(examples) * len(self.checklist.questions) * self.judging.repeat
         return estimate_asks(asks, verdicts, self.model, self.gateway)
+
+    def _refuse_images(self, examples: Sequence[Example]) -> None:
+        views = {each.shown for each in self.checklist.questions}
+        seen = (each for each in illustrated(examples) if any(shows_images(self.prompt, each, sees) for sees in views))
+        refuse_images(self.model, (each.id for each in seen))
 
     def _recall_room(self, asking: Asking, examples: Sequence[Example]) -> None:
         """Learn from the first stored answer whether the others were asked for with more room."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ..models.base import Answer, Model, ModelError, Parameters, Request, make_request
+from ..models.base import Answer, Model, ModelError, Parameters, Request, images_of_content, make_request, refuse_images
 from ..models.budget import reserved_tokens
 from ..models.gateway import Gateway
 from ..prompts.checklist import Question
@@ -26,6 +26,7 @@ from ..prompts.text import copied_names, copied_quote, copied_words, shorten, to
 from .agent import Agent
 from .buying import Estimate, all_together
 from .notes import Assignment, Case, NoteAgent, given_reason
+from .requests import illustrated
 from .rules import LONGEST_RULE, STRICTER, content_stems, echoed
 
 
@@ -66,10 +67,12 @@ class Generator:
             BudgetExceededError: A cap was reached; calls under way were let end, and their answers are in the store.
             ModelError: The endpoint refuses every call (wrong key, unknown model) or is down.
         """
+        self._refuse_images(examples)
         return await all_together(examples, self._write, self.gateway.concurrency(self.model), on_done)
 
     def estimate(self, examples: Sequence[Example]) -> Estimate:
         """Estimate what :meth:`generate` would buy now; there are no verdicts."""
+        self._refuse_images(examples)
         requests = [self._request(example) for example in examples]
         keys = [request.key for request in requests]
         store = self.gateway.store
@@ -97,6 +100,9 @@ class Generator:
             for key, example in zip(keys, examples, strict=True)
         ]
 
+    def _refuse_images(self, examples: Sequence[Example]) -> None:
+        refuse_images(self.model, (each.id for each in illustrated(examples) if sends_images(self.prompt, each)))
+
     def _request(self, example: Example) -> Request:
         parameters = Parameters(self.max_tokens, self.temperature, self.seed)
         return make_request(self.model.identity, generator_messages(self.prompt, example), parameters)
@@ -117,6 +123,11 @@ class Generator:
                 f"{self.model.name}: the output holds half a surrogate pair, which is no text.",
             )
         return Generated(example.model_copy(update={"output": answer.text}), cut_off=answer.finish == "length")
+
+
+def sends_images(prompt: Prompt, example: Example) -> bool:
+    """Whether a generator is sent images of an example."""
+    return any(images_of_content(content) for _, content in generator_messages(prompt, example))
 
 
 def _is_text(text: str) -> bool:

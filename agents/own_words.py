@@ -10,11 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from ..models.base import Answer, Message, Parameters, RequestKey
+from ..models.base import Answer, Parameters, RequestKey
 from ..models.replies.own_scores import Reads
 from ..prompts.checklist import Checklist, Question
+from ..prompts.conversations.chat import images_of
 from ..prompts.examples import Example
-from ..prompts.prompt import Framing, Prompt, judge_messages
+from ..prompts.prompt import PLACEHOLDERS, Framing, Prompt, frame
+from ..prompts.text import fill
 from .judging import Judging
 from .replies import Reading
 from .requests import Ask, for_replicate, opening
@@ -52,7 +54,7 @@ class OwnWordsAsking:
 
     def asks(self, identity: str, example: Example, position: int, replicate: int) -> Iterator[Ask]:
         """The one call."""
-        framing, parameters = framed(judge_messages(self.prompt, example)), for_replicate(self._parameters, replicate)
+        framing, parameters = as_it_stands(self.prompt, example), for_replicate(self._parameters, replicate)
         key = RequestKey(identity, parameters, replicate, opening(framing, framing.before)).key("")
         yield Ask(position, example, (self.question,), replicate, key, framing, "", parameters)
 
@@ -71,7 +73,22 @@ class OwnWordsAsking:
         return False
 
 
-def framed(messages: list[Message]) -> Framing:
-    """A conversation as the text around a question that is not asked."""
-    *before, (_, content) = messages
-    return Framing(None, content, "", messages=tuple(before))
+def as_it_stands(prompt: Prompt, example: Example) -> Framing:
+    """The conversation in which the judge is asked: the messages of its prompt, and nothing added.
+
+    Its variables are filled with the bare texts. Where none shows the output, the example follows in a user message.
+    """
+    texts = {name: getattr(example, name) or "" for name in PLACEHOLDERS[:4]}
+    shown = frame(Prompt(""), example).before.strip("\n")
+    if prompt.form is not None and not prompt.form.is_plain:
+        made = prompt.form.filled(prompt.text, example, texts)
+        if "output" not in prompt.placeholders:
+            made = [*made, ("user", shown)] if made[-1][0] == "system" else [("system", made[0][1]), ("user", shown)]
+    elif prompt.placeholders:
+        made = [("user", fill(prompt.text, texts))]
+    else:
+        made = [("system", fill(prompt.text, {})), ("user", shown)]
+    *before, (_, content) = made
+    names = prompt.placeholders if "output" in prompt.placeholders else texts
+    images = tuple(image for name in names if name in texts for image in images_of(texts[name]))
+    return Framing(None, content, "", messages=tuple(before), images=images)

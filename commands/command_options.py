@@ -349,7 +349,7 @@ def _option(name: str, info: FieldInfo) -> Callable[[Function], Function]:
         both = f"{long}/--no-{long.removeprefix('--')}" if info.default else long
         return click.option(both, name, default=None, is_flag=True, help=f"{help_text} [default: {default}]")
     if get_origin(kind) is dict:
-        form = "OURS=COLUMN" if name == "field" else "good=WORD,bad=WORD"
+        form = {"field": "OURS=COLUMN", "variable": "VARIABLE=FIELD"}.get(name, "good=WORD,bad=WORD")
         return click.option(long, name, multiple=True, metavar=form, help=help_text)
     default = info.default
     if default is not None:

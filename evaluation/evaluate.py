@@ -18,7 +18,7 @@ from ..models.session import session
 from ..prompts.checklist import Checklist, load_checklist
 from ..prompts.errors import InputError
 from ..prompts.examples import Example, ExampleTable, documents, human_dimensions, load_examples
-from ..prompts.prompt import Prompt, default_prompt, load_prompt
+from ..prompts.prompt import Prompt, bound_prompts, default_prompt
 from ..prompts.rows import column
 from ..prompts.verdicts import Provenance, Verdict, VerdictColumns, fields_of
 from ..setting_types import EvaluateSettings
@@ -288,9 +288,10 @@ def load_inputs(
     checklist: str | Path | Checklist,
     prompt: str | Path | Prompt | None,
     settings: JudgeOptions,
+    beside: str | Path | Prompt | None = None,
 ) -> tuple[ExampleTable, Checklist, Prompt]:
-    """Examples, checklist and evaluator prompt from files or objects, checked. InputError names the file, line and
-    field at fault."""
+    """Examples, checklist and evaluator prompt from files or objects, checked; ``beside`` is another judge's prompt.
+    InputError names the file, line and field at fault."""
     questions = load_checklist(checklist)
     examples = load_examples(
         data, fields=settings.field, limit=settings.limit, labels=settings.labels, label_scale=settings.label_scale
@@ -298,7 +299,8 @@ def load_inputs(
     if settings.judging.reads is not None:
         questions = about_what_people_rated(questions, examples)
     questions = weighted(questions, examples, settings)
-    return examples, questions, default_prompt(examples) if prompt is None else load_prompt(prompt)
+    given = default_prompt(examples) if prompt is None else prompt
+    return examples, questions, bound_prompts([given, *([] if beside is None else [beside])], examples, settings)[0]
 
 
 def weighted(questions: Checklist, examples: Sequence[Example], settings: JudgeOptions) -> Checklist:

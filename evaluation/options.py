@@ -12,6 +12,7 @@ from ..agents.judging import Judging
 from ..memory.verdict_store import Place, SharedStore, VerdictStore, open_store, place_of, store_path
 from ..models.session import ModelOptions
 from ..prompts.checklist import AnswerPair
+from ..prompts.formats.binding import Variables
 from ..prompts.human_feedback import LabelScale, LabelWords
 from ..settings import FILE, FileName, Heading, Idle, ModelName, beside, where
 from .own_words import OwnWords
@@ -125,6 +126,11 @@ class JudgeOptions(ModelOptions):
         "human.overall=anna,ben.",
     )
     limit: Annotated[int | None, Heading.DATA.at(7)] = Field(None, ge=1, description="Use only the first N examples.")
+    variable: Annotated[Variables, Heading.DATA.at(8)] = Field(
+        default_factory=dict,
+        description="What a variable of a prompt stands for: variable=FIELD, e.g. question=input, or variable=COLUMN; may "
+        "be given several times.",
+    )
 
     idle: ClassVar[tuple[Idle, ...]] = (
         Idle(("p_yes", "samples"), where(scores="expected"), "expected scores are read from log-probabilities"),

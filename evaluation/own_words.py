@@ -16,7 +16,7 @@ from ..models.replies.own_formats import FORMS, find_reads, parse_reads
 from ..prompts.checklist import Checklist, load_checklist
 from ..prompts.errors import InputError
 from ..prompts.examples import Example, human_dimensions
-from ..prompts.prompt import Prompt, read_prompt
+from ..prompts.prompt import Prompt, own_text
 from ..settings import Heading, Idle
 from .scoring import WHOLE
 
@@ -98,12 +98,6 @@ def judge_asked(
             "reads: a judge in your own words has no checklist: its prompt asks for the score. Leave out --checklist, or "
             "--reads."
         )
-    text, name = read_prompt(prompt)
-    if "question" in text.placeholders:
-        raise InputError(
-            f"{name}: {{question}} is no place for a question of askance here, as the prompt is asked as it stands. Write "
-            "{input} where the example's input is meant."
-        )
     return own, settings
 
 
@@ -149,9 +143,9 @@ def improved_in_own_words(settings: Options) -> Options:
 
 def _found(prompt: str | Path | Prompt) -> str:
     """The form of replies that the prompt says itself. InputError where it says none."""
-    text, name = read_prompt(prompt)
+    text, name = own_text(prompt)
     try:
-        found = find_reads(text.text)
+        found = find_reads(text)
     except ValueError as error:
         raise InputError(
             f"{name}: how the judge's replies are read cannot be found out: {error}. Give the labels from worst to best: "

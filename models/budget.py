@@ -15,10 +15,11 @@ from time import monotonic
 from typing import Any
 from urllib.parse import urlsplit
 
+from ..prompts.conversations.chat import IMAGE_TOKENS
 from ..prompts.errors import BudgetExceededError
 from ..prompts.formatting import count, money
 from ..prompts.text import letters
-from .base import Answer, Model, Request
+from .base import Answer, Model, Request, images_in
 
 
 def spending(calls: int, reused: int, tokens: int, dollars: float | None) -> str:
@@ -46,7 +47,8 @@ def estimate_tokens(text: str) -> int:
 
 def reserved_tokens(request: Request) -> int:
     """Tokens to set aside while a call is under way: its estimated prompt, the room to think and the longest answer."""
-    return sum(estimate_tokens(content) for _, content in request.messages) + request.most_tokens
+    texts = sum(estimate_tokens(content) for _, content in request.messages)
+    return texts + IMAGE_TOKENS * images_in(request) + request.most_tokens
 
 
 def highest_cost(model: Model, request: Request) -> float:

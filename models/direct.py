@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ..prompts.errors import InputError
-from .base import Answer, ModelError, Parameters, Request, TokenProbabilities
+from ..prompts.messages import StructuredText
+from .base import Answer, ModelError, Parameters, Request, TokenProbabilities, images_in
 from .budget import Price
 from .networks import certificate_problem, proxy_for, tls_context
-from .refusals import quota_used_up, wait_asked_for
+from .refusals import quota_used_up, takes_no_images, wait_asked_for
 from .replies.numbers import worth_keeping
 from .replies.thoughts import after_thinking, thinks_apart
 from .replies.yes_no import ROOM
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_TEXT_ONLY = re.compile(r"(?:ft:)?(?:gpt-3\.5-turbo|gpt-4|o1-mini|o1-preview|o3-mini)(?:-\d+k?|-preview)*(?::.*)?")
+"""OpenAI's models that take no images."""
 SHORT_KEY = 7
 """A key of up to so many characters may be a word such as ``x``, and is looked for as a word."""
 RETRY_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, *range(520, 526), 529})
@@ -71,6 +74,8 @@ class DirectModel(EndpointModel):
         self._api_key = api_key
         self._timeout = timeout
         self.price = price
+        at_openai = isinstance(base_url, str) and urlsplit(base_url).hostname == "api.openai.com"
+        self.takes_images = not (at_openai and _TEXT_ONLY.fullmatch(model))
         self._learner = Learner(thinking)
         self._has_answered = False
         self._session: aiohttp.ClientSession | None = None
@@ -89,7 +94,10 @@ class DirectModel(EndpointModel):
                 self._has_answered = True
                 return answer
             status = status if inside is None else inside
-            return Refusal(status, payload.decode("utf-8", "replace"), self._error(status, headers, payload))
+            said = payload.decode("utf-8", "replace")
+            if images_in(request) and takes_no_images(status, said):
+                raise self._no_images(status, self._clean(_message(payload)))
+            return Refusal(status, said, self._error(status, headers, payload))
 
         return await self._learner.ask(self._body(request), send)
 
@@ -252,11 +260,16 @@ def no_money_left(said: str) -> str:
     )
 
 
+def message_fields(role: str, content: str) -> dict[str, Any]:
+    """A message as OpenAI's chat API takes it: a text, or parts and calls of tools."""
+    return {"role": role, **(content.original if isinstance(content, StructuredText) else {"content": content})}
+
+
 def chat_fields(request: Request) -> dict[str, Any]:
     """A request as the fields of an OpenAI chat completion, but for the model's name."""
     parameters = request.parameters
     fields: dict[str, Any] = {
-        "messages": [{"role": role, "content": content} for role, content in request.messages],
+        "messages": [message_fields(role, content) for role, content in request.messages],
         "max_tokens": parameters.max_tokens + request.room,
         "temperature": parameters.temperature,
     }

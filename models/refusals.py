@@ -176,6 +176,18 @@ _OPENAI_QUOTA = re.compile(r"exceeded your current quota")
 """Google says so of a limit per minute too, which is over soon."""
 
 
+_NO_IMAGES = re.compile(
+    r"image[\w /]{0,20}\W{0,3}(?:is |are |inputs? )*(?:not|only) (?:currently )?support|not support\w* (?:image|vision)|"
+    r"support (?:image|vision) input|not a multimodal|at most 0 image|unknown variant .{0,3}image_url|must be a string",
+    re.IGNORECASE,
+)
+
+
+def takes_no_images(status: int, said: str) -> bool:
+    """Whether an endpoint says of a request with images that its model takes none."""
+    return status in (400, 404, 415, 422, 500, 501) and _NO_IMAGES.search(said) is not None
+
+
 def quota_used_up(status: int, said: str) -> str | None:
     """A sentence where an endpoint says that a quota or the money is used up, so that waiting is no help; else None."""
     text = said.lower()

@@ -73,9 +73,17 @@ class Learner:
 class EndpointModel:
     """A model at an endpoint: what it has learned of it, and what a call may cost."""
 
+    name: str
     price: Price | None
     """None where it is not known."""
+    takes_images: bool
+    """False where it is known to take texts alone."""
     _learner: Learner
+
+    def _no_images(self, status: int, said: str) -> ModelError:
+        """The error that ends a command whose images the endpoint does not take."""
+        text = f"{self.name}: the model takes no images, and some examples have some. It said: {said[:300]}"
+        return ModelError(text, fatal=True, status=status)
 
     @property
     def notice(self) -> str | None:

@@ -14,7 +14,7 @@ from ..memory.decision import decide
 from ..memory.records import CriterionRecord, LessonRecord, MeasureRecord, ParityRecord
 from ..memory.result_file import CROSSED, RunRecord
 from ..memory.run_directory import JUDGE_FILE
-from ..prompts.checklist import ALONE, QUOTED
+from ..prompts.checklist import SEEN
 from ..prompts.errors import CoverageError, as_typed
 from ..prompts.formatting import Figure, count, coverage_text, money, number_text, percent
 from ..prompts.human_feedback import one_line
@@ -242,7 +242,8 @@ def _origin(each: CriterionRecord) -> str:
         text = f"{text}, on {on}" if text else on
     else:
         text = "; ".join(filter(None, [FOUND.get(each.origin), text]))
-    seen = {"output": f"asked {ALONE}", "quote": QUOTED}.get(each.sees)
+    seen = SEEN.get(each.sees)
+    seen = f"asked {seen}" if seen and each.sees != "quote" else seen
     return "; ".join(filter(None, [text, seen]))
 
 

@@ -27,16 +27,19 @@ READY = ("global",)
 
 FAULT = "yes = fault"
 """How a question is marked, where questions are listed, to which yes speaks against the output."""
-ALONE = "of the output alone"
-"""How one is marked that sees nothing else."""
-QUOTED = "answered with a quote"
-"""How one is marked that asks for the words of the output that make the answer yes."""
 ID_WORDS = 6
 """Words of a question that make its id, where it has none."""
 GoodAnswer = Literal["yes", "no"]
-Sees = Literal["all", "output", "quote"]
-"""What a judge is shown when it is asked a question: everything that its prompt shows, or of the example the output
-alone; or the output alone, to quote what makes the answer yes."""
+Sees = Literal["all", "output", "quote", "last", "call"]
+"""Part of an example that a judge is shown with a question: everything that its prompt shows; the output alone; the
+output alone, to quote what makes the answer yes; the last reply of a conversation; or its calls of tools."""
+SEEN: dict[Sees, str] = {
+    "output": "of the output alone",
+    "quote": "answered with a quote",
+    "last": "of the last reply",
+    "call": "of the calls of tools",
+}
+"""How a question is marked, where questions are listed, that sees something else than everything."""
 _WORDS = {"true": "yes", "false": "no"}
 
 
@@ -71,9 +74,7 @@ AnswerPair = Annotated[tuple[str, str], BeforeValidator(_two_words)]
 
 def marked(text: str, good: str, sees: Sees = "all") -> str:
     """A question as it is listed: with what is not as usual, its good answer (it looks for a fault) or what it sees."""
-    said = [
-        mark for mark, holds in ((FAULT, good == "no"), (ALONE, sees == "output"), (QUOTED, sees == "quote")) if holds
-    ]
+    said = [*([FAULT] if good == "no" else []), *([SEEN[sees]] if sees in SEEN else [])]
     return f"{text} ({', '.join(said)})" if said else text
 
 
@@ -156,6 +157,10 @@ class Question(Polar):
     ``quote`` for one that is answered with words of the output, or with none: P(yes) is 1 - P(none). The judge then
     looks for what is asked, where a small one says of a whole text what it is like. The evaluator's prompt is not
     shown.
+
+    ``last`` for one about the last reply of an output that is a conversation; a plain output is its last reply.
+    ``call`` for one about the calls of tools, with their arguments and results, and nothing else; an output without
+    any is told as "No tool was called."
     """
 
     @property

@@ -13,7 +13,7 @@ from uuid import UUID
 from .errors import InputError, did_you_mean
 from .human_feedback import HumanValues, is_missing, is_number
 from .json_documents import at, without_marks
-from .messages import as_text
+from .messages import told
 from .tables import as_written, plain
 
 TEXTS = ("id", "input", "output", "context", "reference", "system")
@@ -133,7 +133,7 @@ def _make_texts(row: dict[str, Any], human: HumanValues, where: str) -> None:
             row[field] = without_marks(row[field])
         if field in row and not isinstance(row[field], str):
             try:
-                row[field] = as_text(plain(row[field]), passages=field == "context")
+                row[field] = told(plain(row[field]), passages=field == "context")
             except ValueError as error:
                 raise InputError(f"{where}: field '{field}': {error}.") from None
     identity = row.get("id")

@@ -90,14 +90,16 @@ def whole_file(path: str | Path) -> Iterator[BinaryIO]:
         ) from None
 
 
-def read_text(path: str | Path) -> str:
-    """The text of a file in UTF-8, with or without a byte order mark.
+def read_text(path: str | Path, *, as_it_is: bool = False) -> str:
+    """The text of a file in UTF-8, with or without a byte order mark; ``as_it_is`` keeps that mark and line ends.
 
     Raises:
         FileNotFoundError: It is missing; the caller knows what was wanted.
         InputError: It cannot be read, or holds a byte that cannot be; names the line.
     """
     try:
+        if as_it_is:
+            return Path(path).read_bytes().decode()
         return Path(path).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise not_text(path) from None
@@ -132,7 +134,7 @@ MOST_NODES = 1_000_000
 _TRUTH = re.compile("^(?:true|True|TRUE|false|False|FALSE)$")
 
 
-class _Reader(yaml.SafeLoader):
+class YamlReader(yaml.SafeLoader):
     """Says on which line a value cannot be, and which key stands twice; true and false alone are no texts.
 
     YAML 1.1 takes yes, no, on and off for true and false too. Here they are words: of answers, or of a setting.
@@ -163,7 +165,7 @@ class _Reader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-class _Texts(_Reader):
+class _Texts(YamlReader):
     """Takes every scalar as text but null, so that an id of 010 or 1.10 and a violation of "no" stay as written."""
 
     yaml_implicit_resolvers: dict[str, Any] = {  # noqa: RUF012 -- as in the base class
@@ -188,15 +190,16 @@ def read_yaml(text: str, name: object, what: str) -> Any:
         InputError: It is no YAML, nested too deeply, holds itself, or stands for more values than any file needs;
             ``name`` is the file and ``what`` the kind of it.
     """
-    return _read(text, name, what, _Reader)
+    return read_yaml_with(text, name, what, YamlReader)
 
 
 def read_texts(text: str, name: object, what: str) -> Any:
     """Like :func:`read_yaml`, with every value but null as the text that it is."""
-    return _read(text, name, what, _Texts)
+    return read_yaml_with(text, name, what, _Texts)
 
 
-def _read(text: str, name: object, what: str, kind: type[_Reader]) -> Any:
+def read_yaml_with(text: str, name: object, what: str, kind: type[YamlReader]) -> Any:
+    """Read YAML with a reader of its own; errors are those of :func:`read_yaml`."""
     try:
         reader = kind(text)
         node = reader.get_single_node()

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from ..evaluation.options import GatewayOptions
 from ..prompts.errors import InputError, import_optional
+from ..prompts.formats.binding import Variables
 from ..prompts.human_feedback import LabelScale, LabelWords
 from ..settings import Heading, Idle, where
 
@@ -122,6 +123,11 @@ class TrainOptions(GatewayOptions):
     )
     field: Annotated[dict[str, str | tuple[str, ...]], Heading.DATA.at(1)] = Field(
         default_factory=dict, description="Rename a column: our_name=column; of human scores several, one a rater."
+    )
+    variable: Annotated[Variables, Heading.DATA.at(8)] = Field(
+        default_factory=dict,
+        description="What a variable of a prompt stands for: variable=FIELD, e.g. question=input, or variable=COLUMN; may "
+        "be given several times.",
     )
     labels: Annotated[LabelWords, Heading.DATA.at(2)] = Field(
         default_factory=dict, description="Further words that people's labels are in, e.g. good=fine,bad=poor."

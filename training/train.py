@@ -22,7 +22,7 @@ from ..optimizer.weights.judged_pairs import load_pairs
 from ..prompts.checklist import load_checklist
 from ..prompts.errors import InputError
 from ..prompts.examples import human_dimensions, load_examples
-from ..prompts.prompt import default_prompt, load_prompt
+from ..prompts.prompt import bound_prompts, default_prompt, load_prompt
 from ..prompts.rows import column
 from ..prompts.text_files import read_object, write_whole
 from ..prompts.verdicts import VerdictColumns, read_verdicts
@@ -157,7 +157,8 @@ def prepare(
     examples = whole[: settings.limit]
     pairs = [] if preferences is None else load_pairs(preferences, seed=settings.seed)
     taught = _load_teacher(verdicts, whole, questions, settings.limit)
-    asked = load_prompt(default_prompt(examples) if prompt is None else prompt) if found.is_causal else None
+    shown = default_prompt(examples) if prompt is None else prompt
+    asked = bound_prompts([shown], examples, settings)[0] if found.is_causal else None
     text_of = asked_with(asked)
     contrasts = None
     if writer is not None and settings.contrasts:

@@ -139,7 +139,7 @@ def prepare(
     targets = None
     if human_dimensions(examples, questions):
         targets = human_targets(examples, boolean_checklist(task, words), settings.human_scale)
-    prompts = prompts_of(prompt, examples)
+    prompts = prompts_of(prompt, examples, settings)
     entrants = line_up(names, models_of(model), prompts, panel)
     pool = None if candidates is None else load_checklist(candidates)
     layout = layout_of(prompts[0].prompt, examples)

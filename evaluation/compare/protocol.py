@@ -20,7 +20,7 @@ from ...models.gateway import Gateway
 from ...prompts.checklist import Checklist, Question
 from ...prompts.errors import InputError
 from ...prompts.examples import Example
-from ...prompts.prompt import Prompt, default_prompt, load_prompt
+from ...prompts.prompt import Prompt, ReadsExamples, bound_prompts, default_prompt
 
 if TYPE_CHECKING:
     from ...agents.buying import Estimate
@@ -333,7 +333,9 @@ def models_of(given: str | Model | Iterable[str | Model]) -> tuple[str | Model, 
 
 
 def prompts_of(
-    given: str | Path | Prompt | Iterable[str | Path | Prompt] | None, examples: Sequence[Example]
+    given: str | Path | Prompt | Iterable[str | Path | Prompt] | None,
+    examples: Sequence[Example],
+    settings: ReadsExamples | None = None,
 ) -> tuple[NamedPrompt, ...]:
     """Prompts with the names of their files, or their paths where two share one; without any our own.
 
@@ -348,8 +350,8 @@ def prompts_of(
         f"prompt {place}" if isinstance(each, Prompt) else Path(each).name for place, each in enumerate(several, 1)
     ]
     named = tuple(
-        NamedPrompt(file if files.count(file) == 1 else str(each), load_prompt(each))
-        for file, each in zip(files, several, strict=True)
+        NamedPrompt(file if files.count(file) == 1 else str(each), prompt)
+        for file, each, prompt in zip(files, several, bound_prompts(several, examples, settings), strict=True)
     )
     _refuse_twice("prompt", [each.name for each in named])
     for place, each in enumerate(named):

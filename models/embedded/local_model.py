@@ -55,6 +55,7 @@ class EmbeddedModel(DirectModel):
             price=FREE,
             thinking=thinking,
         )
+        self.takes_images = False
         self._servers = servers
         self._path = path
         self._turn = asyncio.Semaphore(1)

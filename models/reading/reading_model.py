@@ -97,6 +97,7 @@ class ReadingModel:
     """
 
     repeats_itself = True
+    takes_images = False
     reads_one_token = True
     """Answers of one token are read here, and longer ones are written by another program."""
     price = FREE

@@ -56,7 +56,7 @@ _VALENCE = {
 """How good a word of a label says that an output is."""
 
 
-class Found(NamedTuple):
+class FoundReads(NamedTuple):
     """A form of replies that a prompt says itself."""
 
     reads: Reads
@@ -146,7 +146,7 @@ def _how_good(words: str) -> int | None:
     return known[0] if known else None
 
 
-def find_reads(prompt: str) -> Found | None:
+def find_reads(prompt: str) -> FoundReads | None:
     """The form of replies that a judge's prompt says itself: JSON, ``[[rating]]``, a scale, or labels.
 
     Returns None where it says none, or several.
@@ -162,7 +162,7 @@ def find_reads(prompt: str) -> Found | None:
     return None
 
 
-def _of_json(text: str) -> Found | None:
+def _of_json(text: str) -> FoundReads | None:
     fields = list(_fields(text))
     if not fields and re.search(r"\bJSON\b", text):  # its fields may be named in a sentence
         fields = [((name,), "") for name in dict.fromkeys(re.findall(r"[\"'`](\w+)[\"'`]", text))]
@@ -172,7 +172,9 @@ def _of_json(text: str) -> Found | None:
         for path, spec in finals or wanted:
             if len({each for each, _ in finals or wanted}) == 1 and (values := _values_of(spec, text)) is not None:
                 where = ".".join(f'["{each}"]' if re.search(r"[^\w-]", each) else each for each in path)
-                return Found(Reads("json", *values, where=where.replace(".[", "[")), f'"{path[-1]}": {spec}'.strip())
+                return FoundReads(
+                    Reads("json", *values, where=where.replace(".[", "[")), f'"{path[-1]}": {spec}'.strip()
+                )
     return None
 
 
@@ -213,16 +215,16 @@ def _values_of(spec: str, text: str) -> tuple[float, float, tuple[str, ...]] | N
     return None if scale_said is None else (*scale_said, ())
 
 
-def _of_brackets(text: str) -> Found | None:
+def _of_brackets(text: str) -> FoundReads | None:
     match, scale = _BRACKETED.search(text), scale_in(text)
     if match is None or scale is None:
         return None
-    return Found(Reads("pattern", *scale, where=r"\[\[\s*(-?\d+(?:\.\d+)?)\s*\]\]"), match[0])
+    return FoundReads(Reads("pattern", *scale, where=r"\[\[\s*(-?\d+(?:\.\d+)?)\s*\]\]"), match[0])
 
 
-def _of_scale(text: str) -> Found | None:
+def _of_scale(text: str) -> FoundReads | None:
     scale = scale_in(text)
-    return None if scale is None else Found(Reads("score", *scale), f"{scale[0]:g} to {scale[1]:g}")
+    return None if scale is None else FoundReads(Reads("score", *scale), f"{scale[0]:g} to {scale[1]:g}")
 
 
 def scale_in(text: str) -> tuple[float, float] | None:
@@ -234,7 +236,7 @@ def scale_in(text: str) -> tuple[float, float] | None:
     return said.pop() if len(said) == 1 else None
 
 
-def _of_labels(text: str) -> Found | None:
+def _of_labels(text: str) -> FoundReads | None:
     """Labels of the last sentence that asks for one of several words; a prompt with a scale may rate as well."""
     if scale_in(text) is not None:
         return None
@@ -244,7 +246,7 @@ def _of_labels(text: str) -> Found | None:
             words = [each.strip(" \"'`*") for each in re.split(r"\s*(?:,|/|\||\bor\b)\s*", match[0]) if each.strip()]
             if len(words) > 1 and len({each.casefold() for each in words}) == len(words) and _are_labels(words, text):
                 labels = _ordered(tuple(words), text)
-                return Found(Reads("labels", 1.0, float(len(labels)), labels), sentence.strip())
+                return FoundReads(Reads("labels", 1.0, float(len(labels)), labels), sentence.strip())
     return None
 
 

@@ -47,6 +47,7 @@ class TrainedScorer:
     """
 
     repeats_itself = True
+    takes_images = False
     price = FREE
     thinking_room = ()
     gathers = 4 * AT_ONCE

@@ -24,7 +24,7 @@ from ...models.resolve import Models
 from ...prompts.checklist import Checklist
 from ...prompts.errors import InputError
 from ...prompts.examples import Example, documents, human_dimensions
-from ...prompts.prompt import Prompt, load_prompt
+from ...prompts.prompt import Prompt, binding_of, load_prompt
 from ...prompts.verdicts import Verdict
 from ...settings import parse_options
 from ...stats.resampling import Resampling
@@ -54,8 +54,8 @@ def prepare(
     """
     checklist, settings = judge_asked(checklist, prompt, parse_options(MigrateOptions, dict(options)))
     settings = improved_in_own_words(settings)
-    examples, questions, text = load_inputs(data, checklist, prompt, settings)
-    theirs = text if source_prompt is None else load_prompt(source_prompt)
+    examples, questions, text = load_inputs(data, checklist, prompt, settings, source_prompt)
+    theirs = text if source_prompt is None else load_prompt(source_prompt, binding_of(examples, settings))
     if model_name(source) == model_name(target) and theirs == text:
         raise InputError(
             "Source and target are the same model with the same prompt, so they cannot disagree. Name another model, "

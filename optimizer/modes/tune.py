@@ -19,8 +19,9 @@ from ...models.resolve import Models
 from ...prompts.checklist import Checklist, load_checklist
 from ...prompts.errors import InputError
 from ...prompts.examples import Example, load_examples
+from ...prompts.formats.binding import refuse_unused
 from ...prompts.human_feedback import stray_comments_said
-from ...prompts.prompt import Prompt, default_prompt, load_generator_prompt, load_prompt
+from ...prompts.prompt import Prompt, binding_of, default_prompt, load_generator_prompt, load_prompt
 from ...settings import parse_options, refuse_idle
 from ..acceptance import MeanYardstick, PassRateGuard, acceptance_of
 from ..job import Job, SplitExamples
@@ -74,11 +75,15 @@ def prepare(
         stray = stray_comments_said({each.id: each.comment for each in examples}, questions)
         if stray is not None:
             logger.warning("%s", stray)
-    prompts = {"prompt": load_generator_prompt(prompt)}
+    binding = binding_of(examples, settings)
+    prompts = {"prompt": load_generator_prompt(prompt, binding)}
     models: dict[str, str | Model] = {"generator": generator}
     if judge is not None:
         models["judge"] = judge
-        prompts["judge_prompt"] = default_prompt(examples) if judge_prompt is None else load_prompt(judge_prompt)
+        prompts["judge_prompt"] = (
+            default_prompt(examples) if judge_prompt is None else load_prompt(judge_prompt, binding)
+        )
+    refuse_unused(settings.variable, [(each.form, each.placeholders) for each in prompts.values()])
     loaded = {} if checker is None else {"checker": load_checker(checker)}
     names = {name: each.name for name, each in loaded.items()}
     return Job("tune", examples, questions, prompts, models, settings, names, loaded)

@@ -27,7 +27,7 @@ from ...prompts.checklist import Checklist, Question, load_checklist
 from ...prompts.errors import AskanceError, InputError, MissingExtraError, did_you_mean
 from ...prompts.examples import Example, human_dimensions, load_examples, without_answers
 from ...prompts.human_feedback import are_labels
-from ...prompts.prompt import Prompt, default_prompt, load_prompt
+from ...prompts.prompt import Prompt, bound_prompts, default_prompt
 from ...prompts.verdicts import Verdict, VerdictColumns
 from .information import Floats
 
@@ -297,7 +297,7 @@ def load_select_inputs(
             f"-k {settings.k}: --max-candidates {settings.max_candidates} would leave too few to choose from."
         )
     examples = _sample(every, settings)
-    text = default_prompt(every) if prompt is None else load_prompt(prompt)
+    [text] = bound_prompts([default_prompt(every) if prompt is None else prompt], every, settings)
     by_people = _by_people(examples, settings)
     about = task or (pool.task if pool else "")
     return Inputs(examples, pool, text, about, tuple(dimensions), by_people)

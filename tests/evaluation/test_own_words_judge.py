@@ -57,7 +57,6 @@ def test_the_score_is_about_the_one_dimension_that_people_rated() -> None:
         ({"prompt": Prompt("Judge.\n{output}")}, "Say it with --reads: 'score 1-5'"),
         ({"prompt": Prompt("{output} Answer with Red, Green or Blue.")}, "whether Red or Blue is better"),
         ({"prompt": None, "reads": "score 1-5"}, "needs its prompt"),
-        ({"prompt": Prompt("{output} {question}"), "reads": "score 1-5"}, "no place for a question"),
         ({"reads": "score 1-5", "p_yes": "sampled", "samples": 3}, "states its score"),
         (
             {"reply_tokens": 20, "checklist": Checklist(questions=(Question(id="q", text="Is it so?"),))},
@@ -70,6 +69,36 @@ def test_what_does_not_go_together_is_refused_before_a_call(given: dict[str, Any
     with pytest.raises(InputError, match=said):
         evaluate(ROWS, model=asked, no_cache=True, **{"prompt": Prompt(PROMPT), **given})
     assert not asked.requests
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "messages"),
+    [
+        ("own.md", "Q: {question}\nA: {output}", [("user", "Q: in\nA: worth 1")]),
+        ("mustache.md", "Q: {{question}}\nA: {{answer}}", [("user", "Q: in\nA: worth 1")]),
+        (
+            "messages.json",
+            json.dumps([{"role": "system", "content": "Be strict."}, {"role": "user", "content": "A: {{answer}}"}]),
+            [("system", "Be strict."), ("user", "A: worth 1")],
+        ),
+    ],
+)
+def test_a_prompt_of_any_format_is_asked_with_its_own_variables(
+    tmp_path: Path, name: str, text: str, messages: list[tuple[str, str]]
+) -> None:
+    (tmp_path / name).write_text(text)
+    asked = ScriptedModel(lambda request: "Score: 4")
+    found = evaluate(ROWS[:1], model=asked, prompt=tmp_path / name, reads="score 1-5", no_cache=True)
+    assert [*asked.requests[0].messages] == messages
+    assert found.verdicts[0].value == 4
+
+
+def test_question_is_an_ordinary_variable_that_may_stand_for_a_column() -> None:
+    rows = [{**ROWS[0], "metadata": {"asked": "Where?"}}]
+    asked = ScriptedModel(lambda request: "4")
+    given: dict[str, Any] = {"reads": "score 1-5", "variable": {"question": "asked"}, "no_cache": True}
+    evaluate(rows, model=asked, prompt=Prompt("{question}: {output}"), **given)
+    assert asked.requests[0].messages == (("user", "Where?: worth 1"),)
 
 
 def test_a_kept_judge_is_asked_and_read_in_the_same_way(tmp_path: Path) -> None:
