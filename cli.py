@@ -18,7 +18,7 @@ from . import __version__
 SUMMARIES = {
     "demo": "See it work on the embedded model, with data that comes along.",
     "init": "Make a starter project: configuration, prompt, checklist, data.",
-    "import": "Make examples of traces that another tool exported.",
+    "import": "Say what is in a file, and make examples of it: a table, a data set or a tool's traces.",
     "label": "Label outputs on a local page, the most informative first.",
     "questions": "Write a checklist for a task.",
     "evaluate": "Judge a data set with a checklist.",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from .agents.buying import Estimate
 from .agents.comment_questions import MOST_QUESTIONS, MOST_REMARKS
-from .agents.note_takers import MOST_LESSONS, MOST_RULES
+from .agents.note_takers import MOST_LESSONS
 from .agents.question_writer import MOST_CALLS
 from .memory.verdict_store import Place, VerdictStore
 from .models.event_loops import run_sync
@@ -18,11 +18,9 @@ from .optimizer.contest import most_tries
 from .optimizer.job import Job, SplitExamples, split_examples
 from .optimizer.mode import mode_of
 from .optimizer.options import AlignOptions, MigrateOptions, TuneOptions
-from .optimizer.questions.choice import OWN_CASES
 from .optimizer.questions.learner import FOLDS
-from .optimizer.questions.presentation import BOTH_WAYS, COMPARED, COMPARED_ON, GROUP, examples_to_ask_of, mode_for
+from .optimizer.questions.presentation import BOTH_WAYS, GROUP, examples_to_ask_of, mode_for
 from .optimizer.questions.proposers import BESIDE_EACH, DESCRIBED, KINDS_FOR_ONE, READ_FOR_ONE
-from .optimizer.questions.racing import FEWEST_REJECTED, SCREENED, STEPS, left_after, places
 from .optimizer.steps.lessons import BATCH, CONTROLS, EVIDENCE
 from .optimizer.steps.word_questions import most_calls
 from .prompts.examples import Example, human_dimensions
@@ -87,13 +85,12 @@ def _iteration(job: Job, splits: SplitExamples, a_version: int) -> int:
     """Calls of one iteration at most, without questions written anew; ``a_version`` are the calls an example."""
     options, development = job.options, len(splits.development)
     notes = min(options.max_notes, development * max(1, a_version))
-    lessons = notes * (MOST_RULES if options.notes == "batched" else 1)
-    edits = min(lessons, options.max_lessons)
+    edits = min(notes, options.max_lessons)
     explanations = 0 if options.explain == "never" else 2 * notes
     trials = edits * (EVIDENCE + CONTROLS) * (1 if job.is_judge else a_version) if options.trial else 0
     # notes, kinds of faults, repeats, classes, three opposites among lessons and three in the prompt, edits;
     # each with one re-ask
-    helpers = 2 * 11 * lessons
+    helpers = 2 * 11 * notes
     judged = development + most_tries(edits) * len(splits.validation)
     return judged * a_version + explanations + helpers + trials
 
@@ -177,33 +174,10 @@ def calls_at_most(
         alone, beside = read * (1 + MOST_REMARKS), read * BESIDE_EACH
         writing += (alone + beside) * (1 + MOST_QUESTIONS) + min(2 * DESCRIBED, len(examples)) * dimensions
         candidates += (alone + beside) * of_remark + KINDS_FOR_ONE * most * dimensions + waiting
-    first = min(SCREENED * dimensions + max(SCREENED, OWN_CASES), every)
-    race = candidates * first + _raced(min(candidates, places(len(halves), most)), every, most, dimensions)
-    races, once = _judges(halves), _compared(candidates, every, views, dimensions)
-    judged = asked * races * every if grouped else 0
-    return ceil(writing + asked * min(once + races * race, views * candidates * every)) + asked * most * test + judged
-
-
-def _judges(halves: Sequence[Sequence[Example]]) -> int:
-    """Judges that are learned: one to keep, and one for each fold."""
-    return 1 if len(halves) == 1 else 1 + FOLDS * len(halves)
-
-
-def _compared(candidates: float, examples: int, views: int, dimensions: int) -> float:
-    """Verdicts by which so many ways to ask are compared."""
-    poor = max(FEWEST_REJECTED, ceil(COMPARED_ON * examples))
-    return views * min(COMPARED, candidates) * min(examples, dimensions * (SCREENED + poor) + OWN_CASES)
-
-
-def _raced(candidates: float, examples: int, most: int, dimensions: int) -> float:
-    """Verdicts of a race of so many candidates, where all examples are rejected on each dimension."""
-    verdicts, before = 0.0, min(examples, SCREENED * dimensions)  # these were judged before the race
-    for step, (share, *_) in enumerate(STEPS):
-        poor = max(FEWEST_REJECTED, ceil(share * examples))
-        so_far = min(examples, dimensions * (SCREENED + poor))
-        verdicts += candidates * (so_far - before)
-        candidates, before = min(candidates, left_after(step, most)), so_far
-    return verdicts + candidates * (examples - before)
+    # every candidate is asked of every example in every way; the judge of each fold is asked anew, where it is grouped
+    judges = 1 if len(halves) == 1 else 1 + FOLDS * len(halves)
+    judged = asked * judges * every if grouped else 0
+    return ceil(writing + asked * views * candidates * every) + asked * most * test + judged
 
 
 def _comments(examples: Sequence[Example]) -> set[str]:

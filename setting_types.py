@@ -146,7 +146,6 @@ class SelectSettings(JudgeSettings, WhereSettings, total=False):
     rating_criterion: str | None
     rating_levels: int
     estimate: Literal["pooled", "per-example"]
-    correction: Literal["shuffle", "miller-madow", "none"]
     per_token: bool
     halves: int
     ranking_resamples: int

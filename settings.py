@@ -88,6 +88,7 @@ GONE: dict[str, tuple[object, str]] = {
     "min_gain": (0.0, "a version must pass the paired test (alpha)"),
     "quiet_rounds": (2, "two quiet rounds end the proposing; max_rounds and max_candidates end it earlier"),
     "shown": (3, "the proposing model is shown three examples a round; max_rounds says how many rounds"),
+    "correction": ("shuffle", "the bias of small samples is taken off as shuffle did, which was never worse"),
     "note_samples": (1, "one note is taken of each disagreement, and tried on the judge before it is written"),
     "contrast": (False, "each lesson is tried on cases that are right already (trial)"),
     "critique": (False, "each lesson is tried on the judge itself (trial)"),

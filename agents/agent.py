@@ -67,12 +67,8 @@ async def ask_for(
 
     Its JSON schema is sent along, the reply is validated against it, and its title says in errors what was wanted.
     ``check`` may raise ``ValueError`` with what is wrong beyond the schema. With ``forget`` no replies are kept that
-    cannot be used, so that they are asked for anew the next time.
-
-    Raises:
-        ParseError: The reply to the re-ask was no better.
-        ModelError: No reply.
-    """
+    cannot be used, so that they are asked for anew the next time. Raises ParseError where the reply to the re-ask was
+    no better, and ModelError where there is no reply."""
     parameters = Parameters(max_tokens, temperature, seed, schema=strict_schema(record))
     conversation, keys = list(messages), []
     for last in (False, True):
@@ -110,7 +106,10 @@ def _complaint(error: ValueError, record: type[BaseModel]) -> str:
 
 
 class Agent:
-    """A model with a role."""
+    """A model with a role.
+
+    Whatever asks it raises BudgetExceededError where a cap was reached, and ModelError where no reply comes.
+    """
 
     role: ClassVar[str]
     """The ledger that its calls are booked under."""
@@ -147,11 +146,6 @@ class Agent:
         )
 
     async def _say(self, messages: Sequence[Message], *, max_tokens: int) -> Answer:
-        """A reply in plain text, at temperature 0.
-
-        Raises:
-            BudgetExceededError: A cap was reached.
-            ModelError: No reply.
-        """
+        """A reply in plain text, at temperature 0."""
         request = make_request(self._model.identity, messages, Parameters(max_tokens, 0.0, self._seed))
         return await self._gateway.ask(self.role, self._model, request)

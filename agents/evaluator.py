@@ -45,11 +45,7 @@ class Evaluator:
     """Whether its answers can come with a probability, and several in one reply."""
 
     def __post_init__(self) -> None:
-        """Check the words for yes and no.
-
-        Raises:
-            InputError: They are the wrong way round.
-        """
+        """Check the words for yes and no; raises InputError where they are the wrong way round."""
         words_read(self.prompt, (), self.answers)
 
     async def judge(

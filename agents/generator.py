@@ -190,11 +190,7 @@ class GeneratorNoteTaker(NoteAgent):
         return Assignment("generator_notes", told, GeneratorNote, rule, STRICTER)
 
     def _instruction(self, text: str, case: Case) -> str:
-        """One sentence, or several, that fit other requests.
-
-        Raises:
-            ValueError: They do not; the message is told to the model.
-        """
+        """An instruction that fits other requests; ValueError says what the model is told."""
         text = _NOT_FIRST.sub("do not ", _ORDER_TO_SELF.sub("", " ".join(text.split()).strip(" \"'")))
         text = f"{text[:1].upper()}{text[1:]}"
         if not re.search(r"\w", text):

@@ -55,11 +55,7 @@ class Judging:
     """Longest reply of such a judge, in tokens."""
 
     def __post_init__(self) -> None:
-        """Check what goes together.
-
-        Raises:
-            InputError: The scale is none, or expected scores are asked for in a way that gives none.
-        """
+        """Check what goes together; raises InputError where the scale is none or gives no expected scores."""
         if self.score_scale is None:
             return
         low, high = self.score_scale

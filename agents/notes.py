@@ -15,7 +15,6 @@ from ..prompts.checklist import Question
 from ..prompts.examples import Example
 from ..prompts.lessons import Disagreement, Lesson
 from ..prompts.templates import FencedText, render, template
-from ..prompts.text import shorten
 from .agent import Agent
 from .rules import Direction, direction_of
 
@@ -27,7 +26,6 @@ class Case:
     disagreement: Disagreement
     """The answers of the target and its reference."""
     example: Example
-    """The example that they judged."""
     question: Question
     """The question that they were asked; for a generator it may be the description of a check."""
     reasons: Mapping[str, str] = field(default_factory=dict)
@@ -61,7 +59,6 @@ class Assignment:
     rule: Callable[[Any], str]
     """Reads the rule from a note; raises ``ValueError`` with what is wrong, which is told to the model once."""
     direction: Direction
-    """Direction of the lesson."""
 
 
 class NoteAgent(Agent):
@@ -79,22 +76,15 @@ class NoteAgent(Agent):
         """The assignment for a case; it may itself ask for what has to be known before."""
 
     async def take_note(self, case: Case, lesson_id: str) -> Lesson:
-        """Draw one lesson from one case.
-
-        Raises:
-            ParseError: No usable note, e.g. because the rule copies the example.
-            ModelError: No reply.
-        """
+        """Draw one lesson from one case. Raises ParseError where there is no usable note, e.g. because the rule copies
+        the example."""
         asked = await self._assignment(case)
         reply = await self._ask(template(asked.system), asked.user, asked.record, max_tokens=400, check=asked.rule)
         return case.lesson(lesson_id, asked.rule(reply), asked.direction)
 
     async def prepare(self, questions: Iterable[Question], lenient: Iterable[Question] = ()) -> None:
-        """Get ready for notes on questions where the target was too kind, and on those where it was too severe.
-
-        Raises:
-            ModelError: Every further call would fail too.
-        """
+        """Get ready for notes on questions where the target was too kind, and on those where it was too severe. Raises
+        ModelError where every further call would fail too."""
 
 
 def both_answers(case: Case) -> dict[str, str]:
@@ -111,12 +101,3 @@ def given_reason(case: Case, side: str, before: str = "") -> FencedText:
     """The reason of ``target`` or ``reference``, after words of our own; empty where there is none."""
     reason = case.reasons.get(side)
     return FencedText(before) + render("given_reason", reason=reason) if reason else FencedText()
-
-
-SHOWN_OUTPUT = 800
-"""Characters of an output that is shown beside the one in question."""
-
-
-def show_output(example: Example) -> str:
-    """An example's output alone, shortened: what is shown of an example where tokens count."""
-    return shorten(example.output or "", SHOWN_OUTPUT)

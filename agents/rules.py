@@ -34,8 +34,6 @@ _CLAUSE = re.compile(r"^((?:an?|the|some)(?: (?!that\b|which\b|who\b)[\w-]+){1,3
 _ORDERS = (
     "note_taker",
     "note_taker_case",
-    "batch_notes",
-    "batch_notes_case",
     "given_reason",
 )
 _OF_NOTES = re.compile(r"\b(?:this|the|an|a|other) (rules?|examples?|judges?)\b", re.IGNORECASE)
@@ -206,7 +204,7 @@ DIRECTIONS = (STRICTER, LENIENT, STRICTER_ON_FAULT, LENIENT_ON_FAULT)
 
 
 def direction_of(question: Polar, answer: bool) -> Direction:
-    """Which way a rule has to go for a judge that wrongly gave this answer."""
+    """The direction of a rule for a judge that wrongly gave this answer."""
     if question.is_fault:
         return LENIENT_ON_FAULT if answer else STRICTER_ON_FAULT
     return STRICTER if answer else LENIENT
@@ -232,11 +230,8 @@ class RuleMaker:
     kinds: Sequence[str] = ()
 
     def rule(self, ending: str, kind: str) -> str:
-        """The model's rule where it is general, else the rule that its kind makes.
-
-        Raises:
-            ValueError: Neither can be used; the message is told to the model.
-        """
+        """The model's rule where it is general, else the rule that its kind makes. Raises ValueError where neither can
+        be used; the message is told to the model."""
         text = rule_sentence(self.direction.opening, ending)
         problem = self._problem(text)
         follows = not self.kinds or not self.direction.stricter or speaks_of(kind, text)

@@ -205,7 +205,7 @@ class WriterOptions(GatewayOptions):
 
     max_requirements: int = Field(12, ge=1, le=50, description="Requirements read from the task at most.")
     embedder: Annotated[str | None, Heading.ROLES.at(1)] = Field(
-        None, description="Embedding model that finds repeated questions."
+        None, description="Embedding model that finds repeated questions and clusters."
     )
 
 
@@ -440,9 +440,6 @@ class SelectOptions(JudgeOptions, Where):
         "pooled",
         description="EIG from the joint table over examples, or from ratings given each answer, which takes a call "
         "for every example, question and answer more.",
-    )
-    correction: Annotated[Literal["shuffle", "miller-madow", "none"], Heading.CHOSEN] = Field(
-        "shuffle", description="Of the small-sample bias of information."
     )
     per_token: Annotated[bool, Heading.CHOSEN] = Field(
         False, description="Choose by information per token of the question."

@@ -150,14 +150,12 @@ class Labelled(RaterCount):
     """The result of a session of labelling; the rater's counts include earlier sessions."""
 
     output: Path
-    """The labelled data."""
     labels: Path
     """The counts of each rater's labels."""
     rater: str
     added: int
     """Outputs labelled in this session."""
     outputs: int
-    """That there are to label."""
     more: int
     """Labels that the acceptance test still needs, see ``enough``."""
     enough: str
@@ -177,7 +175,9 @@ def label(
     ready: Callable[[str, str], None] | None = None,
     **options: Unpack[LabelSettings],
 ) -> Labelled:
-    """Serve the page until Ctrl-C (SIGINT) or SIGTERM; every label is on the disk as soon as the page says so.
+    """Serve the page until Ctrl-C (SIGINT) or SIGTERM; every label is on the disk as soon as the page says so. Raises
+    InputError where the data, a judge or a setting is wrong, or ``output`` is there and was not made by this. Raises
+    AskanceError where another process is labelling into ``output``, the port is taken, or nothing can be written.
 
     Args:
         data: What is to be labelled; it is never written to.
@@ -187,10 +187,6 @@ def label(
         checklist: Questions that may be answered one by one; a judge brings its own.
         ready: Told the address and the order, once the page is there; default: they are printed.
         options: Settings of :class:`~askance.labelling.options.LabelOptions`.
-
-    Raises:
-        InputError: The data, a judge or a setting is wrong, or ``output`` is there and was not made by this.
-        AskanceError: Another process is labelling into ``output``, the port is taken, or nothing can be written.
     """
     settings = parse_options(LabelOptions, options)
     judges = [judge] if isinstance(judge, (str, Path, KeptJudge)) else list(judge)

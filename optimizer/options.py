@@ -46,7 +46,7 @@ class LoopOptions(JudgeOptions, Where):
         None, ge=1, description="Longest prompt; default: twice the starting prompt and 1,500 more."
     )
     notes: Annotated[Literal["each", "batched"], Heading.LESSONS] = Field(
-        "each", description="One note a disagreement, or one call for several on the same question."
+        "each", description="One note a disagreement; with --paper, one call for several examples."
     )
     update: Annotated[Literal["auto", "edits", "rewrite", "questions", "examples"], Heading.CHANGED] = Field(
         "auto",
@@ -124,6 +124,8 @@ class LoopOptions(JudgeOptions, Where):
     def _shares_add_up(self) -> LoopOptions:
         if min(self.split) <= 0 or abs(sum(self.split) - 1) > 1e-6:
             raise ValueError("split: three shares above 0 that add up to 1 are needed, e.g. 0.3 0.3 0.4")
+        if self.notes == "batched" and not self.paper:
+            raise ValueError("notes: only the papers' loop (paper) reads several examples in one call; take each")
         return self
 
     @property

@@ -55,11 +55,7 @@ class RunResult(Shown):
         return self.record.finish_reason
 
     def require_coverage(self) -> RunResult:
-        """Return this result if it has ``min_coverage``, and any verdict at all.
-
-        Raises:
-            CoverageError: It has not.
-        """
+        """Return this result where it has ``min_coverage`` and any verdict at all; else raise CoverageError."""
         seen, least = self.record.coverage, self.record.min_coverage
         if not seen:
             raise CoverageError(
@@ -182,7 +178,7 @@ def _files(result: RunRecord, directory: Path) -> Iterator[str]:
 
 
 def _learning(result: RunRecord) -> list[str]:
-    """What became of questions from comments, in a sentence; none where the run was not to learn any."""
+    """A sentence about the questions from comments; none where the run was not to learn any."""
     learned, proposed = result.learned, len(result.questions)
     if result.shown is not None and not learned:
         return [f"The judge is now shown {result.shown.name} that people judged: what to keep is the judge."]
@@ -211,7 +207,7 @@ def _gain(yardstick: str, split: str, gain: Difference) -> str:
 
 
 def quoted(text: str) -> str:
-    """What somebody wrote, in one line and in quotation marks, shortened."""
+    """A text of somebody, in one line and in quotation marks, shortened."""
     return f"“{shorten(one_line(text), MOST_QUOTED)}”"
 
 

@@ -44,6 +44,7 @@ from .human_feedback import (
     refuse_mixed_labels,
 )
 from .json_documents import at, looked_at
+from .mapping.table import proposes_mapping
 from .messages import StructuredText
 from .rows import column, source_rows, validate_row
 from .spilled_bytes import IN_MEMORY, SpilledBytes
@@ -271,6 +272,7 @@ class ExampleTable(Sequence[Example]):
         return f"<{len(self)} examples>"
 
 
+@proposes_mapping()
 def load_examples(
     source: str | Path | Iterable[Example | Mapping[str, Any]],
     *,

@@ -190,12 +190,7 @@ def published_scores(examples: Sequence[Example], dimensions: Sequence[str], see
 
 
 def phi_by_dimension(verdicts: Sequence[Verdict], checklist: Checklist) -> dict[str, Any]:
-    """Yes-rates, phi of every pair of questions (None where undefined), mean phi and share of weak pairs, by dimension.
-
-    Args:
-        verdicts: Of one judge, on any examples.
-        checklist: Says which dimension a question is on.
-    """
+    """Yes-rates, phi of each pair of questions (None where undefined), mean phi, share of weak pairs, by dimension."""
     ids = list(dict.fromkeys(verdict.question for verdict in verdicts))
     cells = list(dict.fromkeys((verdict.example, verdict.replicate) for verdict in verdicts))
     rows = {cell: place for place, cell in enumerate(cells)}

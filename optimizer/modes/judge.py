@@ -12,7 +12,7 @@ from typing import Any
 
 from ...agents.evaluator import Evaluator
 from ...agents.judging import Judging
-from ...agents.note_takers import BatchNoteTaker, NoteTaker
+from ...agents.note_takers import NoteTaker
 from ...evaluation.calibration import Calibration
 from ...evaluation.calibration_fit import fit_platt, fit_thresholds
 from ...evaluation.pass_fail import pass_labels
@@ -165,9 +165,7 @@ def judge_set_up(
     steps: tuple[Step, ...] = ()
     if options.edits_prompt:
         note_taker = NoteTaker(context.gateway, taker, task, seed=options.seed)
-        batches = BatchNoteTaker(context.gateway, taker, task, seed=options.seed)
-        more: dict[str, Any] = {"batches": batches, "writes_questions": writes_questions}
-        steps = edit_steps(context, subject, signal, helper, note_taker, **more)
+        steps = edit_steps(context, subject, signal, helper, note_taker, writes_questions=writes_questions)
     return SetUp(
         start=Draft(job.prompt, job.questions),
         subject=subject,
@@ -199,11 +197,8 @@ async def asked_as_it_thinks(context: RunContext, subject: JudgeSubject, set_up:
 
 
 def strata_of_people(job: Job) -> list[float | None]:
-    """The human score of every example, to be spread evenly over the splits.
-
-    Raises:
-        InputError: The checklist asks about no dimension that people rated, or their scale is not known.
-    """
+    """The human score of every example, to be spread evenly over the splits. Raises InputError where the checklist asks
+    about no dimension that people rated, or their scale is not known."""
     targets = human_targets(job.examples, job.questions, job.options.human_scale)
     if said := targets.without_scale():
         raise InputError(said)
@@ -263,12 +258,9 @@ def compare_calibrations(
 ) -> CalibrationComparison:
     """Fit both calibrations on the development verdicts and measure them, beside no calibration, on held-out ones.
 
-    Verdicts on other examples are ignored, so the verdicts of all splits may be given for both. The yardstick's
-    targets must know all examples. Scores come from P(yes) with ``soft``, else from the answers.
-
-    Raises:
-        InputError: An example is in both splits, or the verdicts cannot be calibrated.
-    """
+    Verdicts on other examples are ignored, so the verdicts of all splits may be given for both. The yardstick's targets
+    must know all examples. Scores come from P(yes) with ``soft``, else from the answers. Raises InputError where an
+    example is in both splits, or the verdicts cannot be calibrated."""
     names = {example.id for example in held_out}
     if both := next((example.id for example in development if example.id in names), None):
         raise InputError(f"The example '{both}' is to be fitted on and measured on; a split must have it once.")

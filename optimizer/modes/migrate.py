@@ -47,11 +47,7 @@ def prepare(
     source_prompt: str | Path | Prompt | None,
     options: Mapping[str, Any],
 ) -> Job:
-    """Load and check the inputs of a migration.
-
-    Raises:
-        InputError: Names the file, line and field at fault.
-    """
+    """Load and check the inputs of a migration. Raises InputError that names the file, line and field at fault."""
     checklist, settings = judge_asked(checklist, prompt, parse_options(MigrateOptions, dict(options)))
     settings = improved_in_own_words(settings)
     examples, questions, text = load_inputs(data, checklist, prompt, settings, source_prompt)

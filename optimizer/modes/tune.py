@@ -48,11 +48,7 @@ def prepare(
     checker: str | CheckFunction | None,
     options: Mapping[str, Any],
 ) -> Job:
-    """Load and check the inputs.
-
-    Raises:
-        InputError: Names the file, line and field at fault.
-    """
+    """Load and check the inputs. Raises InputError that names the file, line and field at fault."""
     settings = parse_options(TuneOptions, dict(options))
     refuse_idle(settings, judge=judge, checklist=checklist)
     if judge is None and judge_prompt is not None:
@@ -99,8 +95,6 @@ def _check_who_judges(
         raise InputError("The judge has nothing to ask: give a --checklist, or --own-questions.")
     if judge is None and asks:
         raise InputError("There are questions but no --judge to answer them.")
-    if settings.notes == "batched" and not settings.paper:
-        raise InputError("--notes batched is for judges; an output's failures are read one by one.")
     if checklist is not None and settings.own_questions:
         raise InputError("--own-questions writes questions for each example; leave out --checklist, or that.")
 

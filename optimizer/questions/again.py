@@ -27,10 +27,6 @@ class QuestionsAgain:
         """The draft with questions written from its prompt; None where they are the same, or cannot be had.
 
         A question that is there already keeps its id and weight, so that its verdicts are not bought again.
-
-        Raises:
-            BudgetExceededError: A cap was reached.
-            ModelError: An endpoint refuses every call.
         """
         self.events.phase(f"iteration {iteration}: writing the questions anew")
         try:

@@ -139,7 +139,6 @@ class Inputs:
     """Checked inputs of a selection."""
 
     examples: list[Example]
-    """The sample."""
     candidates: Checklist | None
     prompt: Prompt
     task: str
@@ -182,11 +181,7 @@ def human_scores(
     """Name what people said of the whole, and give the scores, shape (examples,), NaN where one is missing.
 
     That is one dimension, ``overall`` where it was rated, or else the mean of all with each on [0, 1] (``scale``, or
-    the observed ends).
-
-    Raises:
-        InputError: Nobody rated the dimension.
-    """
+    the observed ends). Raises InputError where nobody rated the dimension."""
     rated = human_dimensions(examples)
     if dimension is not None and dimension not in rated:
         have = ", ".join(rated) or "none"
@@ -225,10 +220,7 @@ def sample_clustered(vectors: NDArray[np.float32], wanted: int, clusters: int, s
     """Positions of ``wanted`` examples, drawn from clusters of like ones in proportion to their size, ascending.
 
     Every cluster is drawn from where there are at least as many places as clusters. A row of ``vectors`` is an example.
-
-    Raises:
-        MissingExtraError: scikit-learn is not installed.
-    """
+    Raises MissingExtraError where scikit-learn is not installed."""
     if wanted >= len(vectors):
         return list(range(len(vectors)))
     labels = cluster(vectors, clusters, seed)

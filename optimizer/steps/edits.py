@@ -52,7 +52,6 @@ class EditWriter(Protocol):
         A lesson without an edit that passes the guards is left out, with an event that says why. Nothing may be copied
         from ``texts``, those of the development examples.
         """
-        ...
 
 
 @dataclass(frozen=True)

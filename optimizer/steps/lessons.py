@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from ...agents.lesson_checks import ContradictionFinder, Deduplicator, LessonClassifier, Relation
-from ...agents.note_takers import BatchNoteTaker
 from ...agents.notes import Case, NoteAgent
 from ...evaluation.scoring import mean_score
 from ...memory.lesson_memory import LessonMemory
@@ -38,7 +37,7 @@ SURE = 0.02
 
 
 BATCH = 4
-"""Disagreements in a batch."""
+"""Examples that the papers' loop reads in one call."""
 Work = TypeVar("Work")
 """Cases that are read in one call, in any form."""
 
@@ -81,8 +80,6 @@ class LessonDesk:
     """Tells lessons that no prompt can carry; None where all are taken for promptable."""
     contradictions: ContradictionFinder | None = None
     """Tells lessons that order opposite things; None where nobody looks."""
-    batches: BatchNoteTaker | None = None
-    """Takes the notes instead of ``note_taker`` where they are taken in batches."""
     failed: dict[str, CallError] = field(default_factory=dict, init=False)
     """Errors of the last round's disagreements without a note, by key."""
     has_notes: bool = field(default=False, init=False)
@@ -116,20 +113,16 @@ class LessonDesk:
         """The notes that can be used, in the order of the disagreements; all are asked for at once."""
         cases = [self._case(seen, each, reasons) for each in disagreements]
         first = self._count + 1
-        works = [_Work((each,), f"L{number}") for number, each in enumerate(cases, first)]
-        if self.batches is not None:
-            works = _batches(cases, first)
         self._count += len(disagreements)
-        found = await read_all(works, self._one, lambda work: len(work.cases), self.events)
+        found = await read_all(list(enumerate(cases, first)), self._one, lambda _: 1, self.events)
         lessons: list[Lesson] = []
         self.failed = {}
-        for work, each in zip(works, found, strict=True):  # events in the order of the work, however they came
+        for case, each in zip(cases, found, strict=True):  # events in the order of the cases, however they came
             if isinstance(each, CallError):
                 if each.fatal:
                     raise each
-                for case in work.cases:
-                    self.failed[case.disagreement.key] = each
-                    self.events.emit(NoteFailed(case.disagreement.key, str(each), isinstance(each, ModelError)))
+                self.failed[case.disagreement.key] = each
+                self.events.emit(NoteFailed(case.disagreement.key, str(each), isinstance(each, ModelError)))
             else:
                 self.has_notes = True
                 lessons += each
@@ -140,10 +133,9 @@ class LessonDesk:
         asked = seen.question(disputed.example, disputed.question)
         return Case(disputed, example, asked, reasons.said(disputed.key))
 
-    async def _one(self, work: _Work) -> list[Lesson]:
-        if self.batches is not None:
-            return await self.batches.take_notes(work.cases, [f"{work.lesson_id}{letter}" for letter in "abc"])
-        return [await self.note_taker.take_note(work.cases[0], work.lesson_id)]
+    async def _one(self, numbered: tuple[int, Case]) -> list[Lesson]:
+        number, case = numbered
+        return [await self.note_taker.take_note(case, f"L{number}")]
 
     async def _remember(self, lesson: Lesson) -> str | None:
         """Add a lesson to the memory, or its evidence to one that is there; returns the id it is under.
@@ -229,23 +221,6 @@ def last_number(memory: LessonMemory) -> int:
     """The highest number of a lesson in the memory; 0 where there is none."""
     taken = [re.match(r"L(\d+)", each.id) for each in memory.lessons]
     return max((int(each[1]) for each in taken if each), default=0)
-
-
-@dataclass(frozen=True)
-class _Work:
-    """Cases that are read in one call."""
-
-    cases: tuple[Case, ...]
-    lesson_id: str
-
-
-def _batches(cases: Sequence[Case], first: int) -> list[_Work]:
-    """Cases on the same question and in the same direction, ``BATCH`` at a time, numbered from ``first``."""
-    groups: dict[tuple[str, bool], list[Case]] = {}
-    for each in cases:
-        groups.setdefault((each.question.id, each.disagreement.target), []).append(each)
-    parts = [group[start : start + BATCH] for group in groups.values() for start in range(0, len(group), BATCH)]
-    return [_Work(tuple(part), f"L{number}") for number, part in enumerate(parts, first)]
 
 
 @dataclass(frozen=True)

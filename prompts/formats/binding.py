@@ -15,8 +15,9 @@ from pydantic import BeforeValidator
 
 from ..errors import InputError, did_you_mean
 from ..examples import Example
-from ..field_map import USUAL, FieldMap
+from ..field_map import FieldMap
 from ..json_documents import at
+from ..mapping.names import USUAL
 from ..rows import column
 from .form import COLUMN, FIELDS, PromptForm
 

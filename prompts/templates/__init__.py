@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ..text import fence, fill, placeholders_of
 
-FENCED = frozenset({"excerpt", "instruction", "output", "reason", "reasons"})
+FENCED = frozenset({"instruction", "output", "reason", "reasons"})
 """Judged texts, and what people, checkers and models said about them: they come as they are and are fenced here."""
 PARTS = frozenset({"case", "example", "examples", "faults", "items", "reference_reason", "target_reason", "why"})
 """Made by :func:`render` and its like; a plain text is refused."""

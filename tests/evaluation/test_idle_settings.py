@@ -32,7 +32,6 @@ SITUATIONS: list[dict[str, Any]] = [
     *({name: True} for name in ("calibrate", "paper", "pairwise", "own_questions")),
     *({"p_yes": each} for each in ("logprob", "hard")),
     *({"scores": each} for each in ("expected", "hard")),
-    {"notes": "batched"},
     {"engine": "batch"},
     {"no_cache": True},
     {"answer_levels": 3},
@@ -170,7 +169,7 @@ def test_every_option_of_every_command_is_used_in_it_or_is_a_setting(name: str) 
 @pytest.mark.parametrize(
     ("record", "given", "name"),
     [
-        (AlignOptions, {"update": "questions", "notes": "batched"}, "notes"),
+        (AlignOptions, {"update": "questions", "max_notes": 3}, "max_notes"),
         (CompareOptions, {"calibration": "c.json"}, "calibration"),
         (WeighOptions, {"weights": "w.json"}, "weights"),
         (DiagnoseOptions, {"scores": "hard"}, "scores"),

@@ -218,8 +218,8 @@ def test_a_whole_run_buys_no_more_than_was_estimated(world: Any, tmp_path: Path,
     assert estimate.fixed.calls <= done.result["calls"] <= most
 
 
-def test_the_estimate_counts_the_rules_of_batched_notes_and_the_cap_on_candidates(world: Any) -> None:
-    """A round tries no more than 2·log2(edits) + 1 candidates, and a batch of one disagreement may bring three rules."""
+def test_the_estimate_counts_the_notes_and_the_cap_on_candidates(world: Any) -> None:
+    """A round tries no more than 2·log2(edits) + 1 candidates."""
 
     def per_iteration(**options: Any) -> int:
         options = world.options | {"trial": False, "explain": "never", "split": (0.4, 0.3, 0.3)} | options
@@ -230,7 +230,6 @@ def test_the_estimate_counts_the_rules_of_batched_notes_and_the_cap_on_candidate
     helpers = 2 * (1 + 10)  # of a lesson
     assert per_iteration(max_notes=8) - per_iteration(max_notes=1) == 6 * judging + 7 * helpers
     assert per_iteration(max_notes=8, max_lessons=2) == per_iteration(max_notes=8) - 4 * judging
-    assert per_iteration(max_notes=1, notes="batched") - per_iteration(max_notes=1) == 4 * judging + 2 * helpers
 
 
 def test_writing_questions_anew_is_in_the_estimate(world: Any) -> None:
@@ -250,8 +249,7 @@ def commented(world: Any, comments: dict[str, Any]) -> list[dict[str, Any]]:
     return [row | ({"comment": comments[row["id"]]} if row["id"] in comments else {}) for row in world.rows]
 
 
-@pytest.mark.parametrize("notes", ["each", "batched"])
-def test_the_note_taker_is_told_what_people_wrote_and_nobody_else_is(world: Any, tmp_path: Path, notes: str) -> None:
+def test_the_note_taker_is_told_what_people_wrote_and_nobody_else_is(world: Any, tmp_path: Path) -> None:
     said = "It gives customers their money back, which nobody may promise."
     long = dict.fromkeys(world.ids, f"{said} " * 400)  # more than 20,000 characters each
 
@@ -271,7 +269,7 @@ def test_the_note_taker_is_told_what_people_wrote_and_nobody_else_is(world: Any,
             model=world.model("world/target", see),
             prompt=world.prompt,
             run=tmp_path / name,
-            **world.options | {"max_iterations": 1, "notes": notes, "update": "edits"},
+            **world.options | {"max_iterations": 1, "update": "edits"},
         )
         return sent
 
