@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 from filelock import FileLock, Timeout
 
-from ..prompts.checklist import Checklist, dump_checklist, load_checklist
+from ..prompts.checklist import Checklist, dump_checklist, found_in, load_checklist
 from ..prompts.errors import AskanceError, InputError, as_typed, not_text
 from ..prompts.examples import Example, load_examples
 from ..prompts.formatting import count
@@ -99,7 +99,8 @@ class RunDirectory:
             header["no_cache"] = True
         if config.get("memory"):
             header["memory"] = str(Path(config["memory"]).absolute())
-        if config.get("checker"):
+        computed = () if checklist is None else checklist.checks
+        if config.get("checker") or config.get("program") or any(each.kind == "checker" for each in computed):
             header["began_in"] = str(Path.cwd())
         self.write("config.yaml", yaml.safe_dump(header, sort_keys=False, allow_unicode=True))
         return False
@@ -208,7 +209,8 @@ class RunDirectory:
         prompts = {path.stem: Prompt(read_exactly(path)) for path in sorted(inputs.glob("*.md"))}
         examples = list(load_examples(inputs / "examples.jsonl", need_output=False, remarks=False))
         checklist = inputs / "checklist.yaml"
-        return examples, load_checklist(checklist) if checklist.exists() else None, prompts
+        asked = found_in(load_checklist(checklist), self.began_in) if checklist.exists() else None
+        return examples, asked, prompts
 
     def lock(self) -> AbstractContextManager[object]:
         """Take this run for this process, until the context ends; halves of files that a killed one left are removed.

@@ -21,6 +21,7 @@ from .embedded.servers import EmbeddedServerPool
 from .files import file_identity
 from .litellm_model import LiteLLMModel
 from .named import ModelLike, NamedModel, identity_of, named_models
+from .programs import Program
 from .request_form import ThinkingFields, direct_forms, litellm_forms
 from .trained.scorer_file import is_scorer
 
@@ -72,6 +73,8 @@ class Models:
             name, settings = named_models({"models": self._named}, model)
             self._named = settings["models"]
             return self.get(str(name))
+        if isinstance(model, Program):
+            return self._program(model)
         if not isinstance(model, str):
             if not callable(getattr(model, "answer", None)):
                 raise InputError(
@@ -85,6 +88,18 @@ class Models:
             made = self._make(model, self._named.get(model))
             self._by_name[model] = made if self._reach is None else self._reach(made)
         return self._by_name[model]
+
+    def _program(self, program: Program) -> Program:
+        """A program, whatever the engine: it runs here, and its connections end with the run."""
+        if self._need_prices:
+            raise InputError(
+                f"{program.name}: nobody knows what a program spends, so --cost-budget could not be kept. Cap it with "
+                "--call-budget."
+            )
+        if program not in self._by_name.values():
+            self._by_name[f"{program.name} {program.version}"] = program
+            self._stack.push_async_callback(program.close)
+        return program
 
     async def __aenter__(self) -> Models:
         await self._stack.enter_async_context(self._servers)

@@ -21,7 +21,7 @@ from .rows import validate_row
 from .tables import PARQUET_SUFFIXES, is_numbered_by_row, read_rows, suffix_of, write_parquet
 from .text_files import whole_file, write_whole
 
-Provenance = Literal["logprob", "sampled", "hard", "stated"]
+Provenance = Literal["logprob", "sampled", "hard", "stated", "computed"]
 Status = Literal["ok", "abstained", "parse_error", "api_error"]
 
 
@@ -31,7 +31,8 @@ class Verdict:
 
     example: str
     question: str
-    model: str
+    model: str | None
+    """None where code decided (:class:`~askance.prompts.checklist.ComputedCheck`)."""
     prompt: str
     """Content hash of the evaluator prompt."""
     answer: bool | None
@@ -41,11 +42,11 @@ class Verdict:
     explanation: str | None = None
     status: Status = "ok"
     error: str | None = None
+    value: float | None = None
+    """Score on the judge's own scale, where it is asked in people's own words."""
     replicate: int = 0
     asked: str | None = None
     """The text of a question that was written for this example alone."""
-    value: float | None = None
-    """Score on the judge's own scale, where it is asked in people's own words."""
 
     def score(self, *, soft: bool) -> float | None:
         """p_yes (soft) or 1/0 (hard); None when there is no answer."""
@@ -64,7 +65,8 @@ class Verdict:
     def to_dict(self) -> dict[str, Any]:
         """The fields in the order of the verdicts file."""
         row = {name: getattr(self, name) for name in _FIELDS}
-        return {name: value for name, value in row.items() if name not in _RARE or value not in (None, "", _RARE[name])}
+        rare = {name: value for name in _RARE if (value := row.pop(name)) not in (None, "", _RARE[name])}
+        return row | rare
 
 
 class Told(NamedTuple):
@@ -81,7 +83,7 @@ class Told(NamedTuple):
 
 _Text = str | None
 VerdictFields = tuple[
-    str, str, str, str, bool | None, float | None, Provenance | None, _Text, Status, _Text, int, _Text, float | None
+    str, str, _Text, str, bool | None, float | None, Provenance | None, _Text, Status, _Text, float | None, int, _Text
 ]
 """Fields of a :class:`Verdict`, in its order; quicker to make by the million."""
 _FIELDS = tuple(field.name for field in fields(Verdict))
@@ -93,10 +95,10 @@ _TYPES = {"answer": "bool", "p_yes": "float64", "replicate": "int32", "value": "
 """Arrow's types of columns in a Parquet file that are no texts."""
 
 
-class _Numbers(dict[str, int]):
+class _Numbers(dict[str | None, int]):
     """Names by the order in which they came up."""
 
-    def __missing__(self, name: str) -> int:
+    def __missing__(self, name: str | None) -> int:
         self[name] = number = len(self)
         return number
 
@@ -122,7 +124,7 @@ class VerdictColumns(Sequence[Verdict]):
     def __init__(self, verdicts: Iterable[Verdict] = ()) -> None:
         self._length = 0
         self._number = _Numbers()
-        self._names: list[str] = []
+        self._names: list[str | None] = []
         self._columns: dict[str, array[Any]] = {field: array(kind) for field, kind in _NUMBERS.items()}
         self._explanation: dict[int, str] = {}
         self._error: dict[int, str] = {}
@@ -178,10 +180,10 @@ class VerdictColumns(Sequence[Verdict]):
         columns["question"][place] = number[fields[1]]
         columns["model"][place] = number[fields[2]]
         columns["prompt"][place] = number[fields[3]]
-        columns["replicate"][place] = fields[10]
-        if fields[11] is not None:
-            self._asked[place] = fields[11]
-        self.put(place, Told(*fields[4:10], fields[12]))
+        columns["replicate"][place] = fields[11]
+        if fields[12] is not None:
+            self._asked[place] = fields[12]
+        self.put(place, Told(*fields[4:11]))
 
     def put(self, place: int, said: Told) -> None:
         """Take what was said for the one at this place, counted from 0."""
@@ -199,7 +201,7 @@ class VerdictColumns(Sequence[Verdict]):
             self._value[place] = value
 
     @property
-    def names(self) -> list[str]:
+    def names(self) -> list[str | None]:
         """Ids of examples and questions, models and prompts, by the numbers that :meth:`numbers` has for them."""
         if len(self._names) < len(self._number):
             self._names = list(self._number)
@@ -216,7 +218,7 @@ class VerdictColumns(Sequence[Verdict]):
         view.flags.writeable = False
         return view[: self._length]
 
-    def places(self, field: str, among: Iterable[str]) -> NDArray[np.int32]:
+    def places(self, field: str, among: Iterable[str | None]) -> NDArray[np.int32]:
         """Number of each verdict's ``example``, ``question``, ``model`` or ``prompt`` in a list; -1 where it is not
         there."""
         found = np.full(len(self.names) + 1, -1, dtype=np.int32)
@@ -241,6 +243,17 @@ class VerdictColumns(Sequence[Verdict]):
         for mine, theirs in zip(part._notes, self._notes, strict=True):
             mine.update((now[place], each) for place, each in theirs.items() if place in now)
         return part
+
+    @property
+    def models(self) -> list[str]:
+        """Names of the models that gave any of them, sorted; code, which decides checks, is none."""
+        return sorted(each for each in set(self.column("model")) if each is not None)
+
+    def by(self, model: str) -> VerdictColumns:
+        """The verdicts of one model, with those that code decided; none where it gave none."""
+        if model not in self.models:
+            return VerdictColumns()
+        return self.only(self.places("model", [model, None]) >= 0)
 
     def column(self, field: str) -> Iterator[Any]:
         """The values of a field, one a verdict."""
@@ -289,9 +302,9 @@ class VerdictColumns(Sequence[Verdict]):
             self._explanation.get(place),
             _STATUSES[number["status"]],
             self._error.get(place),
+            self._value.get(place),
             number["replicate"],
             self._asked.get(place),
-            self._value.get(place),
         )
 
     def __eq__(self, other: object) -> bool:
@@ -320,9 +333,9 @@ def verdict_lines(verdicts: Iterable[Verdict]) -> Iterator[str]:
         explanation,
         status,
         error,
+        value,
         replicate,
         asked,
-        value,
     ) in zip(*map(columns.column, _FIELDS), strict=True):
         again = f', "replicate": {replicate}' if replicate else ""
         again += f', "asked": {name(asked)}' if asked else ""
@@ -404,7 +417,7 @@ def read_verdicts(
         first, again = found
         twice = verdicts[again]
         raise InputError(
-            f"{file}, {unit} {lines[again]}: the verdict of {twice.model} on example '{twice.example}' and question "
+            f"{file}, {unit} {lines[again]}: the verdict of {twice.model or 'code'} on example '{twice.example}' and question "
             f"'{twice.question}' stands in {unit} {lines[first]} already; repeats need a field 'replicate'."
         )
     return verdicts
@@ -452,7 +465,7 @@ class _Row(BaseModel):
 
     example: str
     question: str
-    model: str
+    model: str | None
     prompt: str
     answer: bool | None
     p_yes: float | None = Field(None, ge=0, le=1)

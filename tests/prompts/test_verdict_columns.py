@@ -54,7 +54,7 @@ def test_verdicts_that_are_due_can_be_put_in_any_order() -> None:
         columns.put(place, said[place % 3])
     names = [(example, question, repeat) for example in "abq" for repeat in (0, 1) for question in "qr"]
     assert columns == [
-        Verdict(example, question, "m", "p", *said[place % 3][:-1], repeat)
+        Verdict(example, question, "m", "p", *said[place % 3], repeat)
         for place, (example, question, repeat) in enumerate(names)
     ]
     assert list(VerdictColumns.due([], ["q"], "m", "p")) == []
