@@ -29,7 +29,7 @@ from .rows import column
 from .shown_examples import Shows, shown_text
 from .templates import FencedText, render, template
 from .text import BRACES, fence, fill, letters, literal, literal_but, placeholders_of, texts_end_at
-from .text_files import read_text
+from .text_files import path_of, read_text
 
 logger = logging.getLogger(__name__)
 
@@ -301,7 +301,7 @@ def read_prompt(source: str | Path | Prompt, binding: Binding) -> tuple[Prompt, 
         if form is not None and form.variables:  # what somebody says now wins
             binding = replace(binding, given={**form.variables, **binding.given})
         return (source if form is None else _bound(source, form, "the prompt", binding)), "the prompt"
-    form = _form_in(Path(source), FIELDS if binding.asks else FIELDS[:4])
+    form = _form_in(path_of(source, "prompt"), FIELDS if binding.asks else FIELDS[:4])
     return _bound(Prompt(form.text), form, str(source), binding), str(source)
 
 
@@ -310,7 +310,7 @@ def own_text(source: str | Path | Prompt) -> tuple[str, str]:
     cannot be read."""
     if isinstance(source, Prompt):
         return source.text, "the prompt"
-    return _form_in(Path(source), FIELDS[:4]).text, str(source)
+    return _form_in(path_of(source, "prompt"), FIELDS[:4]).text, str(source)
 
 
 def _form_in(path: Path, ours: Sequence[str]) -> PromptForm:
