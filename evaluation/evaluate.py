@@ -30,6 +30,7 @@ from ..stats.resampling import Resampling
 from .calibration import load_calibration
 from .evaluation_result import Agreement, Evaluation, slice_rows, slice_values
 from .options import EvaluateOptions, JudgeOptions
+from .own_words import about_what_people_rated, judge_asked
 from .pass_fail import PassThreshold, judge_passes, pass_labels
 from .scoring import ExampleScore, coverage, human_targets, nothing_in_common, score_examples
 from .weights_file import weighted_by
@@ -100,12 +101,15 @@ def prepare(
     settings = parse_options(EvaluateOptions, options)
     if settings.own_questions and checklist is not None:
         raise InputError("--own-questions writes questions for each example; leave out --checklist, or that.")
+    if checklist is None and prompt is None and settings.reads is None and not settings.own_questions:
+        raise InputError(
+            "The judge has nothing to ask: give a --checklist, --own-questions, or a --judge, which brings its own. A judge "
+            "in your own words needs its --prompt alone."
+        )
     if settings.own_questions:
         checklist = OWN
-    elif checklist is None:
-        raise InputError(
-            "The judge has nothing to ask: give a --checklist, --own-questions, or a --judge, which brings its own."
-        )
+    else:
+        checklist, settings = judge_asked(checklist, prompt, settings)
     checklist = load_checklist(checklist)
     if model is None and checklist.asked:
         raise InputError("--model is needed: it answers the questions of the checklist.")
@@ -308,6 +312,8 @@ def load_inputs(
         examples = load_examples(
             data, fields=settings.field, limit=settings.limit, labels=settings.labels, label_scale=settings.label_scale
         )
+    if settings.judging.reads is not None:
+        questions = about_what_people_rated(questions, examples)
     questions = weighted(questions, examples, settings)
     given = default_prompt(examples) if prompt is None else prompt
     known, prompts = None if data is ONE_BY_ONE else examples, [given, *([] if beside is None else [beside])]

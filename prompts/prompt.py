@@ -17,11 +17,12 @@ from pathlib import Path
 
 from .checklist import Sees
 from .conversations.chat import IMAGE_TOKENS, Part, images_of, seen_of, sent_after, with_images
-from .errors import InputError, did_you_mean, like_named
+from .errors import InputError, did_you_mean
 from .examples import Example
 from .formats.answer_format import answer_format, orders_json, orders_yes_or_no
 from .formats.binding import UNBOUND, Binding, ReadsExamples, binding_of, refuse_unused
-from .formats.form import COLUMN, FIELDS, GIVEN, FormRecord, PromptForm, form_of, form_of_record, plain_form
+from .formats.detection import form_in, form_of
+from .formats.form import COLUMN, FIELDS, GIVEN, FormRecord, PromptForm, form_of_record, plain_form
 from .formats.output_alone import OTHER_TEXTS, is_marked_well, without_other_texts
 from .formats.variables import as_written
 from .lessons import Edit
@@ -29,7 +30,7 @@ from .rows import column
 from .shown_examples import Shows, shown_text
 from .templates import FencedText, render, template
 from .text import BRACES, fence, fill, letters, literal, literal_but, placeholders_of, texts_end_at
-from .text_files import path_of, read_text
+from .text_files import path_of
 
 logger = logging.getLogger(__name__)
 
@@ -280,39 +281,35 @@ def read_prompt(source: str | Path | Prompt, binding: Binding) -> tuple[Prompt, 
         InputError: The file cannot be read, or a variable of it stands for nothing.
     """
     if isinstance(source, Prompt):
-        form = source.form or (plain_form(source.text) if binding.given else None)
+        is_bound = binding.given or ("question" in source.placeholders and not (binding.asks or binding.writes))
+        form = source.form or (plain_form(source.text) if is_bound else None)
         if form is not None:  # what somebody says now wins over what was found out before
             binding = replace(binding, given={**form.variables, **binding.given})
             source = _bound(replace(source, form=form), "the prompt", binding)
         return source, "the prompt"
-    path, named = path_of(source, "prompt"), None
-    if "#" in path.name and not path.exists():  # a predictor of a program, named behind its file
-        path, named = path.with_name(path.name.rpartition("#")[0]), path.name.rpartition("#")[2]
-    try:
-        text = read_text(path, as_it_is=True)
-    except FileNotFoundError:
-        hint = " A prompt's text itself is given as askance.Prompt(text)." if "{" in str(path) else like_named(path)
-        raise InputError(f"{path}: there is no such prompt file.{hint}") from None
-    return parse_prompt(text, path.suffix, str(path), binding, named), str(path)
+    return _told(*form_in(path_of(source, "prompt"), FIELDS if binding.asks else FIELDS[:4]), binding)
+
+
+def own_text(source: str | Path | Prompt) -> tuple[str, str]:
+    """The text of a prompt that asks no question of ours, and what to call it in errors. InputError where its file
+    cannot be read."""
+    if isinstance(source, Prompt):
+        return source.text, "the prompt"
+    return form_in(path_of(source, "prompt"), FIELDS[:4])[0].text, str(source)
 
 
 def parse_prompt(text: str, suffix: str, name: str, binding: Binding, named: str | None = None) -> Prompt:
-    """A prompt from the text of a file, not yet checked; ``name`` is used in errors, ``named`` is a predictor.
+    """A prompt from the text of a file, not yet checked; ``name`` is used in errors, ``named`` is a predictor. Raises
+    InputError where it cannot be read, or a variable stands for nothing."""
+    return _told(form_of(text, name, suffix, FIELDS if binding.asks else FIELDS[:4], named), name, binding)[0]
 
-    Raises:
-        InputError: It is JSON or YAML of no known format, a template that does not parse, or a variable stands for
-            nothing.
-    """
-    form = form_of(text, name, suffix, FIELDS if binding.asks else FIELDS[:4], named)
-    if form.found.elsewhere is not None:
-        there = Path(name).parent / form.found.elsewhere
-        if there.suffix == suffix and there.resolve() == Path(name).resolve():
-            raise InputError(f"{name}: it names itself as the file of its prompt.")
-        return read_prompt(there, binding)[0]
+
+def _told(form: PromptForm, name: str, binding: Binding) -> tuple[Prompt, str]:
+    """The prompt of a form that was found out, which is said, and the name of its file."""
     prompt = _bound(Prompt(form.text, form=form), name, binding)
     if prompt.form is not None and not prompt.form.is_plain:
         logger.warning("%s: %s.", name, prompt.form.said)
-    return prompt
+    return prompt, name
 
 
 def _bound(prompt: Prompt, name: str, binding: Binding) -> Prompt:
@@ -339,6 +336,8 @@ class Framing:
     """Questions and answers that come before this one, as cases of how to answer."""
     images: tuple[Part, ...] = ()
     """Images of the texts that are shown, which are sent before them."""
+    messages: tuple[tuple[str, str], ...] = ()
+    """Messages before the last one, as (role, content), where a prompt is asked as it stands."""
 
     @property
     def prefix(self) -> str:
@@ -352,7 +351,8 @@ class Framing:
 
     @property
     def _parts(self) -> list[str]:
-        return [self.system or "", *chain.from_iterable(self.turns), self.before]
+        said = [content for _, content in self.messages]
+        return [*said, self.system or "", *chain.from_iterable(self.turns), self.before]
 
 
 def frame(prompt: Prompt, example: Example, sees: Sees = "all") -> Framing:

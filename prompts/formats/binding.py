@@ -187,7 +187,10 @@ class ReadsExamples(Protocol):
 
 def binding_of(examples: Sequence[Example] | None, settings: ReadsExamples | None) -> Binding:
     """What a prompt's variables may stand for in these examples."""
-    return Binding(examples) if settings is None else Binding(examples, settings.variable, settings.field)
+    if settings is None:
+        return Binding(examples)
+    asks = getattr(settings, "reads", None) is None  # a judge in people's own words is asked no question of ours
+    return Binding(examples, settings.variable, settings.field, asks)
 
 
 UNBOUND = Binding()

@@ -19,11 +19,11 @@ from ..conversations.chat import images_of, sent_after, with_images
 from ..errors import InputError
 from ..examples import Example
 from ..json_documents import at
-from ..text import fence, literal, sendable
+from ..text import fence, literal
 from .documents import Found, MessageText, one_text
 from .spelling import Kind, Place, Text, read_document, replaced, whole_file
 from .tool_prompts import find_messages
-from .variables import SYNTAXES, SyntaxName, check_syntax, filled, fixed_in, in_our_braces, syntax_of, variables_in
+from .variables import SYNTAXES, SyntaxName, filled, fixed_in, in_our_braces, syntax_of, variables_in
 
 FIELDS = ("input", "context", "output", "reference", "question")
 """Fields of ours that a variable may stand for, and the question that a judge is asked."""
@@ -32,8 +32,7 @@ COLUMN = "metadata."
 GIVEN = "text."
 """Comes before a text that the file itself gives to a variable."""
 
-_MARK = re.compile(r"<!-- message \d+: (?:system|user|assistant) -->")
-_DOCUMENTS: dict[str, Kind] = {".json": "json", ".yaml": "yaml", ".yml": "yaml"}
+MARK = re.compile(r"<!-- message \d+: (?:system|user|assistant) -->")
 SUFFIXES: dict[SyntaxName, str] = {"braces": ".md", "f-string": ".txt", "double": ".jinja", "jinja": ".jinja"}
 """The suffix under which a text is kept that is no JSON or YAML."""
 
@@ -129,7 +128,7 @@ class PromptForm:
                 return None
             found.append(before)
         found.append(rest)
-        return None if any(_MARK.search(each) for each in found) else found
+        return None if any(MARK.search(each) for each in found) else found
 
     def texts(self, text: str) -> list[str]:
         """The texts of the messages of a prompt of this form."""
@@ -284,6 +283,10 @@ class PromptForm:
         (_, system), *asked = sent_after(made[0][1] if begins else "", left, example.input)
         return [*([("system", system.lstrip("\n"))] if system else []), *made[begins:], *asked]
 
+    def filled(self, text: str, example: Example, ours: Mapping[str, str]) -> list[tuple[str, str]]:
+        """The messages with the texts of an example as they are; see ``judge_messages``."""
+        return self._rendered(text, example, self.values(example, ours))
+
     def for_judging(self, text: str, example: Example, texts: Mapping[str, str], shown: str, cases: str) -> Laid:
         """An example laid out for a judge; see ``frame``.
 
@@ -417,83 +420,3 @@ def _in_words(means: str) -> str:
     if means.startswith(GIVEN):
         return f"the text {means.removeprefix(GIVEN)!r:.40}"
     return f"the column '{means.removeprefix(COLUMN)}'" if means.startswith(COLUMN) else f"the {means}"
-
-
-def form_of(
-    source: str, name: str, suffix: str, ours: Collection[str] = FIELDS, named: str | None = None
-) -> PromptForm:
-    """The form of a file, whose variables are not bound yet; ``ours`` are placeholders of our own.
-
-    A file is JSON or YAML by its suffix. Another file is it where all of it is JSON, or YAML of a known format: a text
-    that only looks like YAML ("Note: be kind") is a text.
-
-    Raises:
-        InputError: It is JSON or YAML of no known format, or a template that does not parse.
-    """
-    read = _document_of(source, name, suffix, named)
-    if read is None and named is not None:
-        raise InputError(f"{name}: '{named}' names a predictor, and this is no program of DSPy.")
-    if read is None:
-        whole = whole_file(source)
-        return PromptForm(source, None, one_text("text", whole), syntax_of(whole, ours, name))
-    kind, found = read
-    texts = [part.text for part in found.parts if not part.is_literal]
-    syntax = found.syntax or syntax_of("\n".join(texts), ours, name)
-    for number, part in enumerate(found.parts, 1):
-        where = name if len(found.parts) == 1 else f"{name}, message {number}"
-        try:
-            sendable(part.text)
-        except ValueError as error:
-            raise InputError(f"{where}: {error}.") from None
-        if _MARK.search(part.text):
-            raise InputError(f"{where}: the text has '<!-- message' in it, which stands between messages.")
-        if not part.is_literal:
-            check_syntax(part.text, syntax, where)
-    return PromptForm(source, kind, found, syntax, named=named)
-
-
-_YAML_MESSAGES = re.compile(
-    r"(?:[ \t]*(?:#[^\n]*)?\r?\n|---\s*\n)*(?:- *)?[\"']?(?:role|content|messages|prompts)[\"']?[ \t]*:"
-)
-_KNOWN = (
-    "a list of messages (role and content), an object with 'messages', or a prompt of promptfoo, LangSmith, Langfuse, "
-    "MLflow or DSPy"
-)
-
-
-def _document_of(source: str, name: str, suffix: str, named: str | None) -> tuple[Kind, Found] | None:
-    """The messages of a JSON or YAML file; None where it is a text."""
-    kind = _DOCUMENTS.get(suffix.lower())
-    if kind is None:
-        return _hidden_document(source, name, named)
-    document = read_document(source, kind, name)
-    if not isinstance(document, (dict, list)):
-        return None
-    found = find_messages(document, name, named)
-    if found is None:
-        raise InputError(f"{name}: no prompt that askance knows; as JSON or YAML a prompt is {_KNOWN}.")
-    return kind, found
-
-
-def _hidden_document(source: str, name: str, named: str | None) -> tuple[Kind, Found] | None:
-    """The messages of a file whose suffix does not say that it is JSON or YAML."""
-    text = source.lstrip("\ufeff").strip()
-    if text[:1] + text[-1:] in ("{}", "[]"):
-        try:
-            document = read_document(source, "json", name)
-        except InputError:
-            if '"role"' in text and '"content"' in text:
-                raise
-        else:
-            if isinstance(document, (dict, list)):
-                return _document_of(source, name, ".json", named)
-    if _YAML_MESSAGES.match(text):
-        try:
-            document = read_document(source, "yaml", name)
-        except InputError:
-            if re.search(r"^- *role *: *\w+ *$", text, re.MULTILINE):
-                raise
-            return None
-        found = find_messages(document, name, named) if isinstance(document, (dict, list)) else None
-        return None if found is None else ("yaml", found)
-    return None
