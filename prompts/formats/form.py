@@ -257,16 +257,12 @@ class PromptForm:
             if means.startswith(GIVEN):
                 found[name] = means.removeprefix(GIVEN)
                 continue
-            if (
-                means.startswith(COLUMN)
-                and not self.is_checked
-                and at(example.metadata, means.removeprefix(COLUMN)) is None
-            ):
-                column = means.removeprefix(COLUMN)
+            column = means.removeprefix(COLUMN) if means.startswith(COLUMN) else None
+            value = ours.get(means) if column is None else at(example.metadata, column)
+            if value is None and column is not None and not self.is_checked:
                 raise InputError(
                     f"The example '{example.id}' has no '{column}' in its metadata, which the prompt shows."
                 )
-            value = at(example.metadata, means.removeprefix(COLUMN)) if means.startswith(COLUMN) else ours.get(means)
             found[name] = "" if value is None else value
         return found
 

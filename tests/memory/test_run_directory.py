@@ -276,7 +276,8 @@ def test_a_prompt_in_any_form_comes_back_byte_for_byte_as_it_was(run: RunDirecto
     assert (run.path / "inputs" / f"prompt{suffix}").read_bytes() == FORMS[suffix].encode()
     back = run.read_inputs()[2]["prompt"]
     assert (back.text, back.hash, back.file_text) == (given.text, given.hash, FORMS[suffix])
-    assert frame(back, EXAMPLES[0]) == frame(given, EXAMPLES[0])
+    example = EXAMPLES[0].model_copy(update={"metadata": {"company": "ACME"}})
+    assert frame(back, example) == frame(given, example)
     assert run.read_start() == back
     changed = replace(given, text=given.text.replace("Judge", "Weigh"))
     run.save_version(1, changed)
