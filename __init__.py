@@ -15,8 +15,10 @@ _HOMES = {
     "Diagnosis": ".evaluation.findings",
     "Evaluation": ".evaluation.evaluation_result",
     "Example": ".prompts.examples",
+    "Judged": ".evaluation.open_judge",
     "KeptJudge": ".evaluation.kept_judge",
     "NamedModel": ".models.named",
+    "OpenJudge": ".evaluation.open_judge",
     "Prompt": ".prompts.prompt",
     "Question": ".prompts.checklist",
     "RunResult": ".optimizer.run_result",
@@ -77,6 +79,8 @@ if TYPE_CHECKING:
     from .evaluation.generate import generate as generate
     from .evaluation.judge_file import load_judge as load_judge
     from .evaluation.kept_judge import KeptJudge as KeptJudge
+    from .evaluation.open_judge import Judged as Judged
+    from .evaluation.open_judge import OpenJudge as OpenJudge
     from .evaluation.write_questions import awrite_questions as awrite_questions
     from .evaluation.write_questions import write_questions as write_questions
     from .labelling.label import alabel as alabel

@@ -151,7 +151,7 @@ class EvaluationJob:
 
         async def estimate(store: AnswerStore) -> Estimate:
             async with session(self.settings, store) as (models, gateway):
-                asked = self._asking(models, gateway)
+                asked = self.asking(models, gateway)
                 if not self.settings.own_questions:
                     return asked.estimate(self.examples)
                 own = await self._write(models, StoredAnswers(store), {})
@@ -190,12 +190,18 @@ class EvaluationJob:
             logger.warning("%s", mine if own else nothing_in_common(asked, rated))
         return bool(rated) and fits
 
-    def _asking(self, models: Models, gateway: Gateway) -> Evaluator:
+    def asking(self, models: Models, gateway: Gateway) -> Evaluator:
+        """The judge, ready to be asked. Raises InputError where the calibration is another judge's, before a call."""
         model = models.get(self.model) if self.model is not None else Nobody()
         if self.p_yes_from is not None and self.settings.p_yes == "auto":
             gateway.thinkers[model.identity] = True
             gateway.provenance[model.identity] = self.p_yes_from
-        return self.evaluator(gateway, model, self.prompt, self.checklist, self.settings.judging)
+        asked = self.evaluator(gateway, model, self.prompt, self.checklist, self.settings.judging)
+        if (calibration := self.read_with) is not None and not self.settings.own_questions:
+            calibration.check_questions(self.checklist)
+            for each in self.checklist.questions:
+                calibration.check("the first", each.id, asked.model.name, asked.prompt.hash)
+        return asked
 
     async def _write(
         self, models: Models, gateway: Gateway, failed: dict[str, str], watcher: Watcher | None = None
@@ -208,19 +214,13 @@ class EvaluationJob:
 
     async def _run(self, store: AnswerStore, watcher: Watcher) -> Evaluation:
         examples, checklist, settings = self.examples, self.checklist, self.settings
-        calibration = self.read_with
-        if calibration is not None:
-            calibration.check_questions(checklist)
         async with session(settings, store, watcher.say) as (models, gateway):
-            asked = self._asking(models, gateway)
-            if calibration is not None and not settings.own_questions:
-                for each in asked.checklist.questions:  # one of another judge is refused before a call
-                    calibration.check(examples[0].id, each.id, asked.model.name, asked.prompt.hash)
+            asked = self.asking(models, gateway)
             watcher.watch(gateway.budget)
             verdicts, own, asking = await self._ask(asked, models, gateway, watcher)
         seen = coverage(verdicts)
-        if calibration is not None:
-            verdicts = calibration.apply(verdicts)
+        if self.read_with is not None:
+            verdicts = self.read_with.apply(verdicts)
         if own is None:
             scores = score_examples(examples, checklist, verdicts, soft=settings.soft)
         else:
@@ -236,7 +236,7 @@ class EvaluationJob:
             targets = human_targets(examples, checklist, settings.human_scale)
             agreement = _agreement(examples, targets, scores, sampling)
             labels = pass_labels(examples, targets)
-        threshold = self._threshold(targets, labels)
+        threshold = self.pass_threshold(targets, labels)
         passing = None if threshold is None else judge_passes(scores, examples, threshold, labels, sampling)
         slices = None
         if settings.by is not None:
@@ -282,7 +282,7 @@ class EvaluationJob:
             verdicts.append(fields_of(verdict))
         return verdicts
 
-    def _threshold(self, targets: Targets | None, labels: PassLabels | None) -> PassThreshold | None:
+    def pass_threshold(self, targets: Targets | None = None, labels: PassLabels | None = None) -> PassThreshold | None:
         """From which score on an output passes; None where nobody said, and people's labels do not ask for it."""
         given, mark = self.settings.pass_threshold, self.settings.pass_mark
         rated = () if targets is None else targets.dimensions
@@ -296,21 +296,23 @@ class EvaluationJob:
 
 
 def load_inputs(
-    data: str | Path | Iterable[Example | Mapping[str, Any]],
+    data: str | Path | Iterable[Example | Mapping[str, Any]] | None,
     checklist: str | Path | Checklist,
     prompt: str | Path | Prompt | None,
     settings: JudgeOptions,
     beside: str | Path | Prompt | None = None,
 ) -> tuple[ExampleTable, Checklist, Prompt]:
     """Examples, checklist and evaluator prompt from files or objects, checked; ``beside`` is another judge's prompt.
-    InputError names the file, line and field at fault."""
-    questions = load_checklist(checklist)
-    examples = load_examples(
-        data, fields=settings.field, limit=settings.limit, labels=settings.labels, label_scale=settings.label_scale
-    )
+    InputError names the file, line and field at fault. Without data the examples come one by one, later."""
+    questions, examples = load_checklist(checklist), ExampleTable()
+    if data is not None:
+        examples = load_examples(
+            data, fields=settings.field, limit=settings.limit, labels=settings.labels, label_scale=settings.label_scale
+        )
     questions = weighted(questions, examples, settings)
     given = default_prompt(examples) if prompt is None else prompt
-    return examples, questions, bound_prompts([given, *([] if beside is None else [beside])], examples, settings)[0]
+    known, prompts = None if data is None else examples, [given, *([] if beside is None else [beside])]
+    return examples, questions, bound_prompts(prompts, known, settings)[0]
 
 
 def weighted(questions: Checklist, examples: Sequence[Example], settings: JudgeOptions) -> Checklist:

@@ -302,7 +302,7 @@ class VerdictStore:
             if other is not None:
                 other.close()
 
-    def __enter__(self) -> VerdictStore:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

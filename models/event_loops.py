@@ -136,6 +136,11 @@ class BackgroundLoop:
         self._thread = threading.Thread(target=self._loop.run_forever, name="askance-gateway", daemon=True)
         self._thread.start()
 
+    @property
+    def is_own_thread(self) -> bool:
+        """Whether this is the loop's thread, which cannot wait for it."""
+        return threading.current_thread() is self._thread
+
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
         """Wait, in any other thread, until a coroutine is done; an interrupt of the waiting cancels it.
         Raises AskanceError where the loop is closed, or this is its own thread, which cannot wait for itself."""
@@ -173,7 +178,7 @@ class BackgroundLoop:
             self._loop.close()
 
     def _submit(self, work: Coroutine[Any, Any, Result]) -> Future[Result]:
-        own = threading.current_thread() is self._thread
+        own = self.is_own_thread
         with self._lock:
             if not self._closing and not own:
                 future = asyncio.run_coroutine_threadsafe(work, self._loop)

@@ -267,15 +267,15 @@ class ReadsExamples(Protocol):
     field: dict[str, str | tuple[str, ...]]
 
 
-def binding_of(examples: Sequence[Example], settings: ReadsExamples | None) -> Binding:
+def binding_of(examples: Sequence[Example] | None, settings: ReadsExamples | None) -> Binding:
     """What a prompt's variables may stand for in these examples."""
     return Binding(examples) if settings is None else Binding(examples, settings.variable, settings.field)
 
 
 def bound_prompts(
-    prompts: Sequence[str | Path | Prompt], examples: Sequence[Example], settings: ReadsExamples | None
+    prompts: Sequence[str | Path | Prompt], examples: Sequence[Example] | None, settings: ReadsExamples | None
 ) -> list[Prompt]:
-    """Judges' prompts with their variables bound to the examples.
+    """Judges' prompts with their variables bound to the examples; None: they are not there yet.
 
     Raises:
         InputError: A file cannot be read, a prompt cannot be used, or no prompt has a variable that the settings name.
