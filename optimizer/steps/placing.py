@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ...evaluation.scoring import mean_score
 from ...prompts.examples import Example
-from ...prompts.formats.several import Section, sections
+from ...prompts.formats.several import NamedPart, sections
 from ...prompts.lessons import Lesson
 from ..contest import edited
 from ..events import Teller
@@ -48,7 +48,7 @@ class Placing:
             written.refused |= some.refused
         return written
 
-    async def _chosen(self, now: LoopRound, lesson: Lesson, places: Sequence[Section]) -> Section:
+    async def _chosen(self, now: LoopRound, lesson: Lesson, places: Sequence[NamedPart]) -> NamedPart:
         """The prompt in which a line mends most of the outputs that led to it; the last one where none tells more."""
         failed = {key.rpartition("/")[0] for key in lesson.evidence}
         examples = [each for each in now.seen.examples if each.id in failed][:TRIED_ON]
@@ -67,7 +67,7 @@ class Placing:
         return places[number]
 
     async def _mended(
-        self, now: LoopRound, lesson: Lesson, examples: Sequence[Example], place: Section
+        self, now: LoopRound, lesson: Lesson, examples: Sequence[Example], place: NamedPart
     ) -> tuple[int, float]:
         """Outputs that pass the requirement with the line in this prompt, and their mean score."""
         draft = now.best.draft

@@ -18,7 +18,7 @@ from .binding import Binding
 _MARK = re.compile(r"^<!-- protect --><!-- prompt: (?P<name>[^\n]+?) --><!-- /protect -->\n", re.MULTILINE)
 
 
-class Section(NamedTuple):
+class NamedPart(NamedTuple):
     """One of several prompts, and where it stands in their common text."""
 
     name: str
@@ -26,13 +26,13 @@ class Section(NamedTuple):
     end: int
 
 
-def sections(text: str) -> list[Section]:
+def sections(text: str) -> list[NamedPart]:
     """The prompts in a common text, in order; none where it is the text of one prompt."""
     marks = list(_MARK.finditer(text))
     if not marks or marks[0].start():
         return []
     ends = [*(each.start() for each in marks[1:]), len(text)]
-    return [Section(each["name"], each.end(), end - 1) for each, end in zip(marks, ends, strict=True)]
+    return [NamedPart(each["name"], each.end(), end - 1) for each, end in zip(marks, ends, strict=True)]
 
 
 def by_name(text: str) -> dict[str, str]:
