@@ -12,7 +12,7 @@ from .models.event_loops import awaited
 from .models.named import ModelLike, named_models
 from .models.programs import GeneratorFunction
 from .models.progress import Watcher, watching
-from .optimizer.events import Callback
+from .optimizer.events import Callback, as_callbacks
 from .optimizer.job import Job
 from .optimizer.modes import align as alignment
 from .optimizer.modes import migrate as migration
@@ -216,4 +216,5 @@ def run_and_report(
     Raises:
         AskanceError: As :func:`~askance.optimizer.runner.run_job`, or the report cannot be written.
     """
-    return run_job(job, RunDirectory(run), watcher, callbacks, report=write_report, ask_first=ask_first)
+    told = as_callbacks(callbacks)
+    return run_job(job, RunDirectory(run), watcher, told, report=write_report, ask_first=ask_first)

@@ -295,23 +295,27 @@ class EvaluationJob:
         return self.threshold or (PassThreshold(HALF, "default", dimensions=rated) if labels is not None else None)
 
 
+ONE_BY_ONE = ExampleTable()
+"""The data of a judge that is asked about one output at a time: nobody knows them yet."""
+
+
 def load_inputs(
-    data: str | Path | Iterable[Example | Mapping[str, Any]] | None,
+    data: str | Path | Iterable[Example | Mapping[str, Any]],
     checklist: str | Path | Checklist,
     prompt: str | Path | Prompt | None,
     settings: JudgeOptions,
     beside: str | Path | Prompt | None = None,
 ) -> tuple[ExampleTable, Checklist, Prompt]:
     """Examples, checklist and evaluator prompt from files or objects, checked; ``beside`` is another judge's prompt.
-    InputError names the file, line and field at fault. Without data the examples come one by one, later."""
+    InputError names the file, line and field at fault. ``data`` may be :data:`ONE_BY_ONE`."""
     questions, examples = load_checklist(checklist), ExampleTable()
-    if data is not None:
+    if data is not ONE_BY_ONE:
         examples = load_examples(
             data, fields=settings.field, limit=settings.limit, labels=settings.labels, label_scale=settings.label_scale
         )
     questions = weighted(questions, examples, settings)
     given = default_prompt(examples) if prompt is None else prompt
-    known, prompts = None if data is None else examples, [given, *([] if beside is None else [beside])]
+    known, prompts = None if data is ONE_BY_ONE else examples, [given, *([] if beside is None else [beside])]
     return examples, questions, bound_prompts(prompts, known, settings)[0]
 
 

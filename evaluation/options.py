@@ -15,6 +15,7 @@ from ..models.session import ModelOptions
 from ..prompts.checklist import AnswerPair
 from ..prompts.formats.binding import Variables
 from ..prompts.human_feedback import LabelScale, LabelWords
+from ..prompts.text_files import path_of
 from ..settings import FILE, FileName, Heading, Idle, ModelName, beside, where
 
 
@@ -38,7 +39,9 @@ class Where(BaseModel):
     @field_validator("store", mode="before")
     @classmethod
     def _place(cls, given: Any) -> Any:
-        return place_of(given) if isinstance(given, (str, Path)) else given
+        if isinstance(given, (str, Path)):
+            return place_of(given)
+        return given if given is None or isinstance(given, Place) else path_of(given, "store")
 
     def open_store(self, *, to_estimate: bool = False, beside: Path | None = None) -> SharedStore:
         """Open the store; with ``to_estimate`` no file is made. The answers of the store ``beside`` are reused too.

@@ -60,8 +60,17 @@ def source_rows(
         )
     else:
         frame = frame_rows(source, as_text)
-        for number, row in enumerate(map(_plain, source) if frame is None else frame, 1):
+        for number, row in enumerate(_each(source) if frame is None else frame, 1):
             yield f"row {number}", row
+
+
+def _each(source: Any) -> Iterator[Any]:
+    try:
+        rows = iter(source)
+    except TypeError:
+        kind = type(source).__name__
+        raise InputError(f"the data: a file, a data frame or rows are needed, not {kind}.") from None
+    return map(_plain, rows)
 
 
 def _plain(row: Any) -> Any:
