@@ -208,15 +208,18 @@ def _shows_alone(prompt: Prompt, start: int, line: str) -> bool:
     return len(left) < len(line) and not re.search(r"\w", left)
 
 
-def last_instruction(prompt: Prompt) -> tuple[int, int] | None:
+def last_instruction(prompt: Prompt, within: tuple[int, int] | None = None) -> tuple[int, int] | None:
     """The span of the part after which further instructions belong; None where no part may be edited.
 
     It is the last bullet, where there are bullets, or else the last part that announces nothing ("Summary:"). Of
-    several messages it is in the system's, or else in the last one that may be edited.
+    several messages it is in the system's, or else in the last one that may be edited. ``within`` is the span of the
+    text that it must be in.
     """
     text, spans = prompt.text, split_parts(prompt)
     home = None if prompt.form is None else prompt.form.home(text)
-    if home is not None:
+    if within is not None:
+        spans = [span for span in spans if within[0] <= span[0] and span[1] <= within[1]]
+    elif home is not None:
         spans = [span for span in spans if home[0] <= span[0] < home[1]] or spans
     bullets = [span for span in spans if _BULLET.match(text, text.rfind("\n", 0, span[0]) + 1)]
     plain = [span for span in spans if not text[slice(*span)].endswith(":")]
