@@ -57,6 +57,7 @@ def checklist_scorer(
         raise InputError(f"on_missing is '{on_missing}'; it can be error or unscored.")
     shown = ["input", *(["reference"] if reference else []), *(["context"] if context is not None else [])]
     job = used.job(given, shown)
+    whole = any(each.sees in ("last", "call") for each in job.checklist.questions)
     ask = partial(OpenJudge(job, keeps=True).score, explained=job.settings.explain != "never")
 
     async def score(state: Any, target: Any) -> Any:
@@ -65,7 +66,7 @@ def checklist_scorer(
             if on_missing == "error":
                 raise nothing
             return inspect_scorer.Score.unscored(reason="no_response", explanation=str(nothing))
-        example = _example(state, target, reference, context)
+        example = _example(state, target, reference, context, whole=whole)
         anyio: Any = importlib.import_module("anyio")  # comes with Inspect, and serves both of its backends
         found: Judged = await anyio.to_thread.run_sync(ask, example)
         metadata = {"verdicts": [each.to_dict() for each in found.verdicts], "dimensions": dict(found.dimensions)}
@@ -82,9 +83,10 @@ def checklist_scorer(
     return score
 
 
-def _example(state: Any, target: Any, reference: bool, context: str | None) -> Example:
-    """The texts of a sample that the judge is shown."""
-    fields: dict[str, Any] = {"id": str(state.sample_id), "input": state.input_text, "output": state.output.completion}
+def _example(state: Any, target: Any, reference: bool, context: str | None, *, whole: bool) -> Example:
+    """The texts of a sample that the judge is shown; its output is the ``whole`` conversation, or the last reply."""
+    output = _turns_of(state) if whole else state.output.completion
+    fields: dict[str, Any] = {"id": str(state.sample_id), "input": state.input_text, "output": output}
     if reference:
         fields["reference"] = target.text
     if context is not None:
@@ -92,3 +94,17 @@ def _example(state: Any, target: Any, reference: bool, context: str | None) -> E
             raise InputError(f"Sample {state.sample_id}: its metadata has no field '{context}' to show as context.")
         fields["context"] = str(state.metadata[context])
     return Example(**fields)
+
+
+def _turns_of(state: Any) -> Any:
+    """The messages of a sample from the first reply on; the reply alone where there are none."""
+    told: list[dict[str, Any]] = []
+    for each in state.messages:
+        calls = [
+            {"id": call.id, "function": {"name": call.function, "arguments": call.arguments}}
+            for call in getattr(each, "tool_calls", None) or ()
+        ]
+        if told or each.role == "assistant":
+            named = {"tool_calls": calls} if calls else {"tool_call_id": getattr(each, "tool_call_id", None)}
+            told.append({"role": each.role, "content": each.text, **named})
+    return told or state.output.completion

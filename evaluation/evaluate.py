@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+from ..agents.checks import Nobody
 from ..agents.evaluator import Evaluator
 from ..agents.example_questions import DIMENSION, OWN, ExampleQuestions, estimate_unwritten, judge_by_own
 from ..models.event_loops import awaited, run_sync
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
 def evaluate(
     data: str | Path | Iterable[Example | Mapping[str, Any]],
     *,
-    model: ModelLike,
+    model: ModelLike | None = None,
     checklist: str | Path | Checklist | None = None,
     prompt: str | Path | Prompt | None = None,
     watcher: Watcher | None = None,
@@ -64,7 +65,8 @@ def evaluate(
 
     Args:
         data: JSONL or CSV file, or rows.
-        model: ``provider/model``, a :class:`~askance.models.named.NamedModel`, or an object that can be asked.
+        model: ``provider/model``, a :class:`~askance.models.named.NamedModel`, or an object that can be asked; none where
+            the checklist has checks alone.
         checklist: YAML or JSON file, or a checklist; none with ``own_questions``.
         prompt: File or prompt; askance's own neutral one by default.
         watcher: Told how the work goes on.
@@ -88,7 +90,7 @@ aevaluate = awaited(evaluate)
 def prepare(
     data: str | Path | Iterable[Example | Mapping[str, Any]],
     checklist: str | Path | Checklist | None,
-    model: str | Model,
+    model: str | Model | None,
     prompt: str | Path | Prompt | None,
     options: Mapping[str, Any],
     evaluator: type[Evaluator] = Evaluator,
@@ -104,7 +106,11 @@ def prepare(
         raise InputError(
             "The judge has nothing to ask: give a --checklist, --own-questions, or a --judge, which brings its own."
         )
-    return EvaluationJob(*load_inputs(data, checklist, prompt, settings), model, settings, evaluator)
+    checklist = load_checklist(checklist)
+    if model is None and checklist.asked:
+        raise InputError("--model is needed: it answers the questions of the checklist.")
+    examples, questions, text = load_inputs(data, checklist, prompt, settings)
+    return EvaluationJob(examples, questions, text, model, settings, evaluator)
 
 
 @dataclass(frozen=True)
@@ -115,7 +121,8 @@ class EvaluationJob:
     checklist: Checklist
     """Where each example has its own, what stands for them."""
     prompt: Prompt
-    model: str | Model
+    model: str | Model | None
+    """None where nothing is asked."""
     settings: EvaluateOptions
     evaluator: type[Evaluator] = Evaluator
     calibration: Calibration | None = None
@@ -180,7 +187,7 @@ class EvaluationJob:
 
     def asking(self, models: Models, gateway: Gateway) -> Evaluator:
         """The judge, ready to be asked. Raises InputError where the calibration is another judge's, before a call."""
-        model = models.get(self.model)
+        model = models.get(self.model) if self.model is not None else Nobody()
         if self.p_yes_from is not None and self.settings.p_yes == "auto":
             gateway.thinkers[model.identity] = True
             gateway.provenance[model.identity] = self.p_yes_from
@@ -196,7 +203,7 @@ class EvaluationJob:
     ) -> dict[str, Checklist]:
         """Each example's own questions, by its id; ``failed`` is told why one has none."""
         settings = self.settings
-        writer = ExampleQuestions(gateway, models.get(settings.writer or self.model), seed=settings.seed)
+        writer = ExampleQuestions(gateway, models.get(settings.writer or self.model or ""), seed=settings.seed)
         own = await writer.write(self.examples, failed.__setitem__, watcher.advance if watcher else None)
         return {name: _decaying(each, settings.own_decay) for name, each in own.items()}
 
@@ -241,14 +248,18 @@ class EvaluationJob:
         """The verdicts; each example's own questions, where they were written; what was asked, where some were left
         out.
         """
-        examples, settings, phase = self.examples, self.settings, f"asking {asked.model.name}"
+        examples, settings, phase = (
+            self.examples,
+            self.settings,
+            f"asking {asked.model.name}" if self.checklist.asked else "checking",
+        )
         if settings.own_questions:
             watcher.phase("writing questions for each example", len(examples))
             failed: dict[str, str] = {}
             own = await self._write(models, gateway, failed, watcher)
             watcher.phase(phase, len(own))
             return await self._by_own(asked, own, failed, watcher), own, None
-        watcher.phase(phase, len(examples) * len(self.checklist.questions) * settings.repeat)
+        watcher.phase(phase, len(examples) * len(self.checklist.asked) * settings.repeat)
         if settings.adaptive:
             asking = await _ask_adaptively(asked, examples, settings, watcher)
             return asking.verdicts, None, asking
@@ -279,23 +290,27 @@ class EvaluationJob:
         return self.threshold or (PassThreshold(HALF, "default", dimensions=rated) if labels is not None else None)
 
 
+ONE_BY_ONE = ExampleTable()
+"""The data of a judge that is asked about one output at a time: nobody knows them yet."""
+
+
 def load_inputs(
-    data: str | Path | Iterable[Example | Mapping[str, Any]] | None,
+    data: str | Path | Iterable[Example | Mapping[str, Any]],
     checklist: str | Path | Checklist,
     prompt: str | Path | Prompt | None,
     settings: JudgeOptions,
     beside: str | Path | Prompt | None = None,
 ) -> tuple[ExampleTable, Checklist, Prompt]:
     """Examples, checklist and evaluator prompt from files or objects, checked; ``beside`` is another judge's prompt.
-    InputError names the file, line and field at fault. Without data the examples come one by one, later."""
+    InputError names the file, line and field at fault. ``data`` may be :data:`ONE_BY_ONE`."""
     questions, examples = load_checklist(checklist), ExampleTable()
-    if data is not None:
+    if data is not ONE_BY_ONE:
         examples = load_examples(
             data, fields=settings.field, limit=settings.limit, labels=settings.labels, label_scale=settings.label_scale
         )
     questions = weighted(questions, examples, settings)
     given = default_prompt(examples) if prompt is None else prompt
-    known, prompts = None if data is None else examples, [given, *([] if beside is None else [beside])]
+    known, prompts = None if data is ONE_BY_ONE else examples, [given, *([] if beside is None else [beside])]
     return examples, questions, bound_prompts(prompts, known, settings)[0]
 
 
@@ -333,7 +348,7 @@ async def _ask_adaptively(
 ) -> AdaptiveEvaluation:
     from .adaptive import evaluate_adaptively
 
-    questions = len(evaluator.checklist.questions) * settings.repeat
+    questions = len(evaluator.checklist.asked) * settings.repeat
 
     def on_examples(done: int, of: int) -> None:
         watcher.advance(done * questions, of * questions)

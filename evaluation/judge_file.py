@@ -16,16 +16,16 @@ from ..memory.decision import decide
 from ..memory.embedders import shown_by
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
 from ..models.named import NamedModel, read_named
-from ..prompts.checklist import AnswerPair, Checklist, asking, load_checklist, parse_checklist
+from ..prompts.checklist import AnswerPair, Checklist, asking, found_in, load_checklist, parse_checklist
 from ..prompts.errors import InputError, did_you_mean, like_named
 from ..prompts.prompt import Prompt, prompt_showing
 from ..prompts.rows import validate_row
 from ..prompts.shown_examples import ShownExamples
-from ..prompts.text_files import read_text, read_texts, read_yaml
+from ..prompts.text_files import path_of, read_text, read_texts, read_yaml
 from ..settings import parse_options
 from ..stats.resampling import Statistic
 from .calibration import Calibration
-from .evaluate import EvaluationJob, load_inputs
+from .evaluate import ONE_BY_ONE, EvaluationJob, load_inputs
 from .kept_judge import (
     SCHEMA,
     SETTINGS,
@@ -89,7 +89,7 @@ def load_judge(path: str | Path | KeptJudge) -> KeptJudge:
     """
     if isinstance(path, KeptJudge):
         return path
-    path = Path(path)
+    path = path_of(path, "judge")
     file = path / JUDGE_FILE if path.is_dir() else path
     if file.is_file():
         judge = parse_judge(read_text(file), str(file))
@@ -108,6 +108,8 @@ def load_judge(path: str | Path | KeptJudge) -> KeptJudge:
         logger.warning("%s: %s", path, judge.not_adopted)
     run = RunDirectory(file.parent)
     store = run.path / "verdicts.db"
+    folder = run.began_in if run.config_file.is_file() else file.parent
+    judge = replace(judge, checklist=found_in(judge.checklist, folder))
     return replace(judge, answers=store if run.config_file.is_file() and store.is_file() else None)
 
 
@@ -137,10 +139,10 @@ class JudgeParts:
         where the checklist, the prompt or a setting cannot be used.
         """
         if self.kept is not None:
-            return self.kept.prepare(None, self.model, options)
+            return self.kept.prepare(ONE_BY_ONE, self.model, options)
         settings = parse_options(EvaluateOptions, options)
         prompt = prompt_showing(shown) if self.prompt is None else self.prompt
-        return EvaluationJob(*load_inputs(None, self.checklist, prompt, settings), self.model, settings)
+        return EvaluationJob(*load_inputs(ONE_BY_ONE, self.checklist, prompt, settings), self.model, settings)
 
 
 def judge_of_parts(

@@ -26,15 +26,15 @@ from ..memory.records import MeasureRecord, Origin
 from ..memory.run_directory import JUDGE_FILE
 from ..models.event_loops import awaited
 from ..models.named import ModelLike, NamedModel, named_models
-from ..prompts.checklist import Checklist, GoodAnswer, Sees, dump_checklist, dump_texts
+from ..prompts.checklist import Checklist, GoodAnswer, Sees, dump_checklist
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.prompt import Prompt
-from ..prompts.text_files import read_texts, write_whole
+from ..prompts.text_files import dump_texts, read_texts, write_whole
 from ..prompts.verdicts import Provenance
 from ..setting_types import EvaluateSettings
 from ..settings import idle_settings, parse_options
 from .calibration import Calibration
-from .evaluate import EvaluationJob, load_inputs
+from .evaluate import ONE_BY_ONE, EvaluationJob, load_inputs
 from .evaluation_result import Evaluation
 from .open_judge import Judged, OpenJudge
 from .options import EvaluateOptions
@@ -222,7 +222,7 @@ class KeptJudge:
             InputError: A setting is wrong, or about a whole data set.
         """
         asked, given = named_models(options, model)
-        return OpenJudge(self.prepare(None, asked, given, evaluator), keeps=options.get("store") is not None)
+        return OpenJudge(self.prepare(ONE_BY_ONE, asked, given, evaluator), keeps=options.get("store") is not None)
 
     def score(
         self, example: Example | Mapping[str, Any] | None = None, /, *, explained: bool = False, **texts: Any
@@ -264,14 +264,14 @@ class KeptJudge:
 
     def prepare(
         self,
-        data: str | Path | Iterable[Example | Mapping[str, Any]] | None,
+        data: str | Path | Iterable[Example | Mapping[str, Any]],
         model: str | Model | None,
         options: Mapping[str, Any],
         evaluator: type[Evaluator] = Evaluator,
     ) -> EvaluationJob:
         """Load and check what :meth:`evaluate` is given; nothing is bought. What is not as measured is logged.
 
-        Without ``data`` it is the judge alone, for :meth:`open`.
+        ``data`` may be :data:`~askance.evaluation.evaluate.ONE_BY_ONE`, for :meth:`open`.
 
         Raises:
             InputError: Names the file, line and field at fault.

@@ -223,7 +223,7 @@ def yes_rates(verdicts: Iterable[Verdict]) -> dict[str, float]:
     questions, answers = columns.numbers("question")[answers >= 0], answers[answers >= 0]
     asked, yes = np.bincount(questions), np.bincount(questions, weights=answers)
     in_order = sorted(np.flatnonzero(asked).tolist(), key=lambda number: int((questions == number).argmax()))
-    return {columns.names[number]: float(yes[number] / asked[number]) for number in in_order}
+    return {str(columns.names[number]): float(yes[number] / asked[number]) for number in in_order}
 
 
 def complete_mean(values: Sequence[float | None]) -> float | None:

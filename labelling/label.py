@@ -40,6 +40,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 LOOPBACK = "127.0.0.1"
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -358,7 +359,7 @@ def _single(checklist: Checklist | None, dimension: str) -> list[Question]:
     """The questions that can be answered one by one: a name that is a dimension too means the dimension."""
     if checklist is None:
         return []
-    return [each for each in checklist.questions if each.id not in (*checklist.dimensions, "overall", dimension)]
+    return [each for each in checklist.asked if each.id not in (*checklist.dimensions, "overall", dimension)]
 
 
 def _print(address: str, order: str) -> None:

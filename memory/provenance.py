@@ -319,7 +319,7 @@ class _Builder:
             if example is not None:
                 output = example.output if written is None else written.get((row.get("version"), example.id))
                 texts = {"input": example.input, "context": example.context, "output": output}
-                row.update({name: text for name, text in texts.items() if text})
+                row.update({name: str(text) for name, text in texts.items() if text})
         return graph
 
     def _written(self) -> dict[tuple[int, str], str | None]:

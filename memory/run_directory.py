@@ -12,14 +12,14 @@ from typing import Any
 import yaml
 from filelock import FileLock, Timeout
 
-from ..prompts.checklist import Checklist, dump_checklist, load_checklist
+from ..prompts.checklist import Checklist, dump_checklist, found_in, load_checklist
 from ..prompts.errors import AskanceError, InputError, as_typed, not_text
 from ..prompts.examples import Example, load_examples
 from ..prompts.formatting import count
 from ..prompts.lessons import Lesson
 from ..prompts.prompt import Prompt
 from ..prompts.rows import validate_row
-from ..prompts.text_files import read_text, read_yaml, remove_partial, write_whole
+from ..prompts.text_files import path_of, read_text, read_yaml, remove_partial, write_whole
 from ..prompts.verdicts import Verdict, dump_verdicts
 from ..settings import GONE, RENAMED, by_new_names
 from .journal import Journal
@@ -48,7 +48,7 @@ class RunDirectory:
 
     def __init__(self, path: str | Path) -> None:
         """``path`` need not exist yet."""
-        self.path = Path(path)
+        self.path = path_of(path, "run")
         self._lock = FileLock(self.path / ".lock", timeout=0)
         self._begun_with: list[Path] = []
 
@@ -81,7 +81,8 @@ class RunDirectory:
         texts |= {f"{name}.md": prompt.text for name, prompt in prompts.items()} | dict(further or {})
         self._make()
         if self.config_file.exists():
-            self._refuse_another(config, texts)
+            told = "".join(_line(example, as_texts=True) for example in examples)  # as runs before kept conversations
+            self._refuse_another(config, (texts, {**texts, "examples.jsonl": told}))
             return True
         if there := [name for name in WRITTEN if (self.path / name).exists()]:
             raise InputError(
@@ -99,7 +100,8 @@ class RunDirectory:
             header["no_cache"] = True
         if config.get("memory"):
             header["memory"] = str(Path(config["memory"]).absolute())
-        if config.get("checker"):
+        computed = () if checklist is None else checklist.checks
+        if config.get("checker") or config.get("program") or any(each.kind == "checker" for each in computed):
             header["began_in"] = str(Path.cwd())
         self.write("config.yaml", yaml.safe_dump(header, sort_keys=False, allow_unicode=True))
         return False
@@ -113,8 +115,8 @@ class RunDirectory:
                 for file in (self.config_file, self.path / "journal.jsonl", *self._begun_with):
                     file.unlink(missing_ok=True)
 
-    def _refuse_another(self, config: Mapping[str, Any], texts: Mapping[str, str]) -> None:
-        """Refuse a run with other settings or inputs than the one that is here."""
+    def _refuse_another(self, config: Mapping[str, Any], inputs: Sequence[Mapping[str, str]]) -> None:
+        """Refuse a run with other settings, or none of these inputs, than the one that is here."""
         before = self.read_config()
         known = before["config"]
         # the fingerprint is of the run as it was begun: without settings that came after that, and by the names of
@@ -125,7 +127,7 @@ class RunDirectory:
         before_renaming = {OLD_NAMES.get(name, name): value for name, value in then.items()}
         gone = {name: default for name, (default, _) in GONE.items() if name in before["settings_written"]}
         if is_as_long and before["fingerprint"] in (
-            _fingerprint({**each, **gone}, texts) for each in (as_begun, then, before_renaming)
+            _fingerprint({**each, **gone}, texts) for each in (as_begun, then, before_renaming) for texts in inputs
         ):
             return
         changed = sorted(key for key in {*config, *known} if config.get(key) != known.get(key))
@@ -208,7 +210,8 @@ class RunDirectory:
         prompts = {path.stem: Prompt(read_exactly(path)) for path in sorted(inputs.glob("*.md"))}
         examples = list(load_examples(inputs / "examples.jsonl", need_output=False, remarks=False))
         checklist = inputs / "checklist.yaml"
-        return examples, load_checklist(checklist) if checklist.exists() else None, prompts
+        asked = found_in(load_checklist(checklist), self.began_in) if checklist.exists() else None
+        return examples, asked, prompts
 
     def lock(self) -> AbstractContextManager[object]:
         """Take this run for this process, until the context ends; halves of files that a killed one left are removed.
@@ -289,8 +292,11 @@ OLD_NAMES = {new: old for old, new in RENAMED.items()}
 """Names that settings have in the ``config.yaml`` of earlier runs."""
 
 
-def _line(example: Example) -> str:
-    return json.dumps(example.model_dump(exclude_defaults=True), ensure_ascii=False, default=str) + "\n"
+def _line(example: Example, *, as_texts: bool = False) -> str:
+    row = example.model_dump(exclude_defaults=True)
+    if as_texts:
+        row |= {name: getattr(example, name) for name in ("input", "output", "context", "reference") if name in row}
+    return json.dumps(row, ensure_ascii=False, default=str) + "\n"
 
 
 def _fingerprint(config: Mapping[str, Any], texts: Mapping[str, str]) -> str:

@@ -24,13 +24,13 @@ from ..memory.memory_contents import (
 from ..memory.memory_directory import MEMORY_FILE, MemoryDirectory, facts_of_run, read_memory
 from ..memory.records import CriterionRecord
 from ..memory.run_directory import RunDirectory
-from ..prompts.checklist import Checklist
+from ..prompts.checklist import CHECKS, Checklist
 from ..prompts.errors import InputError, as_typed
 from ..prompts.formatting import count
 from ..prompts.lessons import Lesson
 from .events import Teller
 from .job import Job
-from .subject import CHECKS, Version
+from .subject import Version
 
 TRIED_FOR_ONE = 2
 """Questions of a memory that are tried, for each that may join in a round."""

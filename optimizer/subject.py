@@ -23,8 +23,6 @@ from ..stats.resampling import average_ranks
 
 Pair = tuple[str, str]
 """Example id and question id."""
-CHECKS = "checks"
-"""Dimension of a checker's verdicts."""
 
 
 def by_pair(verdicts: Iterable[Verdict]) -> dict[Pair, Verdict]:

@@ -29,7 +29,7 @@ from .rows import column
 from .shown_examples import Shows, shown_text
 from .templates import FencedText, render, template
 from .text import BRACES, fence, fill, letters, literal, literal_but, placeholders_of, texts_end_at
-from .text_files import read_text
+from .text_files import path_of, read_text
 
 logger = logging.getLogger(__name__)
 
@@ -297,7 +297,7 @@ def read_prompt(source: str | Path | Prompt, binding: Binding) -> tuple[Prompt, 
         if form is not None and form.variables:  # what somebody says now wins
             binding = replace(binding, given={**form.variables, **binding.given})
         return (source if form is None else _bound(source, form, "the prompt", binding)), "the prompt"
-    path = Path(source)
+    path = path_of(source, "prompt")
     try:
         text = read_text(path, as_it_is=True)
     except FileNotFoundError:

@@ -24,6 +24,7 @@ from ..evaluation.pass_fail import confusion_text
 from ..evaluation.view import columns
 from ..memory.decision import Choice
 from ..models.direct import shown_address
+from ..prompts.conversations.chat import pictures_of
 from ..prompts.formatting import NONE, Figure, count, interval, money, number, p_value, percent, signed
 from .charts import Scale
 
@@ -73,6 +74,7 @@ def _environment() -> Environment:
     )
     for write in (number, signed, interval, money, p_value, count, clip, confusion_text):
         environment.filters[write.__name__] = write
+    environment.filters["pictures"] = pictures_of
     environment.filters["percent"] = lambda *given: percent(*given).replace(" ", "\u00a0")
     environment.globals["NONE"] = NONE
     environment.tests["figure_cell"] = lambda each: isinstance(each, Figure)
@@ -85,6 +87,8 @@ def _hash(text: str) -> str:
 
 MISSING = 255
 """Stands for a missing P(yes) in the packed numbers; the others are P(yes) times 200."""
+MOST_PICTURES = 20_000_000
+"""Characters of the data of all images in a table."""
 CLIPPED = 1_200
 """Characters of each text in a table of examples."""
 
@@ -92,6 +96,23 @@ CLIPPED = 1_200
 def clipped(text: str) -> str:
     """The beginning of a text, with an ellipsis where something is left out."""
     return text[:CLIPPED] + ("\N{HORIZONTAL ELLIPSIS}" if len(text) > CLIPPED else "")
+
+
+class PictureRoom:
+    """Room for the images of a page's table: the first ones are in it, the others are named."""
+
+    def __init__(self) -> None:
+        """There is nothing in it yet."""
+        self._left = MOST_PICTURES
+
+    def beside(self, text: str) -> list[list[tuple[str, str]]]:
+        """The images of a text, in a list of their own; an empty list where it has none."""
+        found = []
+        for kind, value in pictures_of(text):
+            fits = kind != "image" or len(value) <= self._left
+            self._left -= len(value) if kind == "image" and fits else 0
+            found.append((kind, value) if fits else ("note", "An image is in the data; this page has many."))
+        return [found] if found else []
 
 
 HALF = 100

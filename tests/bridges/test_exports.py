@@ -25,7 +25,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import askance
-from askance.bridges.exports import TOOLS, export_judge
+from askance.bridges.exports import OF_REPLIES, TOOLS, export_judge
 from askance.commands.exchange import export_command
 from askance.evaluation.kept_judge import KeptJudge
 from askance.models.named import NamedModel
@@ -38,6 +38,7 @@ from tests.said import naming, says
 from tests.thinkers import Thinker
 
 from .conftest import (
+    AGENT,
     ASKED_OF,
     FILLED,
     ONE_LINE,
@@ -123,6 +124,35 @@ def test_an_exported_judge_sends_the_same_requests_and_comes_to_the_same_scores(
     if name == "thinking":  # which call was the first to show it, and so had no room yet, is not the same
         sent, bodies = ({json.dumps({**json.loads(each), "max_tokens": 0}) for each in both} for both in (sent, bodies))
     assert sent == bodies
+
+
+@pytest.mark.parametrize("prompt", [PLAIN, FILLED, TAGGED])
+def test_conversations_and_their_parts_are_judged_alike(prompt: Prompt, serve: Any, tmp_path: Path) -> None:
+    judge, server = kept(prompt, ["short"], last=["rude"], call=["facts"]), serve(with_logprobs)
+    here, bodies = ours(judge, server, AGENT)
+    module = as_module(judge)
+    there = [module.judge(**texts(row))["score"] for row in AGENT]
+    assert there == pytest.approx([each.overall for each in here.scores], abs=1e-12)
+    assert {json.dumps(each, sort_keys=True) for each in server.bodies} == bodies
+    assert any("Calls look({})" in each and "It is Ada." not in each for each in bodies)
+    assert any("No tool was called." in each for each in bodies) and any('"image_url"' in each for each in bodies)
+    data = tmp_path / "agent.jsonl"
+    data.write_text("".join(json.dumps(each) + "\n" for each in AGENT))
+    server.bodies.clear()
+    assert module.main([str(data)]) == 0
+    assert {json.dumps(each, sort_keys=True) for each in server.bodies} == bodies
+
+
+@pytest.mark.parametrize("to", TOOLS)
+def test_a_tool_that_hands_over_the_reply_alone_is_not_asked_about_calls(to: Any) -> None:
+    judge = kept(call=["facts"])
+    if to in OF_REPLIES:
+        with pytest.raises(InputError) as caught:
+            export_judge(judge, to)
+        assert says(str(caught.value), "calls of tools", f"--to {to}", "python")
+    else:
+        assert "seen_of" in export_judge(judge, to).text
+    assert export_judge(kept(last=["facts"]), to).text
 
 
 @pytest.mark.parametrize("logprobs", [True, False])
