@@ -35,7 +35,6 @@ from ..prompts.errors import InputError, did_you_mean
 from ..prompts.prompt import Prompt, quoting
 from ..prompts.text import TAGS, fill
 from . import exported_judge
-from .background_judge import turns_of
 
 Tool = Literal["python", "promptfoo", "inspect", "deepeval", "mlflow", "openai-grader"]
 TOOLS: tuple[Tool, ...] = get_args(Tool)
@@ -344,6 +343,21 @@ def _as_text(value: Any) -> str:
     return StructuredText(text_of(value) or "", value)
 '''
 """How values that a tool holds are judged."""
+
+
+def turns_of(state: Any) -> Any:
+    """The messages of a sample from the first reply on; the reply alone where there are none."""
+    told: list[dict[str, Any]] = []
+    for each in state.messages:
+        calls = [
+            {"id": call.id, "function": {"name": call.function, "arguments": call.arguments}}
+            for call in getattr(each, "tool_calls", None) or ()
+        ]
+        if told or each.role == "assistant":
+            named = {"tool_calls": calls} if calls else {"tool_call_id": getattr(each, "tool_call_id", None)}
+            told.append({"role": each.role, "content": each.text, **named})
+    return told or state.output.completion
+
 
 ADAPTERS = {
     "python": "",

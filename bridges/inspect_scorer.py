@@ -15,6 +15,7 @@ from ..prompts.checklist import Checklist
 from ..prompts.errors import CoverageError, InputError, import_optional
 from ..prompts.examples import Example
 from ..prompts.prompt import Prompt
+from .exports import turns_of
 
 inspect_scorer: Any = import_optional("inspect_ai.scorer", "inspect", "inspect-ai")
 
@@ -85,7 +86,7 @@ def checklist_scorer(
 
 def _example(state: Any, target: Any, reference: bool, context: str | None, *, whole: bool) -> Example:
     """The texts of a sample that the judge is shown; its output is the ``whole`` conversation, or the last reply."""
-    output = _turns_of(state) if whole else state.output.completion
+    output = turns_of(state) if whole else state.output.completion
     fields: dict[str, Any] = {"id": str(state.sample_id), "input": state.input_text, "output": output}
     if reference:
         fields["reference"] = target.text
@@ -94,17 +95,3 @@ def _example(state: Any, target: Any, reference: bool, context: str | None, *, w
             raise InputError(f"Sample {state.sample_id}: its metadata has no field '{context}' to show as context.")
         fields["context"] = str(state.metadata[context])
     return Example(**fields)
-
-
-def _turns_of(state: Any) -> Any:
-    """The messages of a sample from the first reply on; the reply alone where there are none."""
-    told: list[dict[str, Any]] = []
-    for each in state.messages:
-        calls = [
-            {"id": call.id, "function": {"name": call.function, "arguments": call.arguments}}
-            for call in getattr(each, "tool_calls", None) or ()
-        ]
-        if told or each.role == "assistant":
-            named = {"tool_calls": calls} if calls else {"tool_call_id": getattr(each, "tool_call_id", None)}
-            told.append({"role": each.role, "content": each.text, **named})
-    return told or state.output.completion
