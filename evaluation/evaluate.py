@@ -112,13 +112,10 @@ def prepare(
             "The judge has nothing to ask: give a --checklist, a --schema, --own-questions, or a --judge, which brings "
             "its own. A judge in your own words needs its --prompt alone."
         )
-    given: Checklist | None = OWN
-    if checklist is None and schema is not None and settings.reads is None:
-        given = None
-    elif not settings.own_questions:
-        asked, settings = judge_asked(checklist, prompt, settings)
-        given = load_checklist(asked)
-    checklist = with_schema(given, schema) or OWN
+    given: str | Path | Checklist | None = OWN if settings.own_questions else checklist
+    if not settings.own_questions and (checklist is not None or own_words):
+        given, settings = judge_asked(checklist, prompt, settings)
+    checklist = with_schema(None if given is None else load_checklist(given), schema) or OWN
     if model is None and checklist.asked:
         raise InputError("--model is needed: it answers the questions of the checklist.")
     examples, questions, text = load_inputs(data, checklist, prompt, settings)
