@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from ..agents.evaluator import Evaluator
 from ..agents.example_questions import DIMENSION, OWN, ExampleQuestions, estimate_unwritten, judge_by_own
+from ..agents.requests import without_calls
 from ..models.event_loops import awaited, run_sync
 from ..models.gateway import StoredAnswers
 from ..models.named import ModelLike, named_models
@@ -293,6 +294,8 @@ def load_inputs(
         data, fields=settings.field, limit=settings.limit, labels=settings.labels, label_scale=settings.label_scale
     )
     questions = weighted(questions, examples, settings)
+    if said := without_calls(examples, questions.questions):
+        logger.warning("%s", said)
     given = default_prompt(examples) if prompt is None else prompt
     return examples, questions, bound_prompts([given, *([] if beside is None else [beside])], examples, settings)[0]
 
