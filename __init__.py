@@ -10,13 +10,15 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "AskanceError": ".prompts.errors",
-    "Check": ".optimizer.modes.checker",
+    "Check": ".agents.checks",
     "Checklist": ".prompts.checklist",
     "Diagnosis": ".evaluation.findings",
     "Evaluation": ".evaluation.evaluation_result",
     "Example": ".prompts.examples",
+    "Judged": ".evaluation.open_judge",
     "KeptJudge": ".evaluation.kept_judge",
     "NamedModel": ".models.named",
+    "OpenJudge": ".evaluation.open_judge",
     "Prompt": ".prompts.prompt",
     "Question": ".prompts.checklist",
     "RunResult": ".optimizer.run_result",
@@ -27,6 +29,8 @@ _HOMES = {
     "compare": ".evaluation.compare.compare",
     "evaluate": ".evaluation.evaluate",
     "export_judge": ".bridges.exports",
+    "agenerate": ".evaluation.generate",
+    "generate": ".evaluation.generate",
     "import_traces": ".bridges.trace_examples",
     "label": ".labelling.label",
     "load_checklist": ".prompts.checklist",
@@ -56,6 +60,7 @@ __all__ = ["__version__", *sorted(_HOMES)]
 
 if TYPE_CHECKING:
     # "as" tells a strict type checker that these names are public
+    from .agents.checks import Check as Check
     from .bridges.exports import export_judge as export_judge
     from .bridges.trace_examples import import_traces as import_traces
     from .commands.models import acheck_model as acheck_model
@@ -70,15 +75,18 @@ if TYPE_CHECKING:
     from .evaluation.evaluate import evaluate as evaluate
     from .evaluation.evaluation_result import Evaluation as Evaluation
     from .evaluation.findings import Diagnosis as Diagnosis
+    from .evaluation.generate import agenerate as agenerate
+    from .evaluation.generate import generate as generate
     from .evaluation.judge_file import load_judge as load_judge
     from .evaluation.kept_judge import KeptJudge as KeptJudge
+    from .evaluation.open_judge import Judged as Judged
+    from .evaluation.open_judge import OpenJudge as OpenJudge
     from .evaluation.write_questions import awrite_questions as awrite_questions
     from .evaluation.write_questions import write_questions as write_questions
     from .labelling.label import alabel as alabel
     from .labelling.label import label as label
     from .memory.memory_directory import load_memory as load_memory
     from .models.named import NamedModel as NamedModel
-    from .optimizer.modes.checker import Check as Check
     from .optimizer.run_result import RunResult as RunResult
     from .optimizer.selection.select import aselect as aselect
     from .optimizer.selection.select import select as select

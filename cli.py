@@ -21,6 +21,7 @@ SUMMARIES = {
     "import": "Say what is in a file, and make examples of it: a table, a data set or a tool's traces.",
     "label": "Label outputs on a local page, the most informative first.",
     "questions": "Write a checklist for a task.",
+    "generate": "Write the outputs of a data set, with a model or a program of yours.",
     "evaluate": "Judge a data set with a checklist.",
     "diagnose": "Say which questions of a checklist are worth asking.",
     "select": "Choose the most informative questions about how good outputs are.",

@@ -22,8 +22,10 @@ from .optimizer.questions.learner import FOLDS
 from .optimizer.questions.presentation import BOTH_WAYS, GROUP, examples_to_ask_of, mode_for
 from .optimizer.questions.proposers import BESIDE_EACH, DESCRIBED, KINDS_FOR_ONE, READ_FOR_ONE
 from .optimizer.steps.lessons import BATCH, CONTROLS, EVIDENCE
+from .optimizer.steps.placing import TRIED_ON
 from .optimizer.steps.word_questions import most_calls
 from .prompts.examples import Example, human_dimensions
+from .prompts.formats.several import sections
 from .prompts.human_feedback import one_line
 
 
@@ -73,7 +75,7 @@ def estimate_run(job: Job) -> RunEstimate:
         return RunEstimate(fixed, 0, _papers_iteration(job, splits, a_version) + questions, ends)
     words = 0
     if isinstance(options, MigrateOptions) and options.words_questions and job.checklist is not None:
-        words = most_calls(len(job.checklist.questions), len(splits.development), job.views)
+        words = most_calls(len(job.checklist.asked), len(splits.development), job.views)
         words += len(splits.validation) * a_version
     only_words = isinstance(options, MigrateOptions) and options.update == "questions"
     iteration = 0 if only_words else _iteration(job, splits, a_version) + questions
@@ -91,7 +93,8 @@ def _iteration(job: Job, splits: SplitExamples, a_version: int) -> int:
     # notes, kinds of faults, repeats, classes, three opposites among lessons and three in the prompt, edits;
     # each with one re-ask
     helpers = 2 * 11 * notes
-    judged = development + most_tries(edits) * len(splits.validation)
+    placed = options.max_lessons * len(sections(job.prompt.text)) * TRIED_ON  # of one prompt none
+    judged = development + placed + most_tries(edits) * len(splits.validation)
     return judged * a_version + explanations + helpers + trials
 
 
@@ -121,7 +124,7 @@ def _all_learning(job: Job, splits: SplitExamples, a_version: int, *, finds_out:
     if not finds_out:
         return learning
     most_together = _learning(job, splits, a_version, grouped=True)
-    asked_both_ways = options.repeat * examples_to_ask_of(len(job.questions.questions), development)
+    asked_both_ways = options.repeat * examples_to_ask_of(len(job.questions.asked), development)
     by_candidates = BOTH_WAYS // GROUP * (development + len(splits.validation)) if learning else 0
     return max(learning, most_together) + (asked_both_ways or by_candidates)
 
@@ -142,7 +145,7 @@ def _learning(job: Job, splits: SplitExamples, a_version: int, *, grouped: bool)
         rounds=options.max_iterations,
         dimensions=len(human_dimensions(job.examples)),
         waiting=remembered + (len(job.earlier.remembered.waiting) if job.earlier else 0),
-        asked=a_version if options.mode == "batched" else ceil(a_version / len(job.questions.questions)),
+        asked=a_version if options.mode == "batched" else ceil(a_version / max(1, len(job.questions.asked))),
         grouped=grouped,
         views=job.views + (not grouped),  # a quote is a call of its own
     )

@@ -46,6 +46,23 @@ class WriterSettings(GatewaySettings, total=False):
     embedder: str | None
 
 
+class WritingSettings(TypedDict, total=False):
+    """Settings of :class:`WritingOptions`."""
+
+    max_output_tokens: int
+    generator_temperature: float
+    generator_version: str | None
+
+
+class GenerateSettings(GatewaySettings, WritingSettings, total=False):
+    """Settings of :class:`GenerateOptions`."""
+
+    min_coverage: float
+    field: Mapping[str, str | Sequence[str]]
+    variable: Mapping[str, str]
+    limit: int | None
+
+
 class JudgeSettings(ModelSettings, total=False):
     """Settings of :class:`JudgeOptions`."""
 
@@ -208,15 +225,13 @@ class AlignSettings(LoopSettings, total=False):
     calibrate: bool
 
 
-class TuneSettings(LoopSettings, total=False):
+class TuneSettings(LoopSettings, WritingSettings, total=False):
     """Settings of :class:`TuneOptions`."""
 
     writer: str | NamedModel | None
     own_questions: bool
     score_as: Literal["all", "mean"]
     plain_first: bool
-    max_output_tokens: int
-    generator_temperature: float
 
 
 class TrainSettings(GatewaySettings, total=False):

@@ -9,20 +9,24 @@ others :class:`RequirementWriter` asks a model.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..models.base import Answer, Model, ModelError, Parameters, Request, images_of_content, make_request, refuse_images
 from ..models.budget import reserved_tokens
 from ..models.gateway import Gateway
+from ..models.programs import Program, output_in
 from ..prompts.checklist import Question
 from ..prompts.examples import Example
+from ..prompts.formats.several import by_name
 from ..prompts.lessons import foreign_order
+from ..prompts.messages import told
 from ..prompts.prompt import Prompt, generator_messages, render_example
 from ..prompts.templates import FencedText, render, template
-from ..prompts.text import copied_names, copied_quote, copied_words, shorten, topic_words
+from ..prompts.text import copied_names, copied_quote, copied_words, sendable, shorten, topic_words
 from .agent import Agent
 from .buying import Estimate, all_together
 from .notes import Assignment, Case, NoteAgent, given_reason
@@ -54,6 +58,10 @@ class Generator:
     seed: int | None = None
     role: str = "generator"
     """The ledger that its calls are booked under."""
+    prompt_name: str = "prompt"
+    """The name by which a program is handed its only prompt; several have names of their own."""
+    schema: Mapping[str, Any] | None = None
+    """JSON schema that is sent to a model with each request, as far as its endpoint takes it."""
 
     async def generate(
         self, examples: Sequence[Example], on_done: Callable[[int, int], None] | None = None
@@ -78,6 +86,8 @@ class Generator:
         store = self.gateway.store
         found = store.get_many(keys) if store is not None else {}
         to_buy = {request.key: request for request in requests if request.key not in found}
+        if isinstance(self.model, Program):  # nobody knows what it spends
+            return Estimate(0, len(to_buy), len(requests) - len(to_buy), 0, None if to_buy else 0.0)
         tokens = sum(reserved_tokens(request) for request in to_buy.values())
         written = self.max_tokens * len(to_buy)
         return Estimate.priced(
@@ -93,18 +103,26 @@ class Generator:
         return [
             example.model_copy(
                 update={
-                    "output": found[key].text if key in found else f"{key.hex()} {example.output or ''}",
+                    "output": self._output_in(found[key]) if key in found else f"{key.hex()} {example.output or ''}",
                     "comment": (),
                 }
             )
             for key, example in zip(keys, examples, strict=True)
         ]
 
+    def _output_in(self, answer: Answer) -> Any:
+        """The output that an answer holds; messages and objects of a program as the text that stands for them."""
+        return told(output_in(answer.text)) if isinstance(self.model, Program) else answer.text
+
     def _refuse_images(self, examples: Sequence[Example]) -> None:
+        if isinstance(self.model, Program):
+            return  # it is handed the example as it is
         refuse_images(self.model, (each.id for each in illustrated(examples) if sends_images(self.prompt, each)))
 
     def _request(self, example: Example) -> Request:
-        parameters = Parameters(self.max_tokens, self.temperature, self.seed)
+        if isinstance(self.model, Program):
+            return self.model.request(example, by_name(self.prompt.text) or {self.prompt_name: self.prompt.text})
+        parameters = Parameters(self.max_tokens, self.temperature, self.seed, schema=self.schema)
         return make_request(self.model.identity, generator_messages(self.prompt, example), parameters)
 
     async def _write(self, example: Example) -> Generated:
@@ -116,26 +134,17 @@ class Generator:
             if error.fatal:
                 raise
             return Generated(example, str(error))
-        if not _is_text(answer.text):
+        try:
+            output = sendable(self._output_in(answer) or "")
+        except ValueError as error:
             await self.gateway.forget([request.key])
-            return Generated(
-                example,
-                f"{self.model.name}: the output holds half a surrogate pair, which is no text.",
-            )
-        return Generated(example.model_copy(update={"output": answer.text}), cut_off=answer.finish == "length")
+            return Generated(example, f"{self.model.name}: the output cannot be used: {error}.")
+        return Generated(example.model_copy(update={"output": output}), cut_off=answer.finish == "length")
 
 
 def sends_images(prompt: Prompt, example: Example) -> bool:
     """Whether a generator is sent images of an example."""
     return any(images_of_content(content) for _, content in generator_messages(prompt, example))
-
-
-def _is_text(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 REQUEST_RUN = 8

@@ -104,4 +104,4 @@ class PairEvaluator(Evaluator):
                 "Take them out of the prompt, or give none."
             )
         temperature, logprobs = judging.temperature_of(provenance), provenance == "logprob"
-        return PairAsking(self.prompt, self.checklist.questions, logprobs, temperature, judging.seed)
+        return PairAsking(self.prompt, self.checklist.asked, logprobs, temperature, judging.seed)

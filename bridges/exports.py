@@ -29,13 +29,12 @@ from ..models.request_form import direct_forms
 from ..models.thinking_room import ROOM
 from ..models.trained.scorer_file import is_scorer
 from ..prompts import messages
-from ..prompts.checklist import Question, Sees
+from ..prompts.checklist import Question, Sees, refuse_checks
 from ..prompts.conversations import chat
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.prompt import Prompt, quoting
 from ..prompts.text import TAGS, fill
 from . import exported_judge
-from .background_judge import turns_of
 
 Tool = Literal["python", "promptfoo", "inspect", "deepeval", "mlflow", "openai-grader"]
 TOOLS: tuple[Tool, ...] = get_args(Tool)
@@ -108,6 +107,7 @@ def _check(kept: KeptJudge) -> None:
     check_calibration(kept, "This judge")
     if is_scorer(kept.asked):
         raise InputError(f"{kept.model} is a trained scorer, which no other tool can ask; use it in askance (--judge).")
+    refuse_checks(kept.checklist, "An exported file asks a model, and computes nothing")
     settings = judge_settings(kept.settings, "settings")
     cannot = {
         "mode": settings["mode"] == "batched" and not _states(kept, settings),
@@ -343,6 +343,21 @@ def _as_text(value: Any) -> str:
     return StructuredText(text_of(value) or "", value)
 '''
 """How values that a tool holds are judged."""
+
+
+def turns_of(state: Any) -> Any:
+    """The messages of a sample from the first reply on; the reply alone where there are none."""
+    told: list[dict[str, Any]] = []
+    for each in state.messages:
+        calls = [
+            {"id": call.id, "function": {"name": call.function, "arguments": call.arguments}}
+            for call in getattr(each, "tool_calls", None) or ()
+        ]
+        if told or each.role == "assistant":
+            named = {"tool_calls": calls} if calls else {"tool_call_id": getattr(each, "tool_call_id", None)}
+            told.append({"role": each.role, "content": each.text, **named})
+    return told or state.output.completion
+
 
 ADAPTERS = {
     "python": "",

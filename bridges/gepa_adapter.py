@@ -15,6 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from ..agents.checks import CheckFunction
 from ..evaluation.options import JudgeOptions, Where
 from ..memory.run_directory import RunDirectory
 from ..models.gateway import Gateway
@@ -26,7 +27,6 @@ from ..optimizer.events import Teller
 from ..optimizer.job import Job, SplitExamples, split_examples
 from ..optimizer.mode import RunContext, mode_of
 from ..optimizer.modes import align, tune
-from ..optimizer.modes.checker import CheckFunction
 from ..optimizer.options import LoopOptions
 from ..optimizer.signals import Signal
 from ..optimizer.subject import Draft, Observation, Subject

@@ -18,8 +18,8 @@ from ..models.base import Model, ModelError, Parameters, make_request
 from ..models.event_loops import BackgroundLoop
 from ..models.gateway import Gateway
 from ..optimizer.acceptance import CorrelationYardstick, Yardstick
-from ..optimizer.subject import CHECKS, Observation
-from ..prompts.checklist import Question, marked
+from ..optimizer.subject import Observation
+from ..prompts.checklist import ComputedCheck, Question, marked
 from ..prompts.errors import InputError
 from ..prompts.examples import Example
 from ..prompts.prompt import Prompt
@@ -180,7 +180,7 @@ def _asked(question: Question) -> str:
 def _name(seen: Observation, verdict: Verdict) -> str:
     """A check by its name, a question by its text."""
     question = seen.question(verdict.example, verdict.question)
-    return verdict.question if question.dimension == CHECKS else question.criterion
+    return verdict.question if isinstance(question, ComputedCheck) else question.criterion
 
 
 def _answer(verdict: Verdict, reason: str) -> str:

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_a
 
 import click
 
-from ..evaluation.options import CompareOptions, DiagnoseOptions, EvaluateOptions, SelectOptions, Where, WriterOptions
+from ..evaluation.options import (
+    CompareOptions,
+    DiagnoseOptions,
+    EvaluateOptions,
+    GenerateOptions,
+    SelectOptions,
+    Where,
+    WriterOptions,
+    WritingOptions,
+)
 from ..labelling.label_options import LabelOptions
 from ..models.named import with_settings
 from ..optimizer.options import AlignOptions, MigrateOptions, TuneOptions, WeighOptions
@@ -47,6 +56,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 FIRST = {
     "questions": "model output dimensions max_requirements config no_cache quiet",
+    "generate": "generator prompt schema output generator_version max_output_tokens limit min_coverage dry_run config",
     "evaluate": "checklist own_questions model judge_file prompt output pass_threshold by dry_run config",
     "diagnose": "checklist model prompt verdicts output repeat limit pairs dry_run config",
     "select": "model candidates k output verdicts task dimensions prompt dry_run config",
@@ -64,6 +74,7 @@ NO_SETTINGS: dict[str, Under] = {
     "candidates": Under(Heading.COMPARED),
     "panel": Under(Heading.COMPARED, 2),
     "prompt": Under(Heading.ASKED),
+    "schema": Under(Heading.CHANGED, 4),
     "judge_model": Under(Heading.ROLES),
     "dataset": Under(Heading.DATA),
     "model_settings": Under(Heading.MODELS, -1),
@@ -171,7 +182,7 @@ INPUTS = {
     **dict.fromkeys(("model", "source", "target", "generator", "judge", "judge_model"), MODEL),
     **dict.fromkeys(("data", "checklist", "candidates", "verdicts", "ratings", "task", "run", "output"), FILE),
     **dict.fromkeys(("judge_file", "judge_run", "from_run", "directory", "preferences"), FILE),
-    **dict.fromkeys(("prompt", "source_prompt", "judge_prompt"), FILE),
+    **dict.fromkeys(("prompt", "source_prompt", "judge_prompt", "schema"), FILE),
     **dict.fromkeys(("dimensions", "judges", "criteria", "panel", "checker", "base"), ""),
 }
 """Arguments of the commands that are no settings, with what they name."""
@@ -180,7 +191,7 @@ SEVERAL = ("dimensions", "judges", "panel")
 SIDE_BY_SIDE = ("model", "prompt")
 RECORDS: tuple[type[BaseModel], ...] = (
     *(EvaluateOptions, DiagnoseOptions, SelectOptions, CompareOptions, WeighOptions, WriterOptions),
-    *(MigrateOptions, AlignOptions, TuneOptions, LabelOptions, TrainOptions),
+    *(MigrateOptions, AlignOptions, TuneOptions, LabelOptions, TrainOptions, GenerateOptions),
 )
 """The settings of all commands."""
 
@@ -216,6 +227,7 @@ def settings(
         if name not in known:
             raise InputError(f"{config}: there is no setting '{name}'.{did_you_mean(name, known)}")
         several = name in SEVERAL or (record is CompareOptions and name in SIDE_BY_SIDE)
+        several = several or (issubclass(record, WritingOptions) and name == "prompt")
         if name in INPUTS and not _is_text(values[name], several=several):
             more = ", or a list of texts," if several else ""
             raise InputError(f"{config}: {name}: a text{more} is needed, not {values[name]!r:.60}.")

@@ -220,12 +220,26 @@ def align_command(**given: Any) -> None:
 
 @click.command(name="tune", cls=GroupedCommand)
 @click.argument("data", required=False, default=None)
-@click.option("--generator", default=None, help="The model whose prompt is improved, as provider/model.")
-@click.option("--prompt", default=None, help="Its starting prompt; without placeholders it is the system message.")
+@click.option(
+    "--generator",
+    default=None,
+    help="The model whose prompt is improved, as provider/model; or a program of yours: file.py:function, "
+    'command:"python app.py" or url:http://….',
+)
+@click.option(
+    "--prompt",
+    multiple=True,
+    help="Its starting prompt; without placeholders it is the system message. Several, of a program, by giving it again.",
+)
 @click.option("--judge", default=None, help="The model that answers the questions about the outputs.")
 @click.option("--checklist", default=None, help="Questions about every output (YAML or JSON).")
 @click.option("--judge-prompt", default=None, help="The judge's prompt, which stays as it is; default: a neutral one.")
 @click.option("--checker", default=None, help="module:function that says of an example with its output what passes.")
+@click.option(
+    "--schema",
+    default=None,
+    help="JSON schema that outputs are to follow; default: writer.schema.json beside writer.md.",
+)
 @run_options(TuneOptions)
 def tune_command(**given: Any) -> None:
     """Improve a generator's prompt on DATA until nothing fails.

@@ -129,7 +129,7 @@ async def evaluate_adaptively(
         tolerance: Largest error that a score may have, in [0, 1]; None sets no such rule.
         cuts: Scores in [0, 1]; whether an example reaches each of them is to be settled.
         order: Question ids, most informative first (as in ``selection.json``); by default the heaviest first, which
-            narrows the score most.
+            narrows the score most. Checks, which cost nothing, come first.
         soft: Score from P(yes), or from the yes/no answers.
         on_examples: Told how many examples of how many are done.
 
@@ -146,8 +146,9 @@ async def evaluate_adaptively(
     judges = {each: _for_one(evaluator, each) for each in wanted}
     weights = [_weights(evaluator.checklist, wanted, example, heaviest_first=order is None) for example in examples]
 
-    if examples:
-        await judges[next(iter(weights[0]))].settle(examples)  # also where the model answers nothing about the first
+    first = next((judges[each] for each in (weights[0] if examples else ()) if judges[each].checklist.asked), None)
+    if first is not None:
+        await first.settle(examples)  # also where the model answers nothing about the first
 
     async def score_one(place: int) -> tuple[AdaptiveScore, list[Verdict]]:
         return await _one(judges, weights[place], examples[place], tolerance, cuts, soft=soft)
@@ -192,7 +193,8 @@ def _for_one(evaluator: Evaluator, question: str) -> Evaluator:
 def _weights(checklist: Checklist, order: Sequence[str], example: Example, *, heaviest_first: bool) -> dict[str, float]:
     """Weights above 0 of the example's section, in the order of asking."""
     given = checklist.weights(checklist.section_of(example.metadata))
-    asked = sorted(order, key=lambda each: -given[each]) if heaviest_first else order
+    free = {each.id for each in checklist.checks}
+    asked = sorted(order, key=lambda each: (each not in free, -given[each] if heaviest_first else 0))
     return {question: given[question] for question in asked if given[question] > 0}
 
 

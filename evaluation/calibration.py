@@ -113,14 +113,14 @@ class Calibration(BaseModel):
         scaled = {} if self.method == "thresholds" else self._scaled(means)
         return [verdict if verdict.answer is None else self._calibrated(verdict, means, scaled) for verdict in verdicts]
 
-    def check(self, example: str, question: str, model: str, prompt: str) -> None:
-        """Raise InputError unless it was fitted for this model, prompt (its hash) and question."""
+    def check(self, example: str, question: str, model: str | None, prompt: str) -> None:
+        """Raise InputError unless it was fitted for this model (None: code), prompt (its hash) and question."""
         if question not in self.questions:
             raise InputError(
                 f"The calibration knows no question '{question}' (example '{example}')."
                 f"{did_you_mean(question, self.questions)} Fit it again for this checklist."
             )
-        if (model, prompt) != (self.model, self.prompt):
+        if (model or self.model, prompt) != (self.model, self.prompt):
             raise InputError(
                 f"The calibration belongs to {self.model} with the prompt {self.prompt}, but the verdict on "
                 f"'{example}' is by {model} with the prompt {prompt}. Fit one for that judge."

@@ -150,6 +150,11 @@ class PassThreshold:
         """The score that passes or fails; None where one is missing."""
         return score_on(scores, self.dimensions) if self.dimensions else scores.overall
 
+    def passes(self, scores: ExampleScore) -> bool | None:
+        """Whether the score reaches the threshold; None where it is missing."""
+        value = self.score(scores)
+        return None if value is None else bool(passes(np.array([value]), self.value)[0])
+
 
 @dataclass(frozen=True)
 class PassFail:

@@ -15,6 +15,7 @@ from ..prompts.errors import InputError, did_you_mean
 from ..prompts.examples import answered_questions, documents, human_dimensions, mean_rating
 from ..prompts.formatting import coverage_text
 from ..prompts.human_feedback import are_labels
+from ..prompts.mapping.proposal import scores_left
 from ..prompts.rows import column
 from ..prompts.verdicts import Status, VerdictColumns
 from ..stats.correlation import correlate, correlations_dict
@@ -223,7 +224,7 @@ def yes_rates(verdicts: Iterable[Verdict]) -> dict[str, float]:
     questions, answers = columns.numbers("question")[answers >= 0], answers[answers >= 0]
     asked, yes = np.bincount(questions), np.bincount(questions, weights=answers)
     in_order = sorted(np.flatnonzero(asked).tolist(), key=lambda number: int((questions == number).argmax()))
-    return {columns.names[number]: float(yes[number] / asked[number]) for number in in_order}
+    return {str(columns.names[number]): float(yes[number] / asked[number]) for number in in_order}
 
 
 def complete_mean(values: Sequence[float | None]) -> float | None:
@@ -389,6 +390,7 @@ def human_targets(examples: Sequence[Example], checklist: Checklist, scale: Scal
             like = f'"human": {{"{asked[0]}": 4}}'
             raise InputError(
                 f"No example has a human score. Give each its own as {like}; the checklist asks about {have}."
+                f"{scores_left(column(examples, 'metadata'))}"
             )
         if unweighed := [each for each in rated if each in checklist.dimensions]:
             raise InputError(

@@ -139,21 +139,27 @@ def given_verdicts(
     else:
         given = VerdictColumns.of(verdicts)
     name = model if model is None or isinstance(model, str) else model.name
-    wanted = None if prompt is None else load_prompt(prompt).hash
-    for field, value in (("model", name), ("prompt", wanted)):
-        if value is None or not given:
-            continue
-        there = sorted(set(column(given, field)))
-        if there != [value]:
-            given = given.only(given.places(field, [value]) == 0)
+    if name is not None and given:
+        there, given = given.models, given.by(name)
         if not given:
-            raise InputError(f"No verdict is by the {field} {value}; there are some by {', '.join(there)}.")
+            raise InputError(f"No verdict is by the model {name}; there are some by {', '.join(there)}.")
+    wanted = None if prompt is None else load_prompt(prompt).hash
+    if wanted is not None and given:
+        there, given = sorted(set(column(given, "prompt"))), given.only(given.places("prompt", [wanted]) == 0)
+        if not given:
+            raise InputError(f"No verdict is by the prompt {wanted}; there are some by {', '.join(there)}.")
     return given
 
 
+CODE = "code"
+"""The judge of verdicts that are computed, where no model gave any."""
+
+
 def only_judge(verdicts: Sequence[Verdict]) -> tuple[str, str]:
-    """The model and the prompt's hash of all verdicts. Raises InputError where there are none, or several judges'."""
-    judges = list(dict.fromkeys(zip(column(verdicts, "model"), column(verdicts, "prompt"), strict=True)))
+    """The model and the prompt's hash of all verdicts; those of checks go with any. Raises InputError where there are
+    none, or several judges'."""
+    found = list(dict.fromkeys(zip(column(verdicts, "model"), column(verdicts, "prompt"), strict=True)))
+    judges = [each for each in found if each[0] is not None] or [(CODE, prompt) for _, prompt in found]
     if not judges:
         raise InputError("There are no verdicts, so there is nothing to go by.")
     if len(judges) > 1:

@@ -114,9 +114,7 @@ def with_weights(
     overall = _scaled(checklist, weights)
     questions = [question.model_copy(update={"weight": overall[question.id]}) for question in checklist.questions]
     by_section = {name: _scaled(checklist, each) for name, each in (sections or {}).items()}
-    return Checklist(
-        task=checklist.task, questions=tuple(questions), section_weights=by_section, answers=checklist.answers
-    )
+    return checklist.model_copy(update={"questions": tuple(questions), "section_weights": by_section})
 
 
 def _scaled(checklist: Checklist, weights: Mapping[str, float]) -> dict[str, float]:

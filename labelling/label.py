@@ -360,7 +360,7 @@ def _single(checklist: Checklist | None, dimension: str) -> list[Question]:
     """The questions that can be answered one by one: a name that is a dimension too means the dimension."""
     if checklist is None:
         return []
-    return [each for each in checklist.questions if each.id not in (*checklist.dimensions, "overall", dimension)]
+    return [each for each in checklist.asked if each.id not in (*checklist.dimensions, "overall", dimension)]
 
 
 def _print(address: str, order: str) -> None:

@@ -132,7 +132,7 @@ def load_opinions(
     if dimension not in ("overall", *asked.dimensions):
         hint = did_you_mean(dimension, asked.dimensions)
         raise InputError(f"The checklist asks about no dimension '{dimension}'.{hint}")
-    ids, questions = {each.id for each in examples}, {each.id for each in asked.questions}
+    ids, questions = {each.id for each in examples}, {each.id for each in asked.asked}
     for file in files:
         read = (each for each in read_verdicts(file) if each.asked is None)
         found = [each for each in read if each.example in ids and each.question in questions]
@@ -142,8 +142,8 @@ def load_opinions(
             )
         verdicts += found
     by_judge: dict[tuple[str, str], dict[tuple[str, str, int], Verdict]] = {}
-    for verdict in verdicts:  # a file's verdict takes the place of the run's
-        if verdict.example in ids and verdict.question in questions:
+    for verdict in verdicts:  # a file's verdict takes the place of the run's; nobody doubts what code decided
+        if verdict.example in ids and verdict.question in questions and verdict.model is not None:
             mine = by_judge.setdefault((verdict.model, verdict.prompt), {})
             mine[verdict.example, verdict.question, verdict.replicate] = verdict
     known = {(judge.model, judge.prompt.hash): judge for judge in reversed(kept)}
@@ -271,12 +271,8 @@ class Queue:
         return f"outputs first on which {named}; every third is drawn at random, to tell how well the judge does on all"
 
     def pick(self, open_places: Places, labelled: NDArray[np.bool_], asked: dict[Why, int]) -> tuple[int, Why]:
-        """The next output and why.
-
-        Args:
-            open_places: Positions of the outputs that may be asked about; at least one.
-            labelled: Which outputs have a label; shape (examples,).
-        """
+        """The next output and why. ``open_places`` are positions of the outputs that may be asked about, at least one;
+        ``labelled`` says which outputs have a label, shape (examples,)."""
         if not self._signals:
             why: Why = "random" if self.order == "random" else "file" if self.order == "file" else "spread"
             return int(open_places[np.argmin(self._rank[open_places])]), why

@@ -12,14 +12,14 @@ from typing import Any
 import yaml
 from filelock import FileLock, Timeout
 
-from ..prompts.checklist import Checklist, dump_checklist, load_checklist
+from ..prompts.checklist import Checklist, dump_checklist, found_in, load_checklist
 from ..prompts.errors import AskanceError, InputError, as_typed, not_text
 from ..prompts.examples import Example, load_examples
 from ..prompts.formatting import count
 from ..prompts.lessons import Lesson
 from ..prompts.prompt import Prompt
 from ..prompts.rows import validate_row
-from ..prompts.text_files import read_text, read_yaml, remove_partial, write_whole
+from ..prompts.text_files import path_of, read_text, read_yaml, remove_partial, write_whole
 from ..prompts.verdicts import Verdict, dump_verdicts
 from ..settings import GONE, RENAMED, by_new_names
 from .journal import Journal
@@ -48,7 +48,7 @@ class RunDirectory:
 
     def __init__(self, path: str | Path) -> None:
         """``path`` need not exist yet."""
-        self.path = Path(path)
+        self.path = path_of(path, "run")
         self._lock = FileLock(self.path / ".lock", timeout=0)
         self._begun_with: list[Path] = []
 
@@ -100,7 +100,8 @@ class RunDirectory:
             header["no_cache"] = True
         if config.get("memory"):
             header["memory"] = str(Path(config["memory"]).absolute())
-        if config.get("checker"):
+        computed = () if checklist is None else checklist.checks
+        if config.get("checker") or config.get("program") or any(each.kind == "checker" for each in computed):
             header["began_in"] = str(Path.cwd())
         self.write("config.yaml", yaml.safe_dump(header, sort_keys=False, allow_unicode=True))
         return False
@@ -134,8 +135,7 @@ class RunDirectory:
         more = " --max-iterations MORE" if changed == ["max_iterations"] else ""
         raise InputError(
             f"{self.path} holds a run with {what}. Choose another --run directory, or go on with the one that is "
-            "there: "
-            f"askance resume {as_typed(self.path)}{more}"
+            f"there: askance resume {as_typed(self.path)}{more}"
         )
 
     @property
@@ -209,7 +209,8 @@ class RunDirectory:
         prompts = {path.stem: Prompt(read_exactly(path)) for path in sorted(inputs.glob("*.md"))}
         examples = list(load_examples(inputs / "examples.jsonl", need_output=False, remarks=False))
         checklist = inputs / "checklist.yaml"
-        return examples, load_checklist(checklist) if checklist.exists() else None, prompts
+        asked = found_in(load_checklist(checklist), self.began_in) if checklist.exists() else None
+        return examples, asked, prompts
 
     def lock(self) -> AbstractContextManager[object]:
         """Take this run for this process, until the context ends; halves of files that a killed one left are removed.
@@ -229,12 +230,8 @@ class RunDirectory:
         return Journal(self.path / "journal.jsonl")
 
     def store(self, shared: Place | None = None) -> VerdictStore:
-        """The run's answers.
-
-        Args:
-            shared: The store of all commands, as of :class:`~askance.memory.verdict_store.VerdictStore`. A run that was
-                begun with ``no_cache`` goes without.
-        """
+        """The run's answers. ``shared`` is the store of all commands, as of
+        :class:`~askance.memory.verdict_store.VerdictStore`; a run that was begun with ``no_cache`` goes without."""
         apart = self.config_file.is_file() and self.read_config().get("no_cache")
         return VerdictStore(self.path / "verdicts.db", shared=None if apart else shared, is_ours=True)
 

@@ -302,7 +302,7 @@ class VerdictStore:
             if other is not None:
                 other.close()
 
-    def __enter__(self) -> VerdictStore:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -343,8 +343,7 @@ def _open_shared(place: Place) -> SharedStore:
             raise
         raise type(error)(
             f"{error} It holds the answers of all commands; ASKANCE_CACHE names another folder for it, and --no-cache "
-            "goes "
-            "without."
+            "goes without."
         ) from None
 
 

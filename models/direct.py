@@ -125,7 +125,7 @@ class DirectModel(EndpointModel):
                 timeout=aiohttp.ClientTimeout(total=self._timeout, sock_connect=min(self._timeout, 10)),
                 headers=self._headers,
             )
-        url = f"{base.rstrip('/')}/{path}"
+        url = f"{base.rstrip('/')}/{path}" if path else base
         how: dict[str, Any] = {"headers": {"Content-Type": "application/json"}} if isinstance(data, str) else {}
         if self._query:
             how["params"] = self._query
@@ -376,22 +376,24 @@ def shown_address(url: str) -> str:
     return f"{scheme}{slashes}{shown}"
 
 
-def check_address(url: str) -> str:
-    """Return a usable address. Raises InputError for others, and for one with a name, password or query, as it is kept."""
+def check_address(url: str, option: str = "--api-base") -> str:
+    """Return a usable address, given as an option. Raises InputError for others, and for one with a name, password or
+    query, as it is kept."""
     shown, url = shown_address(url), url.strip()
     if not url.startswith(("http://", "https://")):
-        raise InputError(f"--api-base {shown}: an address begins with http:// or https://.")
+        raise InputError(f"{option} {shown}: an address begins with http:// or https://.")
     try:
         parts = urlsplit(url)
         usable = bool(parts.hostname) and parts.port != 0
     except ValueError:
         usable = False
     if not usable or any(each.isspace() for each in url):
-        raise InputError(f"--api-base {shown}: this is no usable address. Write it like http://127.0.0.1:8000/v1.")
+        raise InputError(f"{option} {shown}: this is no usable address. Write it like http://127.0.0.1:8000/v1.")
     if "@" in url or parts.query or parts.fragment:
         raise InputError(
-            f"--api-base {shown}: an address holds no user's name, password or query here, as it is kept with the run. "
-            "Give the key as OPENAI_API_KEY; where the server wants a name and password, put a proxy in front of it."
+            f"{option} {shown}: an address holds no user's name, password or query here, as it is kept with the "
+            "run. Give the key as OPENAI_API_KEY; where the server wants a name and password, put a proxy in front of "
+            "it."
         )
     return url
 

@@ -81,9 +81,7 @@ _THREAD: ContextVar[_Thread[Any] | None] = ContextVar("askance_thread", default=
 
 def run_sync(work: Coroutine[Any, Any, Result]) -> Result:
     """Run a coroutine to its end, also from within a running event loop (a notebook's): then in a thread."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
+    if not _is_loop_running():
         thread = _THREAD.get()
         return asyncio.run(_boxed(work if thread is None else thread.cancellable(work))).value
     own: _Thread[Result] = _Thread(partial(run_sync, work))
@@ -94,6 +92,14 @@ def run_sync(work: Coroutine[Any, Any, Result]) -> Result:
             own.cancel()
             wait([own.done])
         raise
+
+
+def _is_loop_running() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def awaited(function: Callable[Given, Result]) -> Callable[Given, Coroutine[Any, Any, Result]]:
@@ -136,6 +142,11 @@ class BackgroundLoop:
         self._thread = threading.Thread(target=self._loop.run_forever, name="askance-gateway", daemon=True)
         self._thread.start()
 
+    @property
+    def is_own_thread(self) -> bool:
+        """Whether this is the loop's thread, which cannot wait for it."""
+        return threading.current_thread() is self._thread
+
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
         """Wait, in any other thread, until a coroutine is done; an interrupt of the waiting cancels it.
         Raises AskanceError where the loop is closed, or this is its own thread, which cannot wait for itself."""
@@ -173,7 +184,7 @@ class BackgroundLoop:
             self._loop.close()
 
     def _submit(self, work: Coroutine[Any, Any, Result]) -> Future[Result]:
-        own = threading.current_thread() is self._thread
+        own = self.is_own_thread
         with self._lock:
             if not self._closing and not own:
                 future = asyncio.run_coroutine_threadsafe(work, self._loop)

@@ -254,6 +254,8 @@ class Gateway:
         is_kept = False
         try:
             answer = await self._attempts(role, model, request)
+            if len(self._counted) >= AHEAD and not self._count_stored:  # a service asks without end
+                self._counted.clear()
             self._counted.add(request.key)
             self.budget.paid(role, answer)
             if self.store is not None:

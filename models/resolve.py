@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
@@ -21,6 +22,7 @@ from .embedded.servers import EmbeddedServerPool
 from .files import file_identity
 from .litellm_model import LiteLLMModel
 from .named import ModelLike, NamedModel, identity_of, named_models
+from .programs import Program
 from .request_form import ThinkingFields, direct_forms, litellm_forms
 from .trained.scorer_file import is_scorer
 
@@ -72,12 +74,20 @@ class Models:
             name, settings = named_models({"models": self._named}, model)
             self._named = settings["models"]
             return self.get(str(name))
+        if isinstance(model, Program):
+            return self._program(model)
         if not isinstance(model, str):
-            if not callable(getattr(model, "answer", None)):
+            if not callable(getattr(model, "answer", None)) or isinstance(model, type):
+                given = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
                 raise InputError(
-                    f"model: a name, as provider/model, or an object that can be asked is needed, not "
-                    f"{type(model).__name__}."
+                    f"model: a name, as provider/model, or an object that can be asked is needed, not {given}."
                 )
+            for name in ("name", "identity"):
+                if not isinstance(getattr(model, name, None), str):
+                    raise InputError(
+                        f"model: {type(model).__name__} has no text '{name}'; see askance.models.base.Model for what a model "
+                        "needs."
+                    )
             if self._reach is not None and model not in self._by_name.values():
                 raise InputError(f"--engine ray asks models by name; {model.name} is an object of this process alone.")
             return model
@@ -85,6 +95,18 @@ class Models:
             made = self._make(model, self._named.get(model))
             self._by_name[model] = made if self._reach is None else self._reach(made)
         return self._by_name[model]
+
+    def _program(self, program: Program) -> Program:
+        """A program, whatever the engine: it runs here, and its connections end with the run."""
+        if self._need_prices:
+            raise InputError(
+                f"{program.name}: nobody knows what a program spends, so --cost-budget could not be kept. Cap it with "
+                "--call-budget."
+            )
+        if program not in self._by_name.values():
+            self._by_name[f"{program.name} {program.version}"] = program
+            self._stack.push_async_callback(program.close)
+        return program
 
     async def __aenter__(self) -> Models:
         await self._stack.enter_async_context(self._servers)
@@ -113,6 +135,8 @@ class Models:
             raise InputError(
                 f"{what}: there is no trained scorer in this folder (scorer.json, written by `askance train`)."
             )
+        if re.search(r",\s*[\w.-]+/", what):
+            raise InputError(f"'{what}' names several models, and one is asked here. Name one.")
         if not slash or not provider or not rest:
             others = did_you_mean(name, self._named) if self._named and not slash else ""
             raise InputError(

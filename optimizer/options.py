@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from ..evaluation.options import ASKING, LEAST_COVERAGE, JudgeOptions, ScoreOptions, Where
+from ..evaluation.options import ASKING, LEAST_COVERAGE, JudgeOptions, ScoreOptions, Where, WritingOptions
 from ..settings import FileName, Heading, Idle, ModelName, where, without
 
 _LOOP = ("trial", "prune", "max_notes", "max_lessons", "max_prompt_chars", "patience")
@@ -267,7 +267,7 @@ class AlignOptions(LoopOptions):
     )
 
 
-class TuneOptions(LoopOptions):
+class TuneOptions(LoopOptions, WritingOptions):
     """Settings of ``tune``."""
 
     update: Annotated[Literal["auto", "edits", "rewrite"], Heading.CHANGED] = Field(
@@ -285,12 +285,6 @@ class TuneOptions(LoopOptions):
     )
     plain_first: Annotated[bool, Heading.CHANGED.at(1)] = Field(
         True, description="Try what fails, stated in its own words as one line each, before any lesson is drawn."
-    )
-    max_output_tokens: Annotated[int, Heading.CHANGED.at(4)] = Field(
-        1024, ge=1, description="Longest output of the generator, in tokens."
-    )
-    generator_temperature: Annotated[float, Heading.CHANGED.at(4)] = Field(
-        0.0, ge=0, description="Temperature of the generator."
     )
 
     idle: ClassVar[tuple[Idle, ...]] = (

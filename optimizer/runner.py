@@ -12,6 +12,7 @@ from ..memory.run_directory import RunDirectory
 from ..memory.verdict_store import VerdictStore
 from ..models.budget import CAPS
 from ..models.event_loops import run_sync
+from ..models.programs import writer_of
 from ..models.progress import Watcher
 from ..models.session import session
 from ..prompts.errors import BudgetExceededError, InputError, MissingExtraError, as_typed
@@ -136,6 +137,10 @@ def read_job(directory: RunDirectory, options: Mapping[str, Any]) -> Job:
     for name, why in idle_settings(mode.options, vars(known)).items():
         if name in by_own_names(options, run):
             raise InputError(f"{name}: {why}.")
+    if models.get("generator") is not None:
+        how: dict[str, Any] = {"version": getattr(known, "generator_version", None), "timeout": known.timeout}
+        how |= {"folder": directory.began_in, "begun_with": settings.get("program")}
+        models["generator"] = writer_of(models["generator"], **how)
     if known.memory is not None and not (run / "inputs" / MEMORY_FILE).is_file():
         raise InputError(f"{run}/inputs/{MEMORY_FILE} is missing, so the run cannot be resumed.")
     earlier = read_earlier(directory)

@@ -23,8 +23,6 @@ from ..stats.resampling import average_ranks
 
 Pair = tuple[str, str]
 """Example id and question id."""
-CHECKS = "checks"
-"""Dimension of a checker's verdicts."""
 
 
 def by_pair(verdicts: Iterable[Verdict]) -> dict[Pair, Verdict]:
@@ -107,11 +105,8 @@ class Subject(Protocol):
         where a cap was reached, and ModelError where an endpoint refuses every call or is down."""
 
     async def probe(self, draft: Draft, pairs: Sequence[Pair], seen: Observation) -> dict[Pair, Verdict]:
-        """Verdicts with the draft on some (example, question) pairs alone, for the trial of a lesson.
-
-        Args:
-            seen: What the draft before it did on the same examples.
-        """
+        """Verdicts with the draft on some (example, question) pairs alone, for the trial of a lesson. ``seen`` is what
+        the draft before it did on the same examples."""
 
 
 @dataclass(frozen=True)

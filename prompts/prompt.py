@@ -29,7 +29,7 @@ from .rows import column
 from .shown_examples import Shows, shown_text
 from .templates import FencedText, render, template
 from .text import BRACES, fence, fill, letters, literal, literal_but, placeholders_of, texts_end_at
-from .text_files import read_text
+from .text_files import path_of, read_text
 
 logger = logging.getLogger(__name__)
 
@@ -267,15 +267,15 @@ class ReadsExamples(Protocol):
     field: dict[str, str | tuple[str, ...]]
 
 
-def binding_of(examples: Sequence[Example], settings: ReadsExamples | None) -> Binding:
+def binding_of(examples: Sequence[Example] | None, settings: ReadsExamples | None) -> Binding:
     """What a prompt's variables may stand for in these examples."""
     return Binding(examples) if settings is None else Binding(examples, settings.variable, settings.field)
 
 
 def bound_prompts(
-    prompts: Sequence[str | Path | Prompt], examples: Sequence[Example], settings: ReadsExamples | None
+    prompts: Sequence[str | Path | Prompt], examples: Sequence[Example] | None, settings: ReadsExamples | None
 ) -> list[Prompt]:
-    """Judges' prompts with their variables bound to the examples.
+    """Judges' prompts with their variables bound to the examples; None: they are not there yet.
 
     Raises:
         InputError: A file cannot be read, a prompt cannot be used, or no prompt has a variable that the settings name.
@@ -297,7 +297,7 @@ def read_prompt(source: str | Path | Prompt, binding: Binding) -> tuple[Prompt, 
         if form is not None and form.variables:  # what somebody says now wins
             binding = replace(binding, given={**form.variables, **binding.given})
         return (source if form is None else _bound(source, form, "the prompt", binding)), "the prompt"
-    path = Path(source)
+    path = path_of(source, "prompt")
     try:
         text = read_text(path, as_it_is=True)
     except FileNotFoundError:

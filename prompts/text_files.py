@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import filecmp
 import json
+import math
 import os
 import re
 import threading
@@ -24,6 +25,14 @@ DEVICES = Path("/dev")
 
 PARTIAL = ".part"
 """Ends the name of a file that is being written; a process's number comes before it."""
+
+
+def path_of(given: Any, name: str) -> Path:
+    """A path as somebody gave it from Python. Raises InputError where it is none; ``name`` says what it is for."""
+    try:
+        return Path(given)
+    except TypeError:
+        raise InputError(f"{name}: a path is needed, not {type(given).__name__}.") from None
 
 
 def write_whole(path: str | Path, text: str | Iterable[str]) -> None:
@@ -231,3 +240,36 @@ def _size(root: yaml.Node) -> int:
         return found
 
     return size(root)
+
+
+_BREAK = re.compile(r"[\n\r\x85\u2028\u2029]")
+_BLOCK = re.compile(r"\S(?:[^\r\x85\u2028\u2029]*[^\s])?\n?")
+"""Texts that look well as a YAML block; others have line breaks that YAML changes unless they are escaped."""
+
+
+def dump_texts(value: Any) -> str:
+    """YAML in the order given, with texts of several lines as blocks; :func:`read_texts` reads it."""
+    return yaml.dump(value, Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=math.inf)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes texts of several lines as blocks."""
+
+    def represent_str(self, data: str) -> yaml.ScalarNode:
+        """Plain where that is safe, quoted where not."""
+        style = None if not _BREAK.search(data) else "|" if _BLOCK.fullmatch(data) else '"'
+        return self.represent_scalar("tag:yaml.org,2002:str", data, style=style)
+
+
+class BareWord(str):
+    """A word that is written without quotes, although YAML takes it for true or false: here all scalars are text."""
+
+    __slots__ = ()
+
+
+def _represent_bare(dumper: yaml.SafeDumper, word: BareWord) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:bool", str(word))
+
+
+_Dumper.add_representer(str, _Dumper.represent_str)
+_Dumper.add_representer(BareWord, _represent_bare)

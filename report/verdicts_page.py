@@ -156,13 +156,12 @@ def _read(path: Path, beside: Beside) -> _Read:
     ids = None if data is None else dict.fromkeys(column(data, "id"))
     verdicts = read_verdicts(path, examples=ids, questions=known)
     if beside.model is not None:
-        models = sorted(set(column(verdicts, "model")))
-        verdicts = verdicts.only(verdicts.places("model", [beside.model]) == 0)
+        models, verdicts = verdicts.models, verdicts.by(beside.model)
         if not verdicts:
             raise InputError(
                 f"{path}: no verdict is by the model {beside.model}; there are some by {', '.join(models)}."
             )
-    judges = sorted(set(column(verdicts, "model")))
+    judges = verdicts.models
     if len(judges) > 1:
         raise InputError(f"{path}: the verdicts are by several models ({', '.join(judges)}); choose one with --model.")
     asked = dict.fromkeys(column(verdicts, "example"))

@@ -62,6 +62,8 @@ def test_what_is_awaited_has_the_settings_and_the_result_of_the_function_that_is
         "    reveal_type(found)\n"
         '    kept = await askance.load_judge("run").aevaluate("d", limit=3)\n'
         "    reveal_type(kept)\n"
+        '    one: askance.Judged = await askance.load_judge("run").ascore(input="i", output="o")\n'
+        "    print(one.overall, one.passed, one.dimensions, one.verdicts[0].explanation)\n"
         '    await askance.aalign("d", checklist="c", model="openai/m", run="r", max_iteration=3)\n'
     )
     (found,) = problems(code, tmp_path)

@@ -19,7 +19,7 @@ from ..models.trained.network import open_network, start_network
 from ..models.trained.scorer_file import GGUF_FILE, ONNX_FILE, SCORER_FILE, read_scorer
 from ..optimizer.earlier import Earlier, earlier_run
 from ..optimizer.weights.judged_pairs import load_pairs
-from ..prompts.checklist import load_checklist
+from ..prompts.checklist import load_checklist, refuse_checks
 from ..prompts.errors import InputError
 from ..prompts.examples import human_dimensions, load_examples
 from ..prompts.prompt import bound_prompts, default_prompt, load_prompt
@@ -163,7 +163,7 @@ def prepare(
     contrasts = None
     if writer is not None and settings.contrasts:
         _, part_of, _ = divided(examples, pairs, earlier, settings)
-        by = judge_model or (taught[0].model if taught else writer)
+        by = judge_model or (taught.models[0] if taught and taught.models else writer)
         try:
             contrasts = buy_contrasts(examples, questions, part_of, writer, by, settings, watcher, text_of)
         except InputError as error:
@@ -198,10 +198,12 @@ def _check_models(writer: Any, judge_model: Any, settings: TrainOptions, writes_
 def asked_of(checklist: str | Path | Checklist | None, earlier: Earlier | None) -> Checklist:
     """The questions that the scorer is to answer. Raises InputError where there are none, or they cannot be read."""
     if checklist is not None:
-        return load_checklist(checklist)
-    if earlier is None:
+        asked = load_checklist(checklist)
+    elif earlier is None:
         raise InputError("A checklist is needed, or a judge, which brings its own.")
-    return earlier.judge.checklist
+    else:
+        asked = earlier.judge.checklist
+    return refuse_checks(asked, "A scorer learns to answer questions")
 
 
 def _load_all(data: Any, settings: TrainOptions) -> list[Example]:
@@ -235,7 +237,7 @@ def _load_teacher(
             raise InputError(
                 f"There is a verdict on '{each.example}' and '{each.question}', which are not in data and checklist."
             )
-    judges = {(each.model, each.prompt) for each in found}
+    judges = {(each.model, each.prompt) for each in found if each.model is not None}
     if len(judges) > 1:
         names = ", ".join(sorted({model for model, _ in judges}))
         raise InputError(

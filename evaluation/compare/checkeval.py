@@ -108,7 +108,7 @@ class CheckEval:
         return yes_no(self.name, self._setup, whole, soft=False)
 
     async def _added(self, setup: Setup, criterion: Criterion) -> list[Question]:
-        seeds = [each.text for each in self._seeds.questions if each.dimension == criterion.dimension]
+        seeds = [each.text for each in self._seeds.asked if each.dimension == criterion.dimension]
         about = {
             "task": setup.task,
             "dimension": criterion.dimension.replace("_", " "),

@@ -61,7 +61,9 @@ class Questionnaire:
             return self._all_failed(examples, str(error))
         cells: dict[tuple[str, int], list[Verdict]] = {}
         for verdict in verdicts:
-            cells.setdefault((verdict.example, verdict.replicate // self.draws), []).append(verdict)
+            ratings = (verdict.replicate // self.draws,) if verdict.model is not None else range(self.repeat)
+            for rating in ratings:  # what code decided goes with every rating
+                cells.setdefault((verdict.example, rating), []).append(verdict)
         return [
             rating
             for example in examples
@@ -248,7 +250,7 @@ class NumberEvaluator(Evaluator):
 
     def _asking(self, provenance: Provenance) -> NumberAsking:
         judging = self.judging
-        questions = self.checklist.questions
+        questions = self.checklist.asked
         return NumberAsking(
             self.prompt, questions, judging.temperature, judging.seed, self._scale, thinking=self._thinking
         )

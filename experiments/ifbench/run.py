@@ -17,7 +17,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from ...optimizer.modes.checker import Check
+from ...agents.checks import Check
 from ...optimizer.splits import Split, with_own_split
 from ...prompts.errors import InputError, did_you_mean
 from ...prompts.examples import Example

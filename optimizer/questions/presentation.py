@@ -172,7 +172,7 @@ async def asked_at_the_start(
     subject: Subject, start: Draft, examples: Sequence[Example], events: Teller
 ) -> BothWaysRecord | None:
     """How a judge answers its questions together; None where it has too few of them, or there are too few examples."""
-    some = examples[: examples_to_ask_of(len(start.questions.questions), len(examples))]
+    some = examples[: examples_to_ask_of(len(start.questions.asked), len(examples))]
     if not some:
         return None
     events.phase("asking questions alone and together")

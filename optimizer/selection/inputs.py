@@ -23,7 +23,7 @@ from ...evaluation.scoring import Coverage, coverage
 from ...evaluation.verdict_table import given_verdicts
 from ...memory.embedders import DEFAULT_EMBEDDER, ROUNDING, Embedder, embedder
 from ...models.base import CallError, Model
-from ...prompts.checklist import Checklist, Question, load_checklist
+from ...prompts.checklist import Checklist, Question, load_checklist, refuse_checks
 from ...prompts.errors import AskanceError, InputError, MissingExtraError, did_you_mean
 from ...prompts.examples import Example, human_dimensions, load_examples, without_answers
 from ...prompts.human_feedback import are_labels
@@ -262,6 +262,9 @@ def allocate(sizes: NDArray[np.int64], wanted: int) -> list[int]:
     return [int(each) for each in places]
 
 
+CHOOSES = "select chooses among questions, each of which costs calls"
+
+
 def load_select_inputs(
     data: str | Path | Iterable[Example | Mapping[str, Any]],
     candidates: str | Path | Checklist | None,
@@ -276,7 +279,7 @@ def load_select_inputs(
             data, fields=settings.field, limit=settings.limit, labels=settings.labels, label_scale=settings.label_scale
         )
     )
-    pool = None if candidates is None else load_checklist(candidates)
+    pool = None if candidates is None else refuse_checks(load_checklist(candidates), CHOOSES)
     if pool is not None:
         every = [without_answers(each, pool) for each in every]  # what is told is the whole, not single questions
     if pool is not None and len(pool.questions) < settings.k:
@@ -313,13 +316,13 @@ def load_given(
     every = load_examples(
         data, fields=settings.field, labels=settings.labels, label_scale=settings.label_scale, remarks=False
     )
-    questions = load_checklist(candidates)
+    questions = refuse_checks(load_checklist(candidates), CHOOSES)
     given = given_verdicts(verdicts, every, questions, model, prompt)
     judged = {verdict.example for verdict in given}
     known = [example for example in every if example.id in judged][: settings.limit]
     kept = {example.id for example in known}
     given = VerdictColumns(verdict for verdict in given if verdict.example in kept)
-    if len(judges := sorted({verdict.model for verdict in given})) != 1:
+    if len(judges := given.models) != 1:
         raise InputError(f"The verdicts are by {len(judges)} models ({', '.join(judges)}): name one with --model.")
     update = {"sample": max(len(known), 4), "sampling": "uniform", "field": {}, "limit": None}
     inputs = load_select_inputs(known, questions, prompt, task, (), settings.model_copy(update=update))

@@ -16,7 +16,7 @@ from ...agents.lesson_checks import ContradictionFinder
 from ...agents.updater import Proposal, Rewriter, Updater, last_instruction, make_edit, split_parts
 from ...memory.lesson_memory import LessonMemory
 from ...models.base import CallError, Model
-from ...prompts.checklist import Checklist, Question
+from ...prompts.checklist import Checklist, ComputedCheck, Question
 from ...prompts.lessons import Disagreement, Edit, Lesson
 from ...prompts.prompt import Prompt
 from ...prompts.text import literal
@@ -24,7 +24,7 @@ from ..contest import problem_of
 from ..events import EditProposed, EditRefused, RequirementStated, Teller, answer_or_none
 from ..mode import RunContext
 from ..signals import disputed
-from ..subject import CHECKS, Observation
+from ..subject import Observation
 
 LEAST_FAILURES = 2
 LEAST_SHARE = 0.1
@@ -145,14 +145,23 @@ async def _propose(proposal: Awaitable[Edit], lessons: Sequence[str], written: W
     written.edits.append(edit)
 
 
-def add_lines(prompt: Prompt, lessons: Sequence[Lesson], max_chars: int | None, events: Teller) -> WrittenEdits:
+def add_lines(
+    prompt: Prompt,
+    lessons: Sequence[Lesson],
+    max_chars: int | None,
+    events: Teller | None,
+    within: tuple[int, int] | None = None,
+) -> WrittenEdits:
     """Lessons as bullets, word for word and without a call: where the prompt lists its instructions, else at its end.
 
     Each is an edit of this prompt that can be applied alone. The end is the last line that may be edited and announces
-    nothing ("Summary:"): a protected part stays the last, and an example's input keeps its label.
+    nothing ("Summary:"): a protected part stays the last, and an example's input keeps its label. ``within`` is the
+    span of the text that they belong in, where that is not all of it; ``events`` is None where it is only tried.
     """
     written = WrittenEdits()  # a small model follows a short list there best
-    part = last_instruction(prompt.text)
+    start, end = within or (0, len(prompt.text))
+    part = last_instruction(prompt.text[start:end])
+    part = part and (part[0] + start, part[1] + start)
     for lesson in lessons:
         line = literal(lesson.text)
         problem = "all of the prompt is protected" if part is None else None
@@ -163,10 +172,12 @@ def add_lines(prompt: Prompt, lessons: Sequence[Lesson], max_chars: int | None, 
             edit = make_edit(prompt.text, part, proposal, lesson.id)
             problem = problem_of(prompt, edit, max_chars)
             if problem is None:
-                events.emit(EditProposed(edit))
+                if events is not None:
+                    events.emit(EditProposed(edit))
                 written.edits.append(edit)
                 continue
-        events.emit(EditRefused([lesson.id], str(problem)))
+        if events is not None:
+            events.emit(EditRefused([lesson.id], str(problem)))
         written.refused[lesson.id] = f"no edit: {problem}"
     return written
 
@@ -205,7 +216,7 @@ class PlainLines:
 
     def _is_for_all(self, requirement: Question) -> bool:
         """Whether it is a check or a question of the shared checklist, and not one example's own."""
-        return requirement.dimension == CHECKS or self._is_shared(requirement)
+        return isinstance(requirement, ComputedCheck) or self._is_shared(requirement)
 
     def _is_shared(self, requirement: Question) -> bool:
         return self.checklist is not None and any(each.id == requirement.id for each in self.checklist.questions)
@@ -232,7 +243,7 @@ class PlainLines:
     async def _line(
         self, requirement: Question, reasons: Sequence[str]
     ) -> tuple[str, Literal["words", "model", "quotation"]]:
-        is_check = requirement.dimension == CHECKS and not self._is_shared(requirement)
+        is_check = isinstance(requirement, ComputedCheck) and not self._is_shared(requirement)
         check = requirement.id if is_check else None
         if line := instruction_of(check or requirement.text, is_fault=requirement.is_fault):
             return line, "words"

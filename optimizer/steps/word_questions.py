@@ -195,15 +195,15 @@ class WordQuestions:
         """Word every question anew, and send the new checklist through the acceptance test as a whole."""
         version, found = now.best, now.outcome.wordings
         old = version.draft.questions
-        for number, question in enumerate(old.questions, 1):
-            self.events.phase(f"wording question {number} of {len(old.questions)}: {question.text}")
+        for number, question in enumerate(old.asked, 1):
+            self.events.phase(f"wording question {number} of {len(old.asked)}: {question.text}")
             taken = {_words(each.text): each.id for each in old.questions if each.id != question.id}
             taken |= {_words(each.after.text): each.question for each in found if each.after is not None}
             outcome = await self._word(version.draft, question, taken)
             found.append(outcome)
             self.events.emit(QuestionWorded(outcome))
         by_id = {each.question: each for each in found}
-        new = old.model_copy(update={"questions": tuple(by_id[each.id].of(each) for each in old.questions)})
+        new = old.model_copy(update={"asked": tuple(by_id[each.id].of(each) for each in old.asked)})
         if new == old:
             return None
         winner = await now.contest.challenge(version, (), 0, Draft(version.prompt, new))
@@ -300,12 +300,8 @@ def _words(text: str) -> str:
 
 
 def most_calls(questions: int, examples: int, views: int) -> int:
-    """Calls at most before the acceptance test: written, and judged with the source's wording as often as the last
-    look asks.
-
-    Args:
-        views: How a question may be asked: 2 where it may also see the output alone.
-    """
+    """Calls at most before the acceptance test: written, and judged with the source's wording as often as the last look
+    asks. ``views`` is the number of ways to ask a question: 2 where it may also see the output alone."""
     wordings, start, calls = MOST_WORDINGS * len(KINDS) + views - 1, 0, len(KINDS)
     for rung in rungs(examples):
         calls += (rung - start) * (wordings + 1)

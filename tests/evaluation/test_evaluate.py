@@ -16,7 +16,7 @@ from askance.prompts.errors import BudgetExceededError, InputError
 from askance.prompts.verdicts import save_verdicts
 from askance.report.verdicts_page import Beside, read_judging
 from askance.testing import Reply, ScriptedModel
-from tests.said import says
+from tests.said import naming, says
 
 pytestmark = pytest.mark.usefixtures("sandbox")
 
@@ -422,3 +422,11 @@ def test_a_question_about_calls_that_no_output_has_is_said_and_asked(caplog: pyt
         [*rows(1), {"id": "c", "input": "in", "output": [call]}], checklist=asked, model=judge(lambda _: 0.5)
     )
     assert "no output has any" not in caplog.text
+
+
+def test_a_dry_run_reads_the_calibration_too(tmp_path: Path) -> None:
+    file = tmp_path / "calibration.json"
+    file.write_text("{", encoding="utf-8")
+    job = prepare(rows(), checklist(), judge(), None, {"calibration": str(file)})
+    with pytest.raises(InputError, match=naming("calibration.json")):
+        job.estimate()

@@ -53,6 +53,8 @@ INPUTS: list[dict[str, Any]] = [
     {"model": None},
     {"data": None, "ratings": "r.jsonl"},
     {"data": "p.jsonl", "ratings": None},
+    {"generator": "openai/writer"},
+    {"generator": "app.py:write"},
 ]
 """Arguments that are no settings."""
 RULES = [(record, rule) for record in RECORDS for rule in idle_rules(record)]
