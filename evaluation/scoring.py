@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
 import numpy as np
@@ -15,8 +15,7 @@ from ..prompts.errors import InputError, did_you_mean
 from ..prompts.examples import answered_questions, documents, human_dimensions, mean_rating
 from ..prompts.formatting import coverage_text
 from ..prompts.human_feedback import are_labels
-from ..prompts.mapping.columns import columns_in
-from ..prompts.mapping.proposal import propose
+from ..prompts.mapping.proposal import scores_left
 from ..prompts.rows import column
 from ..prompts.verdicts import Status, VerdictColumns
 from ..stats.correlation import correlate, correlations_dict
@@ -367,13 +366,6 @@ class Targets:
         return _of(scores, dimension)
 
 
-def _scores_in_columns(examples: Sequence[Example]) -> str:
-    """A sentence with the options that read columns as people's scores; empty where no column looks like some."""
-    found = propose(columns_in(each for each in column(examples, "metadata") if each))
-    fields = {name: path for name, path in found.fields.items() if name.startswith("human.")}
-    return f" This would take them from a column: {replace(found, fields=fields).line()}" if fields else ""
-
-
 def human_targets(examples: Sequence[Example], checklist: Checklist, scale: Scale | None = None) -> Targets:
     """Human scores on the dimensions of the checklist that have a score, mapped to [0, 1].
 
@@ -397,8 +389,8 @@ def human_targets(examples: Sequence[Example], checklist: Checklist, scale: Scal
         if not rated:
             like = f'"human": {{"{asked[0]}": 4}}'
             raise InputError(
-                f"No example has a human score. Give each its own as {like}; the checklist asks about "
-                f"{have}.{_scores_in_columns(examples)}"
+                f"No example has a human score. Give each its own as {like}; the checklist asks about {have}."
+                f"{scores_left(column(examples, 'metadata'))}"
             )
         if unweighed := [each for each in rated if each in checklist.dimensions]:
             raise InputError(

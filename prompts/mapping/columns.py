@@ -1,4 +1,4 @@
-"""What stands in the columns of a file's first rows: their kinds and values, those inside objects and lists included."""
+"""Columns of a file's first rows, those inside objects and lists included: their kinds and values."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from ..human_feedback import MEANINGS, is_missing, is_number, number_with_whole
 from ..messages import messages_of
 from ..tables import as_written
 from ..text import shorten
+from .names import QUALITIES, RATINGS, plain_name
 
 LOOKED_AT = 2_000
 """Rows that are looked at."""
@@ -150,12 +151,21 @@ def _leaves(value: Any, before: str = "") -> Iterator[tuple[str, Any]]:
         for entry in value:
             part = "*" if key is None or "." in entry[key] else f"{key}={entry[key]}"
             yield from _leaves(entry, f"{before}.{part}")
-    elif isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
-        yield from _leaves(value[0], f"{before}.0")
-    elif isinstance(value, list) and ".*" in before and value and not messages_of(value):
+    elif (
+        isinstance(value, list) and value and (".*" in before or _are_ratings(before, value)) and not messages_of(value)
+    ):
         yield from ((before, each) for each in value)  # as a path with * gives them
     else:
         yield before, value
+
+
+def _are_ratings(path: str, values: list[Any]) -> bool:
+    """Whether a list holds the ratings of several raters: numbers, or short words under a name that says so."""
+    if all(isinstance(each, (int, float)) for each in values):
+        return True
+    words = {*plain_name(path.rpartition(".")[2]).split("_")}
+    short = all(each is None or (isinstance(each, (str, int, float)) and len(str(each)) < LONG) for each in values)
+    return short and bool(words & (RATINGS | QUALITIES))
 
 
 def _is_message(value: Mapping[str, Any]) -> bool:

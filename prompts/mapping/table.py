@@ -16,7 +16,7 @@ from ..rows import is_on_hub, source_rows
 from ..tables import file_and_sheet
 from .columns import LOOKED_AT, DataColumn, columns_in
 from .proposal import ProposedMapping, propose
-from .published import FORMS, PublishedForm
+from .published import form_of
 
 TRIED = 200
 """Rows on which a mapping is tried before it is proposed."""
@@ -107,13 +107,12 @@ def look_at(file: Any, source: str | None = None) -> Table:
 
     Args:
         file: Any file that commands read, a name on the hub, a data frame or rows.
-        source: The name of a published form (:data:`FORMS`); found out where it is None.
+        source: The name of a published form; found out where it is None.
 
     Raises:
         InputError: It cannot be read, holds no rows, or has not the form.
     """
-    forms = [each for each in FORMS if source in (None, each.name)]
-    tables = [_table(each, forms) for each in _parts(str(file) if isinstance(file, Path) else file)]
+    tables = [_table(each, source) for each in _parts(str(file) if isinstance(file, Path) else file)]
     if source is not None and not any(each.proposal.form for each in tables):
         raise InputError(f"{file}: not as {source} exports it; it has: {', '.join(tables[0].columns)}.")
     return max(tables, key=_promise)
@@ -134,10 +133,10 @@ def _parts(file: Any) -> list[Any]:
     return [file]
 
 
-def _table(source: Any, forms: list[PublishedForm]) -> Table:
+def _table(source: Any, name: str | None) -> Table:
     rows, is_whole = _first_rows(source)
     columns = columns_in(rows)
-    form = next((each for each in forms if each.fits(columns)), None)
+    form = form_of(columns, name)
     if form is not None and form.within and isinstance(source, str):
         source = f"{file_and_sheet(source)[0]}#{form.within}"
         rows, is_whole = _first_rows(source)
@@ -146,7 +145,7 @@ def _table(source: Any, forms: list[PublishedForm]) -> Table:
 
 
 def _first_rows(source: Any) -> tuple[list[Mapping[str, Any]], bool]:
-    rows = [row for _, row in islice(source_rows(source), LOOKED_AT + 1) if isinstance(row, Mapping)]
+    rows = [row for _, row in islice(source_rows(source), LOOKED_AT + 1) if row and isinstance(row, Mapping)]
     if not rows:
         raise InputError(f"{source}: there is nothing in it.")
     return rows[:LOOKED_AT], len(rows) <= LOOKED_AT
@@ -171,7 +170,7 @@ def proposes_mapping(*, pairs: bool = False) -> Callable[[Callable[P, Loaded]], 
                     return load(place, **{**given, **mapping, **others, "limit": TRIED})
 
                 if said := _advice(source[0] if source else given.get("source"), given, pairs, read):
-                    raise InputError(f"{error}{said}") from None
+                    raise InputError(f"{str(error).rstrip('.')}.{said}") from None
                 raise
 
         return call
@@ -186,8 +185,13 @@ def _advice(source: Any, given: Mapping[str, Any], pairs: bool, read: Callable[[
     try:
         table = look_at(source)
         found = table.proposal
+        if found.is_traces:
+            return (
+                f" These are {found.form}; askance import {as_typed(source)} -o examples.jsonl makes examples of them."
+            )
         if found.pairs != pairs:
-            return " These rows are pairs of outputs, which askance weigh reads." if found.pairs and found.has else ""
+            other = "pairs of outputs, which askance weigh" if found.pairs else "single outputs, which askance evaluate"
+            return f" These rows are {other} reads." if {"output", "output_a", "chosen"} & {*found.has} else ""
         fields = {**found.fields, **(given.get("fields") or {})}
         mapping = {"fields": fields, "labels": given.get("labels") or found.labels}
         mapping |= {} if pairs else {"label_scale": given.get("label_scale") or found.label_scale}
