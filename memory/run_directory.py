@@ -135,8 +135,7 @@ class RunDirectory:
         more = " --max-iterations MORE" if changed == ["max_iterations"] else ""
         raise InputError(
             f"{self.path} holds a run with {what}. Choose another --run directory, or go on with the one that is "
-            "there: "
-            f"askance resume {as_typed(self.path)}{more}"
+            f"there: askance resume {as_typed(self.path)}{more}"
         )
 
     @property
@@ -231,12 +230,8 @@ class RunDirectory:
         return Journal(self.path / "journal.jsonl")
 
     def store(self, shared: Place | None = None) -> VerdictStore:
-        """The run's answers.
-
-        Args:
-            shared: The store of all commands, as of :class:`~askance.memory.verdict_store.VerdictStore`. A run that was
-                begun with ``no_cache`` goes without.
-        """
+        """The run's answers. ``shared`` is the store of all commands, as of
+        :class:`~askance.memory.verdict_store.VerdictStore`; a run that was begun with ``no_cache`` goes without."""
         apart = self.config_file.is_file() and self.read_config().get("no_cache")
         return VerdictStore(self.path / "verdicts.db", shared=None if apart else shared, is_ours=True)
 

@@ -295,10 +295,7 @@ def _column(name: str, cells: Sequence[Any], *, is_drawn: bool) -> Column:
 
 def view_sections(view: View, *names: str, **changes: Mapping[str, Any]) -> list[Section]:
     """The tables of a view that have rows, as sections; what a caption says after its first ``;`` is a note.
-
-    Args:
-        changes: Fields of a section, by the name of its table.
-    """
+    ``changes`` are fields of a section, by the name of its table."""
     sections = []
     for name, rows in ((name, rows) for name, rows in view.shown_tables().items() if name in names):
         title, _, about = view.caption(name).partition("; ")
@@ -337,12 +334,8 @@ def render_result_page(screen: FirstScreen, sections: Sequence[Section]) -> str:
 def examples_section(
     ids: Sequence[str], values: Mapping[str, Sequence[float | None]], note: str, *, down: bool, by: int = 0
 ) -> Section:
-    """The table of all examples, with a column for each name.
-
-    Args:
-        down: Whether the largest come first.
-        by: Place of the column that they are sorted by.
-    """
+    """The table of all examples, with a column for each name. ``by`` is the place of the column that they are sorted
+    by, the largest first where ``down``."""
     rows: dict[str, Any] = {
         "ids": ids,
         "columns": [["Example", "ids"], *([label, f"c{place}"] for place, label in enumerate(values))],
@@ -366,11 +359,8 @@ UNANSWERED = {"abstained": "abstention", "parse_error": "unreadable answer", "ap
 
 def failures(answers: Iterable[Mapping[str, Any]], asked: str = "question") -> Rows:
     """The answers that are missing, with their reasons, the most frequent first, and where the first of them are.
-
-    Args:
-        answers: Verdicts or ratings with ``example``, ``status`` and, where there is one, ``error``.
-        asked: Name of the field that says what was asked.
-    """
+    ``answers`` are verdicts or ratings with ``example``, ``status`` and, where there is one, ``error``; the field
+    ``asked`` says what was asked."""
     found: dict[tuple[str, str], list[str]] = {}
     for row in answers:
         if row["status"] != "ok":
