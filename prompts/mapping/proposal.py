@@ -78,7 +78,8 @@ def propose(columns: Columns, form: PublishedForm | None = None) -> ProposedMapp
     left = [each for each in left if not each.path.startswith(OWN)]
     ratings = ratings_in(left)
     fields |= {f"human.{name}": _paths(given) for name, given in ratings.columns.items()}
-    fields |= _comments(left, ratings, everything=form is not None)
+    if "output" in fields or "output" in has:  # a comment is about an output
+        fields |= _comments(left, ratings, everything=form is not None)
     fields = dict(sorted(fields.items(), key=lambda each: ORDER.index(each[0].partition(".")[0])))
     own = [path for path, each in columns.items() if path.startswith(OWN) and each.values]
     return ProposedMapping(
