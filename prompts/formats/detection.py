@@ -74,7 +74,7 @@ _YAML_MESSAGES = re.compile(
     r"(?:[ \t]*(?:#[^\n]*)?\r?\n|---\s*\n)*(?:- *)?[\"']?(?:role|content|messages|prompts)[\"']?[ \t]*:"
 )
 _KNOWN = (
-    "a list of messages (role and content), an object with 'messages', or a prompt of promptfoo, LangSmith, Langfuse, "
+    "a list of messages (role and content), an object with 'messages' or with 'system' and 'user', or a prompt of promptfoo, LangSmith, Langfuse, "
     "MLflow or DSPy"
 )
 

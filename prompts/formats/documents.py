@@ -102,11 +102,19 @@ def are_messages(value: Any) -> bool:
 
 
 def messages_of(document: Any, where: str) -> Found | None:
-    """A list of messages, or an object with one under ``messages``; None where the value is neither."""
+    """A list of messages, an object with one under ``messages``, or texts by their roles; None where it is neither."""
     if are_messages(document):
         return Found("messages", message_list(document, where))
     if isinstance(document, Mapping) and are_messages(document.get("messages")):
         return Found("messages", message_list(document["messages"], f"{where}, field 'messages'"))
+    if isinstance(document, Mapping) and {"system", "user"} & document.keys():
+        parts: list[MessageText] = []
+        for role, text in document.items():  # others, such as a model, are no messages
+            if role in ("system", "user", "assistant"):
+                if not isinstance(text, Text):
+                    raise InputError(f"{where}, field '{role}': a text is needed, not {kind_of(text)}.")
+                parts += message(role, text, where)
+        return Found("messages", tuple(parts))
     return None
 
 

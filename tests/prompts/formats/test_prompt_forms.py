@@ -210,6 +210,16 @@ def test_a_name_that_may_mean_a_field_or_a_column_is_asked_about(tmp_path: Path)
         load_prompt(path, column)
 
 
+def test_texts_may_stand_under_their_roles(tmp_path: Path) -> None:
+    text = "model: gpt-5\nsystem: Be kind to {{company}}.\nuser: |\n  {{question}}\n"
+    prompt = generator(tmp_path, text, "p.yaml")
+    assert generator_messages(prompt, EXAMPLES[0]) == [("system", "Be kind to ACME."), ("user", "How much?\n")]
+    changed = prompt.apply(Edit(old="Be kind", new="Be fair", lessons=()))
+    assert changed.file_text == text.replace("kind", "fair")
+    with pytest.raises(InputError, match=r"field 'user': a text is needed, not 3"):
+        generator(tmp_path, "system: x\nuser: 3\n", "p.yaml")
+
+
 def test_a_judge_may_be_told_all_in_the_systems_message(tmp_path: Path) -> None:
     laid = frame(judge(tmp_path, '[{"role": "system", "content": "{{input}}: {{output}}"}]'), EXAMPLES[0])
     assert (laid.system, laid.before, laid.after) == (f"{fence('How much?')}: {fence('Five.')}", "", "")
