@@ -134,7 +134,7 @@ def test_an_error_gives_what_the_given_options_lack() -> None:
         load_examples(rows, fields={"input": "question"})
     with pytest.raises(InputError, match="single outputs, which askance evaluate reads"):
         load_pairs(rows)
-    with pytest.raises(InputError, match="tie=WORD\\.$"):  # somebody says that they are pairs
+    with pytest.raises(InputError, match=r"tie=WORD\.$"):  # somebody says that they are pairs
         load_pairs(
             [{"question": "x", "here": "y", "there": "z", "best": "L"}],
             fields={"output_a": "here", "output_b": "there", "preferred": "best"},
