@@ -10,13 +10,15 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "AskanceError": ".prompts.errors",
-    "Check": ".optimizer.modes.checker",
+    "Check": ".agents.checks",
     "Checklist": ".prompts.checklist",
     "Diagnosis": ".evaluation.findings",
     "Evaluation": ".evaluation.evaluation_result",
     "Example": ".prompts.examples",
+    "Judged": ".evaluation.open_judge",
     "KeptJudge": ".evaluation.kept_judge",
     "NamedModel": ".models.named",
+    "OpenJudge": ".evaluation.open_judge",
     "Prompt": ".prompts.prompt",
     "Question": ".prompts.checklist",
     "RunResult": ".optimizer.run_result",
@@ -27,6 +29,8 @@ _HOMES = {
     "compare": ".evaluation.compare.compare",
     "evaluate": ".evaluation.evaluate",
     "export_judge": ".bridges.exports",
+    "agenerate": ".evaluation.generate",
+    "generate": ".evaluation.generate",
     "import_traces": ".bridges.trace_examples",
     "label": ".labelling.label",
     "load_checklist": ".prompts.checklist",
@@ -45,31 +49,49 @@ _HOMES = {
     "tune": ".runs",
     "write_questions": ".evaluation.write_questions",
 }
+_AWAITED = (
+    *("align", "check_model", "compare", "diagnose", "evaluate", "label", "migrate", "resume", "select", "train"),
+    *("tune", "weigh", "write_questions"),
+)
+"""Functions that may be awaited instead, with an "a" before their name."""
+_HOMES |= {f"a{name}": _HOMES[name] for name in _AWAITED}
 
 __all__ = ["__version__", *sorted(_HOMES)]
 
 if TYPE_CHECKING:
     # "as" tells a strict type checker that these names are public
+    from .agents.checks import Check as Check
     from .bridges.exports import export_judge as export_judge
     from .bridges.trace_examples import import_traces as import_traces
+    from .commands.models import acheck_model as acheck_model
     from .commands.models import check_model as check_model
     from .evaluation.adaptive import evaluate_adaptively as evaluate_adaptively
+    from .evaluation.compare.compare import acompare as acompare
     from .evaluation.compare.compare import compare as compare
     from .evaluation.compare.run_difference import run_difference as run_difference
+    from .evaluation.diagnose import adiagnose as adiagnose
     from .evaluation.diagnose import diagnose as diagnose
+    from .evaluation.evaluate import aevaluate as aevaluate
     from .evaluation.evaluate import evaluate as evaluate
     from .evaluation.evaluation_result import Evaluation as Evaluation
     from .evaluation.findings import Diagnosis as Diagnosis
+    from .evaluation.generate import agenerate as agenerate
+    from .evaluation.generate import generate as generate
     from .evaluation.judge_file import load_judge as load_judge
     from .evaluation.kept_judge import KeptJudge as KeptJudge
+    from .evaluation.open_judge import Judged as Judged
+    from .evaluation.open_judge import OpenJudge as OpenJudge
+    from .evaluation.write_questions import awrite_questions as awrite_questions
     from .evaluation.write_questions import write_questions as write_questions
+    from .labelling.label import alabel as alabel
     from .labelling.label import label as label
     from .memory.memory_directory import load_memory as load_memory
     from .models.named import NamedModel as NamedModel
-    from .optimizer.modes.checker import Check as Check
     from .optimizer.run_result import RunResult as RunResult
+    from .optimizer.selection.select import aselect as aselect
     from .optimizer.selection.select import select as select
     from .optimizer.selection.selected import Selection as Selection
+    from .optimizer.weights.weigh import aweigh as aweigh
     from .optimizer.weights.weigh import weigh as weigh
     from .prompts.checklist import Checklist as Checklist
     from .prompts.checklist import Question as Question
@@ -80,10 +102,15 @@ if TYPE_CHECKING:
     from .prompts.prompt import Prompt as Prompt
     from .prompts.prompt import load_prompt as load_prompt
     from .prompts.verdicts import Verdict as Verdict
+    from .runs import aalign as aalign
     from .runs import align as align
+    from .runs import amigrate as amigrate
+    from .runs import aresume as aresume
+    from .runs import atune as atune
     from .runs import migrate as migrate
     from .runs import resume as resume
     from .runs import tune as tune
+    from .training.train import atrain as atrain
     from .training.train import train as train
 
 

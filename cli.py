@@ -18,9 +18,10 @@ from . import __version__
 SUMMARIES = {
     "demo": "See it work on the embedded model, with data that comes along.",
     "init": "Make a starter project: configuration, prompt, checklist, data.",
-    "import": "Make examples of traces that another tool exported.",
+    "import": "Say what is in a file, and make examples of it: a table, a data set or a tool's traces.",
     "label": "Label outputs on a local page, the most informative first.",
     "questions": "Write a checklist for a task.",
+    "generate": "Write the outputs of a data set, with a model or a program of yours.",
     "evaluate": "Judge a data set with a checklist.",
     "diagnose": "Say which questions of a checklist are worth asking.",
     "select": "Choose the most informative questions about how good outputs are.",
@@ -107,10 +108,7 @@ class Commands(click.Group):
 
 def refuse_repeated(command: click.Command, arguments: list[str]) -> None:
     """Refuse an option that has one value and is given twice: all but the last would be lost.
-
-    Raises:
-        UsageError: One is.
-    """
+    Raises UsageError where an option is given twice."""
     context = click.Context(command, info_name=command.name)
     try:
         given = command.make_parser(context).parse_args(list(arguments))[2]

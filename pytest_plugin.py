@@ -49,10 +49,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
         "askance(data, checklist, model, baseline, prompt=None, judge=None, dimension=None, tolerance=0.0, "
-        "fail_under=None, pass_threshold=None, min_coverage=1.0, ...): "
-        "fail when the checklist score of the data dropped beyond noise since the baseline was written, or the pass "
-        "rate "
-        "is below fail_under.",
+        "fail_under=None, pass_threshold=None, min_coverage=1.0, ...): fail when the checklist score of the data "
+        "dropped beyond noise since the baseline was written, or the pass rate is below fail_under.",
     )
 
 
@@ -116,9 +114,7 @@ def _check(item: pytest.Item, arguments: dict[str, Any]) -> Regression:
 
 
 def _beside(folder: Path, name: str, value: Any) -> Any:
-    """A relative file name taken beside the test file, as is the folder of a trained scorer that is there; a ready
-    checklist's name
-    stays as it is, and a data set's on the hub."""
+    """A relative file name beside the test file, also of a scorer's folder; ready checklists and hub data sets stay."""
     from pathlib import Path
 
     from .models.trained.scorer_file import is_scorer

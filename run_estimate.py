@@ -9,7 +9,7 @@ from pathlib import Path
 
 from .agents.buying import Estimate
 from .agents.comment_questions import MOST_QUESTIONS, MOST_REMARKS
-from .agents.note_takers import MOST_LESSONS, MOST_RULES
+from .agents.note_takers import MOST_LESSONS
 from .agents.question_writer import MOST_CALLS
 from .memory.verdict_store import Place, VerdictStore
 from .models.event_loops import run_sync
@@ -18,11 +18,9 @@ from .optimizer.contest import most_tries
 from .optimizer.job import Job, SplitExamples, split_examples
 from .optimizer.mode import mode_of
 from .optimizer.options import AlignOptions, MigrateOptions, TuneOptions
-from .optimizer.questions.choice import OWN_CASES
 from .optimizer.questions.learner import FOLDS
-from .optimizer.questions.presentation import BOTH_WAYS, COMPARED, COMPARED_ON, GROUP, examples_to_ask_of, mode_for
+from .optimizer.questions.presentation import BOTH_WAYS, GROUP, examples_to_ask_of, mode_for
 from .optimizer.questions.proposers import BESIDE_EACH, DESCRIBED, KINDS_FOR_ONE, READ_FOR_ONE
-from .optimizer.questions.racing import FEWEST_REJECTED, SCREENED, STEPS, left_after, places
 from .optimizer.steps.lessons import BATCH, CONTROLS, EVIDENCE
 from .optimizer.steps.word_questions import most_calls
 from .prompts.examples import Example, human_dimensions
@@ -38,19 +36,14 @@ class RunEstimate:
     wording_calls: int
     """Calls at most of wording the questions anew and trying the new checklist; 0 where they stay."""
     iteration_calls: int
-    """Calls of one iteration at most, if every edit has to be tried alone and every helper be asked twice. Questions
-    written anew are taken to be as many as before."""
+    """Calls of one iteration at most, if every edit is tried alone and every helper is asked twice."""
     last_calls: int
     """Calls for the test and, to calibrate, development with the accepted prompt; and at most for steps taken once:
     learning questions, pruning, and stating failures in their own words."""
 
 
 def estimate_run(job: Job) -> RunEstimate:
-    """The calls that running a job would take; nothing is bought.
-
-    Raises:
-        InputError: A model is not known.
-    """
+    """The calls that running a job would take; nothing is bought. Raises InputError where a model is not known."""
     mode = mode_of(job.command)
     splits = split_examples(job, mode.strata(job))
     options = job.options
@@ -80,7 +73,7 @@ def estimate_run(job: Job) -> RunEstimate:
         return RunEstimate(fixed, 0, _papers_iteration(job, splits, a_version) + questions, ends)
     words = 0
     if isinstance(options, MigrateOptions) and options.words_questions and job.checklist is not None:
-        words = most_calls(len(job.checklist.questions), len(splits.development), job.views)
+        words = most_calls(len(job.checklist.asked), len(splits.development), job.views)
         words += len(splits.validation) * a_version
     only_words = isinstance(options, MigrateOptions) and options.update == "questions"
     iteration = 0 if only_words else _iteration(job, splits, a_version) + questions
@@ -92,13 +85,12 @@ def _iteration(job: Job, splits: SplitExamples, a_version: int) -> int:
     """Calls of one iteration at most, without questions written anew; ``a_version`` are the calls an example."""
     options, development = job.options, len(splits.development)
     notes = min(options.max_notes, development * max(1, a_version))
-    lessons = notes * (MOST_RULES if options.notes == "batched" else 1)
-    edits = min(lessons, options.max_lessons)
+    edits = min(notes, options.max_lessons)
     explanations = 0 if options.explain == "never" else 2 * notes
     trials = edits * (EVIDENCE + CONTROLS) * (1 if job.is_judge else a_version) if options.trial else 0
-    # notes, kinds of faults, repeats, classes, three opposites among lessons and three in the prompt, edits, critiques;
+    # notes, kinds of faults, repeats, classes, three opposites among lessons and three in the prompt, edits;
     # each with one re-ask
-    helpers = 2 * (options.note_samples + 10 + 2 * options.critique) * lessons
+    helpers = 2 * 11 * notes
     judged = development + most_tries(edits) * len(splits.validation)
     return judged * a_version + explanations + helpers + trials
 
@@ -129,7 +121,7 @@ def _all_learning(job: Job, splits: SplitExamples, a_version: int, *, finds_out:
     if not finds_out:
         return learning
     most_together = _learning(job, splits, a_version, grouped=True)
-    asked_both_ways = options.repeat * examples_to_ask_of(len(job.questions.questions), development)
+    asked_both_ways = options.repeat * examples_to_ask_of(len(job.questions.asked), development)
     by_candidates = BOTH_WAYS // GROUP * (development + len(splits.validation)) if learning else 0
     return max(learning, most_together) + (asked_both_ways or by_candidates)
 
@@ -150,7 +142,7 @@ def _learning(job: Job, splits: SplitExamples, a_version: int, *, grouped: bool)
         rounds=options.max_iterations,
         dimensions=len(human_dimensions(job.examples)),
         waiting=remembered + (len(job.earlier.remembered.waiting) if job.earlier else 0),
-        asked=a_version if options.mode == "batched" else ceil(a_version / len(job.questions.questions)),
+        asked=a_version if options.mode == "batched" else ceil(a_version / max(1, len(job.questions.asked))),
         grouped=grouped,
         views=job.views + (not grouped),  # a quote is a call of its own
     )
@@ -170,17 +162,9 @@ def calls_at_most(
 ) -> int:
     """Calls beyond which learning cannot go.
 
-    Args:
-        halves: The examples that questions are learned from: two are cross-fitted, one is tested on others.
-        test: Examples on which the questions that are kept are judged besides.
-        most: Questions that may join.
-        rounds: How often comments are read.
-        dimensions: Rated dimensions.
-        waiting: Candidates of earlier runs.
-        asked: Calls for one question on one example; of all questions of a group or a judge, where they are
-            ``grouped``.
-        grouped: Whether several questions are a call: a learned judge is then asked anew.
-        views: In how many ways a question may be asked: with everything in view, of the output alone, for a quote.
+    ``halves`` are the examples that teach: two are cross-fitted, one is tested on ``test`` others. ``asked`` are calls
+    for one question on one example, or where questions are ``grouped`` for all of a group or judge; ``waiting`` are
+    candidates of earlier runs; ``views`` are ways to ask: with everything in view, of the output alone, for a quote.
     """
     of_remark = MOST_QUESTIONS * (1 + MOST_QUESTIONS)  # questions, and more general ones beside each
     every = sum(map(len, halves))
@@ -190,33 +174,10 @@ def calls_at_most(
         alone, beside = read * (1 + MOST_REMARKS), read * BESIDE_EACH
         writing += (alone + beside) * (1 + MOST_QUESTIONS) + min(2 * DESCRIBED, len(examples)) * dimensions
         candidates += (alone + beside) * of_remark + KINDS_FOR_ONE * most * dimensions + waiting
-    first = min(SCREENED * dimensions + max(SCREENED, OWN_CASES), every)
-    race = candidates * first + _raced(min(candidates, places(len(halves), most)), every, most, dimensions)
-    races, once = _judges(halves), _compared(candidates, every, views, dimensions)
-    judged = asked * races * every if grouped else 0
-    return ceil(writing + asked * min(once + races * race, views * candidates * every)) + asked * most * test + judged
-
-
-def _judges(halves: Sequence[Sequence[Example]]) -> int:
-    """Judges that are learned: one to keep, and one for each fold."""
-    return 1 if len(halves) == 1 else 1 + FOLDS * len(halves)
-
-
-def _compared(candidates: float, examples: int, views: int, dimensions: int) -> float:
-    """Verdicts by which so many ways to ask are compared."""
-    poor = max(FEWEST_REJECTED, ceil(COMPARED_ON * examples))
-    return views * min(COMPARED, candidates) * min(examples, dimensions * (SCREENED + poor) + OWN_CASES)
-
-
-def _raced(candidates: float, examples: int, most: int, dimensions: int) -> float:
-    """Verdicts of a race of so many candidates, where all examples are rejected on each dimension."""
-    verdicts, before = 0.0, min(examples, SCREENED * dimensions)  # these were judged before the race
-    for step, (share, *_) in enumerate(STEPS):
-        poor = max(FEWEST_REJECTED, ceil(share * examples))
-        so_far = min(examples, dimensions * (SCREENED + poor))
-        verdicts += candidates * (so_far - before)
-        candidates, before = min(candidates, left_after(step, most)), so_far
-    return verdicts + candidates * (examples - before)
+    # every candidate is asked of every example in every way; the judge of each fold is asked anew, where it is grouped
+    judges = 1 if len(halves) == 1 else 1 + FOLDS * len(halves)
+    judged = asked * judges * every if grouped else 0
+    return ceil(writing + asked * views * candidates * every) + asked * most * test + judged
 
 
 def _comments(examples: Sequence[Example]) -> set[str]:

@@ -6,15 +6,17 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Unpack
 
+from .agents.checks import CheckFunction
 from .memory.run_directory import RunDirectory
+from .models.event_loops import awaited
 from .models.named import ModelLike, named_models
+from .models.programs import GeneratorFunction
 from .models.progress import Watcher, watching
 from .optimizer.events import Callback
 from .optimizer.job import Job
 from .optimizer.modes import align as alignment
 from .optimizer.modes import migrate as migration
 from .optimizer.modes import tune as tuning
-from .optimizer.modes.checker import CheckFunction
 from .optimizer.run_result import RunResult
 from .optimizer.runner import run_job, take_up
 from .prompts.checklist import Checklist
@@ -64,6 +66,9 @@ def migrate(
     return _run_watched(job, run, watcher, progress, callbacks)
 
 
+amigrate = awaited(migrate)
+
+
 def align(
     data: str | Path | Iterable[Example | Mapping[str, Any]],
     *,
@@ -105,16 +110,20 @@ def align(
     return _run_watched(job, run, watcher, progress, callbacks)
 
 
+aalign = awaited(align)
+
+
 def tune(
     data: str | Path | Iterable[Example | Mapping[str, Any]],
     *,
-    generator: ModelLike,
+    generator: ModelLike | GeneratorFunction,
     prompt: str | Path | Prompt,
     run: str | Path,
     checklist: str | Path | Checklist | None = None,
     judge: ModelLike | None = None,
     judge_prompt: str | Path | Prompt | None = None,
     checker: str | CheckFunction | None = None,
+    schema: str | Path | Mapping[str, Any] | None = None,
     watcher: Watcher | None = None,
     progress: bool | None = None,
     callbacks: Iterable[Callback] = (),
@@ -124,13 +133,16 @@ def tune(
 
     Args:
         data: JSONL or CSV file, or rows; outputs in it are not used.
-        generator: The model that writes.
+        generator: The model that writes, or a program of your own: a function, plain or async, that takes an example
+            and the prompts by name, or ``file.py:function``, ``command:…``, ``url:…``.
         prompt: Its starting prompt; without placeholders it is the system message.
         run: Directory of the run; the same command on it goes on where it stopped.
         checklist: Questions about every output. Without one, and with ``own_questions``, each example has its own.
         judge: The model that answers the questions.
         judge_prompt: The judge's prompt, which stays as it is; askance's own neutral one by default.
         checker: ``module:function`` (or the function), which says of an example with its output what passes.
+        schema: JSON schema, or its file, that outputs are to follow: sent to a model whose endpoint takes it, and
+            checked. By default the one beside the prompt, ``writer.schema.json`` of ``writer.md``.
         watcher: Told how the work goes on.
         progress: Show how the work goes on; by default in notebooks only.
         callbacks: Told every event of the run; see :mod:`askance.optimizer.events`.
@@ -142,8 +154,11 @@ def tune(
         AskanceError: An endpoint is down, or the disk is full. The run can be resumed.
     """
     writes, judges, given = named_models(options, generator, judge)
-    job = tuning.prepare(data, checklist, writes, judges, prompt, judge_prompt, checker, given)
+    job = tuning.prepare(data, checklist, writes, judges, prompt, judge_prompt, checker, given, schema)
     return _run_watched(job, run, watcher, progress, callbacks)
+
+
+atune = awaited(tune)
 
 
 def _run_watched(
@@ -184,6 +199,9 @@ def resume(
     job = take_up(RunDirectory(run), options)
     with watching(watcher, progress) as shown:
         return run_and_report(job, run, shown, callbacks, ask_first=ask_first)
+
+
+aresume = awaited(resume)
 
 
 def run_and_report(

@@ -46,6 +46,23 @@ class WriterSettings(GatewaySettings, total=False):
     embedder: str | None
 
 
+class WritingSettings(TypedDict, total=False):
+    """Settings of :class:`WritingOptions`."""
+
+    max_output_tokens: int
+    generator_temperature: float
+    generator_version: str | None
+
+
+class GenerateSettings(GatewaySettings, WritingSettings, total=False):
+    """Settings of :class:`GenerateOptions`."""
+
+    min_coverage: float
+    field: Mapping[str, str | Sequence[str]]
+    variable: Mapping[str, str]
+    limit: int | None
+
+
 class JudgeSettings(ModelSettings, total=False):
     """Settings of :class:`JudgeOptions`."""
 
@@ -65,6 +82,7 @@ class JudgeSettings(ModelSettings, total=False):
     min_coverage: float
     field: Mapping[str, str | Sequence[str]]
     limit: int | None
+    variable: Mapping[str, str]
 
 
 class ScoreSettings(JudgeSettings, WhereSettings, total=False):
@@ -138,7 +156,6 @@ class SelectSettings(JudgeSettings, WhereSettings, total=False):
     rating_criterion: str | None
     rating_levels: int
     estimate: Literal["pooled", "per-example"]
-    correction: Literal["shuffle", "miller-madow", "none"]
     per_token: bool
     halves: int
     ranking_resamples: int
@@ -162,7 +179,6 @@ class LoopSettings(JudgeSettings, WhereSettings, total=False):
     """Settings of :class:`LoopOptions`."""
 
     note_taker: str | NamedModel | None
-    note_taker_program: str | Path | None
     deduplicator: str | NamedModel | None
     updater: str | NamedModel | None
     split: Sequence[float]
@@ -171,9 +187,6 @@ class LoopSettings(JudgeSettings, WhereSettings, total=False):
     max_notes: int
     max_prompt_chars: int | None
     notes: Literal["each", "batched"]
-    note_samples: int
-    contrast: bool
-    critique: bool
     update: Literal["auto", "edits", "rewrite", "questions", "examples"]
     max_questions: int
     trial: bool
@@ -212,15 +225,13 @@ class AlignSettings(LoopSettings, total=False):
     calibrate: bool
 
 
-class TuneSettings(LoopSettings, total=False):
+class TuneSettings(LoopSettings, WritingSettings, total=False):
     """Settings of :class:`TuneOptions`."""
 
     writer: str | NamedModel | None
     own_questions: bool
     score_as: Literal["all", "mean"]
     plain_first: bool
-    max_output_tokens: int
-    generator_temperature: float
 
 
 class TrainSettings(GatewaySettings, total=False):
@@ -253,6 +264,7 @@ class TrainSettings(GatewaySettings, total=False):
     machine_price: float
     resamples: int
     field: Mapping[str, str | Sequence[str]]
+    variable: Mapping[str, str]
     labels: Mapping[str, Sequence[str]]
     label_scale: Sequence[str] | None
     limit: int | None

@@ -88,6 +88,11 @@ GONE: dict[str, tuple[object, str]] = {
     "min_gain": (0.0, "a version must pass the paired test (alpha)"),
     "quiet_rounds": (2, "two quiet rounds end the proposing; max_rounds and max_candidates end it earlier"),
     "shown": (3, "the proposing model is shown three examples a round; max_rounds says how many rounds"),
+    "correction": ("shuffle", "the bias of small samples is taken off as shuffle did, which was never worse"),
+    "note_samples": (1, "one note is taken of each disagreement, and tried on the judge before it is written"),
+    "contrast": (False, "each lesson is tried on cases that are right already (trial)"),
+    "critique": (False, "each lesson is tried on the judge itself (trial)"),
+    "note_taker_program": (None, "note_taker takes notes; agents/dspy/signatures.py has its signature for DSPy"),
     "per_round": (8, "at most eight questions are proposed a round; max_candidates says how many in all"),
 }
 """Settings that an earlier version had: the default, which files of earlier runs may hold, and what takes their
@@ -146,15 +151,7 @@ def idle_settings(record: type[BaseModel], given: Mapping[str, Any]) -> dict[str
 
 
 def refuse_idle(settings: BaseModel, **inputs: Any) -> None:
-    """Refuse settings that change nothing.
-
-    Args:
-        settings: The record.
-        inputs: The other arguments, where they are known.
-
-    Raises:
-        InputError: Names the first one and says why.
-    """
+    """Refuse a setting that changes nothing; ``inputs`` are the other arguments. InputError names it and says why."""
     for name, why in idle_settings(type(settings), {**vars(settings), **inputs}).items():
         raise InputError(f"{name}: {why}.")
 
@@ -163,10 +160,7 @@ def parse_options(
     kind: type[Settings], values: Mapping[str, Any], where: str = "options", *, kept: bool = False
 ) -> Settings:
     """Validate settings; ``kept`` ones were accepted before, so that what would change nothing is no error in them.
-
-    Raises:
-        InputError: A setting is unknown or has a value that it cannot have; ``where`` is put in front.
-    """
+    Raises InputError where a setting is unknown or has a value that it cannot have; ``where`` is put in front."""
     if kept:
         values = by_new_names(values, where)
     else:
@@ -196,10 +190,7 @@ def parse_options(
 
 def check_each(kind: type[BaseModel], values: Mapping[str, Any], where: str) -> None:
     """Refuse settings of a file that are wrong whatever stands beside them.
-
-    Raises:
-        InputError: One is; ``where``, the file, is put in front.
-    """
+    Raises InputError that begins with ``where``, the file."""
     for name, value in values.items():
         try:
             kind.model_validate({name: value}, context=KEPT)
@@ -217,10 +208,7 @@ def _may_be(annotation: Any, *kinds: type) -> bool:
 
 def refuse_old_names(values: Iterable[str], where: object) -> None:
     """Refuse settings that are given by an old name, or are gone.
-
-    Raises:
-        InputError: Names the new one, or what takes its place; ``where`` is put in front.
-    """
+    Raises InputError, which names the new one, or what takes its place; ``where`` is put in front."""
     for old, new in RENAMED.items():
         if old in values:
             raise InputError(f"{where}: {old} is now {new}.")
@@ -230,17 +218,13 @@ def refuse_old_names(values: Iterable[str], where: object) -> None:
 
 
 def by_new_names(values: Mapping[str, Any], where: object) -> dict[str, Any]:
-    """Return the settings of a kept file by their present names, without those that are gone.
-
-    Raises:
-        InputError: One that is gone had another value than its default, so that this version works otherwise.
-    """
+    """Return the settings of a kept file by their present names, without those that are gone. Raises InputError where
+    one that is gone had another value than its default, so that this version works otherwise."""
     for name, (default, instead) in GONE.items():
         if values.get(name, default) != default:
             raise InputError(
                 f"{where}: {name} is {values[name]}, and is no setting any more ({instead}), so this version would "
-                "come to "
-                "something else. Finish that run with the version that began it."
+                "come to something else. Finish that run with the version that began it."
             )
     return {RENAMED.get(name, name): value for name, value in values.items() if name not in GONE}
 
@@ -252,10 +236,7 @@ def flag(name: str) -> str:
 
 def by_own_names(values: Mapping[str, Any], where: object) -> dict[str, Any]:
     """Settings by the names that records have; a list of criteria is ``dimensions``.
-
-    Raises:
-        InputError: One is there under both of its names.
-    """
+    Raises InputError where one is there under both of its names."""
     known = dict(ALSO)
     if not isinstance(values.get("criterion", ""), str):
         known["criterion"] = "dimensions"
@@ -267,10 +248,7 @@ def by_own_names(values: Mapping[str, Any], where: object) -> dict[str, Any]:
 
 def load_config(path: str | Path) -> dict[str, Any]:
     """Read settings from a YAML file; hyphens in names are taken as underscores.
-
-    Raises:
-        InputError: The file is missing or is not a mapping.
-    """
+    Raises InputError where the file is missing or is not a mapping."""
     try:
         text = read_text(path)
     except FileNotFoundError:

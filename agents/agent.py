@@ -67,12 +67,8 @@ async def ask_for(
 
     Its JSON schema is sent along, the reply is validated against it, and its title says in errors what was wanted.
     ``check`` may raise ``ValueError`` with what is wrong beyond the schema. With ``forget`` no replies are kept that
-    cannot be used, so that they are asked for anew the next time.
-
-    Raises:
-        ParseError: The reply to the re-ask was no better.
-        ModelError: No reply.
-    """
+    cannot be used, so that they are asked for anew the next time. Raises ParseError where the reply to the re-ask was
+    no better, and ModelError where there is no reply."""
     parameters = Parameters(max_tokens, temperature, seed, schema=strict_schema(record))
     conversation, keys = list(messages), []
     for last in (False, True):
@@ -109,12 +105,11 @@ def _complaint(error: ValueError, record: type[BaseModel]) -> str:
     return f"That cannot be used: {error}\nAnswer again with one JSON object with the fields {fields} and nothing else."
 
 
-SAMPLE_TEMPERATURE = 0.8
-"""Temperature of every further answer to the same request; the first is given at 0."""
-
-
 class Agent:
-    """A model with a role."""
+    """A model with a role.
+
+    Whatever asks it raises BudgetExceededError where a cap was reached, and ModelError where no reply comes.
+    """
 
     role: ClassVar[str]
     """The ledger that its calls are booked under."""
@@ -135,12 +130,8 @@ class Agent:
         *,
         max_tokens: int,
         check: Callable[[Reply], object] | None = None,
-        number: int = 0,
     ) -> Reply:
-        """One record; ``check`` and what is raised are those of :func:`~askance.agents.agent.ask_for`.
-
-        ``number`` above 0 asks for another answer to the same request, with a seed of its own.
-        """
+        """One record, at temperature 0; ``check`` and the errors are those of :func:`ask_for`."""
         orders: list[Message] = [] if system is None else [("system", system)]
         return await ask_for(
             self._gateway,
@@ -149,19 +140,12 @@ class Agent:
             [*orders, ("user", user)],
             record,
             max_tokens=max_tokens,
-            temperature=SAMPLE_TEMPERATURE if number else 0.0,
-            seed=None if self._seed is None else self._seed + number,
-            replicate=number,
+            seed=self._seed,
             check=check,
             forget=self.forgets,
         )
 
     async def _say(self, messages: Sequence[Message], *, max_tokens: int) -> Answer:
-        """A reply in plain text, at temperature 0.
-
-        Raises:
-            BudgetExceededError: A cap was reached.
-            ModelError: No reply.
-        """
+        """A reply in plain text, at temperature 0."""
         request = make_request(self._model.identity, messages, Parameters(max_tokens, 0.0, self._seed))
         return await self._gateway.ask(self.role, self._model, request)

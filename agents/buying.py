@@ -52,12 +52,8 @@ class VerdictBuyer:
         """Buy the answers to the questions of an ask, whose stored ``answer`` is known, with one re-ask if it cannot be
         read.
 
-        Questions that are missing in the reply are asked alone.
-
-        Raises:
-            BudgetExceededError: A cap was reached.
-            ModelError: The endpoint refuses every call.
-        """
+        Questions that are missing in the reply are asked alone. Raises BudgetExceededError where a cap was reached, and
+        ModelError where the endpoint refuses every call."""
         name = self.model.identity
         if answer is None and name in self.gateway.need_room and ask.is_short:
             ask = ask.with_room(name)

@@ -96,17 +96,17 @@ LONGEST_OUTPUT = 1200
 MOST_KINDS = 3
 """Things that are said of one output."""
 MOST_KIND_WORDS = 8
-"""Of one thing."""
+"""Words for one thing."""
 MOST_QUESTIONS = 2
-"""From one remark."""
+"""Questions made of one remark."""
 MOST_REMARKS = 4
-"""Of one comment that are read."""
+"""Remarks of one comment that are read."""
 LONG_REMARK = 30
 """Words from which a comment is read by its sentences alone."""
 FEWEST_WORDS = 3
-"""Of a sentence that is read alone."""
+"""Words of a sentence that is read alone."""
 MOST_WORDS = 25
-"""Of a question."""
+"""Words of a question."""
 _TOKENS = 60
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s*")
 _NEGATED = re.compile(r"\b(ca|wo|sha)n['’]t\b|\bcannot\b|\bnot\s+|n['’]t\b")
@@ -192,12 +192,7 @@ class CommentReader(QuestionAgent):
         return [(f"Comment: {comment}", answer) for comment, answer in SHOTS]
 
     async def questions(self, comment: str) -> list[str]:
-        """Questions whether an output has what the comment speaks of; none where it speaks of nothing.
-
-        Raises:
-            BudgetExceededError: A cap was reached.
-            ModelError: The call failed for good.
-        """
+        """Questions whether an output has what the comment speaks of; none where it speaks of nothing."""
         found = [await self._lines(f"Comment: {remark}") for remark in remarks(comment)]
         return list(dict.fromkeys(line for lines in found for line in lines))
 
@@ -215,12 +210,7 @@ class BesideReader(QuestionAgent):
         return f"Text: {output}\nComment: {comment}"
 
     async def questions(self, comment: str, output: str) -> list[str]:
-        """Questions whether an output has what the comment on this one speaks of; none where it speaks of nothing.
-
-        Raises:
-            BudgetExceededError: A cap was reached.
-            ModelError: The call failed for good.
-        """
+        """Questions whether an output has what the comment on this one speaks of; none where it speaks of nothing."""
         return await self._lines(self._asked(told([comment]), shorten(" ".join(output.split()), LONGEST_OUTPUT)))
 
 
@@ -236,12 +226,7 @@ class KindReader(QuestionAgent):
         return answer.replace("|", "\n")
 
     async def questions(self, output: str) -> list[str]:
-        """Whether another output does each of the things that this one does.
-
-        Raises:
-            BudgetExceededError: A cap was reached.
-            ModelError: The call failed for good.
-        """
+        """Whether another output does each of the things that this one does."""
         return await self._lines(f"Text: {shorten(' '.join(output.split()), LONGEST_OUTPUT)}")
 
     def read(self, reply: str) -> list[str]:
@@ -264,12 +249,7 @@ class Generaliser(QuestionAgent):
         return [(f"{self._opening} {thing}?", kinds) for thing, kinds in GENERAL_SHOTS]
 
     async def questions(self, question: str) -> list[str]:
-        """More general questions than this one; none where the reply has none.
-
-        Raises:
-            BudgetExceededError: A cap was reached.
-            ModelError: The call failed for good.
-        """
+        """More general questions than this one; none where the reply has none."""
         return [each for each in await self._lines(question) if each != question]
 
 

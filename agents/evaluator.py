@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from ..models.base import Answer, Model, ModelError, make_request
+from ..models.base import Answer, Model, ModelError, make_request, refuse_images
 from ..models.gateway import Gateway
 from ..models.replies.yes_no import FIRST, tell_apart
 from ..prompts.checklist import Checklist, Question
@@ -18,9 +18,10 @@ from ..prompts.rows import column
 from ..prompts.templates import template
 from ..prompts.verdicts import Provenance, Told, Verdict, VerdictColumns, fields_of
 from .buying import NO_LOGPROBS, TURN, Estimate, VerdictBuyer, all_together, estimate_asks, in_blocks, work_together
+from .checks import computed_verdicts, make_ready
 from .judging import DEFAULT, Judging
 from .replies import NOTHING_QUOTED, Answers, quote_in
-from .requests import Ask, Asking, BatchedAsking, EachAsking, ExpectedScoreAsking, words_read
+from .requests import Ask, Asking, BatchedAsking, EachAsking, ExpectedScoreAsking, illustrated, shows_images, words_read
 
 REASON_TOKENS = 80
 """Most tokens of the reason that is asked for after an answer."""
@@ -44,20 +45,21 @@ class Evaluator:
     """Whether its answers can come with a probability, and several in one reply."""
 
     def __post_init__(self) -> None:
-        """Check the words for yes and no.
+        """Check the words for yes and no, and load what checks need.
 
-        Raises:
-            InputError: They are the wrong way round.
+        Raises InputError where the words are the wrong way round, or a check's function or language is not known.
         """
         words_read(self.prompt, (), self.answers)
+        make_ready(self.checklist.checks)
 
     async def judge(
         self, examples: Sequence[Example], on_verdicts: Callable[[int, int], None] | None = None
     ) -> VerdictColumns:
-        """Ask every question about every example.
+        """Ask every question about every example, and compute every check.
 
-        Returns one verdict per example, question and replicate, in that order, whatever the order of completion.
-        ``on_verdicts`` is told how many verdicts of how many are there.
+        Returns one verdict per example, question and replicate, in that order, whatever the order of completion; those
+        of an example's checks, which have no replicates, follow it. ``on_verdicts`` is told how many verdicts of how
+        many are there.
 
         Raises:
             BudgetExceededError: A cap was reached; the answers bought so far are in the store.
@@ -65,11 +67,17 @@ class Evaluator:
         """
         if not examples:
             return VerdictColumns()
-        provenance = await self.settle(examples)
-        draws = self.judging.draws(provenance)
-        verdicts = await self._collect(examples, provenance, draws, on_verdicts)
-        if draws > 1:
-            verdicts = _merge_draws(verdicts, draws, len(self.checklist.questions))
+        self._refuse_images(examples)
+        verdicts = VerdictColumns()
+        if self.checklist.asked:
+            provenance = await self.settle(examples)
+            draws = self.judging.draws(provenance)
+            verdicts = await self._collect(examples, provenance, draws, on_verdicts)
+            if draws > 1:
+                verdicts = _merge_draws(verdicts, draws, len(self.checklist.asked))
+        if self.checklist.checks:
+            computed = computed_verdicts(self.checklist.checks, examples, self.prompt.hash)
+            verdicts = _example_by_example(verdicts, computed, len(examples))
         if self.tally:
             self.tally(verdicts)
         return verdicts
@@ -94,14 +102,23 @@ class Evaluator:
 
         Where p_yes is ``auto`` and no answer has settled it yet, log-probabilities are assumed.
         """
+        checked = len(examples) * len(self.checklist.checks)
+        if not self.checklist.asked:
+            return Estimate(checked, 0, 0, 0, 0.0)
+        self._refuse_images(examples)
         asked = self.judging.p_yes
         assumed: Provenance = self.gateway.provenance.get(self.model.identity, "logprob")
         provenance = assumed if asked == "auto" else asked
         asking = self._asking(provenance)
         self._recall_room(asking, examples)
         asks = self._all_asks(asking, examples, self.judging.draws(provenance))
-        verdicts = len(examples) * len(self.checklist.questions) * self.judging.repeat
+        verdicts = len(examples) * len(self.checklist.asked) * self.judging.repeat + checked
         return estimate_asks(asks, verdicts, self.model, self.gateway)
+
+    def _refuse_images(self, examples: Sequence[Example]) -> None:
+        views = {each.shown for each in self.checklist.asked}
+        seen = (each for each in illustrated(examples) if any(shows_images(self.prompt, each, sees) for sees in views))
+        refuse_images(self.model, (each.id for each in seen))
 
     def _recall_room(self, asking: Asking, examples: Sequence[Example]) -> None:
         """Learn from the first stored answer whether the others were asked for with more room."""
@@ -143,7 +160,7 @@ class Evaluator:
         where the store holds the answer: a run that goes on then finds what it found at first.
         """
         judging, identity, gateway = self.judging, self.model.identity, self.gateway
-        together = judging.mode == "auto" and len(self.checklist.questions) > 1
+        together = judging.mode == "auto" and len(self.checklist.asked) > 1
         matters = self.states and judging.score_scale is None and (judging.p_yes == "auto" or together)
         if not matters or identity in gateway.thinkers:
             return None
@@ -224,10 +241,10 @@ class Evaluator:
         judging = self.judging
         if judging.score_scale is not None:
             explained = judging.explain == "always"
-            return self._asking_for_scores(self.checklist.questions, judging.score_scale, explained=explained)
-        form = judging.form(provenance, len(self.checklist.questions), thinks=thinks)
+            return self._asking_for_scores(self.checklist.asked, judging.score_scale, explained=explained)
+        form = judging.form(provenance, len(self.checklist.asked), thinks=thinks)
         temperature = judging.temperature_of(provenance)
-        common = (self.prompt, self.checklist.questions, form.explained, form.logprobs, temperature, judging.seed)
+        common = (self.prompt, self.checklist.asked, form.explained, form.logprobs, temperature, judging.seed)
         if not form.together:
             return EachAsking(*common, self.answers, form.stated, form.by_number)
         return BatchedAsking(*common, judging.seed, self.answers, form.stated, form.by_number, form.most)
@@ -244,7 +261,7 @@ class Evaluator:
         return ExpectedScoreAsking(self.prompt, questions, explained, judging.temperature, judging.seed, scale)
 
     def _all_asks(self, asking: Asking, examples: Sequence[Example], draws: int) -> Iterator[Ask]:
-        questions = len(self.checklist.questions)
+        questions = len(self.checklist.asked)
         position = 0
         for example in examples:
             for replicate in range(self.judging.repeat * draws):
@@ -264,7 +281,7 @@ class Evaluator:
         asking = self._asking(provenance)
         no_logprobs = NO_LOGPROBS if self.judging.score_scale is None else NO_LOGPROBS_FOR_SCORES
         buyer = VerdictBuyer(self.gateway, self.role, self.model, asking, provenance, no_logprobs)
-        ids, questions = list(column(examples, "id")), [each.id for each in self.checklist.questions]
+        ids, questions = list(column(examples, "id")), [each.id for each in self.checklist.asked]
         results = VerdictColumns.due(ids, questions, self.model.name, self.prompt.hash, self.judging.repeat * draws)
         done = 0
 
@@ -335,6 +352,17 @@ class Evaluator:
             return EachAsking(self.prompt, (question,), *how), yes if verdict.answer else no
         asking = self._asking_for_scores((question,), judging.score_scale, explained=False)
         return asking, asking.nearest(verdict.p_yes)
+
+
+def _example_by_example(asked: Sequence[Verdict], computed: Sequence[Verdict], examples: int) -> VerdictColumns:
+    """Verdicts of two kinds, each with as many on every example, in the order of the examples."""
+    whole = VerdictColumns()
+    for place in range(examples):
+        for some in (asked, computed):
+            each = len(some) // examples
+            for verdict in some[place * each : (place + 1) * each]:
+                whole.append(fields_of(verdict))
+    return whole
 
 
 def _merge_draws(verdicts: Sequence[Verdict], draws: int, questions: int) -> VerdictColumns:

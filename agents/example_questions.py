@@ -71,9 +71,7 @@ class ExampleQuestions(Agent):
         ``q2``, ... in the order written; one that repeats the wording of an earlier one is left out.
 
         Args:
-            examples: With unique ids; outputs are not looked at.
             on_failed: Told the id of an example that got no questions, and why.
-            on_done: Told how many examples of how many are done, failed ones among them.
 
         Returns:
             Checklists by example id, in input order; failed examples are not among them.
@@ -134,7 +132,6 @@ async def judge_by_own(
 
     Raises:
         BudgetExceededError: A cap was reached; the answers bought so far are in the store.
-        ModelError: The endpoint refuses every call or is down.
     """
 
     async def judge(example: Example) -> VerdictColumns:

@@ -9,24 +9,28 @@ others :class:`RequirementWriter` asks a model.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ..models.base import Answer, Model, ModelError, Parameters, Request, make_request
+from ..models.base import Answer, Model, ModelError, Parameters, Request, images_of_content, make_request, refuse_images
 from ..models.budget import reserved_tokens
 from ..models.gateway import Gateway
+from ..models.programs import Program, output_in
 from ..prompts.checklist import Question
 from ..prompts.examples import Example
 from ..prompts.lessons import foreign_order
+from ..prompts.messages import told
 from ..prompts.prompt import Prompt, generator_messages, render_example
 from ..prompts.templates import FencedText, render, template
-from ..prompts.text import copied_names, copied_quote, copied_words, shorten, topic_words
+from ..prompts.text import copied_names, copied_quote, copied_words, sendable, shorten, topic_words
 from .agent import Agent
 from .buying import Estimate, all_together
-from .notes import Assignment, Case, NoteAgent, Sample, doubted_beside, given_reason, show_output
-from .rules import LONGEST_RULE, STRICTER, content_stems, echoed, is_truism
+from .notes import Assignment, Case, NoteAgent, given_reason
+from .requests import illustrated
+from .rules import LONGEST_RULE, STRICTER, content_stems, echoed
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,10 @@ class Generator:
     seed: int | None = None
     role: str = "generator"
     """The ledger that its calls are booked under."""
+    prompt_name: str = "prompt"
+    """The name by which a program is handed the prompt."""
+    schema: Mapping[str, Any] | None = None
+    """JSON schema that is sent to a model with each request, as far as its endpoint takes it."""
 
     async def generate(
         self, examples: Sequence[Example], on_done: Callable[[int, int], None] | None = None
@@ -66,15 +74,19 @@ class Generator:
             BudgetExceededError: A cap was reached; calls under way were let end, and their answers are in the store.
             ModelError: The endpoint refuses every call (wrong key, unknown model) or is down.
         """
+        self._refuse_images(examples)
         return await all_together(examples, self._write, self.gateway.concurrency(self.model), on_done)
 
     def estimate(self, examples: Sequence[Example]) -> Estimate:
         """Estimate what :meth:`generate` would buy now; there are no verdicts."""
+        self._refuse_images(examples)
         requests = [self._request(example) for example in examples]
         keys = [request.key for request in requests]
         store = self.gateway.store
         found = store.get_many(keys) if store is not None else {}
         to_buy = {request.key: request for request in requests if request.key not in found}
+        if isinstance(self.model, Program):  # nobody knows what it spends
+            return Estimate(0, len(to_buy), len(requests) - len(to_buy), 0, None if to_buy else 0.0)
         tokens = sum(reserved_tokens(request) for request in to_buy.values())
         written = self.max_tokens * len(to_buy)
         return Estimate.priced(
@@ -90,15 +102,26 @@ class Generator:
         return [
             example.model_copy(
                 update={
-                    "output": found[key].text if key in found else f"{key.hex()} {example.output or ''}",
+                    "output": self._output_in(found[key]) if key in found else f"{key.hex()} {example.output or ''}",
                     "comment": (),
                 }
             )
             for key, example in zip(keys, examples, strict=True)
         ]
 
+    def _output_in(self, answer: Answer) -> Any:
+        """The output that an answer holds; messages and objects of a program as the text that stands for them."""
+        return told(output_in(answer.text)) if isinstance(self.model, Program) else answer.text
+
+    def _refuse_images(self, examples: Sequence[Example]) -> None:
+        if isinstance(self.model, Program):
+            return  # it is handed the example as it is
+        refuse_images(self.model, (each.id for each in illustrated(examples) if sends_images(self.prompt, each)))
+
     def _request(self, example: Example) -> Request:
-        parameters = Parameters(self.max_tokens, self.temperature, self.seed)
+        if isinstance(self.model, Program):
+            return self.model.request(example, {self.prompt_name: self.prompt.text})
+        parameters = Parameters(self.max_tokens, self.temperature, self.seed, schema=self.schema)
         return make_request(self.model.identity, generator_messages(self.prompt, example), parameters)
 
     async def _write(self, example: Example) -> Generated:
@@ -110,21 +133,17 @@ class Generator:
             if error.fatal:
                 raise
             return Generated(example, str(error))
-        if not _is_text(answer.text):
+        try:
+            output = sendable(self._output_in(answer) or "")
+        except ValueError as error:
             await self.gateway.forget([request.key])
-            return Generated(
-                example,
-                f"{self.model.name}: the output holds half a surrogate pair, which is no text.",
-            )
-        return Generated(example.model_copy(update={"output": answer.text}), cut_off=answer.finish == "length")
+            return Generated(example, f"{self.model.name}: the output cannot be used: {error}.")
+        return Generated(example.model_copy(update={"output": output}), cut_off=answer.finish == "length")
 
 
-def _is_text(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+def sends_images(prompt: Prompt, example: Example) -> bool:
+    """Whether a generator is sent images of an example."""
+    return any(images_of_content(content) for _, content in generator_messages(prompt, example))
 
 
 REQUEST_RUN = 8
@@ -161,58 +180,25 @@ class GeneratorNote(BaseModel):
 class GeneratorNoteTaker(NoteAgent):
     """A model that reads a failed output in context and writes an instruction for all outputs.
 
-    Its lessons have the direction "stricter". The kind of a note is empty, so that samples agree by their words alone.
-    Of the settings ``samples``, ``contrast`` and ``critique`` are heeded.
+    Its lessons have the direction "stricter".
     """
 
     async def _assignment(self, case: Case) -> Assignment:
-        def read(note: GeneratorNote) -> Sample:
-            return Sample(self._instruction(note.instruction, case), note.quote, note.missed, "")
-
-        def mend(better: str) -> str:
-            if not 10 <= len(better) <= LONGEST_RULE:
-                raise ValueError("it is no sentence")
-            return self._instruction(better, case)
-
         told = render(
             "generator_notes_case",
             task=self._task,
             example=render_example(case.example),
             check=case.question.criterion,
             why=given_reason(case, "reference") or FencedText("no reason was given"),
-            contrast=self._shown_beside(case, "generator_notes_contrast"),
-        )
-        return Assignment(
-            "generator_notes",
-            told,
-            GeneratorNote,
-            read,
-            STRICTER,
-            doubts=lambda sample: self._doubts(case, sample),
-            mend=mend,
         )
 
-    def _doubts(self, case: Case, sample: Sample) -> str:
-        return render(
-            "generator_critique_case",
-            task=self._task,
-            rule=sample.text,
-            check=case.question.criterion,
-            output=show_output(case.example),
-            missed=sample.fact,
-            **doubted_beside(
-                case,
-                "It was written for another request and is right.",
-                "true if following the instruction would spoil the second output; else false.",
-            ),
-        )
+        def rule(note: GeneratorNote) -> str:
+            return self._instruction(note.instruction, case)
+
+        return Assignment("generator_notes", told, GeneratorNote, rule, STRICTER)
 
     def _instruction(self, text: str, case: Case) -> str:
-        """One sentence, or several, that fit other requests.
-
-        Raises:
-            ValueError: They do not; the message is told to the model.
-        """
+        """An instruction that fits other requests; ValueError says what the model is told."""
         text = _NOT_FIRST.sub("do not ", _ORDER_TO_SELF.sub("", " ".join(text.split()).strip(" \"'")))
         text = f"{text[:1].upper()}{text[1:]}"
         if not re.search(r"\w", text):
@@ -225,14 +211,11 @@ class GeneratorNoteTaker(NoteAgent):
             raise ValueError(f'"instruction" repeats what you were told ("{echo}"); say what the writer should do')
         if problem := self._leak(text, case):
             raise ValueError(f'"instruction" is about this request alone ("{problem}"); make it fit other requests')
-        if self._settings.critique and is_truism(text, self._task):
-            raise ValueError('"instruction" only says that the output must be right; say what to do')
         return text if text.endswith((".", "!", "?")) else f"{text}."
 
     def _leak(self, text: str, case: Case) -> str | None:
-        outputs = [each.output or "" for each in case.examples]
-        requests = [part for each in case.examples for part in (each.input, each.context or "")]
-        requests += [case.question.text, case.question.violation or ""]
+        outputs, question = [case.example.output or ""], case.question
+        requests = [case.example.input, case.example.context or "", question.text, question.violation or ""]
         return (
             copied_words(text, outputs)
             or copied_words(text, requests, run=REQUEST_RUN)

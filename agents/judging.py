@@ -47,11 +47,7 @@ class Judging:
     """Lowest and highest number, in 0 to 10, where p_yes is an expected score; None: judges say yes or no."""
 
     def __post_init__(self) -> None:
-        """Check what goes together.
-
-        Raises:
-            InputError: The scale is none, or expected scores are asked for in a way that gives none.
-        """
+        """Check what goes together; raises InputError where the scale is none or gives no expected scores."""
         if self.score_scale is None:
             return
         low, high = self.score_scale

@@ -41,12 +41,8 @@ class Deduplicator(Agent):
         """Decide what a lesson is to its neighbours.
 
         Returns the relation and the neighbour that it concerns (None for "new"). Without neighbours no call is made.
-        ``free`` lessons are no rules, so that a merged one may begin as it likes.
-
-        Raises:
-            ParseError: The reply names no neighbour where it has to, or has no merged text.
-            ModelError: No reply.
-        """
+        ``free`` lessons are no rules, so that a merged one may begin as it likes. Raises ParseError where the reply
+        names no neighbour where it has to, or has no merged text."""
         if not neighbours:
             return Relation(relation="new", of=0, merged=""), None
 
@@ -100,12 +96,8 @@ class ContradictionFinder(Agent):
         """Whether following both makes sense. The order of the two does not matter: they are shown by their text.
 
         Two that say the same take no call, and neither do two of opposite direction about the very same words, nor a
-        lesson and a line of a prompt, given as its text, that begins like it: both ask for the same answer.
-
-        Raises:
-            ParseError: The model's replies cannot be used.
-            ModelError: No reply.
-        """
+        lesson and a line of a prompt, given as its text, that begins like it: both ask for the same answer. Raises
+        ParseError where the model's replies cannot be used."""
         if settled := _by_words(first, second):
             return settled
         one, other = sorted((first.text, second if isinstance(second, str) else second.text))
@@ -130,7 +122,7 @@ _BULLET = r"^\s*(?:(?:[-*•]|\d+[.)])\s+)?"
 
 
 def _direction(text: str) -> str | None:
-    """Which way a line of a prompt goes, where it is a rule; None where it is none."""
+    """The direction of a line of a prompt; None where it is no rule."""
     found = (each for each in DIRECTIONS if re.match(_BULLET + _order(each), text, re.IGNORECASE))
     return next((each.name for each in found), None)
 
@@ -220,12 +212,8 @@ class LessonClassifier(Agent):
     role = "note_taker"
 
     async def classify(self, lesson: Lesson) -> LessonClass:
-        """The class of a lesson by its text; most take no call.
-
-        Raises:
-            ParseError: The model's replies cannot be used.
-            ModelError: No reply.
-        """
+        """The class of a lesson by its text; most take no call. Raises ParseError where the model's replies cannot be
+        used."""
         if settled := class_by_rule(lesson.text):
             return settled
         case = render("lesson_class_case", lesson=lesson.text)

@@ -2,11 +2,7 @@
 
 :class:`NoteTaker` reads one disagreement. Asked for a lesson in free form, a small model writes truisms. Asked first to
 quote the words that decide, then what the input says of them, then to name the kind of case and only then to finish a
-rule whose beginning is given, it writes rules that can be used (:class:`~askance.agents.notes.NoteTaking`).
-
-:class:`BatchNoteTaker` reads several disagreements on one question in one call, as the paper's self update does
-(BinEval App. B). A document costs most of a call's tokens, so of each input only the sentences nearest to its output
-are shown.
+rule whose beginning is given, it writes rules that can be used (one call lists the kinds of a question).
 
 :class:`FreeNoteTaker`, the papers' own, is shown whole cases: an output with every question on which the two sides
 differ, their answers and explanations. Its lessons have no given form; what nobody may order a prompt is refused.
@@ -15,246 +11,92 @@ differ, their answers and explanations. Its lessons have no given form; what nob
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cached_property
-from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, ConfigDict, Field
 
+from ..models.base import Model, ModelError
+from ..models.gateway import Gateway
 from ..prompts.checklist import Question
-from ..prompts.examples import Example
 from ..prompts.lessons import Lesson, foreign_order
 from ..prompts.prompt import render_example
 from ..prompts.templates import FencedText, joined, render, template
-from ..prompts.text import clauses, copied_words, excerpt, fill
+from ..prompts.text import copied_words, fill
 from .agent import Agent
-from .notes import Assignment, Case, NoteAgent, Sample, both_answers, doubted_beside, given_reason, show_output
-from .rules import LONGEST_RULE, Direction, FaultKinds, ListedKinds, NoteFields, RuleMaker, is_truism, polarity_words
-
-MOST_QUOTES = 12
-"""Parts of an output among which a quote is chosen."""
+from .notes import Assignment, Case, NoteAgent, both_answers
+from .rules import FaultKinds, NoteFields, RuleMaker, polarity_words
 
 
 class NoteTaker(NoteAgent):
     """A model that reads a disagreement in context and generalises it."""
 
-    @cached_property
-    def _kinds(self) -> ListedKinds:
-        return ListedKinds(self._list_kinds)
+    def __init__(self, gateway: Gateway, model: Model, task: str, *, seed: int | None = None) -> None:
+        """``task`` is the checklist's, so that the model knows what is judged."""
+        super().__init__(gateway, model, task, seed=seed)
+        self._listed: dict[tuple[str, bool], list[str]] = {}
 
     async def prepare(self, questions: Iterable[Question], lenient: Iterable[Question] = ()) -> None:
         """Have the kinds of faults of some questions listed, one after the other, before notes are taken at once.
 
-        ``lenient`` are questions on which the target was too severe: what is no fault is listed for these.
+        ``lenient`` are questions on which the target was too severe: differences that are no fault are listed for
+        these.
         """
-        if self._settings.kinds:
-            await self._kinds.prepare(questions)
-            await self._kinds.prepare(lenient, harmless=True)
+        for harmless, asked in ((False, questions), (True, lenient)):
+            for question in asked:
+                try:
+                    await self._kinds(question, harmless=harmless)
+                except ModelError as error:
+                    if error.fatal:
+                        raise
+
+    async def _kinds(self, question: Question, *, harmless: bool) -> list[str]:
+        """Kinds of faults, or of differences that are no fault; empty where there is no usable list.
+
+        Choosing from a list before writing the rule keeps a small model from retelling the example.
+        """
+        key = (question.text, harmless)
+        if key not in self._listed:
+            try:
+                self._listed[key] = await self._list_kinds(question, harmless)
+            except ValueError:
+                self._listed[key] = []
+        return self._listed[key]
 
     async def _list_kinds(self, question: Question, harmless: bool) -> list[str]:
-        """Choosing from a list before writing the rule keeps a small model from retelling the example.
-
-        With the critique, kinds that say no more than the question are left out.
-        """
         name = "harmless_kinds" if harmless else "fault_kinds"
         words = polarity_words(question)
         case = render(name, task=self._task, question=question.text, **words)
         own_words = fill(template(name), {"task": "{task}", "question": "{question}", **words})
         found = await self._ask(None, case, FaultKinds, max_tokens=200)
         kinds = dict.fromkeys(" ".join(kind.split()).rstrip(".") for kind in found.kinds)
-        own = [kind for kind in kinds if kind and not copied_words(kind, [own_words], run=4)]
-        return [kind for kind in own if not (self._settings.critique and is_truism(kind, question.text))]
+        return [kind for kind in kinds if kind and not copied_words(kind, [own_words], run=4)]
 
     async def _assignment(self, case: Case) -> Assignment:
         direction = case.direction
-        maker = await self._maker(direction, case.question, case.examples)
+        kinds = await self._kinds(case.question, harmless=not direction.stricter)
+        shown = (case.example.input, case.example.output or "", case.example.context or "")
+        judged = " ".join([self._task, case.question.text, *kinds])
+        maker = RuleMaker(direction, case.question, shown, judged, kinds)
 
-        def read(note: NoteFields) -> Sample:
-            return Sample(maker.rule(getattr(note, direction.field), note.kind), note.quote, note.fact, note.kind)
+        def rule(note: NoteFields) -> str:
+            return maker.rule(getattr(note, direction.field), note.kind)
 
-        return Assignment(
-            "note_taker",
-            self._told(case, maker.kinds),
-            self._record(direction, case.example),
-            read,
-            direction,
-            doubts=lambda sample: self._doubts(case, sample),
-            mend=maker.mended,
-        )
-
-    async def _maker(self, direction: Direction, question: Question, examples: Sequence[Example]) -> RuleMaker:
-        kinds = await self._kinds.of(question, harmless=not direction.stricter) if self._settings.kinds else []
-        shown = [text for each in examples for text in (each.input, each.output or "", each.context or "")]
-        judged = " ".join([self._task, question.text, *kinds])
-        return RuleMaker(direction, question, shown, judged, kinds, self._settings.critique)
-
-    def _record(self, direction: Direction, example: Example) -> type[NoteFields]:
-        """The note's schema; with ``choose_quote`` its quote is one of the output's parts."""
-        parts = clauses(example.output or "", MOST_QUOTES) if self._settings.choose_quote else []
-        if len(parts) < 2:
-            return direction.record
-        quote: Any = (Literal[tuple(parts)], ...)
-        return create_model(direction.record.__name__, __base__=direction.record, quote=quote)
+        return Assignment("note_taker", self._told(case, kinds), direction.record, rule, direction)
 
     def _told(self, case: Case, kinds: Sequence[str]) -> str:
-        answer, other = case.direction.answers
         return render(
             "note_taker_case",
             task=self._task,
             example=render_example(case.example),
             question=case.question.text,
             **both_answers(case),
-            contrast=self._shown_beside(case, "note_taker_contrast", answer=other, other=answer),
-            kinds=one_of(kinds),
+            kinds=f", one of: {'; '.join(kinds)}; or another" if kinds else "",
             rule_field=case.direction.field,
             rule_opening=case.direction.opening,
         )
 
-    def _doubts(self, case: Case, sample: Sample) -> str:
-        answer, other = case.direction.answers
-        return render(
-            "critique_case",
-            task=self._task,
-            question=case.question.text,
-            rule=sample.text,
-            answer=answer,
-            other=other,
-            output=show_output(case.example),
-            quote=sample.quote,
-            fact=sample.fact,
-            opening=case.direction.opening,
-            **doubted_beside(
-                case,
-                f"The right answer is {other}, and the judge said so.",
-                f"true if the rule, as written, would give the answer {answer} for the second output too; else false.",
-            ),
-        )
 
-
-def one_of(kinds: Sequence[str]) -> str:
-    """The end of the order to name a kind, where some are listed."""
-    return f", one of: {'; '.join(kinds)}; or another" if kinds else ""
-
-
-MOST_RULES = 3
 MOST_LESSONS = 3
 """Free lessons that are drawn from one case at most."""
-EXCERPT = 500
-"""Characters of each input that are shown."""
-
-
-class _BatchRule(BaseModel):
-    items: list[int] = Field(min_length=1)
-    quote: str = Field(max_length=300)
-    kind: str = Field(max_length=80)
-
-
-class BatchNoteTaker(NoteTaker):
-    """A model that reads several disagreements at once and finds what they have in common.
-
-    Of the settings ``kinds`` is heeded, and ``critique`` refuses truisms.
-    """
-
-    async def take_notes(self, cases: Sequence[Case], lesson_ids: Sequence[str]) -> list[Lesson]:
-        """Draw up to ``MOST_RULES`` lessons in one call.
-
-        Args:
-            cases: On one question and in one direction. Of the reasons the reference's alone are shown.
-            lesson_ids: Ids of the lessons to be, as many as there may be rules; those left over stay unused.
-
-        Returns:
-            Lessons, the best supported first. The evidence of each is those disagreements alone that the model named.
-
-        Raises:
-            ValueError: There are no cases, or of several questions or directions, or too few ids.
-            ParseError: No rule can be used.
-            ModelError: No reply.
-        """
-        _check(cases, lesson_ids)
-        direction, question = cases[0].direction, cases[0].question
-        maker = await self._maker(direction, question, [case.example for case in cases])
-
-        def support(reply: BaseModel) -> dict[str, list[int]]:
-            return _support(reply, maker, len(cases))
-
-        reply = await self._ask(
-            template("batch_notes"),
-            self._told_of_all(cases, maker.kinds),
-            _record(direction),
-            max_tokens=200 * MOST_RULES,
-            check=support,
-        )
-        found = sorted(support(reply).items(), key=lambda rule: -len(rule[1]))
-        lessons = []
-        for lesson_id, (text, items) in zip(lesson_ids, found, strict=False):
-            evidence = tuple(cases[number - 1].disagreement.key for number in items)
-            lessons.append(cases[0].lesson(lesson_id, text, direction).model_copy(update={"evidence": evidence}))
-        return lessons
-
-    def _told_of_all(self, cases: Sequence[Case], kinds: Sequence[str]) -> str:
-        items = []
-        for number, case in enumerate(cases, 1):
-            source = "\n".join(filter(None, (case.example.context, case.example.input)))
-            item = render(
-                "batch_notes_item",
-                number=str(number),
-                output=show_output(case.example),
-                excerpt=excerpt(source, case.example.output or "", EXCERPT),
-                why=given_reason(case, "reference", "Why: "),
-            )
-            items.append(FencedText(item.rstrip()))
-        direction = cases[0].direction
-        answer, other = direction.answers
-        return render(
-            "batch_notes_case",
-            task=self._task,
-            question=cases[0].question.text,
-            target_answer=other,
-            reference_answer=answer,
-            items=joined(items, "\n\n"),
-            most=str(MOST_RULES),
-            kinds=one_of(kinds),
-            rule_field=direction.field,
-            rule_opening=direction.opening,
-        )
-
-
-def _check(cases: Sequence[Case], lesson_ids: Sequence[str]) -> None:
-    if not cases:
-        raise ValueError("there are no disagreements to take notes of")
-    if len({(case.question.id, case.disagreement.target) for case in cases}) > 1:
-        raise ValueError("a batch has disagreements on one question and in one direction")
-    if len(lesson_ids) < MOST_RULES:
-        raise ValueError(f"{len(lesson_ids)} ids were given for up to {MOST_RULES} lessons")
-
-
-def _support(reply: BaseModel, maker: RuleMaker, count: int) -> dict[str, list[int]]:
-    """The rules that can be used, each with the numbers of what supports it; the same rule twice is one.
-
-    Raises:
-        ValueError: None can be used; the first one's problem is told to the model.
-    """
-    found: dict[str, list[int]] = {}
-    problem = ""
-    for rule in reply.rules:  # type: ignore[attr-defined]
-        items = [number for number in dict.fromkeys(rule.items) if 1 <= number <= count]
-        try:
-            if not items:
-                raise ValueError(f'"items" must be numbers from 1 to {count}')
-            text = maker.rule(getattr(rule, maker.direction.field), rule.kind)
-        except ValueError as error:
-            problem = problem or str(error)
-            continue
-        found[text] = list(dict.fromkeys([*found.get(text, []), *items]))
-    if not found:
-        raise ValueError(problem)
-    return found
-
-
-def _record(direction: Direction) -> type[BaseModel]:
-    ending = (str, Field(min_length=10, max_length=LONGEST_RULE))
-    rule = create_model("Rule", __base__=_BatchRule, **{direction.field: ending})  # type: ignore[call-overload]
-    rules: Any = (list[rule], Field(min_length=1, max_length=MOST_RULES))  # type: ignore[valid-type]
-    return create_model("BatchNotes", __config__=ConfigDict(title="notes"), rules=rules)
 
 
 class _FreeLesson(BaseModel):
@@ -276,19 +118,15 @@ class FreeNoteTaker(Agent):
     role = "note_taker"
 
     async def take_notes(self, task: str, items: Sequence[Sequence[Case]], lesson_ids: Sequence[str]) -> list[Lesson]:
-        """L_note(x, y, A_src, A_tgt, Δ) of one or several examples, in one call.
+        """L_note(x, y, A_src, A_tgt, Δ) of one or several examples, in one call. Raises ParseError where the reply
+        names examples that are not there, has too many lessons, or orders what none may.
 
         Args:
-            task: What the outputs were to do.
             items: The disagreements on each example; every list is about one example and not empty.
             lesson_ids: Ids of the lessons to be, ``MOST_LESSONS`` an example; those left over stay unused.
 
         Returns:
             The lessons, perhaps none. The evidence of each is every disagreement on the examples that the model named.
-
-        Raises:
-            ParseError: The reply names examples that are not there, has too many lessons, or orders what none may.
-            ModelError: No reply.
         """
         most = MOST_LESSONS * len(items)
 

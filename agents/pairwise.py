@@ -12,6 +12,7 @@ from functools import cached_property
 
 from ..models.base import Answer, Parameters
 from ..prompts.checklist import Question, Sees
+from ..prompts.conversations.chat import seen_of
 from ..prompts.errors import InputError
 from ..prompts.examples import Example
 from ..prompts.preferences import Preference
@@ -74,7 +75,8 @@ class PairAsking(OneByOne):
     def _frame(self, example: Example, sees: Sees) -> Framing:
         """The texts first, then the prompt, then the question: all that the questions share comes first."""
         texts = [("Input", example.input)] if sees == "all" else []
-        texts += [("Output 1", example.output or ""), ("Output 2", example.metadata[_SECOND])]
+        outputs = [seen_of(each, example.input, sees) for each in (example.output or "", example.metadata[_SECOND])]
+        texts += [(f"Output {number}", each) for number, each in enumerate(outputs, 1)]
         parts = [f"{name}:\n{fence(text)}\n\n" for name, text in texts]
         return Framing(None, "".join([*parts, fill(self.prompt.text, {}).rstrip("\n"), "\n\n"]), "")
 
@@ -96,10 +98,10 @@ class PairEvaluator(Evaluator):
                 "Comparing two outputs takes one call a test, answered with the better one: leave out --mode batched, "
                 "--p-yes stated, --explain always and --scores expected."
             )
-        if self.prompt.placeholders:
+        if self.prompt.placeholders or (self.prompt.form is not None and not self.prompt.form.is_plain):
             raise InputError(
-                "A prompt for comparing two outputs has no placeholders: the input and both outputs are put before it. "
+                "A prompt for comparing two outputs is a plain text without placeholders: the input and both outputs are put before it. "
                 "Take them out of the prompt, or give none."
             )
         temperature, logprobs = judging.temperature_of(provenance), provenance == "logprob"
-        return PairAsking(self.prompt, self.checklist.questions, logprobs, temperature, judging.seed)
+        return PairAsking(self.prompt, self.checklist.asked, logprobs, temperature, judging.seed)

@@ -104,20 +104,14 @@ class QuestionWriter(Agent):
         on_progress: Callable[[str], None] | None = None,
         on_lost: Callable[[str], None] | None = None,
     ) -> Checklist:
-        """Write a checklist for a task.
+        """Write a checklist for a task. Raises ParseError where the model's replies cannot be used, those about all
+        requirements where ``on_lost`` is there; a question that it cannot take apart is kept whole.
 
         Args:
-            task: What the generator is asked to do.
             dimensions: Allowed dimensions; where there are none, the model proposes a word for each question.
             most_requirements: How many requirements step 1 may list.
-            on_progress: Told what is being done.
             on_lost: Told which requirement has no questions as the replies about it cannot be used, and why; without it
                 that is an error.
-
-        Raises:
-            ParseError: The model's replies cannot be used, those about all requirements where ``on_lost`` is there; a
-                question that it cannot take apart is kept whole.
-            ModelError: No reply.
         """
         tell = on_progress or (lambda _: None)
         tell("reading the task's requirements")
@@ -200,17 +194,8 @@ class QuestionProposer(Agent):
         self._most = most
 
     async def propose(self, examples: Sequence[Example], known: Sequence[str]) -> list[ProposedQuestion]:
-        """Propose questions on seeing some examples; what no lesson may say, no question may.
-
-        Args:
-            examples: What is shown of them is context, input, reference and output, never a score or the system's name.
-            known: Questions that are there already.
-
-        Raises:
-            ParseError: The replies cannot be used.
-            ModelError: No reply.
-            BudgetExceededError: A cap was reached.
-        """
+        """Propose questions on seeing some examples; what no lesson may say, no question may. Raises ParseError where
+        the replies cannot be used."""
         fields = '"text", "violation"'
         if len(self._dimensions) != 1:
             fields += ', "dimension" (the side of quality that it is about'
@@ -296,10 +281,6 @@ class Rephraser(Agent):
 
         A line is used where it is one short yes/no question that negates nothing and repeats no other in its words.
         Nothing is said of which answer is good: that is for the data.
-
-        Raises:
-            ModelError: No reply.
-            BudgetExceededError: A cap was reached.
         """
         found: dict[str, str] = {wording(question.text): ""}
         for kind in KINDS:

@@ -69,23 +69,15 @@ class Rater:
     role: str = "rater"
 
     def __post_init__(self) -> None:
-        """Check the levels.
-
-        Raises:
-            ValueError: They are not 2 to 9.
-        """
+        """Check the levels; raises ValueError where they are not 2 to 9."""
         if not 2 <= self.levels <= 9:
             raise ValueError(f"A rating has 2 to 9 levels, not {self.levels}.")
 
     async def rate(
         self, wanted: Sequence[ToRate], on_ratings: Callable[[int, int], None] | None = None
     ) -> list[Rating]:
-        """Rate everything wanted; one rating each, in that order.
-
-        Raises:
-            BudgetExceededError: A cap was reached; the answers bought so far are in the store.
-            ModelError: The endpoint refuses every call or is down.
-        """
+        """Rate everything wanted; one rating each, in that order. Raises BudgetExceededError where a cap was reached;
+        the answers bought so far are in the store."""
         return await all_together(wanted, self._rating, self.gateway.concurrency(self.model), on_ratings)
 
     def estimate(self, wanted: Iterable[ToRate]) -> tuple[int, int, int]:
@@ -160,11 +152,7 @@ class Rater:
         return await self._rating(rate)
 
     def _read(self, answer: Answer, provenance: Provenance) -> tuple[tuple[float, ...], Provenance]:
-        """Read a reply: the numbers that were likely where the first word is due, else the number said.
-
-        Raises:
-            ValueError: It is no number from 1 to K.
-        """
+        """Read a reply: the numbers that were likely as its first word, else the number said; else ValueError."""
         masses = number_masses(answer.logprobs or (), 1, self.levels)
         if sum(masses) >= LEAST_MASS:
             return tuple(mass / sum(masses) for mass in masses), "logprob"

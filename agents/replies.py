@@ -111,11 +111,8 @@ def read_objects(answer: Answer, questions: Sequence[str], form: ReplyForm) -> d
 
 
 def json_object(answer: Answer, wanted: Sequence[str]) -> dict[str, Any]:
-    """The JSON object that a reply is; of one that was cut off, what was whole by then.
-
-    Raises:
-        ValueError: It is none with any of the wanted fields; the message is the problem.
-    """
+    """The JSON object that a reply is; of one that was cut off, what was whole by then. Raises ValueError where it has
+    none of the wanted fields; the message is the problem."""
     try:
         fields = object_in(answer.text, wanted, cut=True)
     except ValueError:

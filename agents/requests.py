@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
@@ -18,6 +18,7 @@ from ..models.base import Answer, Message, Parameters, Request, RequestKey, make
 from ..models.replies.answer_words import answer_words
 from ..models.replies.yes_no import NUMBER, PROBABILITY, ROOM, AnswerWords, wants_room
 from ..prompts.checklist import Question, Sees
+from ..prompts.conversations.chat import images_of, with_images
 from ..prompts.examples import Example
 from ..prompts.prompt import Framing, Prompt, frame
 from ..prompts.templates import render, template
@@ -429,12 +430,25 @@ def _for_replicate(parameters: Parameters, replicate: int) -> Parameters:
     return replace(parameters, seed=parameters.seed + replicate)
 
 
+def illustrated(examples: Iterable[Example]) -> Iterator[Example]:
+    """The examples that have images in one of their texts."""
+    if getattr(examples, "has_structure", True):  # a table of plain texts is not read
+        for each in examples:
+            if any(map(images_of, (each.input, each.output, each.context, each.reference))):
+                yield each
+
+
+def shows_images(prompt: Prompt, example: Example, sees: Sees = "all") -> bool:
+    """Whether a judge is shown images of an example with a question that sees this part of it."""
+    return bool(frame(prompt, example, sees).images)
+
+
 def opening(framing: Framing, content: str) -> list[Message]:
     """The conversation up to the first answer, whose user says ``content``."""
     before: list[Message] = [("system", framing.system)] if framing.system is not None else []
     for said, answer in framing.turns:
         before += [("user", said), ("assistant", answer)]
-    return [*before, ("user", content)]
+    return [*before, ("user", with_images(content, framing.images))]
 
 
 TOKENS = 4

@@ -8,13 +8,12 @@ a question may be about, listed from the task alone, does not retell the example
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ..models.base import ModelError
 from ..prompts.checklist import Polar, Question
 from ..prompts.lessons import foreign_order
 from ..prompts.templates import template
@@ -35,10 +34,6 @@ _CLAUSE = re.compile(r"^((?:an?|the|some)(?: (?!that\b|which\b|who\b)[\w-]+){1,3
 _ORDERS = (
     "note_taker",
     "note_taker_case",
-    "critique",
-    "critique_case",
-    "batch_notes",
-    "batch_notes_case",
     "given_reason",
 )
 _OF_NOTES = re.compile(r"\b(?:this|the|an|a|other) (rules?|examples?|judges?)\b", re.IGNORECASE)
@@ -115,25 +110,9 @@ def speaks_of(kind: str, rule: str) -> bool:
     return bool(words & set(re.findall(r"\w+", rule.lower())))
 
 
-def is_truism(rule: str, question: str) -> bool:
-    """Whether a rule says no more than the question itself, e.g. "Answer no if the output is not accurate.".
-
-    It does where every longer word of it is a word of the question or one that only says right or wrong.
-    """
-    return content_stems(rule) <= set(map(_stem, re.findall(r"\w+", question.lower())))
-
-
 def content_stems(text: str) -> set[str]:
     """The beginnings of the words in a text that say something: not the short ones, nor those in every rule."""
     return {_stem(word) for word in re.findall(r"\w+", text.lower()) if len(word) > 2} - _EMPTY_STEMS
-
-
-def likeness(one: str, other: str) -> float:
-    """Shared words of two rules over all their words, in [0, 1]; the opening counts little as it is short words."""
-    a, b = content_stems(one), content_stems(other)
-    if not a or not b:
-        return float(one == other)
-    return len(a & b) / len(a | b)
 
 
 def _stem(word: str) -> str:
@@ -149,42 +128,6 @@ class FaultKinds(BaseModel):
     model_config = ConfigDict(title="kinds of faults")
 
     kinds: list[str] = Field(min_length=2, max_length=10)
-
-
-class ListedKinds:
-    """Kinds of faults, or of differences that are no fault, that a question may be about, listed once each."""
-
-    def __init__(self, listed: Callable[[Question, bool], Awaitable[list[str]]]) -> None:
-        """``listed`` gives a question's kinds; those of harmless differences where the second argument says so."""
-        self._listed = listed
-        self._known: dict[tuple[str, bool], list[str]] = {}
-
-    async def prepare(self, questions: Iterable[Question], *, harmless: bool = False) -> None:
-        """Have the kinds of some questions listed, one after the other, before notes are taken at once.
-
-        Raises:
-            ModelError: Every further call would fail too.
-        """
-        for question in questions:
-            try:
-                await self.of(question, harmless=harmless)
-            except ModelError as error:
-                if error.fatal:
-                    raise
-
-    async def of(self, question: Question, *, harmless: bool = False) -> list[str]:
-        """The kinds; empty where there is no usable list, so that the notes do without.
-
-        Raises:
-            ModelError: No reply.
-        """
-        key = (question.text, harmless)
-        if key not in self._known:
-            try:
-                self._known[key] = await self._listed(question, harmless)
-            except ValueError:
-                self._known[key] = []
-        return self._known[key]
 
 
 def listed_kind(kind: str, kinds: Iterable[str]) -> str | None:
@@ -261,7 +204,7 @@ DIRECTIONS = (STRICTER, LENIENT, STRICTER_ON_FAULT, LENIENT_ON_FAULT)
 
 
 def direction_of(question: Polar, answer: bool) -> Direction:
-    """Which way a rule has to go for a judge that wrongly gave this answer."""
+    """The direction of a rule for a judge that wrongly gave this answer."""
     if question.is_fault:
         return LENIENT_ON_FAULT if answer else STRICTER_ON_FAULT
     return STRICTER if answer else LENIENT
@@ -285,14 +228,10 @@ class RuleMaker:
     judged: str
     """Words that any rule may use."""
     kinds: Sequence[str] = ()
-    refuse_truisms: bool = False
 
     def rule(self, ending: str, kind: str) -> str:
-        """The model's rule where it is general, else the rule that its kind makes.
-
-        Raises:
-            ValueError: Neither can be used; the message is told to the model.
-        """
+        """The model's rule where it is general, else the rule that its kind makes. Raises ValueError where neither can
+        be used; the message is told to the model."""
         text = rule_sentence(self.direction.opening, ending)
         problem = self._problem(text)
         follows = not self.kinds or not self.direction.stricter or speaks_of(kind, text)
@@ -306,19 +245,6 @@ class RuleMaker:
                 return instead
         raise ValueError(problem or f'"{self.direction.field}" does not say what "kind" says')
 
-    def mended(self, better: str) -> str:
-        """The rule that a critique proposes.
-
-        Raises:
-            ValueError: It is no general rule.
-        """
-        if len(better) > LONGEST_RULE or len(better.split()) < 3:
-            raise ValueError("it is no sentence")
-        text = rule_sentence(self.direction.opening, better)
-        if problem := self._problem(text):
-            raise ValueError(problem)
-        return text
-
     def _problem(self, text: str, *, listed: bool = False) -> str | None:
         """``listed``: the words are a kind's, which was listed without a look at any example."""
         if re.findall(r"\w+", text) == re.findall(r"\w+", self.direction.opening):
@@ -326,6 +252,4 @@ class RuleMaker:
         special = foreign_order(text, self.judged) or beside_the_point(text, self.judged)
         if special is None and not listed:
             special = too_special(text, self.shown, self.question.violation or "", self.judged)
-        if special is None and self.refuse_truisms and is_truism(text, self.question.text):
-            return "the rule says no more than the question; name what to look for"
         return special

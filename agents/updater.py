@@ -30,13 +30,9 @@ _JSON = re.compile(r"\bJSON\b", re.IGNORECASE)
 
 def check_edit(prompt: Prompt, edit: Edit, max_chars: int | None, examples: Sequence[str]) -> None:
     """Check an edit against the prompt that it is made for; nothing may be copied from ``examples``, texts of
-    development.
-
-    Raises:
-        ValueError: It cannot be applied, makes the prompt too long, changes or moves the answer format, a scale or a
-            placeholder, orders another format beside it, says what no lesson may, or copies an example. The message is
-            told to the model.
-    """
+    development. Raises ValueError, whose message is told to the model, where it cannot be applied, makes the prompt too
+    long, changes or moves the answer format, a scale or a placeholder, orders another format beside it, says what no
+    lesson may, or copies an example."""
     changed = check_length(prompt.apply(edit), max_chars)
     if changed.placeholders != prompt.placeholders:
         raise ValueError("it moves a placeholder")
@@ -107,8 +103,7 @@ class EditAgent(Agent):
         seed: int | None = None,
         free: bool = False,
     ) -> None:
-        """``max_prompt_chars``: longer prompts are refused before a verdict is bought; ``free``: as in the papers,
-        nobody looks how much of the old words is kept, nor how much of a lesson's is said."""
+        """``max_prompt_chars``: longer prompts are refused. ``free``: as in the papers, old words need not be kept."""
         super().__init__(gateway, model, seed=seed)
         self._max_prompt_chars = max_prompt_chars
         self._least_kept = 0.0 if free else LEAST_KEPT
@@ -125,18 +120,13 @@ class Updater(EditAgent):
     async def propose(
         self, prompt: Prompt, lesson: Lesson, examples: Sequence[str] = (), opposed: Sequence[int] = ()
     ) -> Edit:
-        """Turn a lesson into an edit that the prompt's guards let through.
+        """Turn a lesson into an edit that the prompt's guards let through. Raises ParseError where the model's second
+        proposal was refused too; the message says why.
 
         Args:
-            prompt: The prompt to be edited.
-            lesson: What it must say.
             examples: Texts of development examples, from which nothing may be copied.
             opposed: Places, from 0, of the parts (:func:`split_parts`) that order the opposite of the lesson. One of
                 them is then corrected or taken out, and none of its words need be kept.
-
-        Raises:
-            ParseError: The model's second proposal was refused too; the message says why.
-            ModelError: No reply.
         """
         spans = split_parts(prompt.text)
         if not spans:
@@ -281,18 +271,13 @@ class Rewriter(EditAgent):
     async def propose(
         self, prompt: Prompt, lessons: Sequence[Lesson], examples: Sequence[str] = (), opposed: Sequence[int] = ()
     ) -> Edit:
-        """Rewrite the prompt so that it says the lessons; the edit is the part between what stayed the same.
+        """Rewrite the prompt so that it says the lessons; the edit is the part between what stayed the same. Raises
+        ParseError where the model's second rewrite was refused too; the message says why.
 
         Args:
-            prompt: The prompt to be rewritten.
-            lessons: What it must say.
             examples: Texts of development examples, from which nothing may be copied.
             opposed: Places, from 0, of the parts (:func:`split_parts`) that order the opposite of a lesson: they need
                 not be kept.
-
-        Raises:
-            ParseError: The model's second rewrite was refused too; the message says why.
-            ModelError: No reply.
         """
 
         parts = [prompt.text[start:end] for start, end in split_parts(prompt.text)]

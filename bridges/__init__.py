@@ -42,10 +42,7 @@ if TYPE_CHECKING:
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used.
-
-    Raises:
-        MissingExtraError: The package that it is for is not installed; says which extra brings it.
-    """
+    Raises MissingExtraError where the package that it is for is not installed; it says which extra brings it."""
     if name not in HOMES:
         raise AttributeError(f"module 'askance.bridges' has no attribute '{name}'")
     return getattr(import_module(f".{HOMES[name]}", __name__), name)

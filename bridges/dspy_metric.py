@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
@@ -17,9 +19,8 @@ from ..agents.judging import Judging
 from ..evaluation.calibration import Calibration
 from ..evaluation.judge_file import judge_of_parts
 from ..evaluation.kept_judge import KeptJudge
-from ..evaluation.options import EvaluateOptions, GatewayOptions
-from ..evaluation.regression import failing_questions, missing_verdict, speak_against
-from ..evaluation.scoring import score_examples
+from ..evaluation.open_judge import Judged, judge_one
+from ..evaluation.options import GatewayOptions
 from ..models.base import Model
 from ..models.budget import Budget
 from ..models.event_loops import BackgroundLoop
@@ -27,11 +28,10 @@ from ..models.gateway import Gateway
 from ..models.named import ModelLike
 from ..models.resolve import Models
 from ..models.session import background_session
-from ..prompts.checklist import Checklist, load_checklist
+from ..prompts.checklist import Checklist
 from ..prompts.errors import AskanceError, InputError, did_you_mean
 from ..prompts.examples import Example
-from ..prompts.prompt import Prompt, load_prompt, prompt_showing
-from ..prompts.verdicts import Verdict
+from ..prompts.prompt import Prompt
 from ..settings import parse_options
 
 
@@ -60,19 +60,15 @@ class ChecklistMetric:
         self, example: Any, pred: Any, trace: Any = None, pred_name: str | None = None, pred_trace: Any = None
     ) -> Any:
         """The score of one prediction; with ``pred_name``, as GEPA asks, a prediction of ``score`` and ``feedback``.
-
-        Raises:
-            Stopped: A verdict is missing, a cap is reached or the judge cannot be asked; holds the error.
-        """
+        Raises Stopped where a verdict is missing, a cap is reached or the judge cannot be asked; it holds the error."""
         try:
-            judged = self._example(example, pred)
-            verdicts: Sequence[Verdict] = self._opened.loop.run(self._evaluator.judge([judged]))
-            if self._calibration is not None:
-                verdicts = self._calibration.apply(verdicts)
-            score = self._score(judged, verdicts)
+            explained = self._explain and pred_name is not None
+            ask = partial(judge_one, soft=self._soft, calibration=self._calibration, explained=explained)
+            work = ask(self._evaluator, self._example(example, pred))
+            judged = self._opened.loop.run(work).require_coverage()
             if pred_name is None:
-                return score
-            return dspy.Prediction(score=score, feedback=self._feedback(judged, verdicts, score))
+                return judged.overall
+            return dspy.Prediction(score=judged.overall, feedback=self._feedback(judged))
         except AskanceError as error:
             raise Stopped(error) from error
 
@@ -84,22 +80,12 @@ class ChecklistMetric:
         name = sha256(repr(sorted(texts.items())).encode("utf-8", "surrogatepass")).hexdigest()[:16]
         return Example(id=name, **texts)
 
-    def _score(self, judged: Example, verdicts: Sequence[Verdict]) -> float:
-        checklist = self._evaluator.checklist
-        score = score_examples([judged], checklist, verdicts, soft=self._soft)[0].overall
-        if score is None:
-            raise missing_verdict(checklist, verdicts)
-        return score
-
-    def _feedback(self, judged: Example, verdicts: Sequence[Verdict], score: float) -> str:
-        checklist = self._evaluator.checklist
-        failed = speak_against(checklist, verdicts)
-        no, yes = ("against it", "in its favour") if checklist.faults else ("no", "yes")
-        if not failed:
-            return f"Score {score:.2f}: every question was answered {yes}."
-        reasons = self._opened.loop.run(self._evaluator.explain(failed, [judged])) if self._explain else {}
-        lines = [f"- {each}" for each in failing_questions(checklist, failed, reasons)]
-        return "\n".join([f"Score {score:.2f}. These questions about the output were answered {no}:", *lines])
+    def _feedback(self, judged: Judged) -> str:
+        no, yes = ("against it", "in its favour") if self._evaluator.checklist.faults else ("no", "yes")
+        if not judged.against:
+            return f"Score {judged.overall:.2f}: every question was answered {yes}."
+        lines = [f"- {each}" for each in judged.against]
+        return "\n".join([f"Score {judged.overall:.2f}. These questions about the output were answered {no}:", *lines])
 
 
 class ShownFields(TypedDict, total=False):
@@ -150,29 +136,24 @@ def checklist_metric(
     if unknown := sorted(fields.keys() - set(FIELDS)):
         raise InputError(f"There is no setting '{unknown[0]}'.{did_you_mean(unknown[0], FIELDS)}")
     used = judge_of_parts(judge, checklist, None if model is None else opened.model(model), prompt)
-    settings = parse_options(EvaluateOptions, used.with_options({}))
-    judging = judging or (Judging() if judge is None else settings.judging)
-    questions = load_checklist(used.checklist)
     named: Mapping[str, Any] = fields
     shown = ["input", *(name for name in FIELDS if named.get(name) is not None)]
-    text = prompt_showing(shown) if used.prompt is None else load_prompt(used.prompt)
-    evaluator = Evaluator(opened.gateway, opened.model(used.model), text, questions, judging, role=role)
+    job = used.job({}, shown)
+    judging = judging or (Judging() if judge is None else job.settings.judging)
+    evaluator = replace(job.asking(opened.models, opened.gateway), judging=judging, role=role)
     return ChecklistMetric(
         opened,
         evaluator,
         named,
-        soft=settings.soft if soft is None else soft,
+        soft=job.settings.soft if soft is None else soft,
         explain=judging.explain != "never",
-        calibration=used.calibration,
+        calibration=job.read_with,
     )
 
 
 def input_texts(example: Any, fields: Mapping[str, str | None]) -> dict[str, str]:
     """The texts of a DSPy example for a judge: all its input fields as the input, or the named ones.
-
-    Raises:
-        InputError: The example has no field of a name.
-    """
+    Raises InputError where the example has no field of a name."""
     inputs = example.inputs().toDict()
     whole = "\n\n".join(f"{name}:\n{value}" for name, value in inputs.items())
     texts = {"input": str(next(iter(inputs.values()))) if len(inputs) == 1 else whole}
@@ -186,10 +167,7 @@ def input_texts(example: Any, fields: Mapping[str, str | None]) -> dict[str, str
 
 def output_text(pred: Any, field: str | None) -> str:
     """The text of a prediction for a judge: the named field, or its only one.
-
-    Raises:
-        InputError: There is no such field, or nobody can tell which is meant.
-    """
+    Raises InputError where there is no such field, or nobody can tell which is meant."""
     if field is not None:
         return _field(pred, field, "prediction", "output")
     texts = {name: value for name, value in pred.toDict().items() if name != "reasoning"}
@@ -212,7 +190,7 @@ class OpenGateway:
         """Use :func:`open_gateway`."""
         self.gateway = gateway
         self.loop = loop
-        self._models = models
+        self.models = models
 
     @property
     def budget(self) -> Budget:
@@ -221,15 +199,13 @@ class OpenGateway:
 
     def model(self, model: ModelLike) -> Model:
         """Return the model of this name or record."""
-        return self._models.get(model)
+        return self.models.get(model)
 
     def lm(self, model: ModelLike, *, role: str = "dspy", **options: Any) -> GatewayLM:
         """A language model for ``dspy.context(lm=…)`` or ``dspy.configure(lm=…)``, booked under ``role``.
 
-        ``options`` are those of :class:`~askance.agents.dspy.lm.GatewayLM`, e.g. ``max_tokens``.
-
-        Raises:
-            InputError: The model is not known.
+        ``options`` are those of :class:`~askance.agents.dspy.lm.GatewayLM`, e.g. ``max_tokens``. Raises InputError
+        where the model is not known.
         """
         return GatewayLM(self.gateway, self.model(model), role=role, loop=self.loop, **options)
 

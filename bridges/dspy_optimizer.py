@@ -20,10 +20,10 @@ from inspect import Parameter, signature
 from pathlib import Path
 from typing import Any
 
+from ..agents.checks import Check
 from ..agents.dspy.lm import Stopped, cause_of, dspy
 from ..models.base import Answer, ModelError, Request
 from ..models.named import ModelLike, named_models
-from ..optimizer.modes.checker import Check
 from ..optimizer.splits import SMALLEST_PART
 from ..prompts.checklist import Checklist
 from ..prompts.errors import AskanceError, InputError, did_you_mean
@@ -231,11 +231,7 @@ class ProgramModel:
         self.identity = self.name
 
     async def answer(self, request: Request) -> Answer:
-        """Run the program once, in a thread.
-
-        Raises:
-            ModelError: It failed; no score is made of that.
-        """
+        """Run the program once, in a thread. Raises ModelError where it failed; no score is made of that."""
         (_, instructions), (_, message) = request.messages
         work = self._context.copy().run
         return await asyncio.get_running_loop().run_in_executor(self._pool, work, self._run, instructions, message)
@@ -331,11 +327,8 @@ class PassMetric:
         self._five = len(taken) >= 5 or Parameter.VAR_POSITIONAL in taken
 
     def check(self, example: Any, traced: _Traced) -> dict[str, Any]:
-        """The metric's result on one prediction, as the fields of a :class:`~askance.optimizer.modes.checker.Check`.
-
-        Raises:
-            InputError: It returned something else than a number, True or False.
-        """
+        """The metric's result on one prediction, as the fields of a :class:`~askance.agents.checks.Check`.
+        Raises InputError where it returned something else than a number, True or False."""
         found = self._function(example, traced.prediction, *(traced.further if self._five else ()))
         score, reason = found, None
         if isinstance(found, dspy.Prediction):

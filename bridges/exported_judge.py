@@ -59,11 +59,7 @@ class JudgeError(RuntimeError):
 
 
 def judge(*, output: str, input: str = "", context: str = "", reference: str = "") -> dict[str, Any]:
-    """Judge one output.
-
-    Raises:
-        JudgeError: The server failed, or the model gave no usable answer.
-    """
+    """Judge one output. Raises JudgeError where the server failed, or the model gave no usable answer."""
     texts = {"input": input, "context": context, "output": output, "reference": reference}
     frames = {sees: _frame(prompt, _seen(texts, sees)) for sees, prompt in JUDGE["prompts"].items()}
     frames["quote"] = JUDGE["quoting"], f"Text:\n{_fence(output)}\n\n", ""
@@ -147,8 +143,7 @@ def _read(question: dict[str, Any], said: dict[str, list[tuple[bool, float]]]) -
 
 
 def _lean(question: str, said: dict[str, list[tuple[bool, float]]]) -> float:
-    """The share that a question takes from the others: a share of the mean log-odds of yes to all other calibrated
-    questions."""
+    """A question's share of the mean log-odds of yes to all other calibrated questions."""
     fits = JUDGE["calibration"]
     share = fits[question].get("lean", 0.0)
     if not share:
@@ -228,8 +223,7 @@ def _messages(opening: list[tuple[str, str]], content: str) -> list[dict[str, st
 
 
 def _verdict(messages: list[dict[str, str]], source: str, replicate: int, output: str | None) -> tuple[bool, float]:
-    """Answer and P(yes), with one more try where the first reply cannot be used; ``output`` where words of it are a
-    yes."""
+    """Answer and P(yes), with one more try after a reply of no use; ``output`` where words of it are a yes."""
     form, wanted = (JUDGE["form"], "yes nor no") if output is None else (_QUOTE_FORM, "none nor words of the output")
     words = _words()
     for again in (True, False):
@@ -331,9 +325,7 @@ def _ask(
 ) -> tuple[str, list[Any] | None, bool]:
     """The text of an answer, the alternatives to each token with log-probabilities, and whether it came to its end.
 
-    A model that thinks first is asked with more tokens until it comes to an answer; ``words`` where its words are an
-    answer,
-    ``schema`` where a JSON object is.
+    A model that thinks first is asked with more tokens until it answers, with ``words`` or by a ``schema``.
     """
     body: dict[str, Any] = {"model": os.environ.get("JUDGE_MODEL") or JUDGE["model"], "messages": messages}
     if schema is not None:

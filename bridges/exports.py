@@ -29,7 +29,7 @@ from ..models.request_form import direct_forms
 from ..models.thinking_room import ROOM
 from ..models.trained.scorer_file import is_scorer
 from ..prompts import messages
-from ..prompts.checklist import Question, Sees
+from ..prompts.checklist import Question, Sees, refuse_checks
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.prompt import Prompt, quoting
 from ..prompts.text import TAGS, fill
@@ -105,6 +105,7 @@ def _check(kept: KeptJudge) -> None:
     check_calibration(kept, "This judge")
     if is_scorer(kept.asked):
         raise InputError(f"{kept.model} is a trained scorer, which no other tool can ask; use it in askance (--judge).")
+    refuse_checks(kept.checklist, "An exported file asks a model, and computes nothing")
     settings = judge_settings(kept.settings, "settings")
     cannot = {
         "mode": settings["mode"] == "batched" and not _states(kept, settings),
@@ -129,8 +130,7 @@ def _states(kept: KeptJudge, settings: Mapping[str, Any]) -> bool:
 
 
 def _stated(kept: KeptJudge) -> list[dict[str, Any]]:
-    """The calls of a judge whose answers come with a probability: what each asks, and how a question of it is asked
-    alone."""
+    """The calls of a judge whose answers come with a probability, and how each question of a call is asked alone."""
     settings, questions = judge_settings(kept.settings, "settings"), kept.checklist.questions
     if not _states(kept, settings):
         return []
@@ -317,10 +317,7 @@ USES = {
     "have input, and context or reference where the prompt shows them.",
 }
 
-THRESHOLDS = {
-    "promptfoo": "config: {threshold: 0.5} beside type and value",
-    "deepeval": "AskanceJudge(threshold=0.5)",
-}
+THRESHOLDS = {"promptfoo": "config: {threshold: 0.5} beside type and value", "deepeval": "AskanceJudge(threshold=0.5)"}
 """How a threshold is given to a tool that needs one."""
 
 VALUES = '''

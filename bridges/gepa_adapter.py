@@ -15,6 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from ..agents.checks import CheckFunction
 from ..evaluation.options import JudgeOptions, Where
 from ..memory.run_directory import RunDirectory
 from ..models.gateway import Gateway
@@ -26,7 +27,6 @@ from ..optimizer.events import Teller
 from ..optimizer.job import Job, SplitExamples, split_examples
 from ..optimizer.mode import RunContext, mode_of
 from ..optimizer.modes import align, tune
-from ..optimizer.modes.checker import CheckFunction
 from ..optimizer.options import LoopOptions
 from ..optimizer.signals import Signal
 from ..optimizer.subject import Draft, Observation, Subject
@@ -83,10 +83,7 @@ class AskanceAdapter:
 
     def prompt(self, candidate: Mapping[str, str]) -> Prompt:
         """The whole prompt with a candidate's text in it.
-
-        Raises:
-            InputError: The candidate has another component than ``instructions``.
-        """
+        Raises InputError where the candidate has another component than ``instructions``."""
         if COMPONENT not in candidate:
             raise InputError(f"The candidate has no text '{COMPONENT}', but these: {', '.join(candidate) or 'none'}.")
         return self.frame.prompt(candidate[COMPONENT])
@@ -144,10 +141,7 @@ class OpenAdapter(AskanceAdapter):
 
     def reflection(self, model: ModelLike, settings: ReflectionSettings | None = None) -> ReflectionModel:
         """A model for ``gepa.optimize(reflection_lm=…)``; store, caps and ledger hold for its calls too.
-
-        Raises:
-            InputError: The model is not known.
-        """
+        Raises InputError where the model is not known."""
         settings = settings or ReflectionSettings()
         return ReflectionModel(self.gateway, self.models.get(model), settings, self.seed, self.search)
 
@@ -271,9 +265,5 @@ def _missing(seen: Observation, example: str) -> str:
 
 
 def import_gepa(name: str) -> Any:
-    """A module of GEPA.
-
-    Raises:
-        MissingExtraError: It is not installed.
-    """
+    """A module of GEPA. Raises MissingExtraError where it is not installed."""
     return import_optional(name, "gepa", "gepa")

@@ -1,9 +1,8 @@
 """The parts of a search by GEPA: the text that it may rewrite, what it is told of an example, and who reflects.
 
-The part of a prompt between its placeholders is GEPA's to rewrite; the part around it it never sees.
-
-GEPA adds numbers up over examples, so a rank correlation cannot be its metric. For a judge the number is
-1 - |score - human score|, both in [0, 1]; for a generator it is the output's own score, which is our metric too.
+GEPA rewrites a part of a prompt between its placeholders and never sees the rest. It adds numbers up over examples, so
+a rank correlation cannot be its metric. For a judge the number is 1 - |score - human score|, both in [0, 1]; for a
+generator it is the output's own score, which is our metric too.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from ..models.base import Model, ModelError, Parameters, make_request
 from ..models.event_loops import BackgroundLoop
 from ..models.gateway import Gateway
 from ..optimizer.acceptance import CorrelationYardstick, Yardstick
-from ..optimizer.subject import CHECKS, Observation
-from ..prompts.checklist import Question, marked
+from ..optimizer.subject import Observation
+from ..prompts.checklist import ComputedCheck, Question, marked
 from ..prompts.errors import InputError
 from ..prompts.examples import Example
 from ..prompts.prompt import Prompt
@@ -48,10 +47,8 @@ class Frame:
 def cut_out_guidance(prompt: Prompt) -> tuple[Frame, str]:
     """Cut a prompt at its placeholders; the longest text between them is the guidance.
 
-    A prompt without placeholders is guidance as a whole. Put back, the guidance gives the very same prompt.
-
-    Raises:
-        InputError: There is no text between the placeholders.
+    A prompt without placeholders is guidance as a whole. Put back, the guidance gives the very same prompt. Raises
+    InputError where there is no text between the placeholders.
     """
     text = prompt.text
     cuts = [0, *(place for match in _PLACEHOLDER.finditer(text) for place in match.span()), len(text)]
@@ -75,18 +72,15 @@ class Metric(Protocol):
 
     def knows(self, example: str) -> bool:
         """Whether an example can have a number at all."""
-        ...
 
     def value(self, scores: ExampleScore) -> float | None:
         """The number, in [0, 1]; None where a verdict is missing."""
-        ...
 
     def record(self, seen: Observation, place: int, reasons: Mapping[str, str] = NONE) -> dict[str, Any]:
         """Inputs, outputs and feedback of one observed example, as GEPA's reflection prompt lays them out.
 
         ``reasons``: the judge's explanations by example/question.
         """
-        ...
 
 
 class NearnessToPeople:
@@ -186,7 +180,7 @@ def _asked(question: Question) -> str:
 def _name(seen: Observation, verdict: Verdict) -> str:
     """A check by its name, a question by its text."""
     question = seen.question(verdict.example, verdict.question)
-    return verdict.question if question.dimension == CHECKS else question.criterion
+    return verdict.question if isinstance(question, ComputedCheck) else question.criterion
 
 
 def _answer(verdict: Verdict, reason: str) -> str:
@@ -202,8 +196,7 @@ def _texts(example: Example, *names: str) -> dict[str, str]:
 
 
 REFUSED = (400, 413, 422)
-"""Statuses of a request that is itself at fault, e.g. longer than the context: the next one may be answered, however
-many in a row were not."""
+"""Statuses of a request that is itself at fault, e.g. longer than the context: the next one may be answered."""
 
 
 @dataclass
@@ -238,10 +231,7 @@ class ReflectionModel:
 
     def __call__(self, prompt: str | Sequence[Mapping[str, str]]) -> str:
         """One reply. A call that fails is GEPA's to handle: it tries once more and then leaves the proposal out.
-
-        Raises:
-            AskanceError: The call failed; the search ends where every further one would too.
-        """
+        Raises AskanceError where the call failed; the search ends where every further one would too."""
         messages = [("user", prompt)] if isinstance(prompt, str) else [(m["role"], m["content"]) for m in prompt]
         seed = self.seed + self.search.reflections
         self.search.reflections += 1

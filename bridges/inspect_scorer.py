@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import importlib
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from ..evaluation.judge_file import judge_of_parts
 from ..evaluation.kept_judge import KeptJudge
+from ..evaluation.open_judge import Judged, OpenJudge
 from ..models.named import ModelLike, named_models
-from ..prompts.checklist import Checklist, load_checklist
+from ..prompts.checklist import Checklist
 from ..prompts.errors import CoverageError, InputError, import_optional
 from ..prompts.examples import Example
-from ..prompts.prompt import Prompt, load_prompt, prompt_showing
-from ..settings import parse_options
-from .background_judge import BackgroundJudge, BackgroundOptions, Judged
+from ..prompts.prompt import Prompt
 
 inspect_scorer: Any = import_optional("inspect_ai.scorer", "inspect", "inspect-ai")
 
@@ -45,22 +45,19 @@ def checklist_scorer(
         on_missing: What becomes of a sample without an output, or with a missing verdict: an error, which
             ``fail_on_error`` and ``retry_on_error`` of Inspect decide about, or an unscored sample, which no metric
             counts. Never a score.
-        options: Settings of :class:`~askance.evaluation.options.JudgeOptions`, e.g. ``api_base`` or ``call_budget``,
-        and
-            of :class:`~askance.evaluation.options.Where` (``store``, ``no_cache``).
+        options: Settings of :class:`~askance.evaluation.options.EvaluateOptions` that are not about a whole data set, e.g.
+            ``api_base``, ``call_budget``, ``store`` or ``no_cache``.
 
     Raises:
         InputError: The checklist, the prompt or a setting cannot be used.
     """
     asked, given = named_models(options, model)
     used = judge_of_parts(judge, checklist, asked, prompt)
-    settings = parse_options(BackgroundOptions, used.with_options(given))
     if on_missing not in ("error", "unscored"):
         raise InputError(f"on_missing is '{on_missing}'; it can be error or unscored.")
-    questions = load_checklist(used.checklist)
     shown = ["input", *(["reference"] if reference else []), *(["context"] if context is not None else [])]
-    text = prompt_showing(shown) if used.prompt is None else load_prompt(used.prompt)
-    asking = BackgroundJudge(used, text, questions, settings)
+    job = used.job(given, shown)
+    ask = partial(OpenJudge(job, keeps=True).score, explained=job.settings.explain != "never")
 
     async def score(state: Any, target: Any) -> Any:
         if not (state.output.choices or state.output.completion):  # a limit came before the model's first reply
@@ -70,24 +67,17 @@ def checklist_scorer(
             return inspect_scorer.Score.unscored(reason="no_response", explanation=str(nothing))
         example = _example(state, target, reference, context)
         anyio: Any = importlib.import_module("anyio")  # comes with Inspect, and serves both of its backends
-        found: Judged = await anyio.to_thread.run_sync(asking.judge, example)
-        metadata = {
-            "verdicts": [each.to_dict() for each in found.verdicts],
-            "dimensions": dict(found.score.dimensions),
-        }
+        found: Judged = await anyio.to_thread.run_sync(ask, example)
+        metadata = {"verdicts": [each.to_dict() for each in found.verdicts], "dimensions": dict(found.dimensions)}
         if found.missing is not None:
             if on_missing == "error":
-                raise found.missing
-            return inspect_scorer.Score.unscored(
-                reason="grader_failed", explanation=str(found.missing), metadata=metadata
-            )
-        said = "\n".join(f"- {each}" for each in found.failed)
-        no, yes = ("against it", "in its favour") if questions.faults else ("no", "yes")
-        explanation = f"Answered {no}:\n{said}" if found.failed else f"Every question was answered {yes}."
+                found.require_coverage()
+            return inspect_scorer.Score.unscored(reason="grader_failed", explanation=found.missing, metadata=metadata)
+        said = "\n".join(f"- {each}" for each in found.against)
+        no, yes = ("against it", "in its favour") if job.checklist.faults else ("no", "yes")
+        explanation = f"Answered {no}:\n{said}" if found.against else f"Every question was answered {yes}."
         answer = state.output.completion
-        return inspect_scorer.Score(
-            value=found.score.overall, answer=answer, explanation=explanation, metadata=metadata
-        )
+        return inspect_scorer.Score(value=found.overall, answer=answer, explanation=explanation, metadata=metadata)
 
     return score
 

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
-from ..evaluation.judge_file import judge_of_parts
+from ..evaluation.judge_file import load_judge
+from ..evaluation.open_judge import OpenJudge
 from ..evaluation.pass_fail import PassThreshold
 from ..models.base import Model
 from ..optimizer.run_result import RunResult
-from ..prompts.checklist import load_checklist
 from ..prompts.errors import InputError, as_typed, import_optional
 from ..prompts.examples import Example
 from ..prompts.human_feedback import MEANINGS, SIDES, Labels
 from ..prompts.messages import text_of
-from ..prompts.prompt import load_prompt
-from ..settings import parse_options
 from ..stats.pass_fail import HALF
-from .background_judge import BackgroundJudge, BackgroundOptions
 
 mlflow_judges: Any = import_optional(
     "mlflow.genai.judges.base", "mlflow", "mlflow-skinny", "Judges that can be aligned came with MLflow 3.4."
@@ -123,11 +121,7 @@ class ValueForm:
 
 
 def meaning(value: Any, labels: Labels) -> bool:
-    """Whether a label speaks for an output.
-
-    Raises:
-        InputError: The word is not known.
-    """
+    """Whether a label speaks for an output. Raises InputError where the word is not known."""
     if isinstance(value, bool):
         return value
     word = str(value).strip().casefold()
@@ -166,19 +160,17 @@ class AskanceJudge(mlflow_judges.Judge):  # type: ignore[misc]
             result: The run that made it.
             form: How its scores are said.
             model: Who is asked; the address of a server is one of the ``options``.
-            options: Settings of :class:`~askance.bridges.background_judge.BackgroundOptions`.
+            options: Settings of :class:`~askance.evaluation.options.EvaluateOptions` that are not about a whole data set.
         """
         super().__init__(name=original.name, description=original.description, aggregations=original.aggregations)
-        used = judge_of_parts(result.directory, None, model, None)
-        kept, checklist = used.kept, load_checklist(used.checklist)
-        assert kept is not None and used.prompt is not None
-        settings = parse_options(BackgroundOptions, used.with_options(options))
+        kept = load_judge(result.directory)
+        job = kept.prepare(None, model, options)
         self._original, self._form, self._run = original, form, result
         self._fields = tuple(each.name for each in original.get_input_fields())
         self._source = kept.model
-        self._checklist = checklist
+        self._checklist = job.checklist
         self._threshold = kept.pass_threshold(model, {}) or PassThreshold(HALF, "default")
-        self._judge = BackgroundJudge(used, load_prompt(used.prompt), checklist, settings)
+        self._ask = partial(OpenJudge(job, keeps=True).score, explained=job.settings.explain != "never")
 
     @property
     def askance_run(self) -> RunResult:
@@ -225,10 +217,7 @@ class AskanceJudge(mlflow_judges.Judge):  # type: ignore[misc]
 
     def register(self, **options: Any) -> Any:
         """Refused: MLflow keeps a judge's words, and this one is more than that.
-
-        Raises:
-            InputError: Says what to do instead.
-        """
+        Raises InputError, which says what to do instead."""
         raise InputError(
             "MLflow's registry keeps instructions, and this judge is questions with weights and a threshold. Log its "
             "run with MLflowCallback, or write it as a file that stands alone: askance export "
@@ -263,20 +252,16 @@ class AskanceJudge(mlflow_judges.Judge):  # type: ignore[misc]
             if not as_text(values[name]):
                 raise InputError(f"The judge '{self.name}' reads {name}, and there are none.")
         name = "output" if trace is None else str(trace.info.trace_id)
-        found = self._judge.judge(Example(id=name, **texts_of(self._fields, values)))
-        score = self._threshold.score(found.score)
-        if found.missing is not None or found.score.overall is None or score is None:
-            raise found.missing or InputError(
-                f"The judge '{self.name}' has no score on {', '.join(self._threshold.dimensions) or 'all questions'}."
-            )
-        against = "\n".join(f"- {each}" for each in found.failed)
-        scores = {
-            "score": found.score.overall,
-            **{f"score.{each}": one for each, one in found.score.dimensions.items()},
-        }
+        found = self._ask(Example(id=name, **texts_of(self._fields, values))).require_coverage()
+        score, passes = self._threshold.score(found), self._threshold.passes(found)
+        if score is None or passes is None:
+            of = ", ".join(self._threshold.dimensions) or "all questions"
+            raise InputError(f"The judge '{self.name}' has no score on {of}.")
+        against = "\n".join(f"- {each}" for each in found.against)
+        scores = {"score": found.overall, **{f"score.{each}": one for each, one in found.dimensions.items()}}
         return Feedback(
             name=self.name,
-            value=self._form.value(score, score >= self._threshold.value - 1e-9),
+            value=self._form.value(score, passes),
             rationale=f"Against it:\n{against}" if against else "Every answer speaks for it.",
             source=AssessmentSource(source_type="LLM_JUDGE", source_id=self._source),
             metadata={f"askance.{each}": str(one) for each, one in scores.items() if one is not None},

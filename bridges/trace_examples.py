@@ -43,6 +43,10 @@ LISTS = ("data", "traces", "runs", "spans", "items", "feedback", "annotations")
 """Names under which an API's answer has its rows."""
 
 
+TUNED = frozenset({"id", "messages", "metadata", "tags", "tools", "functions", "parallel_tool_calls"})
+"""Fields of the rows that models are tuned on; others beside messages are a table's columns."""
+
+
 @dataclass(frozen=True)
 class ImportedTraces:
     """Examples, and what was left out."""
@@ -299,6 +303,21 @@ def _read_parts(rows: list[tuple[str, Mapping[str, Any]]], source: str | None) -
         raise InputError(f"{rows[0][0]}: not as {source} exports it; it has: {', '.join(map(str, rows[0][1]))}.")
     said = [f"Left out: {counted(len(strange), 'row')} not of {source} ({first_of(strange)})."] if strange else []
     return source, parts, said
+
+
+def are_traces(files: Sequence[Path], source: str | None = None) -> bool:
+    """Whether files are to be read as traces: ``source`` is a format of them, or their first rows are known by one.
+
+    Lists of messages with further columns are a table, whose scores and comments would otherwise be lost.
+    """
+    if source is not None:
+        return source in FORMATS
+    try:
+        first = [next(_rows_of_file(path))[1] for path in files]
+    except (InputError, StopIteration):
+        return False
+    known = [name for name, each in FORMATS.items() if all(_knows(each, row) for row in first)]
+    return bool(known) and (known != ["openai"] or not any("messages" in row and row.keys() - TUNED for row in first))
 
 
 def _detected(rows: list[tuple[str, Mapping[str, Any]]]) -> str:

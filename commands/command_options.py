@@ -15,6 +15,7 @@ from ..evaluation.options import (
     CompareOptions,
     DiagnoseOptions,
     EvaluateOptions,
+    GenerateOptions,
     SelectOptions,
     Where,
     WriterOptions,
@@ -54,6 +55,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 FIRST = {
     "questions": "model output dimensions max_requirements config no_cache quiet",
+    "generate": "generator prompt schema output generator_version max_output_tokens limit min_coverage dry_run config",
     "evaluate": "checklist own_questions model judge_file prompt output pass_threshold by dry_run config",
     "diagnose": "checklist model prompt verdicts output repeat limit pairs dry_run config",
     "select": "model candidates k output verdicts task dimensions prompt dry_run config",
@@ -71,6 +73,7 @@ NO_SETTINGS: dict[str, Under] = {
     "candidates": Under(Heading.COMPARED),
     "panel": Under(Heading.COMPARED, 2),
     "prompt": Under(Heading.ASKED),
+    "schema": Under(Heading.CHANGED, 4),
     "judge_model": Under(Heading.ROLES),
     "dataset": Under(Heading.DATA),
     "model_settings": Under(Heading.MODELS, -1),
@@ -106,10 +109,7 @@ class GroupedCommand(click.Command):
 
 def refuse_old_names(command: click.Command, arguments: Sequence[str]) -> None:
     """Refuse an option that is given by a name that it had once, or that is gone.
-
-    Raises:
-        UsageError: Names the new one, or what takes its place.
-    """
+    Raises UsageError, which names the new one, or what takes its place."""
     known = {form for option in command.params for form in option.opts}
     given = {each.partition("=")[0] for each in arguments}
     for old, new in RENAMED.items():
@@ -123,10 +123,7 @@ def refuse_old_names(command: click.Command, arguments: Sequence[str]) -> None:
 def settings_options(
     record: type[BaseModel], *, only: tuple[str, ...] = (), without: tuple[str, ...] = ()
 ) -> Callable[[Function], Function]:
-    """Give a command one option for each setting.
-
-    Options that are not given are absent from what :func:`settings` returns, so the file's values show through.
-    """
+    """Give a command one option for each setting; those not given are absent, so the file's values show through."""
 
     def decorate(function: Function) -> Function:
         for name, info in reversed(record.model_fields.items()):
@@ -184,7 +181,7 @@ INPUTS = {
     **dict.fromkeys(("model", "source", "target", "generator", "judge", "judge_model"), MODEL),
     **dict.fromkeys(("data", "checklist", "candidates", "verdicts", "ratings", "task", "run", "output"), FILE),
     **dict.fromkeys(("judge_file", "judge_run", "from_run", "directory", "preferences"), FILE),
-    **dict.fromkeys(("prompt", "source_prompt", "judge_prompt"), FILE),
+    **dict.fromkeys(("prompt", "source_prompt", "judge_prompt", "schema"), FILE),
     **dict.fromkeys(("dimensions", "judges", "criteria", "panel", "checker", "base"), ""),
 }
 """Arguments of the commands that are no settings, with what they name."""
@@ -193,7 +190,7 @@ SEVERAL = ("dimensions", "judges", "panel")
 SIDE_BY_SIDE = ("model", "prompt")
 RECORDS: tuple[type[BaseModel], ...] = (
     *(EvaluateOptions, DiagnoseOptions, SelectOptions, CompareOptions, WeighOptions, WriterOptions),
-    *(MigrateOptions, AlignOptions, TuneOptions, LabelOptions, TrainOptions),
+    *(MigrateOptions, AlignOptions, TuneOptions, LabelOptions, TrainOptions, GenerateOptions),
 )
 """The settings of all commands."""
 
@@ -218,17 +215,10 @@ _TRUTHS = {"yes": True, "on": True, "no": False, "off": False}
 def settings(
     record: type[BaseModel], config: Path | None, given: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Merge the file and the command line into (settings of the record, other arguments).
+    """Merge the file and the command line into (settings of the record, other arguments); None or () means not given.
 
-    Args:
-        record: Whose settings.
-        config: The ``--config`` file.
-        given: What the command line gave, settings and other arguments (``checklist``, ``model``, …), which the file
-            may hold as well; None or () means not given.
-
-    Raises:
-        InputError: The file has a name that no command knows. One that another command knows is passed over, as is one
-            of this command that its other settings leave without use, so that one file serves a project.
+    Raises InputError where the file has a name that no command knows. A name of another command is passed over, and one
+    that is idle beside this command's other settings, so that one file serves a project.
     """
     values = load_config(config) if config else {}
     known = {*INPUTS, *(name for each in RECORDS for name in each.model_fields)}
@@ -277,11 +267,7 @@ def settings(
 
 
 def need(values: Mapping[str, Any], *names: str) -> None:
-    """Check that arguments were given on the command line or in the file.
-
-    Raises:
-        InputError: One was not.
-    """
+    """Check that arguments were given on the command line or in the file. Raises InputError where one was not given."""
     for name in names:
         if values.get(name) is None:
             option = name.upper() if name == "data" else flag(name)
@@ -294,10 +280,7 @@ def beside_judge(
     """The settings beside an option that brings a judge with its own checklist and prompt.
 
     A project's file says how other judges are used: of the settings named ``theirs`` only those on the command line go
-    beyond this judge.
-
-    Raises:
-        UsageError: The command line gives a checklist or a prompt as well.
+    beyond this judge. Raises UsageError where the command line gives a checklist or a prompt as well.
     """
     for name in ("checklist", "prompt"):
         if given[name] is not None:
@@ -306,11 +289,7 @@ def beside_judge(
 
 
 def read_task(path: str | Path) -> str:
-    """Read the text that describes a task.
-
-    Raises:
-        InputError: There is no such file, or it is no UTF-8 text.
-    """
+    """Read the text that describes a task. Raises InputError where there is no such file, or it is no UTF-8 text."""
     try:
         return read_text(path)
     except FileNotFoundError:
@@ -321,10 +300,7 @@ def read_task(path: str | Path) -> str:
 
 def load_dotenv() -> None:
     """Set the variables of a ``.env`` in the present directory that are not set yet.
-
-    Raises:
-        InputError: It cannot be read, or a line has no name.
-    """
+    Raises InputError where it cannot be read, or a line has no name."""
     file = Path(".env")
     if not file.is_file():
         return
@@ -379,7 +355,7 @@ def _option(name: str, info: FieldInfo) -> Callable[[Function], Function]:
         both = f"{long}/--no-{long.removeprefix('--')}" if info.default else long
         return click.option(both, name, default=None, is_flag=True, help=f"{help_text} [default: {default}]")
     if get_origin(kind) is dict:
-        form = "OURS=COLUMN" if name == "field" else "good=WORD,bad=WORD"
+        form = {"field": "OURS=COLUMN", "variable": "VARIABLE=FIELD"}.get(name, "good=WORD,bad=WORD")
         return click.option(long, name, multiple=True, metavar=form, help=help_text)
     default = info.default
     if default is not None:

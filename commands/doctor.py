@@ -100,10 +100,8 @@ def extra_problem(extra: str) -> str | None:
 
 @cache
 def declared_requirements() -> dict[str, list[Requirement]] | None:
-    """The packages that askance needs by extra (``""``: always); None where no record of it is found.
-
-    The record is that of the installed package or, in a source tree, ``pyproject.toml``.
-    """
+    """The packages that askance needs by extra (``""``: always), by the installed record or ``pyproject.toml``; else
+    None."""
     source = Path(__file__).resolve().parents[1] / "pyproject.toml"
     if source.is_file():
         project = tomllib.loads(source.read_text(encoding="utf-8"))["project"]
@@ -176,13 +174,9 @@ def check_models(
     connect: bool = True,
     named: Mapping[str, NamedModel] | None = None,
 ) -> list[Checked]:
-    """Each model, and the servers of ``openai/`` names.
+    """Check models, and the servers of ``openai/`` names, which ``connect`` asks for their lists of models.
 
-    Args:
-        names: ``provider/model``, each once, or names of ``named``.
-        api_base: Address of the server of ``openai/`` names.
-        connect: Whether to ask the servers for their list of models.
-        named: Models by a name of the user's own.
+    ``names`` are ``provider/model``, or names of ``named``; ``api_base`` is the address of ``openai/`` names.
     """
     return run_sync(_check(list(dict.fromkeys(names)), api_base, connect, named or {}))
 

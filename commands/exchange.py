@@ -4,59 +4,185 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
 from ..bridges.exports import TOOLS, ExportedJudge, export_judge
-from ..bridges.trace_examples import FORMATS, import_traces
-from ..prompts.errors import InputError
-from ..prompts.field_map import parse_field_map
+from ..bridges.imported_table import problem_of, rows_of_table
+from ..bridges.trace_examples import FORMATS, are_traces, import_traces
+from ..prompts.errors import AskanceError, InputError
+from ..prompts.field_map import FIELDS, check_field_map, parse_field_map
+from ..prompts.human_feedback import parse_label_scale, parse_labels
+from ..prompts.mapping.published import FORMS
+from ..prompts.mapping.table import Table, look_at
+from ..prompts.preferences import KNOWN_FIELDS
 from ..prompts.text_files import write_whole
 from .command_options import common_options
 from .output import check_apart, check_output, echo_json
 from .terminal import echo
 
+Function = TypeVar("Function", bound=Callable[..., Any])
+ANY_FIELDS = tuple(dict.fromkeys([*FIELDS, *KNOWN_FIELDS]))
+"""Fields of examples and of pairs."""
+
+
+def _mapping_options(command: Function) -> Function:
+    """Add the options that say how a file is read, by the names that they have in every command."""
+    for option in (
+        click.option("--human-scale", nargs=2, type=float, default=None, help="Worst and best human score."),
+        click.option("--label-scale", metavar="WORDS", default=None, help="Labels from worst to best: poor,fair,good."),
+        click.option(
+            "--labels", multiple=True, metavar="good=WORD,bad=WORD", help="Words that people's labels are in."
+        ),
+        click.option(
+            "--field",
+            multiple=True,
+            metavar="OURS=PATH",
+            help="Take a field from a column, or a part of it or of a span: output=output.answer, "
+            "human.overall=metadata.rating.",
+        ),
+    ):
+        command = option(command)
+    return command
+
 
 @click.command(name="import")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
-@click.option("--from", "source", type=click.Choice(list(FORMATS)), default=None, help="The tool; default: found out.")
+@click.option(
+    "--from",
+    "source",
+    type=click.Choice(list(dict.fromkeys([*FORMATS, *(each.name for each in FORMS)]))),
+    default=None,
+    help="The tool or data set; default: found out.",
+)
 @click.option("--span", default=None, metavar="NAME", help="Take spans of this name instead of each trace's root.")
 @click.option(
     "--score",
     "scores",
     multiple=True,
     metavar="NAME",
-    help="A score that people gave, where the file does not say so; may be given several times.",
+    help="A score of traces that people gave, where the file does not say so; may be given several times.",
 )
-@click.option(
-    "--field",
-    multiple=True,
-    metavar="OURS=PATH",
-    help="Take a field from a part of the span, e.g. output=output.answer or human.overall=metadata.rating.",
-)
+@_mapping_options
+@click.option("--yes", is_flag=True, help="Take the mapping that is proposed without asking.")
 @click.option("-o", "--output", default=None, help="Examples file (JSONL); default: standard output.")
-@click.option("--quiet", is_flag=True, help="Do not say what was left out.")
+@click.option("--quiet", is_flag=True, help="Do not say what was found and left out.")
 def import_command(
-    files: tuple[Path, ...], field: tuple[str, ...], output: str | None, quiet: bool, **given: Any
+    files: tuple[Path, ...],
+    output: str | None,
+    quiet: bool,
+    yes: bool,
+    **given: Any,
 ) -> None:
-    """Make examples of traces that Langfuse, LangSmith, Phoenix (OpenInference), MLflow or OpenAI's logs exported.
+    """Make examples of any file: a table, a data set or a tool's export, traces included.
 
-    People's scores and comments come along, from the same FILE or another. What was left out is said.
+    Says what is in the file and proposes the options by which any command reads it. Asks at a terminal; --yes takes
+    the proposal. Of traces (Langfuse, LangSmith, Phoenix, MLflow, OpenAI's logs) people's scores and comments come
+    along, from the same FILE or another.
     """
     check_output(output, writes="examples")
     check_apart(output, {"FILE": files})
-    found = import_traces(files, fields=parse_field_map(field), **given)
-    if output is None:
-        click.echo(found.to_jsonl().encode("utf-8", "backslashreplace"), nl=False)  # as write_whole does
+    names = ("source", "span", "scores")
+    for_traces, mapping = {name: given.pop(name) for name in names}, _changes(**given)
+    if are_traces(files, for_traces["source"]):
+        found = import_traces(files, fields=mapping["fields"], **for_traces)
+        lines, notes = iter([found.to_jsonl()]), found.notes
     else:
-        write_whole(output, found.to_jsonl())
+        lines, notes = _of_table(files, for_traces, mapping, yes=yes, quiet=quiet), ()
+    if output is None:
+        for line in lines:
+            click.echo(line.encode("utf-8", "backslashreplace"), nl=False)  # as write_whole does
+    else:
+        write_whole(output, lines)
     if not quiet:
-        for note in found.notes:
+        for note in notes:
             echo(note, err=True)
         if output is not None:
             echo(f"The examples are in {output}.", err=True)
+
+
+def _of_table(
+    files: Sequence[Path], given: Mapping[str, Any], mapping: Mapping[str, Any], *, yes: bool, quiet: bool
+) -> Iterator[str]:
+    """The examples in a table, by the mapping that was agreed to.
+
+    Raises:
+        InputError: There are several files, an option is of traces alone, nobody agreed, or the file is not read.
+        AskanceError: The person at the terminal declined.
+    """
+    for name in ("span", "scores"):
+        if given[name]:
+            raise InputError(f"--{name.removesuffix('s')}: {files[0]} holds no traces; --field takes a column.")
+    if len(files) > 1:
+        raise InputError(f"{files[1]}: several files are read together where they are traces; give one table.")
+    table = look_at(files[0], given["source"]).changed(**mapping)
+    asks = not yes and sys.stdin.isatty() and sys.stderr.isatty()
+    if asks:
+        table = _agreed(table)
+    elif not quiet or not yes:
+        _show(table)
+    if not yes and not asks:
+        raise InputError(
+            "Nothing was written, as nobody is at the terminal to agree: --yes takes the mapping, and --field, "
+            "--labels and --label-scale change it."
+        )
+    return rows_of_table(table)
+
+
+def _show(table: Table) -> str:
+    """Say what is in a file, how it would be read, and what keeps it from that."""
+    for line in (*table.described(), f"Read by: {table.line()}"):
+        echo(line, err=True)
+    if problem := problem_of(table):
+        echo(f"It is not read so: {problem}", err=True)
+    return problem
+
+
+def _agreed(table: Table) -> Table:
+    """The table with the mapping that the person at the terminal wants."""
+    while True:
+        problem = _show(table)
+        answer = click.prompt(_QUESTION, default="n" if problem else "y", err=True).strip()
+        if answer.casefold() in ("n", "no"):
+            raise AskanceError("Nothing was written.")
+        if answer.casefold() in ("y", "yes"):
+            return table
+        try:
+            typed = _edit.make_context("", shlex.split(answer)).params
+            typed["field"] += typed.pop("changes")
+            table = table.changed(**_changes(**typed))
+        except (InputError, click.UsageError, ValueError) as error:
+            echo(error.format_message() if isinstance(error, click.UsageError) else error, err=True)
+
+
+_QUESTION = "Write the examples? y, n, or changes such as output=COLUMN comment= --labels good=WORD,bad=WORD"
+
+
+@click.command(context_settings={"help_option_names": []})
+@click.argument("changes", nargs=-1)
+@_mapping_options
+def _edit(**_: Any) -> None:
+    """Changes of a mapping, as somebody types them."""
+
+
+def _changes(
+    field: Sequence[str], labels: Sequence[str], label_scale: str | None, human_scale: tuple[float, float] | None
+) -> dict[str, Any]:
+    """The settings that the options give; ``name=`` takes a field away."""
+    gone = {each.removesuffix("=").strip(): () for each in field if each.endswith("=")}
+    fields = parse_field_map(each for each in field if not each.endswith("="))
+    check_field_map(fields, ANY_FIELDS)
+    return {
+        "fields": fields | gone,
+        "labels": parse_labels(labels),
+        "label_scale": parse_label_scale(label_scale),
+        "human_scale": human_scale,
+    }
 
 
 @click.command(name="export")

@@ -84,10 +84,7 @@ def demo_command(what: str, model: str, run: str | None, quiet: bool) -> None:
 
 def made_ready(provider: str, model: RegisteredModel, path: Path) -> str:
     """Make a model's file ready for its reader; returns the ``provider``, or where that is "" the fastest one here.
-
-    Raises:
-        InputError: The provider cannot.
-    """
+    Raises InputError where the provider cannot."""
     for each in [provider] if provider else [name for name, reader in READERS.items() if reader.reads_faster_here()]:
         try:
             if each in READERS:

@@ -54,7 +54,7 @@ def evaluate_command(config: Path | None, as_json: bool, quiet: bool, dry_run: b
     elif given["own_questions"] and given["checklist"] is None:
         inputs["checklist"] = None
     if judge is None:
-        need(inputs, "data", "model")
+        need(inputs, "data")
         job = prepare(**inputs, options=options)
     else:
         options = beside_judge("--judge", options, given, (*SETTINGS, "weights", "calibration"))

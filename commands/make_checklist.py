@@ -55,13 +55,7 @@ if TYPE_CHECKING:
 @click.option("--quiet", is_flag=True, callback=hush, help="No progress and no messages, only errors.")
 @config_option
 @settings_options(WriterOptions)
-def questions_command(
-    task: Path,
-    writer: str | None,
-    quiet: bool,
-    config: Path | None,
-    **given: Any,
-) -> None:
+def questions_command(task: Path, writer: str | None, quiet: bool, config: Path | None, **given: Any) -> None:
     """Write a checklist for the task described in the file TASK, ready to be edited by hand."""
     load_dotenv()
     if given["model"] and writer and given["model"] != writer:
@@ -73,11 +67,7 @@ def questions_command(
     text = read_task(task)
     with showing(not quiet) as watcher:
         checklist = write_questions(
-            text,
-            model=inputs["model"],
-            dimensions=inputs["dimensions"] or (),
-            watcher=watcher,
-            **options,
+            text, model=inputs["model"], dimensions=inputs["dimensions"] or (), watcher=watcher, **options
         )
     written = dump_checklist(checklist)
     if inputs["output"]:
@@ -163,10 +153,7 @@ def select_command(config: Path | None, as_json: bool, quiet: bool, dry_run: boo
 
 def write_selection(found: Selection, output: Path) -> Path:
     """Write the checklist, and ``selection.json`` beside it; returns where that is.
-
-    Raises:
-        AskanceError: One cannot be written.
-    """
+    Raises AskanceError where one cannot be written."""
     write_whole(output, dump_checklist(found.checklist))
     beside = output.with_name(RESULT)
     write_whole(beside, dump_json(found.to_dict()))

@@ -49,8 +49,7 @@ if TYPE_CHECKING:
 
 
 def run_options(record: type[LoopOptions]) -> Callable[[Function], Function]:
-    """``--run``, ``--store``, ``--no-cache``, ``--dry-run``, ``--config``, ``--json``, ``--quiet`` and the settings of
-    a mode."""
+    """The options of all runs, and the settings of a mode."""
     run = click.option(
         "--run", default=None, help="Directory of the run; the same command on it goes on where it stopped."
     )
@@ -65,10 +64,8 @@ yes_option = click.option(
 
 
 def _written_out(work: Callable[[Watcher, bool], RunResult], run: str, *, quiet: bool, yes: bool) -> RunResult:
-    """The result, once a person at the terminal has agreed to the sentences that a prompt or checklist gets.
-
-    Without a terminal there is nobody to ask: what was accepted is shown and written out, as with ``--yes``.
-    """
+    """The result, once a person at the terminal has agreed to new sentences; nobody is asked elsewhere, or with
+    ``--yes``."""
     asks = not yes and sys.stdin.isatty() and sys.stderr.isatty()
     try:
         with showing(not quiet) as watcher:
@@ -98,19 +95,7 @@ def run_mode(
 ) -> None:
     """Run one of the modes, or say what it would take.
 
-    Args:
-        record: Its settings.
-        prepare: Makes the job from the inputs and the settings.
-        needed: The inputs without which it cannot begin.
-        config: The configuration file.
-        as_json: Print the result as JSON.
-        quiet: Show no progress.
-        dry_run: Buy nothing.
-        yes: Write accepted sentences out without asking.
-        given: What else the command line gave.
-
-    Raises:
-        AskanceError: As the mode itself.
+    ``prepare`` makes the job from the inputs, of which some are ``needed``, and the settings of the ``record``.
     """
     load_dotenv()
     options, values = settings(record, config, given)
@@ -132,10 +117,7 @@ def run_mode(
 
 def tell_estimate(job: Job, *, as_json: bool) -> None:
     """Say what a run would take; nothing is bought.
-
-    Raises:
-        InputError: A model is not known, or there are too few examples.
-    """
+    Raises InputError where a model is not known, or there are too few examples."""
     estimate = estimate_run(job)
     iterations = job.options.max_iterations
     most = estimate.fixed.calls + estimate.wording_calls + iterations * estimate.iteration_calls + estimate.last_calls
@@ -161,12 +143,8 @@ def tell_estimate(job: Job, *, as_json: bool) -> None:
 
 
 def finish(done: RunResult, *, as_json: bool) -> None:
-    """Print the result.
-
-    Raises:
-        CoverageError: Too many verdicts are missing.
-        BudgetExceededError: A budget ended the run; its result so far was printed and is kept.
-    """
+    """Print the result. Raises CoverageError where too many verdicts are missing, and BudgetExceededError where a
+    budget ended the run; its result so far was printed and is kept."""
     if as_json:
         echo_json(done.result)
     else:
@@ -242,12 +220,22 @@ def align_command(**given: Any) -> None:
 
 @click.command(name="tune", cls=GroupedCommand)
 @click.argument("data", required=False, default=None)
-@click.option("--generator", default=None, help="The model whose prompt is improved, as provider/model.")
+@click.option(
+    "--generator",
+    default=None,
+    help="The model whose prompt is improved, as provider/model; or a program of yours: file.py:function, "
+    'command:"python app.py" or url:http://….',
+)
 @click.option("--prompt", default=None, help="Its starting prompt; without placeholders it is the system message.")
 @click.option("--judge", default=None, help="The model that answers the questions about the outputs.")
 @click.option("--checklist", default=None, help="Questions about every output (YAML or JSON).")
 @click.option("--judge-prompt", default=None, help="The judge's prompt, which stays as it is; default: a neutral one.")
 @click.option("--checker", default=None, help="module:function that says of an example with its output what passes.")
+@click.option(
+    "--schema",
+    default=None,
+    help="JSON schema that outputs are to follow; default: writer.schema.json beside writer.md.",
+)
 @run_options(TuneOptions)
 def tune_command(**given: Any) -> None:
     """Improve a generator's prompt on DATA until nothing fails.

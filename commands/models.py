@@ -15,7 +15,7 @@ from ..evaluation.options import GatewayOptions
 from ..models.base import Answer, Model, Parameters, Request, make_request
 from ..models.embedded.download import pull, pulled
 from ..models.embedded.registry import MODELS, HubFile, RegisteredModel, resolve
-from ..models.event_loops import run_sync
+from ..models.event_loops import awaited, run_sync
 from ..models.gateway import Gateway
 from ..models.named import NamedModel, named_models
 from ..models.session import session
@@ -33,10 +33,7 @@ if TYPE_CHECKING:
 
 def fetch(model: RegisteredModel) -> Path:
     """The path of the model's verified file; fetched with a progress bar on standard error if it is not there.
-
-    Raises:
-        AskanceError: No source gave the registered bytes, or the disk is full.
-    """
+    Raises AskanceError where no source gave the registered bytes, or the disk is full."""
     path = pulled(model)
     if path is not None:
         return path
@@ -248,6 +245,9 @@ def check_model(
         return found
 
     return run_sync(ask())
+
+
+acheck_model = awaited(check_model)
 
 
 async def _what_it_can(model: Model, gateway: Gateway) -> ModelCheck:

@@ -71,16 +71,11 @@ def echo_estimate(estimate: Estimate, *, as_json: bool) -> None:
 def check_output(
     output: str | None, *, writes: Literal["verdicts", "examples"] | None = None, option: str = "-o"
 ) -> None:
-    """See, before anything is bought, that a result can be written to such a file.
+    """Check, before anything is bought, that a result can be written to a file, which ``option`` names.
 
-    Args:
-        output: The file.
-        writes: What is read again by the file's suffix.
-        option: What names the file.
-
-    Raises:
-        InputError: It is a folder, lies in what is no folder, or is to be a table that such a result is not written as.
-        MissingExtraError: Parquet needs ``pyarrow``.
+    ``writes`` is a result that is read again by the file's suffix. Raises InputError where it is a folder, lies in what
+    is no folder, or is a table that such a result is not written as, and MissingExtraError where Parquet needs
+    ``pyarrow``.
     """
     if output is None:
         return
@@ -109,16 +104,10 @@ OWN = re.compile(
 
 
 def check_apart(output: str | Path | None, read: Mapping[str, Any], option: str = "-o") -> None:
-    """See that a result does not take the place of a file that the command reads.
+    """Check that a result, named by ``option``, does not replace a file that the command reads.
 
-    Args:
-        output: The file that is written.
-        read: An option or argument → its file, files, or folder of a run, judge or scorer; anything else is passed
-            over.
-        option: What names ``output``.
-
-    Raises:
-        InputError: It is one of them, or one of the folder's own files.
+    ``read`` maps an option or argument to its file, files, or folder of a run, judge or scorer; anything else is passed
+    over. Raises InputError where the output is one of them, or one of the folder's own files.
     """
     if output is None or not os.path.isfile(place := os.path.realpath(output)):
         return  # realpath, as a folder on the way may be one that is still to be made
@@ -147,11 +136,8 @@ def tell_judged(
     fail_under: float | None = None,
 ) -> None:
     """Write the verdicts, print the result, and check the coverage, then ``--fail-under``.
-
-    Raises:
-        AskanceError: The verdicts cannot be written, or the pass rate is below ``fail_under``.
-        CoverageError: As :func:`check_coverage`.
-    """
+    Raises AskanceError where the verdicts cannot be written, or the pass rate is below ``fail_under``, and
+    CoverageError as :func:`check_coverage`."""
     if output:
         save_verdicts(output, found.verdicts)
     if as_json:
@@ -179,10 +165,7 @@ def hush(context: click.Context, parameter: click.Parameter, quiet: bool) -> boo
 
 def check_coverage(verdicts: Iterable[Verdict], seen: Coverage, least: float) -> None:
     """Name the errors on standard error.
-
-    Raises:
-        CoverageError: Less than ``least`` of the verdicts are there, or none at all.
-    """
+    Raises CoverageError where less than ``least`` of the verdicts are there, or none at all."""
     tell_errors(column(verdicts, "error"))
     require_share(seen.share, least, f"Only {coverage_text(seen.share)} of the verdicts are there")
     if not seen.answered:
@@ -201,10 +184,7 @@ def tell_errors(errors: Iterable[str | None]) -> None:
 
 def require_share(share: float, least: float, lacking: str) -> None:
     """Check that enough is there; ``lacking`` says what share of what.
-
-    Raises:
-        CoverageError: ``share`` is less than ``least``, the ``--min-coverage``.
-    """
+    Raises CoverageError where ``share`` is less than ``least``, the ``--min-coverage``."""
     if share < least:
         sys.stdout.flush()
         raise CoverageError(

@@ -44,11 +44,8 @@ GRAPH_FORMATS = {".json": save_json, ".graphml": save_graphml}
 
 def write_graph(run: str, file: str) -> None:
     """Write the graph of a run in the format that the file's ending names.
-
-    Raises:
-        InputError: The ending names none, there is no run, or such a file cannot be written or is one of the run's own.
-        AskanceError: The file cannot be written.
-    """
+    Raises InputError where the ending names none, there is no run, or such a file cannot be written or is one of the
+    run's own, and AskanceError where the file cannot be written."""
     save = GRAPH_FORMATS.get(Path(file).suffix.lower())
     if save is None:
         raise InputError(f"--graph {file}: the name must end in .json (node-link data) or .graphml.")
@@ -63,10 +60,7 @@ def write_graph(run: str, file: str) -> None:
 
 def tell_why(run: str, sentence: str, *, as_json: bool) -> None:
     """Answer where a sentence of the prompt, or a question, comes from.
-
-    Raises:
-        InputError: There is no run, nothing in it says the sentence, or several questions are meant.
-    """
+    Raises InputError where there is no run, nothing in it says the sentence, or several questions are meant."""
     graph = build_graph(run)
     found = _reason_for(graph, sentence)
     if as_json:
@@ -254,8 +248,7 @@ def _answer(yes: bool | None, p_yes: float | None, says: str | None) -> str:
 
 
 def question_lines(story: QuestionStory) -> Iterator[tuple[int, str]]:
-    """The history of a question, as paragraphs with their indents: comments, development examples, acceptance test,
-    worth."""
+    """The history of a question in paragraphs with indents: comments, development examples, acceptance test, worth."""
     yield 0, f"{story.criterion} [{story.id}]"
     if story.origin == "start":
         yield 0, "It stood in the checklist that the run began with."

@@ -1,14 +1,11 @@
-"""Asking one question at a time, and stopping where the rest cannot change the score by more than is allowed.
+"""Ask one question at a time, and stop where the rest cannot change the score by more than is allowed.
 
-A score is S = Σ w f / Σ w with every f in [0, 1]. After some of the answers it lies between low (all the rest speak
-against the output) and high (all the rest speak for it), exactly. Two rules end the questions about an example:
+A score is S = Σ w f / Σ w with every f in [0, 1]. After some answers it lies between low (the rest speak against the
+output) and high (the rest speak for it). The questions about an example end with the first of two rules that holds:
 
-* ``tolerance``: high - low is at most twice the tolerance, so a score within the tolerance of the final one can be
-  told. How many questions that takes depends on the weights alone, so it is the same for every example.
-* ``cuts``: no cut lies between low and high, so it is settled on which side of each cut (a pass mark, the steps of a
-  grading scale) the final score is. That is where examples differ.
-
-Given both, the first that holds ends the questions.
+* ``tolerance``: high - low is at most twice the tolerance. That depends on the weights alone, so every example takes
+  the same number of questions.
+* ``cuts``: no cut (a pass mark, a step of a grading scale) lies between low and high. Here examples differ.
 """
 
 from __future__ import annotations
@@ -85,7 +82,7 @@ class AdaptiveEvaluation:
         return max(errors) if errors else None
 
     def known(self, scores: Sequence[ExampleScore], checklist: Checklist) -> list[ExampleScore]:
-        """Scores derived from the verdicts, one per example, with nothing that questions left out would have decided.
+        """Scores from the verdicts, one per example, with nothing that questions left out would have decided.
 
         The overall score is the one told, within its ``error``. A dimension has a score where all its questions were
         asked of every example without a missing answer; the only dimension of a checklist has the overall one.
@@ -124,17 +121,15 @@ async def evaluate_adaptively(
 ) -> AdaptiveEvaluation:
     """Ask the questions of a checklist in order until the rest cannot matter, example by example.
 
-    Every question is a call of its own, whatever the evaluator's mode, and the questions on one example follow one
-    another, so that a prompt cache holds. Answers come from the store or are bought, as in :meth:`Evaluator.judge`.
+    Every question is a call of its own. The questions on one example follow one another, so that a prompt cache holds.
 
     Args:
-        evaluator: With the checklist and its weights (those of the example's section); questions of weight 0 are not
-            asked.
+        evaluator: With the checklist and its weights; questions of weight 0 are not asked.
         examples: To be scored.
-        tolerance: Largest error that a score may have, in [0, 1]; 0 allows none. None sets no such rule.
-        cuts: Scores in [0, 1]; that an example is at or above each of them or below is to be settled.
+        tolerance: Largest error that a score may have, in [0, 1]; None sets no such rule.
+        cuts: Scores in [0, 1]; whether an example reaches each of them is to be settled.
         order: Question ids, most informative first (as in ``selection.json``); by default the heaviest first, which
-            narrows the score most, and of equally heavy ones in the checklist's order.
+            narrows the score most. Checks, which cost nothing, come first.
         soft: Score from P(yes), or from the yes/no answers.
         on_examples: Told how many examples of how many are done.
 
@@ -151,8 +146,9 @@ async def evaluate_adaptively(
     judges = {each: _for_one(evaluator, each) for each in wanted}
     weights = [_weights(evaluator.checklist, wanted, example, heaviest_first=order is None) for example in examples]
 
-    if examples:
-        await judges[next(iter(weights[0]))].settle(examples)  # also where the model answers nothing about the first
+    first = next((judges[each] for each in (weights[0] if examples else ()) if judges[each].checklist.asked), None)
+    if first is not None:
+        await first.settle(examples)  # also where the model answers nothing about the first
 
     async def score_one(place: int) -> tuple[AdaptiveScore, list[Verdict]]:
         return await _one(judges, weights[place], examples[place], tolerance, cuts, soft=soft)
@@ -197,7 +193,8 @@ def _for_one(evaluator: Evaluator, question: str) -> Evaluator:
 def _weights(checklist: Checklist, order: Sequence[str], example: Example, *, heaviest_first: bool) -> dict[str, float]:
     """Weights above 0 of the example's section, in the order of asking."""
     given = checklist.weights(checklist.section_of(example.metadata))
-    asked = sorted(order, key=lambda each: -given[each]) if heaviest_first else order
+    free = {each.id for each in checklist.checks}
+    asked = sorted(order, key=lambda each: (each not in free, -given[each] if heaviest_first else 0))
     return {question: given[question] for question in asked if given[question] > 0}
 
 

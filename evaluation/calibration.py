@@ -48,8 +48,7 @@ class QuestionCalibration(Polar):
     shift: float | None = None
     """b."""
     lean: float | None = Field(default=None, ge=0)
-    """How much of the mean log-odds of yes to all other questions is taken off those of this one first; None for
-    nothing."""
+    """Share of the other questions' mean log-odds of yes that is first taken off; None for nothing."""
     n: int = Field(ge=0)
     """Examples with both a verdict and a wanted score."""
     reason: str | None = None
@@ -57,9 +56,7 @@ class QuestionCalibration(Polar):
 
 
 class Calibration(BaseModel):
-    """Parameters that turn one judge's verdicts into better ones; they belong to the model and prompt it was fitted
-    for.
-    """
+    """Parameters that turn one judge's verdicts into better ones; they belong to its model and prompt."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -97,15 +94,13 @@ class Calibration(BaseModel):
         return {question: fit.reason for question, fit in self.questions.items() if fit.reason}
 
     def apply(self, verdicts: Iterable[Verdict]) -> list[Verdict]:
-        """The verdicts, calibrated, in the same order; those without an answer are left alone.
+        """Calibrate verdicts, in the same order; those without an answer are left alone.
 
         Replicates of a question on an example are averaged first, as for fitting, so all of them get the same value.
-        With ``thresholds`` P(yes) becomes 1 or 0 (``hard``); with ``platt`` and ``accepted`` it is replaced, and the
-        answer is the good one where P(good) >= 0.5. A verdict that is read beside those on the other questions has no
-        answer where one of these has none.
-
-        Raises:
-            InputError: A verdict is by another model or prompt, or answers a question that is not calibrated.
+        With ``thresholds`` P(yes) becomes 1 or 0 (``hard``). With ``platt`` and ``accepted`` it is replaced, and the
+        answer is the good one where P(good) >= 0.5. A question that leans on the others has no answer where one of
+        these has none. Raises InputError where a verdict is by another model or prompt, or answers a question that is
+        not calibrated.
         """
         verdicts = list(verdicts)
         for verdict in verdicts:
@@ -118,38 +113,35 @@ class Calibration(BaseModel):
         scaled = {} if self.method == "thresholds" else self._scaled(means)
         return [verdict if verdict.answer is None else self._calibrated(verdict, means, scaled) for verdict in verdicts]
 
-    def check(self, example: str, question: str, model: str, prompt: str) -> None:
-        """Raise InputError unless it was fitted for this model, prompt (its hash) and question."""
+    def check(self, example: str, question: str, model: str | None, prompt: str) -> None:
+        """Raise InputError unless it was fitted for this model (None: code), prompt (its hash) and question."""
         if question not in self.questions:
             raise InputError(
                 f"The calibration knows no question '{question}' (example '{example}')."
                 f"{did_you_mean(question, self.questions)} Fit it again for this checklist."
             )
-        if (model, prompt) != (self.model, self.prompt):
+        if (model or self.model, prompt) != (self.model, self.prompt):
             raise InputError(
                 f"The calibration belongs to {self.model} with the prompt {self.prompt}, but the verdict on "
                 f"'{example}' is by {model} with the prompt {prompt}. Fit one for that judge."
             )
 
     def check_questions(self, checklist: Checklist) -> None:
-        """See that every question means what it meant when the calibration was fitted, and is read beside the same
-        others. Raises InputError where the good answer to a question is another one now, or one that others are read
-        beside is not asked."""
+        """Raise InputError where a question's good answer has changed since the fit, or a question that others lean on
+        is gone."""
         for question in checklist.questions:
             fit = self.questions.get(question.id)
             if fit is not None and fit.good != question.good:
                 raise InputError(
-                    f"The calibration was fitted when {fit.good} was the good answer to '{question.id}'; the "
-                    "checklist now "
-                    f"says 'good: {question.good}'. Fit it again for this checklist."
+                    f"The calibration was fitted when {fit.good} was the good answer to '{question.id}'; the checklist "
+                    f"now says 'good: {question.good}'. Fit it again for this checklist."
                 )
         asked = {question.id for question in checklist.questions}
         gone = next((each for each in self.questions if each not in asked), None)
         if gone is not None and any(self.questions[each].lean for each in asked & self.questions.keys()):
             raise InputError(
                 f"The calibration reads the answers beside those to '{gone}', which the checklist does not ask. Put "
-                "the question "
-                "back, with 'weight: 0' where it is not to count, or fit it again for this checklist."
+                "the question back, with 'weight: 0' where it is not to count, or fit it again for this checklist."
             )
 
     def to_json(self) -> str:
@@ -185,10 +177,10 @@ class Calibration(BaseModel):
         return replace(verdict, answer=fit.is_good(scaled[pair] >= 0.5), p_yes=fit.p_good(scaled[pair]))
 
     def p_good(self, question: str, said: Mapping[str, Vector]) -> Vector:
-        """Scaled P(good) of a question, shape (n,), where it is scaled: p' = sigmoid(a·z + b).
+        """Scaled P(good) of a question, shape (n,): p' = sigmoid(a·z + b), z its log-odds of the good answer less its
+        lean.
 
-        z is its log-odds of the good answer, less what it leans on the others. ``said`` are log-odds of yes by
-        question; that of a question which leans on none is enough.
+        ``said`` are log-odds of yes by question; a question that leans on no other needs only its own.
         """
         fit = self.questions[question]
         assert fit.slope is not None and fit.shift is not None  # the validator
@@ -201,10 +193,10 @@ class Calibration(BaseModel):
 def mean_of_others(said: Sequence[Vector]) -> Vector:
     """Mean log-odds of yes to all questions but one, by example, shape (n,); NaN where one is missing.
 
-    A model says yes more readily of one output than of another, whatever it is asked: acquiescence, as in people who
-    fill in questionnaires, whose answers are for that reason taken relative to their own mean (ipsatisation; Fischer,
-    "Standardization to account for cross-cultural response bias", Journal of Cross-Cultural Psychology 35, 2004). The
-    questions are added up one after the other, so that an example has the same mean whichever others are read with it.
+    A model says yes more readily of one output than of another, whatever it is asked. So do people who fill in
+    questionnaires: their answers are taken relative to their own mean (ipsatisation; Fischer, "Standardization to
+    account for cross-cultural response bias", Journal of Cross-Cultural Psychology 35, 2004). The questions are added
+    up one after the other, so that an example has the same mean whichever others are read with it.
     """
     total = np.zeros_like(said[0])
     for each in said:

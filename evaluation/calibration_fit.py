@@ -1,9 +1,7 @@
-"""Fitting the two calibrations: a threshold on P(good) for each question, or Platt scaling of it.
+"""Fit a calibration: for each question a threshold on P(good), or Platt scaling of it.
 
-P(good) is P(yes), but for a question that looks for a fault (``good: no``), where it is P(no).
-
-Both are the cheap rivals of a prompt update: a judge that is only too severe or too lenient needs a number, not a
-lesson, and a number costs no call.
+P(good) is P(yes), and P(no) for a question that looks for a fault (``good: no``). Calibrations are the cheap rivals of
+a prompt update: a judge that is only too severe or too lenient needs a number, which costs no call.
 """
 
 from __future__ import annotations
@@ -34,9 +32,8 @@ Codes = NDArray[np.intp]
 FEWEST = 8
 """With fewer examples than this nothing is fitted."""
 SMALLER_SIDE = 3
-"""A threshold leaves at least so many examples, of so many documents, on each side. UniEval's scores against people's
-(five questions, 12 development examples, 60 splits): held-out Spearman .436, .444 and .452 with at least 1, 2 and 3;
-.392 at 0.5.
+"""A threshold leaves at least so many examples, of so many documents, on each side. On UniEval's scores against
+people's (five questions, 12 development examples, 60 splits) held-out Spearman was .436, .444 and .452 with 1, 2 and 3.
 """
 CHANCE = 0.1
 """Largest chance that shuffled scores are separated as well: so often the threshold of a question that says nothing
@@ -59,8 +56,7 @@ OUTSTANDING = 2.5
 """Deviations below the centre of the accepted outputs at which an output counts as half bad. For a fault in one output
 of twenty that raises a question's log-odds by two deviations the odds are even there (1 + log(19)/2)."""
 STEEPNESS = 2.0
-"""Log-odds of being fine for each deviation, the same two: what they say of a fault between two normal distributions.
-"""
+"""Log-odds of being fine for each deviation: the value for a fault between two normal distributions, as above."""
 SHRUNK_BY = 5.0
 """Accepted outputs that the prior is worth by which a question leans on no other."""
 MOST_LEANING = 1.5
@@ -73,19 +69,16 @@ _SETTLED = 1e-12
 def fit_thresholds(
     verdicts: Iterable[Verdict], examples: Sequence[Example], checklist: Checklist, targets: Targets
 ) -> Calibration:
-    """For each question the threshold on P(good) whose answers correlate best with its dimension's wanted scores.
+    """Choose for each question the threshold on P(good) whose answers correlate best with its dimension's wanted
+    scores.
 
-    A question stays at 0.5, with the reason, where no threshold is better than a coin: P(good) or the wanted scores
-    are constant, there are fewer than 8 examples, every threshold runs against the wanted scores, or
-    shuffled scores are separated as well in more than one of ten trials. Examples of one document are not taken for
-    independent there. The score of an example is then the weighted mean of the thresholded answers
-    (:func:`~.scoring.score_examples` of the calibrated verdicts).
+    A question stays at 0.5, with the reason, where no threshold is better than a coin: P(good) or the wanted scores are
+    constant, there are fewer than 8 examples, every threshold runs against the wanted scores, or shuffled scores are
+    separated as well in more than one of ten trials. Examples of one document are not taken for independent there.
 
     The verdicts are one judge's, replicates averaged; those on other examples are not looked at. Where ``overall`` is
-    the only dimension wanted, every question is held to it. ``targets`` must know every example.
-
-    Raises:
-        InputError: There are no verdicts, they are by several judges, or one answers a question that is not asked.
+    the only dimension wanted, every question is held to it. ``targets`` must know every example. Raises InputError
+    where there are no verdicts, they are by several judges, or one answers a question that is not asked.
     """
     return _fit("thresholds", _threshold, verdicts, examples, checklist, targets)
 
@@ -93,12 +86,12 @@ def fit_thresholds(
 def fit_platt(
     verdicts: Iterable[Verdict], examples: Sequence[Example], checklist: Checklist, targets: Targets
 ) -> Calibration:
-    """For each question p' = sigmoid(a·logit(p) + b), a >= 0, by cross-entropy with the wanted scores as soft labels.
+    """Fit for each question p' = sigmoid(a·logit(p) + b), a >= 0, by cross-entropy with the wanted scores as soft
+    labels.
 
     The prior is a ~ N(1, 1), b ~ N(0, 1), an example counting as one trial (Platt 1999 has none); with fewer than 8
-    examples a question keeps a = 1 and b = 0. The map is monotone: with one question Spearman cannot change (unless a
-    is 0, where the judge runs against the wanted scores), but errors can, the mean absolute one and the bias. With
-    several questions it weighs them anew: one that tells little gets a small slope.
+    examples a question keeps a = 1 and b = 0. The map is monotone, so with one question Spearman cannot change (unless
+    a is 0, where the judge runs against the wanted scores), but errors can. With several questions it weighs them anew.
 
     Arguments and errors as in :func:`fit_thresholds`.
     """
@@ -108,15 +101,14 @@ def fit_platt(
 def fit_accepted(
     verdicts: Iterable[Verdict], examples: Sequence[Example], checklist: Checklist, targets: Targets
 ) -> Calibration:
-    """For each question p' = sigmoid(a·z + b), a > 0, such that .5 lies 2.5 deviations below the accepted centre.
+    """Fit for each question p' = sigmoid(a·z + b), a > 0, such that .5 lies 2.5 deviations below the accepted centre.
 
-    z is logit P(good) less what it leans on the other questions: the slope on the mean of theirs
-    (:func:`~.calibration.mean_of_others`) among accepted outputs, which have no faults that several questions could
-    find. Centre and spread are those of z on the outputs whose wanted score is at least the mean one of all
-    ``examples``; verdicts on others are not needed. So what a question says counts once it stands out from what it says
-    of outputs that are fine, and only downwards: a question that looks for one fault among many is no reason to praise
-    the outputs that lack it. Unlike Platt's, the slope does not shrink where a fault is rare. With fewer than 4
-    accepted outputs a question keeps a = 1 and b = 0.
+    z is logit P(good) less its lean on the other questions: the slope on their mean
+    (:func:`~.calibration.mean_of_others`) among accepted outputs. Centre and spread are those of z on the outputs whose
+    wanted score is at least the mean one of all ``examples``. So an answer counts once it stands out from the answers
+    on outputs that are fine, and only downwards: a question that looks for one fault among many is no reason to praise
+    an output that lacks it. Unlike Platt's, the slope does not shrink where a fault is rare. With fewer than 4 accepted
+    outputs a question keeps a = 1 and b = 0.
 
     Arguments and errors as in :func:`fit_thresholds`.
     """
@@ -167,9 +159,8 @@ def _mean_answers(verdicts: Sequence[Verdict], checklist: Checklist, ids: Sequen
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """Data that a question is fitted on; vectors of shape (n,), one number an example with a verdict and a wanted
-    score.
-    """
+    """Data that a question is fitted on; vectors of shape (n,), one number for each example with a verdict and wanted
+    score."""
 
     p_good: Vector
     wanted: Vector
@@ -252,14 +243,12 @@ def _accepted(column: _Column) -> QuestionCalibration:
 
 
 def least_accepted(usual: float) -> float:
-    """The wanted score from which an output counts as accepted: ``usual``, the mean one, which is off by rounding where
-    all are equal.
-    """
+    """The wanted score from which an output counts as accepted: the mean one, less its rounding where all are equal."""
     return usual - _ROUNDING
 
 
 def leaning(values: Vector, others: Vector) -> float:
-    """How much of ``others`` is in ``values``: the least-squares slope, shrunk towards 0, in [0, 1.5].
+    """Least-squares slope of ``values`` on ``others``, shrunk towards 0, in [0, 1.5].
 
     Both are log-odds on accepted outputs: of a question, and the mean of all others (NaN where not known).
     """
@@ -276,9 +265,8 @@ def centre_and_spread(fine: Vector) -> tuple[float, float]:
     """Centre and spread (0.3 at least) of a question's log-odds on two accepted outputs or more.
 
     From 20 on they are the median and the median absolute deviation (as the standard deviation of a normal
-    distribution): some outputs are accepted by mistake, and one that has the fault would move a mean and blow up a
-    standard deviation. Of fewer these two are the better ones: a median absolute deviation of eight is off by .4 of
-    itself.
+    distribution): some outputs are accepted by mistake, and one with the fault would blow up a standard deviation. With
+    fewer outputs mean and standard deviation are better: a median absolute deviation of eight is off by .4 of itself.
     """
     if len(fine) < MANY:
         return float(fine.mean()), max(float(fine.std(ddof=1)), LEAST_SPREAD)
@@ -333,9 +321,9 @@ def best_cut(p_good: Vector, wanted: Vector, codes: Codes | None = None) -> Cut 
 def chance_of_cut(p_good: Vector, wanted: Vector, cut: Cut, codes: Codes | None = None) -> float:
     """Share of shuffled scores, in (0, 1], for which some threshold separates as well as ``cut`` does here.
 
-    The best of many thresholds looks good on noise too; this is what it is worth. The p-value of a permutation test
-    of the maximum, with 200 shuffles. Where several examples share a document, the deviations of its scores from the
-    mean change sign together in place of that, as examples that are alike tell no more than one.
+    It is the p-value of a permutation test of the maximum, with 200 shuffles. Where several examples share a document,
+    the deviations of its scores from the mean change sign together instead, as examples that are alike tell no more
+    than one.
     """
     order, ends = _cuts(p_good, codes)
     chance = np.random.default_rng(_SEED)
@@ -384,9 +372,9 @@ def _between(low: Vector, high: Vector) -> Vector:
 def platt(p_good: Vector, wanted: Vector, ridge: float = RIDGE) -> tuple[float, float]:
     """Slope a >= 0 and shift b of p' = sigmoid(a·logit(p) + b).
 
-    They minimise the cross-entropy with the wanted scores as soft labels, summed over the examples, plus
-    ridge/2·((a - 1)² + b²). The sum is convex; where its minimum lies at a negative slope, the best a >= 0 is 0. A
-    constant P(good) says nothing of the slope, which then stays 1.
+    They minimise the cross-entropy with the wanted scores as soft labels, summed over the examples, plus ridge/2·((a -
+    1)² + b²). The sum is convex; where its minimum lies at a negative slope, the best a >= 0 is 0. A constant P(good)
+    says nothing of the slope, which then stays 1.
     """
     z = logit(p_good)
     if np.ptp(z) > 0:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from ..models.event_loops import awaited
 from ..models.named import ModelLike, named_models
 from ..prompts.checklist import load_checklist
 from ..prompts.errors import InputError
@@ -48,14 +49,11 @@ def diagnose_verdicts(
 ) -> Diagnosis:
     """Yes-rates, relatedness, agreement with people, test-retest flips and coverage of every question.
 
-    The yes-rates and phi are of the answers as they were given and count every replicate; correlations with people take
-    an example's mean over replicates. Intervals treat examples of one document (``metadata.document``) as belonging
-    together. ``pairs`` is how many pairs of questions to name as the least related and the most alike. ``human_scale``
-    is the worst and the best human score.
-
-    Raises:
-        InputError: There are no verdicts, they are by several judges, are about unknown examples or questions, or one
-            is there twice.
+    Yes-rates and phi count every replicate; correlations with people take an example's mean over replicates. Intervals
+    treat examples of one document (``metadata.document``) as belonging together. ``pairs`` is how many pairs of
+    questions to name as the least related and the most alike. ``human_scale`` is the worst and the best human score.
+    Raises InputError where there are no verdicts, they are by several judges or about unknown examples or questions, or
+    one is there twice.
     """
     model, prompt = only_judge(verdicts)
     table = tabulate(examples, checklist, verdicts)
@@ -240,6 +238,9 @@ def diagnose(
     return replace(done, budget=found.budget)
 
 
+adiagnose = awaited(diagnose)
+
+
 def prepare(
     data: str | Path | Iterable[Example | Mapping[str, Any]],
     checklist: str | Path | Checklist,
@@ -247,9 +248,7 @@ def prepare(
     prompt: str | Path | Prompt | None,
     options: Mapping[str, Any],
 ) -> EvaluationJob:
-    """Prepare the evaluation that a diagnosis buys, as for :func:`~askance.evaluation.evaluate.evaluate`. InputError
-    names the file, line and field at fault.
-    """
+    """Prepare the evaluation that a diagnosis buys. InputError names the file, line and field at fault."""
     settings = parse_options(DiagnoseOptions, options)
     return EvaluationJob(*load_inputs(data, checklist, prompt, settings), model, EvaluateOptions.of(settings))
 

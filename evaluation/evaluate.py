@@ -8,9 +8,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+from ..agents.checks import Nobody
 from ..agents.evaluator import Evaluator
 from ..agents.example_questions import DIMENSION, OWN, ExampleQuestions, estimate_unwritten, judge_by_own
-from ..models.event_loops import run_sync
+from ..models.event_loops import awaited, run_sync
 from ..models.gateway import StoredAnswers
 from ..models.named import ModelLike, named_models
 from ..models.progress import watching
@@ -18,7 +19,7 @@ from ..models.session import session
 from ..prompts.checklist import Checklist, load_checklist
 from ..prompts.errors import InputError
 from ..prompts.examples import Example, ExampleTable, documents, human_dimensions, load_examples
-from ..prompts.prompt import Prompt, default_prompt, load_prompt
+from ..prompts.prompt import Prompt, bound_prompts, default_prompt
 from ..prompts.rows import column
 from ..prompts.verdicts import Provenance, Verdict, VerdictColumns, fields_of
 from ..setting_types import EvaluateSettings
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
 def evaluate(
     data: str | Path | Iterable[Example | Mapping[str, Any]],
     *,
-    model: ModelLike,
+    model: ModelLike | None = None,
     checklist: str | Path | Checklist | None = None,
     prompt: str | Path | Prompt | None = None,
     watcher: Watcher | None = None,
@@ -64,7 +65,8 @@ def evaluate(
 
     Args:
         data: JSONL or CSV file, or rows.
-        model: ``provider/model``, a :class:`~askance.models.named.NamedModel`, or an object that can be asked.
+        model: ``provider/model``, a :class:`~askance.models.named.NamedModel`, or an object that can be asked; none where
+            the checklist has checks alone.
         checklist: YAML or JSON file, or a checklist; none with ``own_questions``.
         prompt: File or prompt; askance's own neutral one by default.
         watcher: Told how the work goes on.
@@ -82,10 +84,13 @@ def evaluate(
     return prepare(data, checklist, asked, prompt, given, evaluator).run(watcher, progress)
 
 
+aevaluate = awaited(evaluate)
+
+
 def prepare(
     data: str | Path | Iterable[Example | Mapping[str, Any]],
     checklist: str | Path | Checklist | None,
-    model: str | Model,
+    model: str | Model | None,
     prompt: str | Path | Prompt | None,
     options: Mapping[str, Any],
     evaluator: type[Evaluator] = Evaluator,
@@ -101,7 +106,11 @@ def prepare(
         raise InputError(
             "The judge has nothing to ask: give a --checklist, --own-questions, or a --judge, which brings its own."
         )
-    return EvaluationJob(*load_inputs(data, checklist, prompt, settings), model, settings, evaluator)
+    checklist = load_checklist(checklist)
+    if model is None and checklist.asked:
+        raise InputError("--model is needed: it answers the questions of the checklist.")
+    examples, questions, text = load_inputs(data, checklist, prompt, settings)
+    return EvaluationJob(examples, questions, text, model, settings, evaluator)
 
 
 @dataclass(frozen=True)
@@ -112,7 +121,8 @@ class EvaluationJob:
     checklist: Checklist
     """Where each example has its own, what stands for them."""
     prompt: Prompt
-    model: str | Model
+    model: str | Model | None
+    """None where nothing is asked."""
     settings: EvaluateOptions
     evaluator: type[Evaluator] = Evaluator
     calibration: Calibration | None = None
@@ -136,7 +146,7 @@ class EvaluationJob:
 
         async def estimate(store: AnswerStore) -> Estimate:
             async with session(self.settings, store) as (models, gateway):
-                asked = self._asking(models, gateway)
+                asked = self.asking(models, gateway)
                 if not self.settings.own_questions:
                     return asked.estimate(self.examples)
                 own = await self._write(models, StoredAnswers(store), {})
@@ -175,37 +185,37 @@ class EvaluationJob:
             logger.warning("%s", mine if own else nothing_in_common(asked, rated))
         return bool(rated) and fits
 
-    def _asking(self, models: Models, gateway: Gateway) -> Evaluator:
-        model = models.get(self.model)
+    def asking(self, models: Models, gateway: Gateway) -> Evaluator:
+        """The judge, ready to be asked. Raises InputError where the calibration is another judge's, before a call."""
+        model = models.get(self.model) if self.model is not None else Nobody()
         if self.p_yes_from is not None and self.settings.p_yes == "auto":
             gateway.thinkers[model.identity] = True
             gateway.provenance[model.identity] = self.p_yes_from
-        return self.evaluator(gateway, model, self.prompt, self.checklist, self.settings.judging)
+        asked = self.evaluator(gateway, model, self.prompt, self.checklist, self.settings.judging)
+        if (calibration := self.read_with) is not None and not self.settings.own_questions:
+            calibration.check_questions(self.checklist)
+            for each in self.checklist.questions:
+                calibration.check("the first", each.id, asked.model.name, asked.prompt.hash)
+        return asked
 
     async def _write(
         self, models: Models, gateway: Gateway, failed: dict[str, str], watcher: Watcher | None = None
     ) -> dict[str, Checklist]:
         """Each example's own questions, by its id; ``failed`` is told why one has none."""
         settings = self.settings
-        writer = ExampleQuestions(gateway, models.get(settings.writer or self.model), seed=settings.seed)
+        writer = ExampleQuestions(gateway, models.get(settings.writer or self.model or ""), seed=settings.seed)
         own = await writer.write(self.examples, failed.__setitem__, watcher.advance if watcher else None)
         return {name: _decaying(each, settings.own_decay) for name, each in own.items()}
 
     async def _run(self, store: AnswerStore, watcher: Watcher) -> Evaluation:
         examples, checklist, settings = self.examples, self.checklist, self.settings
-        calibration = self.read_with
-        if calibration is not None:
-            calibration.check_questions(checklist)
         async with session(settings, store, watcher.say) as (models, gateway):
-            asked = self._asking(models, gateway)
-            if calibration is not None and not settings.own_questions:
-                for each in asked.checklist.questions:  # one of another judge is refused before a call
-                    calibration.check(examples[0].id, each.id, asked.model.name, asked.prompt.hash)
+            asked = self.asking(models, gateway)
             watcher.watch(gateway.budget)
             verdicts, own, asking = await self._ask(asked, models, gateway, watcher)
         seen = coverage(verdicts)
-        if calibration is not None:
-            verdicts = calibration.apply(verdicts)
+        if self.read_with is not None:
+            verdicts = self.read_with.apply(verdicts)
         if own is None:
             scores = score_examples(examples, checklist, verdicts, soft=settings.soft)
         else:
@@ -221,7 +231,7 @@ class EvaluationJob:
             targets = human_targets(examples, checklist, settings.human_scale)
             agreement = _agreement(examples, targets, scores, sampling)
             labels = pass_labels(examples, targets)
-        threshold = self._threshold(targets, labels)
+        threshold = self.pass_threshold(targets, labels)
         passing = None if threshold is None else judge_passes(scores, examples, threshold, labels, sampling)
         slices = None
         if settings.by is not None:
@@ -238,14 +248,18 @@ class EvaluationJob:
         """The verdicts; each example's own questions, where they were written; what was asked, where some were left
         out.
         """
-        examples, settings, phase = self.examples, self.settings, f"asking {asked.model.name}"
+        examples, settings, phase = (
+            self.examples,
+            self.settings,
+            f"asking {asked.model.name}" if self.checklist.asked else "checking",
+        )
         if settings.own_questions:
             watcher.phase("writing questions for each example", len(examples))
             failed: dict[str, str] = {}
             own = await self._write(models, gateway, failed, watcher)
             watcher.phase(phase, len(own))
             return await self._by_own(asked, own, failed, watcher), own, None
-        watcher.phase(phase, len(examples) * len(self.checklist.questions) * settings.repeat)
+        watcher.phase(phase, len(examples) * len(self.checklist.asked) * settings.repeat)
         if settings.adaptive:
             asking = await _ask_adaptively(asked, examples, settings, watcher)
             return asking.verdicts, None, asking
@@ -263,7 +277,7 @@ class EvaluationJob:
             verdicts.append(fields_of(verdict))
         return verdicts
 
-    def _threshold(self, targets: Targets | None, labels: PassLabels | None) -> PassThreshold | None:
+    def pass_threshold(self, targets: Targets | None = None, labels: PassLabels | None = None) -> PassThreshold | None:
         """From which score on an output passes; None where nobody said, and people's labels do not ask for it."""
         given, mark = self.settings.pass_threshold, self.settings.pass_mark
         rated = () if targets is None else targets.dimensions
@@ -277,19 +291,23 @@ class EvaluationJob:
 
 
 def load_inputs(
-    data: str | Path | Iterable[Example | Mapping[str, Any]],
+    data: str | Path | Iterable[Example | Mapping[str, Any]] | None,
     checklist: str | Path | Checklist,
     prompt: str | Path | Prompt | None,
     settings: JudgeOptions,
+    beside: str | Path | Prompt | None = None,
 ) -> tuple[ExampleTable, Checklist, Prompt]:
-    """Examples, checklist and evaluator prompt from files or objects, checked. InputError names the file, line and
-    field at fault."""
-    questions = load_checklist(checklist)
-    examples = load_examples(
-        data, fields=settings.field, limit=settings.limit, labels=settings.labels, label_scale=settings.label_scale
-    )
+    """Examples, checklist and evaluator prompt from files or objects, checked; ``beside`` is another judge's prompt.
+    InputError names the file, line and field at fault. Without data the examples come one by one, later."""
+    questions, examples = load_checklist(checklist), ExampleTable()
+    if data is not None:
+        examples = load_examples(
+            data, fields=settings.field, limit=settings.limit, labels=settings.labels, label_scale=settings.label_scale
+        )
     questions = weighted(questions, examples, settings)
-    return examples, questions, default_prompt(examples) if prompt is None else load_prompt(prompt)
+    given = default_prompt(examples) if prompt is None else prompt
+    known, prompts = None if data is None else examples, [given, *([] if beside is None else [beside])]
+    return examples, questions, bound_prompts(prompts, known, settings)[0]
 
 
 def weighted(questions: Checklist, examples: Sequence[Example], settings: JudgeOptions) -> Checklist:
@@ -326,7 +344,7 @@ async def _ask_adaptively(
 ) -> AdaptiveEvaluation:
     from .adaptive import evaluate_adaptively
 
-    questions = len(evaluator.checklist.questions) * settings.repeat
+    questions = len(evaluator.checklist.asked) * settings.repeat
 
     def on_examples(done: int, of: int) -> None:
         watcher.advance(done * questions, of * questions)

@@ -1,6 +1,4 @@
-"""The result of an evaluation: verdicts, scores, how far people agree, as JSON and as what people see; also slice by
-slice.
-"""
+"""The result of an evaluation: verdicts, scores and agreement with people, as JSON and as a view; also slice by slice."""
 
 from __future__ import annotations
 
@@ -61,8 +59,7 @@ class Evaluation(Shown):
     budget: Budget
     scale: tuple[float, float]
     asking: AdaptiveEvaluation | None = None
-    """Questions asked about each example, where questions were left out; ``scores`` are then what its ``known`` gives.
-    """
+    """Questions asked about each example, where some were left out; ``scores`` are then those of its ``known``."""
     faults: Sequence[str] = ()
     """Ids of the questions to which yes speaks against the output."""
     passing: PassFail | None = None
@@ -73,9 +70,8 @@ class Evaluation(Shown):
     """The questions of each example, by its id, where they were written for it alone."""
 
     def means(self) -> dict[str, float | None]:
-        """Mean score by dimension and over all questions (``overall``, or ``all questions`` where a dimension is called
-        that), on the scale asked for.
-        """
+        """Mean score by dimension and over all questions, on the scale asked for; the names are those of
+        :func:`whole_name`."""
         dimensions = list(self.scores[0].dimensions) if self.scores else []
         means = {name: mean_score(each.dimensions[name] for each in self.scores) for name in dimensions}
         means[whole_name(dimensions)] = mean_score(each.overall for each in self.scores)
@@ -286,12 +282,10 @@ def slice_rows(
     threshold: PassThreshold | None,
     resampling: Resampling,
 ) -> dict[str, Any]:
-    """Each slice's number of examples, mean score in [0, 1], pass rate and agreement with people, with intervals.
+    """Number of examples, mean score in [0, 1], pass rate and agreement with people of each slice, the largest first.
 
-    ``scores``, ``examples`` and the groups of ``resampling`` are in the same order; the largest slice comes first.
-
-    Raises:
-        InputError: No example has the field.
+    ``scores``, ``examples`` and the groups of ``resampling`` are in the same order. Raises InputError where no example
+    has the field.
     """
     parts: dict[str, list[int]] = {}
     for place, value in enumerate(slice_values(examples, field)):

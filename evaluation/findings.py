@@ -64,8 +64,8 @@ class QuestionDiagnosis:
     p_yes_spread: float | None
     """Largest less smallest P(yes) over the examples; None where fewer than two have one."""
     human: str | None
-    """Human scores that it is compared with: its own id where people answered it, else its dimension, else ``overall``;
-    None where people rated none of these."""
+    """Name of the human scores that it is compared with: its own id, its dimension, or ``overall``; None where unrated.
+    """
     soft: Statistic
     """Spearman's correlation with the human score of P(yes), or of P(no) where no is the good answer."""
     hard: Statistic
@@ -291,8 +291,7 @@ STILL = 0.01
 ALIKE = 0.8
 """From this likeness on two questions are answered alike; BinEval §5.6 calls .79 inherently related."""
 OPPOSED = -0.5
-"""Up to this likeness two questions contradict each other: what speaks for an output in one speaks against it in the
-other."""
+"""Up to this likeness two questions contradict each other: an answer that is good in one is bad in the other."""
 UNSTABLE = 0.1
 """Share of changed answers from which a question is called unstable."""
 LOW_COVERAGE = 0.95
@@ -318,15 +317,13 @@ def findings(found: Diagnosis) -> tuple[Finding, ...]:
 def _against_people(found: Diagnosis) -> Iterator[Finding]:
     those = [question for question in found.questions if question.runs_against_people]
     text = (
-        f"{_verb(those, 'runs', 'run')} against people (a yes goes with a lower human score, beyond chance): "
-        "rephrase so "
-        f"that yes is good, or drop: {_listed(those)}."
+        f"{_verb(those, 'runs', 'run')} against people (a yes goes with a lower human score, beyond chance): rephrase "
+        f"so that yes is good, or drop: {_listed(those)}."
     )
     if any(question.good == "no" for question in those):
         text = (
             f"{_verb(those, 'runs', 'run')} against people (the answer called good goes with a lower human score, "
-            "beyond "
-            f"chance): change which answer is good, rephrase or drop: {_listed(those)}."
+            f"beyond chance): change which answer is good, rephrase or drop: {_listed(those)}."
         )
     yield from _finding("against_people", those, found, text)
 
@@ -336,15 +333,13 @@ def _constant(found: Diagnosis) -> Iterator[Finding]:
     still = [question for question in constant if question.p_yes_spread is None or question.p_yes_spread < STILL]
     text = (
         f"never {_verb(still, 'varies', 'vary')} over {found.examples} examples: "
-        f"{_verb(still, 'it costs', 'they cost')} "
-        f"calls and {_verb(still, 'tells', 'tell')} nothing: {_listed(still)}."
+        f"{_verb(still, 'it costs', 'they cost')} calls and {_verb(still, 'tells', 'tell')} nothing: {_listed(still)}."
     )
     yield from _finding("never_varies", still, found, text)
     soft = [question for question in constant if question not in still]
     text = (
         f"{_verb(soft, 'is', 'are')} answered alike every time, but the probability of yes differs from example to "
-        "example: "
-        f"{_verb(soft, 'it counts', 'they count')} in soft scores only: {_listed(soft)}."
+        f"example: {_verb(soft, 'it counts', 'they count')} in soft scores only: {_listed(soft)}."
     )
     yield from _finding("varies_in_p_yes_only", soft, found, text)
 

@@ -16,14 +16,16 @@ from ..memory.decision import decide
 from ..memory.embedders import shown_by
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
 from ..models.named import NamedModel, read_named
-from ..prompts.checklist import AnswerPair, Checklist, asking, load_checklist, parse_checklist
+from ..prompts.checklist import AnswerPair, Checklist, asking, found_in, load_checklist, parse_checklist
 from ..prompts.errors import InputError, did_you_mean, like_named
-from ..prompts.prompt import Prompt
+from ..prompts.prompt import Prompt, prompt_showing
 from ..prompts.rows import validate_row
 from ..prompts.shown_examples import ShownExamples
 from ..prompts.text_files import read_text, read_texts, read_yaml
+from ..settings import parse_options
 from ..stats.resampling import Statistic
 from .calibration import Calibration
+from .evaluate import EvaluationJob, load_inputs
 from .kept_judge import (
     SCHEMA,
     SETTINGS,
@@ -36,9 +38,12 @@ from .kept_judge import (
     QuestionOrigin,
     judge_settings,
 )
+from .options import EvaluateOptions
 from .pass_fail import FIGURES
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..memory.records import MeasureRecord
     from ..memory.result_file import RunRecord
     from ..models.base import Model
@@ -103,6 +108,8 @@ def load_judge(path: str | Path | KeptJudge) -> KeptJudge:
         logger.warning("%s: %s", path, judge.not_adopted)
     run = RunDirectory(file.parent)
     store = run.path / "verdicts.db"
+    folder = run.began_in if run.config_file.is_file() else file.parent
+    judge = replace(judge, checklist=found_in(judge.checklist, folder))
     return replace(judge, answers=store if run.config_file.is_file() and store.is_file() else None)
 
 
@@ -125,6 +132,18 @@ class JudgeParts:
         """The settings that come with the judge, and those that are given; these win."""
         return dict(options) if self.kept is None else self.kept.with_options(options)
 
+    def job(self, options: Mapping[str, Any], shown: Sequence[str]) -> EvaluationJob:
+        """The judge without examples, to be asked about one output at a time.
+
+        ``shown``: parts of an example that askance's own prompt shows, where the judge brings none. Raises InputError
+        where the checklist, the prompt or a setting cannot be used.
+        """
+        if self.kept is not None:
+            return self.kept.prepare(None, self.model, options)
+        settings = parse_options(EvaluateOptions, options)
+        prompt = prompt_showing(shown) if self.prompt is None else self.prompt
+        return EvaluationJob(*load_inputs(None, self.checklist, prompt, settings), self.model, settings)
+
 
 def judge_of_parts(
     judge: str | Path | KeptJudge | None,
@@ -143,7 +162,6 @@ def judge_of_parts(
         if part is not None:
             raise InputError(f"The judge brings its own {name}; leave out {name}, or judge.")
     kept = load_judge(judge)
-    kept.say_what_differs(model, {})
     asked = kept.model if model is None else model
     return JudgeParts(kept.checklist, asked, kept.prompt, kept, kept.calibration_of(model))
 

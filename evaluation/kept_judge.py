@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from textwrap import indent
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import yaml
@@ -23,17 +24,19 @@ from pydantic import BaseModel, ConfigDict, Field
 from ..agents.evaluator import Evaluator
 from ..memory.records import MeasureRecord, Origin
 from ..memory.run_directory import JUDGE_FILE
+from ..models.event_loops import awaited
 from ..models.named import ModelLike, NamedModel, named_models
-from ..prompts.checklist import Checklist, GoodAnswer, Sees, dump_checklist, dump_texts
+from ..prompts.checklist import Checklist, GoodAnswer, Sees, dump_checklist
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.prompt import Prompt
-from ..prompts.text_files import read_texts, write_whole
+from ..prompts.text_files import dump_texts, read_texts, write_whole
 from ..prompts.verdicts import Provenance
 from ..setting_types import EvaluateSettings
 from ..settings import idle_settings, parse_options
 from .calibration import Calibration
 from .evaluate import EvaluationJob, load_inputs
 from .evaluation_result import Evaluation
+from .open_judge import Judged, OpenJudge
 from .options import EvaluateOptions
 from .pass_fail import PassThreshold
 
@@ -58,6 +61,9 @@ HEADER = """\
 #   askance evaluate DATA --judge THIS_FILE
 """
 
+
+_AT_HAND = "_at_hand_"
+_OPENING = Lock()
 
 Decision = Literal["adopt", "keep", "undecided"]
 
@@ -199,14 +205,73 @@ class KeptJudge:
         asked, given = named_models(options, model)
         return self.prepare(data, asked, given, evaluator).run(watcher, progress)
 
+    aevaluate = awaited(evaluate)
+
+    def open(
+        self,
+        *,
+        model: ModelLike | None = None,
+        evaluator: type[Evaluator] = Evaluator,
+        **options: Unpack[EvaluateSettings],
+    ) -> OpenJudge:
+        """The judge for one output at a time, e.g. in a service; close it, or use it in a ``with`` block.
+
+        ``model`` and ``options`` are as in :meth:`evaluate`. Without ``store`` the last answers are kept in memory.
+
+        Raises:
+            InputError: A setting is wrong, or about a whole data set.
+        """
+        asked, given = named_models(options, model)
+        return OpenJudge(self.prepare(None, asked, given, evaluator), keeps=options.get("store") is not None)
+
+    def score(
+        self, example: Example | Mapping[str, Any] | None = None, /, *, explained: bool = False, **texts: Any
+    ) -> Judged:
+        """Judge one output, as :meth:`OpenJudge.score <askance.evaluation.open_judge.OpenJudge.score>` does.
+
+        The first call opens the judge with its own settings (:meth:`open` takes others); :meth:`close` closes it.
+        """
+        return self._at_hand().score(example, explained=explained, **texts)
+
+    async def ascore(
+        self, example: Example | Mapping[str, Any] | None = None, /, *, explained: bool = False, **texts: Any
+    ) -> Judged:
+        """Like :meth:`score`, from an event loop, which goes on meanwhile."""
+        return await self._at_hand().ascore(example, explained=explained, **texts)
+
+    def close(self) -> None:
+        """Close what :meth:`score` opened, after the calls under way; the next one opens it again."""
+        with _OPENING:
+            opened = self.__dict__.pop(_AT_HAND, None)
+        if opened is not None:
+            opened.close()
+
+    def __enter__(self) -> KeptJudge:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != _AT_HAND}
+
+    def _at_hand(self) -> OpenJudge:
+        with _OPENING:
+            if _AT_HAND not in self.__dict__:
+                self.__dict__[_AT_HAND] = self.open()
+            found: OpenJudge = self.__dict__[_AT_HAND]
+            return found
+
     def prepare(
         self,
-        data: str | Path | Iterable[Example | Mapping[str, Any]],
+        data: str | Path | Iterable[Example | Mapping[str, Any]] | None,
         model: str | Model | None,
         options: Mapping[str, Any],
         evaluator: type[Evaluator] = Evaluator,
     ) -> EvaluationJob:
         """Load and check what :meth:`evaluate` is given; nothing is bought. What is not as measured is logged.
+
+        Without ``data`` it is the judge alone, for :meth:`open`.
 
         Raises:
             InputError: Names the file, line and field at fault.
@@ -231,16 +296,11 @@ class KeptJudge:
                 f"out, or take pass_mark {threshold.value:g}."
             )
         return EvaluationJob(
-            examples,
-            questions,
-            text,
-            asked,
-            settings,
-            evaluator,
-            calibration,
-            self.answers,
-            threshold,
-            self.p_yes_from(model),
+            *(examples, questions, text, asked, settings, evaluator),
+            calibration=calibration,
+            answers=self.answers,
+            threshold=threshold,
+            p_yes_from=self.p_yes_from(model),
         )
 
     def p_yes_from(self, model: str | Model | None = None) -> Provenance | None:

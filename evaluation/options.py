@@ -1,5 +1,4 @@
-"""Every setting of judging and measuring: one name each in the configuration file, on the command line and in
-Python."""
+"""Settings of judging and measuring: one name each in the configuration file, on the command line and in Python."""
 
 from __future__ import annotations
 
@@ -11,8 +10,10 @@ from pydantic import BaseModel, Field, field_validator, model_validator
 
 from ..agents.judging import Judging
 from ..memory.verdict_store import Place, SharedStore, VerdictStore, open_store, place_of, store_path
+from ..models.programs import stands_for_program
 from ..models.session import ModelOptions
 from ..prompts.checklist import AnswerPair
+from ..prompts.formats.binding import Variables
 from ..prompts.human_feedback import LabelScale, LabelWords
 from ..settings import FILE, FileName, Heading, Idle, ModelName, beside, where
 
@@ -40,14 +41,9 @@ class Where(BaseModel):
         return place_of(given) if isinstance(given, (str, Path)) else given
 
     def open_store(self, *, to_estimate: bool = False, beside: Path | None = None) -> SharedStore:
-        """The store, opened; with ``to_estimate`` no file is made where there is none.
-
-        The answers of the store ``beside`` are reused too, unless none are to be.
-
-        Raises:
-            InputError: The file is no store, or one of a newer askance; the address is none, or the database refuses.
-            AskanceError: The disk is full, the folder cannot be written, or the database is not there.
-        """
+        """Open the store; with ``to_estimate`` no file is made. The answers of the store ``beside`` are reused too.
+        Raises InputError where the file is no store, or one of a newer askance; the address is none, or the database
+        refuses, and AskanceError where the disk is full, the folder cannot be written, or the database is not there."""
         place = store_path(self.store)
         if to_estimate and not self.no_cache and isinstance(place, Path) and not place.exists():
             return VerdictStore(":memory:", beside, is_ours=True)
@@ -130,6 +126,11 @@ class JudgeOptions(ModelOptions):
         "human.overall=anna,ben.",
     )
     limit: Annotated[int | None, Heading.DATA.at(7)] = Field(None, ge=1, description="Use only the first N examples.")
+    variable: Annotated[Variables, Heading.DATA.at(8)] = Field(
+        default_factory=dict,
+        description="What a variable of a prompt stands for: variable=FIELD, e.g. question=input, or variable=COLUMN; may "
+        "be given several times.",
+    )
 
     idle: ClassVar[tuple[Idle, ...]] = (
         Idle(("p_yes", "samples"), where(scores="expected"), "expected scores are read from log-probabilities"),
@@ -199,8 +200,60 @@ class WriterOptions(GatewayOptions):
 
     max_requirements: int = Field(12, ge=1, le=50, description="Requirements read from the task at most.")
     embedder: Annotated[str | None, Heading.ROLES.at(1)] = Field(
-        None, description="Embedding model that finds repeated questions."
+        None, description="Embedding model that finds repeated questions and clusters."
     )
+
+
+def _written_by(*, a_program: bool) -> Callable[[Mapping[str, Any]], bool]:
+    """A condition: it is known who writes the outputs, and it is a program, or none."""
+
+    def holds(settings: Mapping[str, Any]) -> bool:
+        writer = settings.get("generator")
+        return writer is not None and stands_for_program(writer) == a_program
+
+    return holds
+
+
+class WritingOptions(BaseModel):
+    """How outputs are written."""
+
+    max_output_tokens: Annotated[int, Heading.CHANGED.at(4)] = Field(
+        1024, ge=1, description="Longest output of the generator, in tokens."
+    )
+    generator_temperature: Annotated[float, Heading.CHANGED.at(4)] = Field(
+        0.0, ge=0, description="Temperature of the generator."
+    )
+    generator_version: Annotated[str | None, Heading.CHANGED.at(4)] = Field(
+        None,
+        min_length=1,
+        description="Version of a generator that is a program: another one is asked anew. Default: a hash of the "
+        "function's file, or of the files that a command names.",
+    )
+
+    idle: ClassVar[tuple[Idle, ...]] = (
+        Idle(("generator_version",), _written_by(a_program=False), "the generator is a model, and no program"),
+        Idle(
+            ("max_output_tokens", "generator_temperature"),
+            _written_by(a_program=True),
+            "the generator is a program, which says how it writes itself",
+        ),
+    )
+
+
+class GenerateOptions(GatewayOptions, WritingOptions):
+    """Settings of ``generate``."""
+
+    min_coverage: Annotated[float, Heading.DATA.at(9)] = Field(
+        LEAST_COVERAGE, ge=0, le=1, description="Smallest share of the outputs that must be there."
+    )
+    field: Annotated[dict[str, str | tuple[str, ...]], Heading.DATA.at(1)] = Field(
+        default_factory=dict, description="Rename a column: our_name=column."
+    )
+    variable: Annotated[Variables, Heading.DATA.at(8)] = Field(
+        default_factory=dict,
+        description="What a variable of the prompt stands for: variable=FIELD, e.g. question=input, or variable=COLUMN.",
+    )
+    limit: Annotated[int | None, Heading.DATA.at(7)] = Field(None, ge=1, description="Use only the first N examples.")
 
 
 class PassOptions(ScoreOptions):
@@ -434,9 +487,6 @@ class SelectOptions(JudgeOptions, Where):
         "pooled",
         description="EIG from the joint table over examples, or from ratings given each answer, which takes a call "
         "for every example, question and answer more.",
-    )
-    correction: Annotated[Literal["shuffle", "miller-madow", "none"], Heading.CHOSEN] = Field(
-        "shuffle", description="Of the small-sample bias of information."
     )
     per_token: Annotated[bool, Heading.CHOSEN] = Field(
         False, description="Choose by information per token of the question."

@@ -1,7 +1,7 @@
-"""Labels of people that say pass or fail, and what a judge's scores are worth against them at a threshold.
+"""Labels of people that say pass or fail, and the agreement of a judge's scores with them at a threshold.
 
 The threshold is fitted on the development examples of a run (:func:`~askance.stats.pass_fail.fit_threshold`) and kept
-with the judge. Of outputs that nobody labelled, the judge's pass rate is corrected by what is known of its errors.
+with the judge. On outputs that nobody labelled, the judge's pass rate is corrected for its known errors.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ class PassLabels:
 
 
 def pass_labels(examples: Sequence[Example], targets: Targets) -> PassLabels | None:
-    """The labels, where all that people gave on the wanted dimensions are labels, or 0 and 1; None otherwise.
+    """The labels, where people gave labels, or 0 and 1, on every wanted dimension; None otherwise.
 
-    Of several raters the majority counts. With several dimensions an output passes that passes each of them.
+    The majority of several raters counts. With several dimensions an output passes if it passes each of them.
     """
     if targets.kind != "human":
         return None
@@ -150,6 +150,11 @@ class PassThreshold:
         """The score that passes or fails; None where one is missing."""
         return score_on(scores, self.dimensions) if self.dimensions else scores.overall
 
+    def passes(self, scores: ExampleScore) -> bool | None:
+        """Whether the score reaches the threshold; None where it is missing."""
+        value = self.score(scores)
+        return None if value is None else bool(passes(np.array([value]), self.value)[0])
+
 
 @dataclass(frozen=True)
 class PassFail:
@@ -190,8 +195,8 @@ def judge_passes(
 ) -> PassFail:
     """Hold the scores against a threshold, and the verdicts against people's labels where there are some.
 
-    Where people labelled a part of the examples, these correct the pass rate; where they labelled none, what is known
-    of the judge does.
+    Where people labelled a part of the examples, their labels correct the pass rate; where they labelled none, the
+    error rates known of the judge do.
     """
     values: Column = [threshold.score(each) for each in scores]
     reached = passes(np.array(values, dtype=np.float64), threshold.value).tolist()
@@ -267,13 +272,9 @@ def _corrected_line(found: Mapping[str, Any]) -> str:
 
 
 def require_at_least(data: Mapping[str, Any], least: float, option: str = "--fail-under") -> str:
-    """Check ``--fail-under``, and say what held: the pass rate where a threshold is known, else the mean score in [0,
-    1].
-
-    Raises:
-        AskanceError: It is below, whatever the examples without a score, and questions left out, would have given.
-        CoverageError: That depends on these.
-    """
+    """Check ``--fail-under`` against the pass rate, or without a threshold the mean score in [0, 1], and say the
+    outcome. Raises AskanceError where it is below, whatever the examples without a score, and questions left out, would
+    have given, and CoverageError where that depends on these."""
     low, high = data["scale"]
 
     def unit(score: float) -> float:

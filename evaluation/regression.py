@@ -1,4 +1,4 @@
-"""Has a checklist score dropped since a baseline was kept? For a build that should fail if so.
+"""Check whether a checklist score has dropped since a baseline was kept, for a build that should fail if so.
 
 The comparison is paired: the same examples, checklist, judge and judge's prompt, so that only the outputs differ.
 Anything else that changed is an error, never a pass.
@@ -27,6 +27,7 @@ from ..stats.resampling import Resampling
 from .evaluate import EvaluationJob, load_inputs
 from .evaluation_result import Evaluation
 from .judge_file import judge_of_parts
+from .open_judge import failing_questions
 from .options import EvaluateOptions, RegressionOptions
 from .pass_fail import require_at_least
 from .scoring import mean_score, whole_name
@@ -37,44 +38,7 @@ if TYPE_CHECKING:
     from ..prompts.checklist import Checklist
     from ..prompts.examples import Example, ExampleTable
     from ..prompts.prompt import Prompt
-    from ..prompts.verdicts import Verdict
     from .kept_judge import KeptJudge
-
-
-def failing_questions(
-    checklist: Checklist, verdicts: Iterable[Verdict], reasons: Mapping[tuple[str, str], str] | None = None
-) -> list[str]:
-    """The text of every question whose answer speaks against the output, once, with the reason where there is one.
-
-    That is no, and yes where the question looks for a fault, which is then said behind it.
-
-    ``reasons`` are by example and question; a verdict's own explanation stands in for one that is not there.
-    """
-    failed: dict[str, str] = {}
-    for verdict in verdicts:
-        question = checklist.question(verdict.question)
-        if question.is_good(verdict.answer) is False and verdict.question not in failed:
-            reason = (reasons or {}).get((verdict.example, verdict.question)) or verdict.explanation
-            text = question.criterion
-            failed[verdict.question] = f"{text} {reason}" if reason else text
-    return list(failed.values())
-
-
-def speak_against(checklist: Checklist, verdicts: Iterable[Verdict]) -> list[Verdict]:
-    """The verdicts that speak against their output: no, and yes where the question looks for a fault."""
-    faults = checklist.faults
-    return [each for each in verdicts if each.answer is (each.question in faults)]
-
-
-def missing_verdict(checklist: Checklist, verdicts: Iterable[Verdict]) -> CoverageError:
-    """The error that says which verdict on an output is missing and why."""
-    failed = next(each for each in verdicts if each.answer is None)
-    question = checklist.question(failed.question).text
-    return CoverageError(
-        f"{failed.model} gave no verdict on '{question}' ({failed.error or failed.status}), so this output has no "
-        "score. "
-        "Run it again: what was bought is kept, and only what is missing is asked for."
-    )
 
 
 FORMAT = 1
@@ -92,8 +56,7 @@ class Regression:
     """Result of a check."""
 
     difference: Difference | None
-    """Mean score now less mean score of the baseline, paired, in [-1, 1]; None without one, or where it was just
-    written."""
+    """Mean score now less mean score of the baseline, paired, in [-1, 1]; None where there was no baseline."""
     p_drop: float | None
     """One-sided p-value of "it did not drop"; small speaks for a drop."""
     dropped: bool
@@ -138,6 +101,8 @@ def check_regression(
     asked, given = named_models(options, model)
     used = judge_of_parts(judge, checklist, asked, prompt)
     settings = parse_options(RegressionOptions, used.with_options(given))
+    if used.kept is not None:
+        used.kept.say_what_differs(asked, {})
     if baseline is None and settings.fail_under is None:
         raise InputError("A baseline is needed, or fail_under (the smallest pass rate), or both.")
     examples, questions, text = load_inputs(data, used.checklist, used.prompt, settings)
@@ -153,6 +118,7 @@ def check_regression(
         calibration=used.calibration,
         answers=used.answers,
         threshold=threshold,
+        p_yes_from=None if used.kept is None else used.kept.p_yes_from(asked),
     )
     found = job.run()
     _require_coverage(found, settings.min_coverage)
@@ -197,9 +163,8 @@ def _require_outputs(examples: ExampleTable, least: float) -> None:
     rows = len(examples) + examples.without_output
     if len(examples) / rows < least:
         raise CoverageError(
-            f"{examples.without_output} of {rows} rows have no output, so a pass rate of the others says nothing "
-            "about them. "
-            "Give them an output, leave the rows out, or allow for them with a lower min_coverage."
+            f"{examples.without_output} of {rows} rows have no output, so a pass rate of the others says nothing about "
+            "them. Give them an output, leave the rows out, or allow for them with a lower min_coverage."
         )
 
 
@@ -209,8 +174,7 @@ def _require_coverage(found: Evaluation, least: float) -> None:
         error = next((each.error for each in found.verdicts if each.error), "")
         raise CoverageError(
             f"Only {seen.answered} of {seen.asked} verdicts are there ({coverage_text(seen.share)}), less than "
-            "min_coverage="
-            f"{least:.1%}, so nothing can be said about the score. {error}".rstrip()
+            f"min_coverage={least:.1%}, so nothing can be said about the score. {error}".rstrip()
         )
 
 
@@ -323,8 +287,7 @@ def _same(path: Path, kept: Mapping[str, Any], facts: Mapping[str, Any], example
     if changed:
         raise InputError(
             f"{path}: the {' and the '.join(changed)} changed since the baseline was made, so scores cannot be "
-            "compared. "
-            "Look at the new ones and keep them: pytest --askance-update"
+            "compared. Look at the new ones and keep them: pytest --askance-update"
         )
     ids = {each.id for each in examples}
     missing, new = sorted(kept["examples"].keys() - ids), sorted(ids - kept["examples"].keys())

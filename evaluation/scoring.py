@@ -1,6 +1,5 @@
-"""From verdicts to scores: per dimension and overall, soft or hard, weighted, on any scale (BinEval §3.2); and what
-scores are compared with, people's or the source judge's (``Targets``): how they correlate, and how far they are off.
-"""
+"""Scores from verdicts (BinEval §3.2), and the wanted scores of people or of the source judge (``Targets``) beside
+them."""
 
 from __future__ import annotations
 
@@ -47,9 +46,8 @@ class TabledScores(Sequence[ExampleScore]):
     """Scores in columns, each made when it is asked for: 16 bytes an example with one dimension, in place of 300."""
 
     def __init__(self, examples: Sequence[str], dimensions: Sequence[str], values: NDArray[np.float64]) -> None:
-        """Ids of examples; overall scores and below them those of the dimensions, NaN where there is none; (1 +
-        dimensions, examples).
-        """
+        """``values`` has shape (1 + dimensions, examples): overall scores, then each dimension's; NaN where there is
+        none."""
         self._examples, self._dimensions, self._values = examples, dimensions, values
 
     def __len__(self) -> int:
@@ -129,10 +127,9 @@ def coverage(verdicts: Iterable[HasStatus]) -> Coverage:
 
 
 def worth(checklist: Checklist | None, *, soft: bool) -> Callable[[Verdict], float | None]:
-    """Worth of a verdict in a score: P(good) of its question (soft), or 1 for the good answer and 0 for the
-    other.
+    """Worth of a verdict in a score: P(good) of its question (soft), or 1 for the good answer and 0 for the other.
 
-    None where there is no answer. Without a checklist, and of a question that is not in it, yes is good.
+    None where there is no answer. Without a checklist, and for a question that is not in it, yes is good.
     """
     faults = {} if checklist is None else checklist.faults
 
@@ -147,11 +144,11 @@ def worth(checklist: Checklist | None, *, soft: bool) -> Callable[[Verdict], flo
 def score_examples(
     examples: Sequence[Example], checklist: Checklist, verdicts: Iterable[Verdict], *, soft: bool = True
 ) -> Sequence[ExampleScore]:
-    """Score every example: weighted means of what its verdicts are worth, S = Σ w f / Σ w (BinEval §3.2).
+    """Score every example with the weighted mean of its verdicts' worth, S = Σ w f / Σ w (BinEval §3.2).
 
     f is 1 for the answer that speaks for the output, which is no where a question looks for a fault (``good: no``).
-    Replicates of a question are averaged first. A dimension with a missing verdict has no score, and then the
-    example has none overall. The weights are those of the example's section, where the checklist has some for it.
+    Replicates of a question are averaged first. A dimension with a missing verdict has no score, and then the example
+    has none overall. The weights are those of the example's section, where the checklist has some for it.
     """
     means = _question_means(examples, checklist, VerdictColumns.of(verdicts), soft=soft)
     places = {question.id: place for place, question in enumerate(checklist.questions)}
@@ -226,7 +223,7 @@ def yes_rates(verdicts: Iterable[Verdict]) -> dict[str, float]:
     questions, answers = columns.numbers("question")[answers >= 0], answers[answers >= 0]
     asked, yes = np.bincount(questions), np.bincount(questions, weights=answers)
     in_order = sorted(np.flatnonzero(asked).tolist(), key=lambda number: int((questions == number).argmax()))
-    return {columns.names[number]: float(yes[number] / asked[number]) for number in in_order}
+    return {str(columns.names[number]): float(yes[number] / asked[number]) for number in in_order}
 
 
 def complete_mean(values: Sequence[float | None]) -> float | None:
@@ -274,10 +271,7 @@ class TargetCorrelations:
 def measure(
     scores: Sequence[ExampleScore], targets: Targets, examples: Sequence[Example], *, resamples: int, seed: int
 ) -> TargetCorrelations:
-    """Correlate scores with targets, over all dimensions and on each, with intervals.
-
-    Examples of the same document (``metadata.document``) are resampled together.
-    """
+    """Correlate scores with targets, over all dimensions and on each, with intervals; documents are resampled whole."""
     resampling = Resampling(documents(examples), resamples, seed=seed)
 
     def one(values: list[float | None], wanted: list[float | None]) -> dict[str, Any]:
@@ -349,16 +343,13 @@ class Targets:
     """Example id to dimension to score."""
 
     def without_scale(self) -> str | None:
-        """A sentence on dimensions that people rated and that have no wanted score all the same; None where there is
-        none.
-        """
+        """A sentence on dimensions that people rated and that have no wanted score; None where there is none."""
         names = [each for each in self.dimensions if all(row.get(each) is None for row in self.wanted.values())]
         if not names:
             return None
         return (
             f"All human scores on {', '.join(names)} are the same, so that the scale they are on is not known and "
-            "nothing is held "
-            "beside them; name its ends with --human-scale, such as --human-scale 1 5."
+            "nothing is held beside them; name its ends with --human-scale, such as --human-scale 1 5."
         )
 
     def overall(self, example: str) -> float | None:
@@ -378,11 +369,9 @@ def human_targets(examples: Sequence[Example], checklist: Checklist, scale: Scal
     """Human scores on the dimensions of the checklist that have a score, mapped to [0, 1].
 
     A rated dimension ``overall`` belongs to the score over all questions. People's answers to single questions are no
-    scores of a dimension. Labels are on the scale from 0 to 1, whatever ``scale`` says. Without one, scores that are
-    all the same have no place on it, and no example a wanted score.
-
-    Raises:
-        InputError: The checklist asks about no dimension that people rated, or a score is outside the scale.
+    scores of a dimension. Labels are on the scale from 0 to 1, whatever ``scale`` says. Without a scale, scores that
+    are all the same have no place on it, and no example a wanted score. Raises InputError where the checklist asks
+    about no dimension that people rated, or a score is outside the scale.
     """
     rated = human_dimensions(examples, checklist)
     asked = scored_dimensions(checklist)
@@ -403,9 +392,8 @@ def human_targets(examples: Sequence[Example], checklist: Checklist, scale: Scal
             )
         if unweighed := [each for each in rated if each in checklist.dimensions]:
             raise InputError(
-                f"Every question on {' and '.join(unweighed)}, which people rated, weighs 0, so there is no score "
-                "to compare with "
-                f"theirs. Give one a weight, or people's scores on what else is asked about: {have}."
+                f"Every question on {' and '.join(unweighed)}, which people rated, weighs 0, so there is no score to "
+                f"compare with theirs. Give one a weight, or people's scores on what else is asked about: {have}."
             )
         raise InputError(nothing_in_common(asked, rated))
     bounds = {dimension: _scale(examples, dimension, scale) for dimension in dimensions}
@@ -421,9 +409,8 @@ def nothing_in_common(asked: Sequence[str], rated: Sequence[str]) -> str:
     """Say that people rated other dimensions than a checklist asks about, and what would help."""
     guess = next((hint for each in asked if (hint := did_you_mean(each, rated))), "")
     return (
-        f"The checklist's dimensions ({', '.join(asked)}) and the rated ones ({', '.join(rated)}) have none in "
-        "common, so there is nothing to correlate with. Say what the questions are about, in the checklist, with "
-        "one that "
+        f"The checklist's dimensions ({', '.join(asked)}) and the rated ones ({', '.join(rated)}) have none in common, "
+        "so there is nothing to correlate with. Say what the questions are about, in the checklist, with one that "
         f"people rated: dimension: {rated[0]}.{guess}"
     )
 

@@ -1,9 +1,8 @@
-"""Verdicts that are there already: those of one judge, as arrays for statistics over whole checklists, and the parity
-of two.
+"""Verdicts that are there already: one judge's as arrays for statistics over a checklist, and the parity of two judges.
 
-Parity is how often, and how well, one judge says of each question what another says. Judges may be asked the same
-question in other words and the other way round: what is compared is which answer is good for the output, never yes with
-yes. Means are not compared: two judges that say yes equally often may never agree.
+Parity is how often two judges say the same of each question. Judges may be asked the same question in other words and
+the other way round, so good answers are compared and not yes with yes. Two judges that say yes equally often may never
+agree, so means are not compared.
 """
 
 from __future__ import annotations
@@ -66,10 +65,11 @@ class VerdictTable:
         return Coverage(ok + abstained + parse_errors + api_errors, ok, abstained, parse_errors, api_errors)
 
     def scores(self, *, soft: bool) -> Cells:
-        """Each example's score on each question: what its replicates are worth on average; shape (examples, questions).
+        """Mean worth of each example's replicates on each question, as in `score_examples`; shape (examples,
+        questions).
 
-        That is P(good), or the share of good answers, as in `score_examples`. NaN where a replicate failed: part of
-        them is no score. Some examples may have been asked less often than others.
+        NaN where a replicate failed: part of them is no score. Some examples may have been asked less often than
+        others.
         """
         values = np.array(self.p_yes if soft else self.answers)
         values[..., self.faults] = 1.0 - values[..., self.faults]
@@ -80,8 +80,7 @@ class VerdictTable:
 
 
 def tabulate(examples: Sequence[Example], checklist: Checklist, verdicts: Sequence[Verdict]) -> VerdictTable:
-    """Put verdicts into arrays, in the order of examples and checklist. Raises InputError where a verdict is about an
-    unknown example or question, or is there twice."""
+    """Put verdicts into arrays. Raises InputError where one is about an unknown example or question, or is there twice."""
     table = VerdictColumns.of(verdicts)
     rows = _places(table, "example", column(examples, "id"), "data")
     columns = _places(table, "question", [question.id for question in checklist.questions], "checklist")
@@ -129,9 +128,10 @@ def given_verdicts(
     model: str | Model | None = None,
     prompt: str | Path | Prompt | None = None,
 ) -> VerdictColumns:
-    """Verdicts on these questions, from a file or as they are; of one model or made with one prompt where that is asked
-    for. Raises InputError where the file is wrong (with its line and field), or no verdict is by the model or with the
-    prompt."""
+    """Verdicts on these questions, from a file or as they are, of one model or prompt where asked for.
+
+    Raises InputError where the file is wrong (with its line and field), or no verdict is by the model or the prompt.
+    """
     if isinstance(verdicts, (str, Path)):
         of_examples = dict.fromkeys(column(examples, "id"))
         of_questions = [question.id for question in checklist.questions]
@@ -139,22 +139,27 @@ def given_verdicts(
     else:
         given = VerdictColumns.of(verdicts)
     name = model if model is None or isinstance(model, str) else model.name
-    wanted = None if prompt is None else load_prompt(prompt).hash
-    for field, value in (("model", name), ("prompt", wanted)):
-        if value is None or not given:
-            continue
-        there = sorted(set(column(given, field)))
-        if there != [value]:
-            given = given.only(given.places(field, [value]) == 0)
+    if name is not None and given:
+        there, given = given.models, given.by(name)
         if not given:
-            raise InputError(f"No verdict is by the {field} {value}; there are some by {', '.join(there)}.")
+            raise InputError(f"No verdict is by the model {name}; there are some by {', '.join(there)}.")
+    wanted = None if prompt is None else load_prompt(prompt).hash
+    if wanted is not None and given:
+        there, given = sorted(set(column(given, "prompt"))), given.only(given.places("prompt", [wanted]) == 0)
+        if not given:
+            raise InputError(f"No verdict is by the prompt {wanted}; there are some by {', '.join(there)}.")
     return given
 
 
+CODE = "code"
+"""The judge of verdicts that are computed, where no model gave any."""
+
+
 def only_judge(verdicts: Sequence[Verdict]) -> tuple[str, str]:
-    """The one model, and the hash of the one prompt, that verdicts are by. Raises InputError where there are none, or
-    they are by several judges."""
-    judges = list(dict.fromkeys(zip(column(verdicts, "model"), column(verdicts, "prompt"), strict=True)))
+    """The model and the prompt's hash of all verdicts; those of checks go with any. Raises InputError where there are
+    none, or several judges'."""
+    found = list(dict.fromkeys(zip(column(verdicts, "model"), column(verdicts, "prompt"), strict=True)))
+    judges = [each for each in found if each[0] is not None] or [(CODE, prompt) for _, prompt in found]
     if not judges:
         raise InputError("There are no verdicts, so there is nothing to go by.")
     if len(judges) > 1:
@@ -200,10 +205,10 @@ def parity(
     """Parity over all questions and on each, with intervals, as in ``result.json``: ``judge`` is to match
     ``reference``.
 
-    ``same`` is the share of the examples on which both give the good answer, or both the other, ``kappa`` Cohen's of
-    the same answers, and ``spearman`` the rank correlation of P(good), over all questions the mean of theirs, n being
-    the questions. With ``before``, the judge that ``judge`` replaces, their shares of same answers are compared on the
-    same examples. Those of one document are resampled together.
+    ``same`` is the share of examples on which both give the good answer or both the other, ``kappa`` Cohen's of these
+    answers, and ``spearman`` the rank correlation of P(good); over all questions it is the mean of theirs, and n counts
+    questions. With ``before``, the judge that ``judge`` replaces, the shares of same answers are compared on the same
+    examples. Documents are resampled whole.
     """
     groups = documents(examples) or [example.id for example in examples]
     by_document = Resampling(groups, resamples, seed=seed)

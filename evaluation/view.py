@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     Rows: TypeAlias = Sequence[Mapping[str, Any]]
-    """Rows of a table; a cell is a text, a count, a number, a :class:`~askance.prompts.formatting.Figure` or
-    nothing."""
+    """Rows of a table; a cell is a text, a number, a :class:`~askance.prompts.formatting.Figure` or None."""
 
 MOST_ROWS = 20
 """Rows of one table in a notebook; a data frame has them all."""

@@ -22,13 +22,6 @@ ScoreKind = Literal["given", "hard", "soft", "expected", "pairwise"]
 comparisons of two outputs, which say nothing of how to weigh the scores of one."""
 
 
-def load_weights(path: str | Path, *, section: str | None = None) -> dict[str, float]:
-    """Read the weights of a ``weights.json``, or of a plain object from test id to number; the overall ones, or a
-    section's. Raises InputError where the file cannot be read, its weights were learned from comparisons of two
-    outputs, it has no such section, or a weight is not a number of at least 0."""
-    return _weights_in(read_object(path, "weights file"), path, section)
-
-
 def _weights_in(data: dict[str, Any], path: str | Path, section: str | None = None) -> dict[str, float]:
     """The weights of a file that was read, those of a section where one is named."""
     if _kind(data, path) == "pairwise":
@@ -37,10 +30,7 @@ def _weights_in(data: dict[str, Any], path: str | Path, section: str | None = No
             "output is judged alone. Learn weights for that with `askance weigh` without --pairwise."
         )
     if section is not None:
-        sections = _sections(data)
-        if section not in sections:
-            raise InputError(f"{path}: there is no section '{section}'.{did_you_mean(section, sections)}")
-        data = sections[section]
+        data = _sections(data)[section]
     weights = data.get("weights", data) if isinstance(data, dict) else data
     return _checked(weights, str(path), "weights" if section is None else f"sections.{section}.weights")
 
@@ -48,13 +38,12 @@ def _weights_in(data: dict[str, Any], path: str | Path, section: str | None = No
 def weighted_by(
     checklist: Checklist, path: str | Path, *, scores: ScoreKind | None = None, examples: Sequence[Example] = ()
 ) -> Checklist:
-    """The checklist with the weights of a file: the overall ones for its questions, and those of every section.
+    """Put the weights of a file on a checklist: the overall ones on its questions, and those of every section.
 
     A warning is logged where the weights were learned from another kind of scores than ``scores``, and where some of
-    the examples are in none of the sections that have weights.
-
-    Raises:
-        InputError: As :func:`load_weights` and :func:`with_weights`.
+    the examples are in none of the sections that have weights. Raises InputError where the file cannot be read, its
+    weights were learned from comparisons of two outputs, or one is not a number of at least 0; or as
+    :func:`with_weights`.
     """
     data = read_object(path, "weights file")
     overall, learned = _weights_in(data, path), _kind(data, path)
@@ -117,19 +106,15 @@ def _checked(weights: Any, where: str, field: str) -> dict[str, float]:
 def with_weights(
     checklist: Checklist, weights: Mapping[str, float], sections: Mapping[str, Mapping[str, float]] | None = None
 ) -> Checklist:
-    """The checklist with ``weights``, by question id, as the weights of its questions, scaled to a mean of 1.
+    """Put ``weights``, by question id, on a checklist, scaled to a mean of 1; examples of one of the ``sections`` get
+    its own.
 
-    Examples of one of the ``sections`` get its weights instead.
-
-    Raises:
-        InputError: A question has no weight, or a weight belongs to no question.
+    Raises InputError where a question has no weight, or a weight belongs to no question.
     """
     overall = _scaled(checklist, weights)
     questions = [question.model_copy(update={"weight": overall[question.id]}) for question in checklist.questions]
     by_section = {name: _scaled(checklist, each) for name, each in (sections or {}).items()}
-    return Checklist(
-        task=checklist.task, questions=tuple(questions), section_weights=by_section, answers=checklist.answers
-    )
+    return checklist.model_copy(update={"questions": tuple(questions), "section_weights": by_section})
 
 
 def _scaled(checklist: Checklist, weights: Mapping[str, float]) -> dict[str, float]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from ..agents.question_writer import QuestionWriter
 from ..memory.embedders import DEFAULT_EMBEDDER, embedder
-from ..models.event_loops import run_sync
+from ..models.event_loops import awaited, run_sync
 from ..models.named import ModelLike, named_models
 from ..models.progress import watching
 from ..models.session import session
@@ -72,3 +72,6 @@ def write_questions(
 
     with watching(watcher, progress) as shown, settings.open_store() as store:
         return run_sync(write(store, shown))
+
+
+awrite_questions = awaited(write_questions)

@@ -46,11 +46,8 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def write_result(path: Path | None, result: Mapping[str, Any]) -> None:
-    """Write a result as JSON, making the directory where it is missing; print it where no file is named.
-
-    Raises:
-        ValueError: A number in it is no number (NaN or infinite); an undefined one is None with a reason.
-    """
+    """Write a result as JSON, making the directory where it is missing; print it where no file is named. Raises
+    ValueError where a number in it is no number (NaN or infinite); an undefined one is None with a reason."""
     text = json.dumps(result, indent=1, allow_nan=False)
     if path is None:
         print(text)

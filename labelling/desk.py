@@ -51,12 +51,8 @@ class Desk:
 
         Args:
             examples: All of the data; those without an output are kept and not asked about.
-            entries: What was said of them before.
             file: Open; gets whatever is said from now on.
             queue: Made for the examples that have an output, in their order.
-            rater: Who sits here.
-            dimension: What pass and fail are about.
-            questions: That can be answered one by one.
         """
         self.examples = examples
         self.asked = [each for each in examples if each.output is not None]
@@ -159,12 +155,8 @@ class Desk:
     # what is said
 
     def save(self, example: str, human: Mapping[str, bool], comment: str, *, kind: str = "label") -> None:
-        """Keep what this rater says of an output; when this returns it is on the disk.
-
-        Raises:
-            InputError: There is no such output or question, or nothing is said.
-            AskanceError: It could not be written.
-        """
+        """Keep what this rater says of an output; when this returns it is on the disk. Raises InputError where there is
+        no such output or question, or nothing is said. Raises AskanceError where it could not be written."""
         if example not in self._places:
             raise InputError(f"There is no output '{example}' in the data.")
         for name in human:

@@ -18,6 +18,7 @@ from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError
 
 from ..evaluation.kept_judge import KeptJudge
+from ..models.event_loops import awaited, run_sync
 from ..prompts.checklist import Checklist, Question
 from ..prompts.errors import AskanceError, InputError, as_typed
 from ..prompts.examples import Example, human_dimensions, load_examples
@@ -149,14 +150,12 @@ class Labelled(RaterCount):
     """The result of a session of labelling; the rater's counts include earlier sessions."""
 
     output: Path
-    """The labelled data."""
     labels: Path
     """The counts of each rater's labels."""
     rater: str
     added: int
     """Outputs labelled in this session."""
     outputs: int
-    """That there are to label."""
     more: int
     """Labels that the acceptance test still needs, see ``enough``."""
     enough: str
@@ -176,7 +175,9 @@ def label(
     ready: Callable[[str, str], None] | None = None,
     **options: Unpack[LabelSettings],
 ) -> Labelled:
-    """Serve the page until Ctrl-C (SIGINT) or SIGTERM; every label is on the disk as soon as the page says so.
+    """Serve the page until Ctrl-C (SIGINT) or SIGTERM; every label is on the disk as soon as the page says so. Raises
+    InputError where the data, a judge or a setting is wrong, or ``output`` is there and was not made by this. Raises
+    AskanceError where another process is labelling into ``output``, the port is taken, or nothing can be written.
 
     Args:
         data: What is to be labelled; it is never written to.
@@ -186,10 +187,6 @@ def label(
         checklist: Questions that may be answered one by one; a judge brings its own.
         ready: Told the address and the order, once the page is there; default: they are printed.
         options: Settings of :class:`~askance.labelling.options.LabelOptions`.
-
-    Raises:
-        InputError: The data, a judge or a setting is wrong, or ``output`` is there and was not made by this.
-        AskanceError: Another process is labelling into ``output``, the port is taken, or nothing can be written.
     """
     settings = parse_options(LabelOptions, options)
     judges = [judge] if isinstance(judge, (str, Path, KeptJudge)) else list(judge)
@@ -217,7 +214,7 @@ def label(
         before = desk.said.standing(settings.rater).values()
         session = _Session(desk, target, lambda: _figures(desk, opinions, settings.gain))
         try:
-            asyncio.run(session.serve(settings.port, queue.sentence, ready or _print))
+            run_sync(session.serve(settings.port, queue.sentence, ready or _print))
         finally:
             if entries or file.path.exists():
                 write_whole(target, desk.to_jsonl())
@@ -237,6 +234,9 @@ def label(
         )
     finally:
         file.close()
+
+
+alabel = awaited(label)
 
 
 class _Session:
@@ -358,7 +358,7 @@ def _single(checklist: Checklist | None, dimension: str) -> list[Question]:
     """The questions that can be answered one by one: a name that is a dimension too means the dimension."""
     if checklist is None:
         return []
-    return [each for each in checklist.questions if each.id not in (*checklist.dimensions, "overall", dimension)]
+    return [each for each in checklist.asked if each.id not in (*checklist.dimensions, "overall", dimension)]
 
 
 def _print(address: str, order: str) -> None:

@@ -120,12 +120,9 @@ class LabelsFile:
         self._lock = FileLock(path.with_name(f".{path.name}.lock"), timeout=0)
 
     def open(self) -> list[Entry]:
-        """Take the file for this process, and read it; a last line that was torn by a kill is cut off, and said.
-
-        Raises:
-            AskanceError: Another process has it, or it cannot be written.
-            InputError: A line is damaged; names it.
-        """
+        """Take the file for this process, and read it; a last line that was torn by a kill is cut off, and said. Raises
+        AskanceError where another process has it, or it cannot be written. Raises InputError, which names the line,
+        where one is damaged."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._lock.acquire()
@@ -149,11 +146,8 @@ class LabelsFile:
         self._lock.release()
 
     def append(self, entry: Entry) -> None:
-        """Write one entry; when this returns it is on the disk.
-
-        Raises:
-            AskanceError: It could not be written; the file is as it was.
-        """
+        """Write one entry; when this returns it is on the disk. Raises AskanceError where it could not be written; the
+        file is as it was."""
         line = (json.dumps(entry.model_dump(exclude_defaults=True), ensure_ascii=False) + "\n").encode()
         try:
             with self.path.open("ab", buffering=0) as file:
@@ -194,11 +188,8 @@ class LabelsFile:
 
 
 def known_entries(path: Path, entries: Iterable[Entry], examples: Iterable[Example]) -> list[Entry]:
-    """The entries that are about these examples as they are; others stay in the file, which is said.
-
-    Raises:
-        InputError: None of them is about an example of the data.
-    """
+    """The entries that are about these examples as they are; others stay in the file, which is said. Raises InputError
+    where none of them is about an example of the data."""
     texts = {each.id: texts_of(each) for each in examples}
     entries = list(entries)
     known = [each for each in entries if each.example in texts]

@@ -97,7 +97,8 @@ def load_opinions(
     examples: Sequence[Example],
     dimension: str,
 ) -> tuple[Checklist | None, Opinions | None]:
-    """The checklist, and what judges said of these examples; None where there is none.
+    """The checklist, and what judges said of these examples; None where there is none. Raises InputError where a file
+    is wrong or missing, or no verdict in it is about one of the examples and questions.
 
     Args:
         given: Directories of runs, ``judge.yaml`` files, and files of verdicts. Of a judge the verdicts that its run
@@ -106,9 +107,6 @@ def load_opinions(
         checklist: What verdicts answer; needed where no judge brings one.
         examples: That are to be labelled.
         dimension: What is labelled; ``overall`` is the score over all questions.
-
-    Raises:
-        InputError: A file is wrong or missing, or no verdict in it is about one of the examples and questions.
     """
     kept: list[KeptJudge] = []
     verdicts: list[Verdict] = []
@@ -134,7 +132,7 @@ def load_opinions(
     if dimension not in ("overall", *asked.dimensions):
         hint = did_you_mean(dimension, asked.dimensions)
         raise InputError(f"The checklist asks about no dimension '{dimension}'.{hint}")
-    ids, questions = {each.id for each in examples}, {each.id for each in asked.questions}
+    ids, questions = {each.id for each in examples}, {each.id for each in asked.asked}
     for file in files:
         read = (each for each in read_verdicts(file) if each.asked is None)
         found = [each for each in read if each.example in ids and each.question in questions]
@@ -144,8 +142,8 @@ def load_opinions(
             )
         verdicts += found
     by_judge: dict[tuple[str, str], dict[tuple[str, str, int], Verdict]] = {}
-    for verdict in verdicts:  # a file's verdict takes the place of the run's
-        if verdict.example in ids and verdict.question in questions:
+    for verdict in verdicts:  # a file's verdict takes the place of the run's; nobody doubts what code decided
+        if verdict.example in ids and verdict.question in questions and verdict.model is not None:
             mine = by_judge.setdefault((verdict.model, verdict.prompt), {})
             mine[verdict.example, verdict.question, verdict.replicate] = verdict
     known = {(judge.model, judge.prompt.hash): judge for judge in reversed(kept)}
@@ -246,11 +244,7 @@ class Queue:
     """
 
     def __init__(self, order: Order, examples: Sequence[Example], opinions: Opinions | None, seed: int) -> None:
-        """Prepare the order.
-
-        Raises:
-            InputError: The order needs judges that are not there.
-        """
+        """Prepare the order; raises InputError where it needs judges that are not there."""
         self.order: Order = ("spread" if opinions is None else "informative") if order == "auto" else order
         self._opinions = opinions
         self._chance = np.array([_chance(seed, each.id) for each in examples])
@@ -282,7 +276,6 @@ class Queue:
         Args:
             open_places: Positions of the outputs that may be asked about; at least one.
             labelled: Which outputs have a label; shape (examples,).
-            asked: How many outputs were asked about so far, by reason.
         """
         if not self._signals:
             why: Why = "random" if self.order == "random" else "file" if self.order == "file" else "spread"
@@ -331,8 +324,7 @@ def _chance(seed: int, name: str) -> float:
 
 
 def _spread(texts: Sequence[str], rank: Places) -> Places:
-    """Ranks in which each output is the one least like all before it (farthest first), by words; then as in
-    ``rank``."""
+    """Ranks by which each of the first outputs is the one least like all before it, by its words."""
     order = np.argsort(rank)
     among = order[:MOST_COMPARED]
     words = [texts[place] if re.search(r"\w", texts[place]) else "nothing" for place in among]

@@ -1,1 +1,1 @@
-"""What is kept: answers, lessons, the run's journal and directory, where each sentence comes from."""
+"""All that is kept: answers, lessons, the run's journal and directory, where each sentence comes from."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 COLUMNS = "key, text, logprobs, prompt_tokens, completion_tokens, cost_usd, finish"
-"""Of the table of answers; a row holds them in this order."""
+"""Columns of the table of answers; a row holds them in this order."""
 UNKNOWN = "unknown"
 """In place of a cost that is not known; a sum over the column counts it as 0."""
 _THOUGHT = " thought="

@@ -1,5 +1,4 @@
-"""Which answers a process is about to buy, so that another one that shares the store waits for them instead of paying,
-too.
+"""The answers that a process is about to buy: another one that shares the store waits instead of paying, too.
 
 A claim is a row: the key, who has it, and until when. It is held no longer than its lease; who buys renews it
 meanwhile.
@@ -43,7 +42,7 @@ class Claimant:
 
     @property
     def name(self) -> str:
-        """What stands in a claim."""
+        """The name that stands in a claim."""
         return f"{self.machine}/{self._number}/{os.getpid()}"
 
     def has_ended(self, owner: str) -> bool:
@@ -110,7 +109,7 @@ class Claims:
         return now - self._lapsed.setdefault((key, owner, until), now) > 1.5 * RENEWS_EVERY
 
     def renew(self, keys: Sequence[bytes]) -> None:
-        """What is still being bought is held for another lease."""
+        """Hold for another lease: it is still being bought."""
         until, owner = time.time() + LEASE, self.claimant.name
         change = "UPDATE claims SET until = ? WHERE key = ? AND owner = ?"
         self._db.executemany(change, [(until, key, owner) for key in keys])
@@ -127,8 +126,7 @@ class Claims:
 
 @cache
 def _machine() -> str:
-    """This machine, as far as the numbers of its processes go: its name, and what is new with each start or
-    container."""
+    """Name this machine, with what is new at each start or in each container."""
     try:
         start = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
         container = str(Path("/proc/self/ns/pid").readlink())

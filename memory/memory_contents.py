@@ -133,7 +133,7 @@ class RemovedEntry(_Part):
     entry: Literal["removed"] = "removed"
     id: str
     key: tuple[Literal["question"]] | tuple[Literal["lesson"], About, Direction, str]
-    """Which lessons or questions it may be, as their own key."""
+    """The key of the lessons or questions that it may be."""
     texts: tuple[str, ...] = Field(min_length=1)
     """All the words that it had, the last ones first."""
     requirement: str | None = None
@@ -221,7 +221,6 @@ class MemoryContents:
         unless another run has changed them since. A question that is not known and did not join is left out.
 
         Args:
-            fingerprint: Names the run.
             found: Its lessons and questions, each with one entry under ``runs``. Those that it had loaded have their id
                 here.
             loaded: Words of the lessons that the run began with, by id.
@@ -247,11 +246,8 @@ class MemoryContents:
         )
 
     def without(self, entry_id: str) -> tuple[MemoryContents, Entry]:
-        """Without an entry and all its words, which are not to be learned again; returns it, too.
-
-        Raises:
-            InputError: There is none with this id.
-        """
+        """Without an entry and all its words, which are not to be learned again; returns it, too. Raises InputError
+        where there is none with this id."""
         gone = next((each for each in self.entries if each.id == entry_id), None)
         if gone is None:
             if any(each.id == entry_id for each in self.removed):
@@ -266,22 +262,16 @@ class MemoryContents:
         return self._but(entry_id, (*self.removed, mark)), gone
 
     def forgetting_removal(self, entry_id: str) -> MemoryContents:
-        """Without the mark of a removal: what was removed may be learned again.
-
-        Raises:
-            InputError: Nothing with this id was removed.
-        """
+        """Without the mark of a removal: what was removed may be learned again. Raises InputError where nothing with
+        this id was removed."""
         if all(each.id != entry_id for each in self.removed):
             hint = did_you_mean(entry_id, [each.id for each in self.removed])
             raise InputError(f"Nothing with the id '{entry_id}' was removed.{hint}")
         return self._but(entry_id, tuple(each for each in self.removed if each.id != entry_id))
 
     def search(self, text: str, embedder: Embedder) -> list[tuple[Entry, float]]:
-        """Lessons and questions with the cosine of their words to a text, in [-1, 1], the nearest first.
-
-        Raises:
-            InputError: There is nothing in the text to embed.
-        """
+        """Lessons and questions with the cosine of their words to a text, in [-1, 1], the nearest first. Raises
+        InputError where there is nothing in the text to embed."""
         wanted = embedder.embed([text])[0]
         if not self.entries:
             return []

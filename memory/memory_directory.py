@@ -36,11 +36,8 @@ PATIENCE = 30.0
 
 
 def read_memory(file: Path) -> MemoryContents:
-    """Read a ``memory.jsonl``.
-
-    Raises:
-        InputError: It is missing or damaged; names the line and the field at fault.
-    """
+    """Read a ``memory.jsonl``. Raises InputError, which names the line and the field at fault, where it is missing or
+    damaged."""
     found: list[Any] = []
     ids: set[str] = set()
     for number, row in read_rows(file):
@@ -74,11 +71,8 @@ class MemoryDirectory:
 
     @classmethod
     def create(cls, path: str | Path) -> MemoryDirectory:
-        """The memory in a directory, which is made where there is none.
-
-        Raises:
-            InputError: It is a file, a run's directory, or cannot be made.
-        """
+        """The memory in a directory, which is made where there is none. Raises InputError where it is a file, a run's
+        directory, or cannot be made."""
         path = Path(path)
         if (path / "config.yaml").exists():
             raise InputError(f"{path}: this is the directory of a run; give the memory one of its own.")
@@ -91,11 +85,8 @@ class MemoryDirectory:
     @classmethod
     def foresee(cls, path: str | Path) -> MemoryContents:
         """Find what :meth:`create` and :meth:`touch` would find, or refuse as they do; nothing is made or written.
-
-        Raises:
-            InputError: It is a file, a run's directory or damaged, or cannot be made.
-            AskanceError: It cannot be written.
-        """
+        Raises InputError where it is a file, a run's directory or damaged, or cannot be made. Raises AskanceError where
+        it cannot be written."""
         path = Path(path)
         there = next(each for each in (path, *path.parents) if os.path.exists(each))
         if there == path and path.is_dir():
@@ -114,11 +105,7 @@ class MemoryDirectory:
         return self.path / MEMORY_FILE
 
     def read(self) -> MemoryContents:
-        """Read its contents; empty where nothing was added yet.
-
-        Raises:
-            InputError: The file is damaged.
-        """
+        """Read its contents; empty where nothing was added yet. Raises InputError where the file is damaged."""
         return read_memory(self.file) if self.file.is_file() else MemoryContents()
 
     def touch(self) -> MemoryContents:
@@ -140,22 +127,15 @@ class MemoryDirectory:
         return before, after
 
     def remove(self, entry_id: str) -> Entry:
-        """Remove an entry with all its words and marks it as not to be learned again; returns what it was.
-
-        Raises:
-            InputError: There is none with this id.
-        """
+        """Remove an entry with all its words and marks it as not to be learned again; returns what it was. Raises
+        InputError where there is none with this id."""
         with self._locked():
             after, gone = self.read().without(entry_id)
             write_whole(self.file, after.to_text())
         return gone
 
     def forget_removal(self, entry_id: str) -> None:
-        """Let what was removed be learned again.
-
-        Raises:
-            InputError: Nothing with this id was removed.
-        """
+        """Let what was removed be learned again. Raises InputError where nothing with this id was removed."""
         with self._locked():
             write_whole(self.file, self.read().forgetting_removal(entry_id).to_text())
 
@@ -173,11 +153,7 @@ def _no_directory(path: Path, why: str | None) -> InputError:
 
 
 def load_memory(path: str | Path) -> MemoryDirectory:
-    """The lesson memory in a directory, to be read, searched and corrected.
-
-    Raises:
-        InputError: There is none.
-    """
+    """The lesson memory in a directory, to be read, searched and corrected. Raises InputError where there is none."""
     found = MemoryDirectory(Path(path))
     if found.path.is_file():
         raise InputError(f"{path}: this is a file; a directory is needed.")
@@ -187,11 +163,8 @@ def load_memory(path: str | Path) -> MemoryDirectory:
 
 
 def facts_of_run(directory: RunDirectory) -> dict[str, Any]:
-    """The fields of :class:`InRun` that are the same for everything in a run, from its ``config.yaml``.
-
-    Raises:
-        InputError: There is no run.
-    """
+    """The fields of :class:`InRun` that are the same for everything in a run, from its ``config.yaml``. Raises
+    InputError where there is no run."""
     header = directory.read_config()
     config = header["config"]
     models = {name: config[name] for name in ("source", "target", "model", "generator", "judge") if config.get(name)}
@@ -204,11 +177,8 @@ def facts_of_run(directory: RunDirectory) -> dict[str, Any]:
 
 
 def contents_of_run(directory: RunDirectory) -> MemoryContents:
-    """Read what a run has learned by itself, in the form of a memory; ids are the run's own.
-
-    Raises:
-        InputError: There is no run, or a file of it is damaged.
-    """
+    """Read what a run has learned by itself, in the form of a memory; ids are the run's own. Raises InputError where
+    there is no run, or a file of it is damaged."""
     facts, lessons, questions = facts_of_run(directory), [], []
     _, checklist, _ = directory.read_inputs()
     asked = {each.id: each.text for each in checklist.questions} if checklist else {}

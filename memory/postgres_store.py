@@ -100,16 +100,13 @@ class ReadableStore(Protocol):
     """A store that is looked into and never written to."""
 
     def rows(self, keys: Sequence[bytes]) -> list[Row]:
-        """Those of the answers that are there, as they are written down."""
-        ...
+        """The answers that are there, as they are written down."""
 
     def learned(self, identity: str) -> ThinkingFacts | None:
         """Facts of a model that thinks; None where there are none."""
-        ...
 
     def close(self) -> None:
         """End."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -120,12 +117,8 @@ class PostgresAddress:
 
     @cached_property
     def parts(self) -> dict[str, str]:
-        """What it says, by libpq's names.
-
-        Raises:
-            InputError: It is no such address.
-            MissingExtraError: psycopg is not installed.
-        """
+        """The parts of the address, by libpq's names. Raises InputError where it is no such address, and
+        MissingExtraError where psycopg is not installed."""
         conninfo = import_optional("psycopg.conninfo", "postgres", "psycopg")
         try:
             found = {name: str(value) for name, value in conninfo.conninfo_to_dict(self.text).items()}
@@ -180,11 +173,11 @@ class PostgresStore:
         self._beside = beside
         self._claimant = Claimant()
         self._held: set[bytes] = set()
-        """What it has claimed, to be claimed again where a crash took that."""
+        """Keys that it has claimed, to be claimed again where a crash took that."""
         self._lock = RLock()
         self._db: Any = None
         self._recent: deque[tuple[float, tuple[Any, ...]]] = deque()
-        """What was put a moment ago, and when."""
+        """Rows that were put a moment ago, and when."""
         self._not_before = 0.0
         """When to connect again at the soonest, of the monotonic clock: a server that is away holds nobody up."""
         self._is_there = self._open()
@@ -208,23 +201,23 @@ class PostgresStore:
         return is_taken
 
     def renew(self, keys: Sequence[bytes]) -> None:
-        """What was claimed is still being bought."""
+        """Hold claims for longer: their answers are still being bought."""
         self._write(lambda db: db.execute(_RENEW, (list(keys), self._claimant.name)))
 
     def let_go(self, keys: Sequence[bytes]) -> None:
-        """What was claimed is not to be bought, or is there."""
+        """End claims: their answers are there, or are not to be bought."""
         self._held.difference_update(keys)
         self._write(lambda db: db.execute(_LET_GO, (list(keys), self._claimant.name)))
 
     def get_many(self, keys: Sequence[bytes]) -> KeptAnswers:
-        """Those of the answers that are there."""
+        """The answers that are there."""
         rows = self.rows(keys)
         if self._beside is not None and (missing := left_of(keys, rows)):
             rows += self._beside.rows(missing)
         return KeptAnswers(rows)
 
     def rows(self, keys: Sequence[bytes]) -> list[Row]:
-        """Those of the answers that are there, as :mod:`.answer_rows` writes them down."""
+        """The answers that are there, as :mod:`.answer_rows` writes them down."""
         if not self._is_there:
             self._is_there = self._do(_version) > 0
         if not self._is_there or not keys:
@@ -298,8 +291,7 @@ class PostgresStore:
         self.close()
 
     def _open(self) -> bool:
-        """Whether there are tables. A connection that is cut while it is made is made again, as in the middle of a
-        run."""
+        """Whether there are tables. A connection that is cut is made again."""
         until = monotonic() + _OPENING
         while True:
             try:
@@ -365,7 +357,8 @@ class PostgresStore:
 
     def _explain(self, error: Any) -> AskanceError:
         if error.sqlstate == "53100":
-            said = "the disk of the database is full. Everything bought before is kept; free some space and run the command again"
+            said = "the disk of the database is full. "
+            said += "Everything bought before is kept; free some space and run the command again"
         elif error.sqlstate == "42501":
             said = (
                 f"the user may not do what a store needs ({_said(error)}). Grant it, or let its owner begin the store"
@@ -376,7 +369,7 @@ class PostgresStore:
 
 
 def _version(db: Any) -> int:
-    """Of the tables; 0 where there are none."""
+    """The version of the tables; 0 where there are none."""
     if db.execute("SELECT to_regclass('askance_store')").fetchone()[0] is None:
         return 0
     found = db.execute("SELECT max(version) FROM askance_store").fetchone()[0] or 0
@@ -405,5 +398,5 @@ def _text(kept: bytes) -> str | bytes:
 
 
 def _said(error: Exception) -> str:
-    """What the server or libpq said, on one line."""
+    """The message of the server or of libpq, on one line."""
     return " ".join(str(error).split()).rstrip(".") or type(error).__name__

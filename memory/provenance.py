@@ -71,10 +71,7 @@ def build_graph(run: str | Path) -> nx.DiGraph:
     The graph's own attributes: ``run`` (name of the directory), ``mode``, ``target`` and ``source`` (models, where the
     mode has them), ``best`` (number of the version that a user would get), ``finished``, and for a finished run
     ``finish_reason``, ``yardstick`` and ``gain`` (of the best version over the start, on ``validation`` and ``test``).
-
-    Raises:
-        InputError: There is no run in the directory, or a file of it is damaged.
-    """
+    Raises InputError where there is no run in the directory, or a file of it is damaged."""
     directory = RunDirectory(run)
     config = directory.read_config()["config"]
     events = read_events(directory.path / "journal.jsonl")
@@ -370,13 +367,9 @@ _NOT_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010fff
 def save_json(graph: nx.DiGraph, file: str | Path) -> None:
     """Write the graph as JSON in networkx's node-link form.
 
-    An object with ``directed`` (true), ``multigraph`` (false), ``graph`` (the graph's attributes), ``nodes``
-    (objects with ``id`` and the attributes) and ``edges`` (objects with ``source``, ``target`` and the attributes).
-    ``networkx.node_link_graph(data, edges="edges")`` reads it.
-
-    Raises:
-        AskanceError: The file cannot be written.
-    """
+    An object with ``directed`` (true), ``multigraph`` (false), ``graph`` (the graph's attributes), ``nodes`` (objects
+    with ``id`` and the attributes) and ``edges`` (objects with ``source``, ``target`` and the attributes).
+    ``networkx.node_link_graph(data, edges="edges")`` reads it. Raises AskanceError where the file cannot be written."""
     import networkx as nx
 
     data = nx.node_link_data(graph, edges="edges")
@@ -387,11 +380,8 @@ def save_graphml(graph: nx.DiGraph, file: str | Path) -> None:
     """Write the graph as GraphML, for Gephi, yEd and the like.
 
     GraphML knows only single values: what is in an object gets its path as name (``gain.low``), lists become JSON, and
-    what is undefined is left out. Control characters, which XML forbids, become U+FFFD.
-
-    Raises:
-        AskanceError: The file cannot be written.
-    """
+    what is undefined is left out. Control characters, which XML forbids, become U+FFFD. Raises AskanceError where the
+    file cannot be written."""
     import networkx as nx
 
     flat = nx.DiGraph(**_flat(graph.graph))

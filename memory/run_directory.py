@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 from filelock import FileLock, Timeout
 
-from ..prompts.checklist import Checklist, dump_checklist, load_checklist
+from ..prompts.checklist import Checklist, dump_checklist, found_in, load_checklist
 from ..prompts.errors import AskanceError, InputError, as_typed, not_text
 from ..prompts.examples import Example, load_examples
 from ..prompts.formatting import count
@@ -40,7 +40,7 @@ WRITTEN = (
     "result.json",
     "report.html",
 )
-"""What a run writes in its directory after it has begun; what else it may have there is in folders of its own."""
+"""Files that a run writes in its directory after it has begun; what else it may have there is in folders of its own."""
 
 
 class RunDirectory:
@@ -65,21 +65,15 @@ class RunDirectory:
     ) -> bool:
         """Begin a run here, or go on with the same one; returns whether there was one.
 
-        The inputs are copied, so that the run can be resumed after its files were moved or changed.
+        The inputs are copied, so that the run can be resumed after its files were moved or changed. Raises InputError
+        where another run, with other inputs or settings, is in this directory, or a file that it would write over.
+        Raises AskanceError where another process is working on this run, or the disk is full.
 
         Args:
-            config: Settings that the result depends on.
-            examples: What is judged.
             checklist: None where every example has questions of its own.
-            prompts: By name.
             further: Other inputs, by the name of their file.
             answers: The store of another run, whose answers are copied.
             no_cache: Whether it is to keep its answers to itself; that holds whenever it is gone on with.
-
-        Raises:
-            InputError: Another run, with other inputs or settings, is in this directory, or a file that it would write
-            over.
-            AskanceError: Another process is working on this run, or the disk is full.
         """
         texts = {"examples.jsonl": "".join(_line(example) for example in examples)}
         if checklist is not None:
@@ -105,7 +99,8 @@ class RunDirectory:
             header["no_cache"] = True
         if config.get("memory"):
             header["memory"] = str(Path(config["memory"]).absolute())
-        if config.get("checker") or config.get("note_taker_program"):
+        computed = () if checklist is None else checklist.checks
+        if config.get("checker") or config.get("program") or any(each.kind == "checker" for each in computed):
             header["began_in"] = str(Path.cwd())
         self.write("config.yaml", yaml.safe_dump(header, sort_keys=False, allow_unicode=True))
         return False
@@ -149,11 +144,8 @@ class RunDirectory:
         return self.path / "config.yaml"
 
     def read_config(self) -> dict[str, Any]:
-        """Settings, fingerprint and format of the run that is here.
-
-        Raises:
-            InputError: There is no run, or one of a newer or an older askance.
-        """
+        """Settings, fingerprint and format of the run that is here. Raises InputError where there is no run, or one of
+        a newer or an older askance."""
         if self.path.is_file():
             raise InputError(f"{self.path}: this is a file; the directory of a run is needed.")
         if not self.config_file.is_file():
@@ -174,12 +166,8 @@ class RunDirectory:
         return {**data, "config": config, "settings_written": tuple(data["config"])}
 
     def extend(self, max_iterations: int) -> None:
-        """Let the run that is here go on for more iterations; it comes to what one begun with so many comes to.
-
-        Raises:
-            InputError: It has as many already.
-            AskanceError: Another process is working on it.
-        """
+        """Let the run that is here go on for more iterations; it comes to what one begun with so many comes to. Raises
+        InputError where it has as many already, and AskanceError where another process is working on it."""
         with self.lock():
             header = self.read_config()
             config = header["config"]
@@ -215,23 +203,18 @@ class RunDirectory:
         return kept if kept.is_dir() else Path()
 
     def read_inputs(self) -> tuple[list[Example], Checklist | None, dict[str, Prompt]]:
-        """The inputs as they were when the run began; a run without a checklist has None in its place.
-
-        Raises:
-            InputError: A file is missing or was damaged.
-        """
+        """The inputs as they were when the run began; a run without a checklist has None in its place. Raises
+        InputError where a file is missing or was damaged."""
         inputs = self.path / "inputs"
         prompts = {path.stem: Prompt(read_exactly(path)) for path in sorted(inputs.glob("*.md"))}
         examples = list(load_examples(inputs / "examples.jsonl", need_output=False, remarks=False))
         checklist = inputs / "checklist.yaml"
-        return examples, load_checklist(checklist) if checklist.exists() else None, prompts
+        asked = found_in(load_checklist(checklist), self.began_in) if checklist.exists() else None
+        return examples, asked, prompts
 
     def lock(self) -> AbstractContextManager[object]:
         """Take this run for this process, until the context ends; halves of files that a killed one left are removed.
-
-        Raises:
-            AskanceError: Another process has it.
-        """
+        Raises AskanceError where another process has it."""
         self._make()
         try:
             taken = self._lock.acquire()
@@ -273,11 +256,7 @@ class RunDirectory:
         self.write("result.json", json.dumps(result.to_dict(), ensure_ascii=False, indent=2) + "\n")
 
     def read_result(self) -> RunRecord:
-        """What ``result.json`` holds.
-
-        Raises:
-            InputError: The run is not finished, or the file is damaged.
-        """
+        """The record in ``result.json``. Raises InputError where the run is not finished, or the file is damaged."""
         file = self.path / "result.json"
         try:
             data = json.loads(read_text(file))
@@ -297,11 +276,8 @@ class RunDirectory:
         return (self.path / "result.json").is_file()
 
     def write(self, name: str, text: str) -> None:
-        """Write a file of the run, as :func:`~askance.prompts.text_files.write_whole` does.
-
-        Raises:
-            AskanceError: It could not be written; what was there before is still there.
-        """
+        """Write a file of the run, as :func:`~askance.prompts.text_files.write_whole` does. Raises AskanceError where
+        it could not be written; what was there before is still there."""
         write_whole(self.path / name, text)
 
     def _make(self) -> None:
@@ -320,16 +296,13 @@ def _line(example: Example) -> str:
 
 
 def _fingerprint(config: Mapping[str, Any], texts: Mapping[str, str]) -> str:
-    """Of the settings and all inputs."""
+    """The fingerprint of the settings and all inputs."""
     return sha256(json.dumps([config, texts], sort_keys=True).encode()).hexdigest()
 
 
 def read_exactly(path: Path) -> str:
-    """The text of a file as it was written, line ends and all.
-
-    Raises:
-        InputError: It cannot be read, or holds a byte that cannot be; names the line.
-    """
+    """The text of a file as it was written, line ends and all. Raises InputError, which names the line, where it cannot
+    be read, or holds a byte that cannot be."""
     try:
         return path.read_bytes().decode()
     except UnicodeDecodeError:

@@ -51,19 +51,16 @@ def _page_size(header: bytes) -> int:
 
 
 def salvage(path: Path, schema: str, columns: str, version: int) -> bool:
-    """Put a store with what can be read in the place of a damaged one, which is kept beside it.
+    """Put a store with what can be read in the place of a damaged one, which is kept beside it. Raises AskanceError
+    where the new file cannot be written; the damaged one stays where it is.
 
     Args:
-        path: The damaged file.
         schema: Makes the tables ``answers`` and ``brought``, both under a key that is a hash.
         columns: Of ``answers``.
         version: Of the schema; a file of another one is left alone.
 
     Returns:
         Whether that was done; False where not one answer can be read, and then nothing is changed.
-
-    Raises:
-        AskanceError: The new file cannot be written; the damaged one stays where it is.
     """
     new = path.with_name(f"{path.name}.{os.getpid()}.salvaged")
     copy = path.with_name(f"{path.name}.{os.getpid()}.pages")

@@ -54,12 +54,10 @@ class SharedStore(AnswerStore, Protocol):
     """A store that many commands share, opened: :class:`VerdictStore` or :class:`.PostgresStore`."""
 
     def rows(self, keys: Sequence[bytes]) -> list[Row]:
-        """Those of the answers that are there, as they are written down."""
-        ...
+        """The answers that are there, as they are written down."""
 
     def close(self) -> None:
         """Let go of what is still claimed, and end."""
-        ...
 
     def __len__(self) -> int: ...
 
@@ -69,11 +67,8 @@ class SharedStore(AnswerStore, Protocol):
 
 
 def place_of(named: str | Place) -> Place:
-    """Where a store is, from its name: an address that begins with ``postgresql:``, else a file.
-
-    Raises:
-        InputError: It is an address of another kind, or none that PostgreSQL takes.
-    """
+    """Where a store is, from its name: an address that begins with ``postgresql:``, else a file. Raises InputError
+    where it is an address of another kind, or none that PostgreSQL takes."""
     text = str(named) if isinstance(named, str) else ""
     if text.startswith(("postgresql:", "postgres:")):
         return PostgresAddress(text)
@@ -86,24 +81,19 @@ def place_of(named: str | Place) -> Place:
 
 def store_path(store: str | Place | None = None) -> Place:
     """Where the answers of all commands are: as named, as ``ASKANCE_STORE`` says, or in the user's cache directory.
-
-    Raises:
-        InputError: As :func:`place_of`.
-    """
+    Raises InputError as :func:`place_of`."""
     return place_of(store or os.environ.get("ASKANCE_STORE") or cache_directory() / "verdicts.db")
 
 
 def open_store(store: str | Place | None = None, *, no_cache: bool = False, beside: Path | None = None) -> SharedStore:
-    """The store of a command that buys answers.
+    """The store of a command that buys answers. Raises InputError where the file is no store, or one of a newer
+    askance, the address is none, or the database refuses. Raises AskanceError where the disk is full, the folder cannot
+    be written, or the database is not there.
 
     Args:
         store: Its file or address; by default as :func:`store_path`.
         no_cache: Reuse no answer of an earlier command, and keep none for a later one.
         beside: Another store, e.g. that of a run, whose answers are reused too; nothing is written to it.
-
-    Raises:
-        InputError: The file is no store, or one of a newer askance; the address is none, or the database refuses.
-        AskanceError: The disk is full, the folder cannot be written, or the database is not there.
     """
     if no_cache:
         return VerdictStore(":memory:", is_ours=True)
@@ -129,6 +119,8 @@ class VerdictStore:
         """Open or create the store; ``:memory:`` is one that is gone when it is closed.
 
         A store that was cut off is replaced by what can be read of it, which is said; the file is kept beside it.
+        Raises InputError where the file is no store, one of a newer askance, or a database of another program. Raises
+        AskanceError where the disk is full or the folder cannot be written.
 
         Args:
             path: Its file.
@@ -136,10 +128,6 @@ class VerdictStore:
             shared: A store of many commands. An answer that is there and not here is copied, so that this file has all
                 that was asked of it and can be moved; a new answer is kept in both, and claimed there.
             is_ours: No other process writes to this file, so that nothing is claimed in it.
-
-        Raises:
-            InputError: The file is no store, one of a newer askance, or a database of another program.
-            AskanceError: The disk is full or the folder cannot be written.
         """
         self.path = Path(path)
         try:
@@ -197,7 +185,7 @@ class VerdictStore:
             return self._is_ours or self._claims.take(key)
 
     def renew(self, keys: Sequence[bytes]) -> None:
-        """What was claimed is still being bought."""
+        """Hold claims for longer: their answers are still being bought."""
         with _explained(self.path):
             if self._shared is not None:
                 self._shared.renew(keys)
@@ -205,7 +193,7 @@ class VerdictStore:
                 self._claims.renew(keys)
 
     def let_go(self, keys: Sequence[bytes]) -> None:
-        """What was claimed is not to be bought, or is there."""
+        """End claims: their answers are there, or are not to be bought."""
         with _explained(self.path):
             if self._shared is not None:
                 self._shared.let_go(keys)
@@ -213,7 +201,7 @@ class VerdictStore:
                 self._claims.let_go(keys)
 
     def get_many(self, keys: Sequence[bytes]) -> KeptAnswers:
-        """Those of the answers that are there."""
+        """The answers that are there."""
         rows = self.rows(keys)
         if self._shared is not None and (missing := left_of(keys, rows)):
             theirs = self._shared.rows(missing)
@@ -272,7 +260,7 @@ class VerdictStore:
             self._shared.learn(identity, facts)
 
     def rows(self, keys: Sequence[bytes]) -> list[Row]:
-        """Those of the answers that are there, as they are written down."""
+        """The answers that are there, as they are written down."""
         with _explained(self.path):
             return _select(self._db, keys)
 
@@ -314,7 +302,7 @@ class VerdictStore:
             if other is not None:
                 other.close()
 
-    def __enter__(self) -> VerdictStore:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -364,10 +352,7 @@ def _refuse_other_tables(db: sqlite3.Connection, path: Path) -> None:
     """Refuse a database of another program, before anything is written to it.
 
     A store that was just being made when its process was killed has no table yet, or the answers, which are made first.
-
-    Raises:
-        InputError: It has tables, and no table of answers as of askance.
-    """
+    Raises InputError where it has tables, and no table of answers as of askance."""
     if db.execute("SELECT 1 FROM sqlite_master").fetchone() is None:
         return
     try:
@@ -397,7 +382,7 @@ def _select(db: sqlite3.Connection, keys: Sequence[bytes]) -> list[Row]:
 
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
-    """What SQLite says of a file as a sentence."""
+    """A sentence for SQLite's error about a file."""
     try:
         yield
     except sqlite3.DatabaseError as error:

@@ -155,16 +155,8 @@ def why(graph: nx.DiGraph, prompt: str, sentence: str) -> Why:
     """Answer where a sentence of a prompt comes from.
 
     Words are compared, in order; case, punctuation, bullets and line breaks do not matter, and a part of a sentence
-    will do.
-
-    Args:
-        graph: As :func:`askance.memory.provenance.build_graph` makes it.
-        prompt: The prompt of one of the run's versions.
-        sentence: What is asked about.
-
-    Raises:
-        InputError: The prompt is no version of the run, or neither it nor a lesson says anything like the sentence.
-    """
+    will do. Raises InputError where the prompt is no version of the run, or neither it nor a lesson says anything like
+    the sentence."""
     wanted = words_of(sentence)
     if not wanted:
         raise InputError("There is no word in the sentence to be looked for.")
@@ -190,11 +182,7 @@ def why(graph: nx.DiGraph, prompt: str, sentence: str) -> Why:
 
 
 def _nearest(passages: Sequence[Passage], wanted: Sequence[str], sentence: str) -> Passage:
-    """The sentence of the prompt that nearly says it.
-
-    Raises:
-        InputError: None does; names those that may have been meant.
-    """
+    """The sentence of the prompt that nearly says it; else InputError names those that may have been meant."""
     ranked = sorted(passages, key=lambda each: -_likeness(wanted, each.text))
     if ranked and _likeness(wanted, ranked[0].text) >= CLOSE:
         return ranked[0]
@@ -209,10 +197,6 @@ def blame(graph: nx.DiGraph, version: int) -> list[Passage]:
 
     The edits of the version are applied to the start, one after the other, as ``git blame`` goes through commits. Where
     they do not lead to it, what the version before it does not have is taken for the work of all its new edits.
-
-    Args:
-        graph: As :func:`askance.memory.provenance.build_graph` makes it.
-        version: Number of the version.
     """
     node = f"version:{version}"
     row = graph.nodes[node]
@@ -431,11 +415,7 @@ def find_question(graph: nx.DiGraph, asked: str) -> str | None:
     """The id of the question that is meant; None where none is.
 
     Any question may be named by its id, one that was proposed in the run also by the beginning of its id or by words
-    that follow each other in its text.
-
-    Raises:
-        InputError: Several are meant.
-    """
+    that follow each other in its text. Raises InputError where several are meant."""
     if f"question:{asked}" in graph:
         return asked
     known, wanted = _proposed(graph), " ".join(words_of(asked))
@@ -465,12 +445,7 @@ def _listed(names: list[str]) -> str:
 
 
 def why_question(graph: nx.DiGraph, question: str) -> QuestionStory:
-    """The history of a question.
-
-    Args:
-        graph: As :func:`askance.memory.provenance.build_graph` makes it.
-        question: Its id; must be in the graph.
-    """
+    """The history of a question."""
     node = f"question:{question}"
     row = graph.nodes[node]
     measured = []

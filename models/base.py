@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from ..prompts.errors import AskanceError
+from ..prompts.errors import AskanceError, InputError
+from ..prompts.messages import StructuredText
 
 if TYPE_CHECKING:
     from ..prompts.checklist import Question
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
     from ..prompts.prompt import Framing
 
 Message = tuple[str, str]
-"""Role and content."""
+"""Role and content. A content that is more than a text is a :class:`~askance.prompts.messages.StructuredText`, whose original are
+the fields of the message in OpenAI's chat API: parts with images, calls of tools."""
 
 TokenProbabilities = tuple[str, tuple[tuple[str, float], ...]]
 """A generated token with the (token, log-probability) pairs that were likely in its place."""
@@ -94,14 +96,28 @@ class RequestKey:
         *whole, (role, beginning) = shared
         for each, content in whole:
             data = content.encode("utf-8", "surrogatepass")
-            self._state.update(f"{each}:{len(data)}:".encode() + data)
-        self._state.update(f"{role}:last:".encode() + beginning.encode("utf-8", "surrogatepass"))
+            self._state.update(_beside(content) + f"{each}:{len(data)}:".encode() + data)
+        self._state.update(_beside(beginning) + f"{role}:last:".encode() + beginning.encode("utf-8", "surrogatepass"))
 
     def key(self, rest: str) -> bytes:
         """Key of the request whose last message goes on with ``rest``."""
         state = self._state.copy()
         state.update(rest.encode("utf-8", "surrogatepass"))
         return state.digest()
+
+
+def _beside(content: str) -> bytes:
+    """Return all of a content but its texts, for the key; nothing for a plain text, whose key is as it always was."""
+    if not isinstance(content, StructuredText):
+        return b""
+    fields = dict(content.original)
+    parts = fields.get("content")
+    if isinstance(parts, list):
+        fields["content"] = [None if each["type"] == "text" else each for each in parts]
+    else:
+        fields.pop("content", None)
+    data = json.dumps(fields, sort_keys=True).encode()
+    return f"fields:{len(data)}:".encode() + data
 
 
 def make_request(
@@ -115,6 +131,17 @@ def make_request(
     """A request with its key; ``identity`` is the model's."""
     key = RequestKey(identity, parameters, replicate, messages).key("")
     return Request(tuple(messages), parameters, replicate, key, framing)
+
+
+def images_of_content(content: str) -> int:
+    """Return how many images stand in a message's content."""
+    parts = content.original.get("content") if isinstance(content, StructuredText) else None
+    return sum(part["type"] == "image_url" for part in parts) if isinstance(parts, list) else 0
+
+
+def images_in(request: Request) -> int:
+    """Return how many images are sent with a request."""
+    return sum(images_of_content(content) for _, content in request.messages)
 
 
 class Answer(NamedTuple):
@@ -157,7 +184,23 @@ class Model(Protocol):
         Raises:
             ModelError: No usable answer; ``retry`` says whether asking again may help.
         """
-        ...
+
+
+def refuse_images(model: Model, shown: Iterator[str]) -> None:
+    """See that a model can be asked about examples with images.
+
+    Args:
+        model: The model; one that takes no images has a false ``takes_images``.
+        shown: Ids of examples whose images it would be shown; read only where it takes none.
+
+    Raises:
+        InputError: It takes none, and there is such an example.
+    """
+    if not getattr(model, "takes_images", True) and (first := next(shown, None)) is not None:
+        raise InputError(
+            f"{model.name} takes no images, and example '{first}' has one. Name a model that takes them, or leave such "
+            "examples out."
+        )
 
 
 class CallError(AskanceError):
@@ -202,35 +245,27 @@ class AnswerStore(Protocol):
 
     def get_many(self, keys: Sequence[bytes]) -> Mapping[bytes, Answer]:
         """Look up answers; a key that has none is left out."""
-        ...
 
     def put(self, key: bytes, answer: Answer) -> None:
         """Keep an answer, and let go of the claim on it; it is safe when this returns."""
-        ...
 
     def forget(self, keys: Sequence[bytes]) -> None:
         """Drop answers that turned out to be of no use."""
-        ...
 
     def learned(self, identity: str) -> ThinkingFacts | None:
         """Facts of the model with this identity; None where nothing was learned."""
-        ...
 
     def learn(self, identity: str, facts: ThinkingFacts) -> None:
         """Keep what was learned of a model: the most room, and answers and tokens beside those that are known."""
-        ...
 
     def claim(self, key: bytes) -> bool:
         """Whether an answer may be bought now; where not, another process that shares the store is buying it."""
-        ...
 
     def renew(self, keys: Sequence[bytes]) -> None:
         """Keep claims alive: a claim that is not renewed lapses after its lease."""
-        ...
 
     def let_go(self, keys: Sequence[bytes]) -> None:
         """Give up claims on answers that are not to be bought, or that are there now."""
-        ...
 
 
 class ThinkingFacts(NamedTuple):

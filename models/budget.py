@@ -15,10 +15,11 @@ from time import monotonic
 from typing import Any
 from urllib.parse import urlsplit
 
+from ..prompts.conversations.chat import IMAGE_TOKENS
 from ..prompts.errors import BudgetExceededError
 from ..prompts.formatting import count, money
 from ..prompts.text import letters
-from .base import Answer, Model, Request
+from .base import Answer, Model, Request, images_in
 
 
 def spending(calls: int, reused: int, tokens: int, dollars: float | None) -> str:
@@ -39,14 +40,15 @@ BEGIN_AGAIN = "Raise the cap to go on; with --no-cache no answer was kept, so th
 
 
 def estimate_tokens(text: str) -> int:
-    """Rough number of tokens of a text, at least one: a quarter of its characters, and each of Chinese, Japanese or
-    Korean one."""
+    """Rough number of tokens of a text, at least one: a quarter of its characters, and each Chinese, Japanese or Korean
+    one."""
     return max(1, letters(text) // 4)
 
 
 def reserved_tokens(request: Request) -> int:
     """Tokens to set aside while a call is under way: its estimated prompt, the room to think and the longest answer."""
-    return sum(estimate_tokens(content) for _, content in request.messages) + request.most_tokens
+    texts = sum(estimate_tokens(content) for _, content in request.messages)
+    return texts + IMAGE_TOKENS * images_in(request) + request.most_tokens
 
 
 def highest_cost(model: Model, request: Request) -> float:
@@ -145,10 +147,7 @@ class Budget:
 
     def reserve(self, tokens: int, cost: float = 0.0) -> None:
         """Set one call, ``tokens`` and ``cost`` (in US dollars) aside.
-
-        Raises:
-            BudgetExceededError: A cap would be passed.
-        """
+        Raises BudgetExceededError where a cap would be passed."""
         if self.call_budget is not None and self.calls + self._reserved_calls >= self.call_budget:
             raise BudgetExceededError("max_calls", f"The budget of {self.call_budget} calls is used up. {self._go_on}")
         if self.token_budget is not None and self.tokens + self._reserved_tokens + tokens > self.token_budget:
@@ -175,11 +174,7 @@ class Budget:
 
     async def reserve_in_turn(self, tokens: int, cost: float = 0.0) -> None:
         """Like :meth:`reserve`; where only what is set aside for calls under way is in the way, once they have come
-        back.
-
-        Raises:
-            BudgetExceededError: A cap would be passed all the same.
-        """
+        back. Raises BudgetExceededError where a cap would be passed all the same."""
         while True:
             try:
                 self.reserve(tokens, cost)
@@ -236,10 +231,8 @@ class PerMinute:
         self._queue = asyncio.Lock()
 
     async def turn(self, tokens: int) -> Callable[[int], None]:
-        """Wait until a call that may take so many tokens can be made. Returns a function to be told what it did take.
-
-        A call for more tokens than the limit is made in a minute of its own.
-        """
+        """Wait until a call of so many tokens can be made, in a minute of its own if over the limit; tell the result
+        the true ones."""
         async with self._queue:  # in the order of asking
             while (seconds := self._seconds_to_wait(tokens)) > 0:  # noqa: ASYNC110 - time alone makes room
                 await asyncio.sleep(seconds)
@@ -330,8 +323,7 @@ FREE = Price(0.0, 0.0)
 
 
 def list_price(model: str, base_url: str) -> Price | None:
-    """The price of a model, by its name at the endpoint; None where it is not known, as of any endpoint but OpenAI's
-    own.
+    """The price of a model by its name at the endpoint; None where it is unknown, as at any endpoint but OpenAI's own.
 
     A dated snapshot costs what the model costs, but for the first of gpt-4o.
     """

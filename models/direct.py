@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ..prompts.errors import InputError
-from .base import Answer, ModelError, Parameters, Request, TokenProbabilities
+from ..prompts.messages import StructuredText
+from .base import Answer, ModelError, Parameters, Request, TokenProbabilities, images_in
 from .budget import Price
 from .networks import certificate_problem, proxy_for, tls_context
-from .refusals import quota_used_up, wait_asked_for
+from .refusals import quota_used_up, takes_no_images, wait_asked_for
 from .replies.numbers import worth_keeping
 from .replies.thoughts import after_thinking, thinks_apart
 from .replies.yes_no import ROOM
@@ -25,12 +26,12 @@ if TYPE_CHECKING:
 
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_TEXT_ONLY = re.compile(r"(?:ft:)?(?:gpt-3\.5-turbo|gpt-4|o1-mini|o1-preview|o3-mini)(?:-\d+k?|-preview)*(?::.*)?")
+"""OpenAI's models that take no images."""
 SHORT_KEY = 7
-"""Up to so many characters a key is taken for a word such as ``x``, for a server that wants none, and looked for as a
-word."""
+"""A key of up to so many characters may be a word such as ``x``, and is looked for as a word."""
 RETRY_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, *range(520, 526), 529})
-"""From 520 on those of Cloudflare, which OpenAI and others stand behind, where it does not reach them for the
-moment."""
+"""From 520 on they are Cloudflare's, in front of OpenAI and others, where it cannot reach them for the moment."""
 _EXPLAINED = Parameters(200, top_logprobs=5)
 """Parameters of a request for an answer with an explanation."""
 _KINDS = {429: "rate.?limit|too.?many|quota", 503: "overloaded|unavailable|server_error|internal|timeout"}
@@ -59,10 +60,9 @@ class DirectModel(EndpointModel):
         headers: Mapping[str, str] | None = None,
         query: Mapping[str, str] | None = None,
     ) -> None:
-        """``base_url`` may be a function that starts a server when the first call is bought; ``price`` is None if
-        unknown.
+        """``base_url`` may be a function that starts a server when the first call is bought.
 
-        ``extra_body``, ``headers`` and ``query`` are sent with every request.
+        ``price`` is None if unknown. ``extra_body``, ``headers`` and ``query`` are sent with every request.
         """
         self.name = name
         self.identity = identity
@@ -74,6 +74,8 @@ class DirectModel(EndpointModel):
         self._api_key = api_key
         self._timeout = timeout
         self.price = price
+        at_openai = isinstance(base_url, str) and urlsplit(base_url).hostname == "api.openai.com"
+        self.takes_images = not (at_openai and _TEXT_ONLY.fullmatch(model))
         self._learner = Learner(thinking)
         self._has_answered = False
         self._session: aiohttp.ClientSession | None = None
@@ -81,10 +83,7 @@ class DirectModel(EndpointModel):
 
     async def answer(self, request: Request) -> Answer:
         """Ask once; a refused optional field is left out from then on.
-
-        Raises:
-            ModelError: No usable answer.
-        """
+        Raises ModelError where there is no usable answer."""
 
         async def send(sent: dict[str, Any]) -> Answer | Refusal:
             seconds = seconds_for(request.room, self._timeout) if request.room else None
@@ -95,7 +94,10 @@ class DirectModel(EndpointModel):
                 self._has_answered = True
                 return answer
             status = status if inside is None else inside
-            return Refusal(status, payload.decode("utf-8", "replace"), self._error(status, headers, payload))
+            said = payload.decode("utf-8", "replace")
+            if images_in(request) and takes_no_images(status, said):
+                raise self._no_images(status, self._clean(_message(payload)))
+            return Refusal(status, said, self._error(status, headers, payload))
 
         return await self._learner.ask(self._body(request), send)
 
@@ -111,8 +113,8 @@ class DirectModel(EndpointModel):
     async def _call(
         self, method: str, path: str, data: Any = None, *, seconds: float | None = None
     ) -> tuple[int, Any, bytes]:
-        """Status, headers and body of one call; ``data`` is JSON as a text, or a form; ``seconds`` for it, where not
-        the usual ones."""
+        """Status, headers and body of one call; ``data`` is JSON as a text, or a form; ``seconds`` replace the usual
+        timeout."""
         import aiohttp
 
         base = self._base_url if isinstance(self._base_url, str) else await self._base_url()
@@ -123,7 +125,7 @@ class DirectModel(EndpointModel):
                 timeout=aiohttp.ClientTimeout(total=self._timeout, sock_connect=min(self._timeout, 10)),
                 headers=self._headers,
             )
-        url = f"{base.rstrip('/')}/{path}"
+        url = f"{base.rstrip('/')}/{path}" if path else base
         how: dict[str, Any] = {"headers": {"Content-Type": "application/json"}} if isinstance(data, str) else {}
         if self._query:
             how["params"] = self._query
@@ -258,11 +260,16 @@ def no_money_left(said: str) -> str:
     )
 
 
+def message_fields(role: str, content: str) -> dict[str, Any]:
+    """A message as OpenAI's chat API takes it: a text, or parts and calls of tools."""
+    return {"role": role, **(content.original if isinstance(content, StructuredText) else {"content": content})}
+
+
 def chat_fields(request: Request) -> dict[str, Any]:
     """A request as the fields of an OpenAI chat completion, but for the model's name."""
     parameters = request.parameters
     fields: dict[str, Any] = {
-        "messages": [{"role": role, "content": content} for role, content in request.messages],
+        "messages": [message_fields(role, content) for role, content in request.messages],
         "max_tokens": parameters.max_tokens + request.room,
         "temperature": parameters.temperature,
     }
@@ -288,8 +295,7 @@ def _message(payload: bytes) -> str:
 
 
 def _error_inside(payload: bytes) -> int | None:
-    """The status of an error that came with HTTP 200 and without an answer, as of OpenRouter; None where there is
-    none."""
+    """The status of an error that came with HTTP 200 in place of an answer, as OpenRouter sends it; None without one."""
     if b'"error"' not in payload:
         return None
     try:
@@ -320,10 +326,7 @@ _STREAM = (b"data:", b"event:", b":", b"id:", b"retry:")
 
 def whole_reply(payload: bytes) -> dict[str, Any]:
     """The chat completion that a stream of server-sent events holds, from an endpoint that streams unasked.
-
-    Raises:
-        ValueError: It breaks off before its end.
-    """
+    Raises ValueError where it breaks off before its end."""
     texts: dict[str, str] = {}
     choice: dict[str, Any] = {}
     whole: dict[str, Any] = {"choices": [choice]}
@@ -373,26 +376,22 @@ def shown_address(url: str) -> str:
     return f"{scheme}{slashes}{shown}"
 
 
-def check_address(url: str) -> str:
-    """The address of an endpoint, if it can be used.
-
-    Raises:
-        InputError: It is none, or holds a name, password or query: addresses stand in settings, which are kept and
-            shown.
-    """
+def check_address(url: str, option: str = "--api-base") -> str:
+    """Return a usable address, given as an option. Raises InputError for others, and for one with a name, password or
+    query, as it is kept."""
     shown, url = shown_address(url), url.strip()
     if not url.startswith(("http://", "https://")):
-        raise InputError(f"--api-base {shown}: an address begins with http:// or https://.")
+        raise InputError(f"{option} {shown}: an address begins with http:// or https://.")
     try:
         parts = urlsplit(url)
         usable = bool(parts.hostname) and parts.port != 0
     except ValueError:
         usable = False
     if not usable or any(each.isspace() for each in url):
-        raise InputError(f"--api-base {shown}: this is no usable address. Write it like http://127.0.0.1:8000/v1.")
+        raise InputError(f"{option} {shown}: this is no usable address. Write it like http://127.0.0.1:8000/v1.")
     if "@" in url or parts.query or parts.fragment:
         raise InputError(
-            f"--api-base {shown}: an address holds no user's name, password or query here, as it is kept with the "
+            f"{option} {shown}: an address holds no user's name, password or query here, as it is kept with the "
             "run. Give the key as OPENAI_API_KEY; where the server wants a name and password, put a proxy in front of "
             "it."
         )
@@ -402,8 +401,8 @@ def check_address(url: str) -> str:
 def read_logprobs(data: Any, wanted: Parameters = _EXPLAINED) -> tuple[TokenProbabilities, ...] | None:
     """Log-probabilities of a chat completion that are worth keeping, rounded to 4 decimals; None where there are none.
 
-    Those of the tokens that were said, without any alternative, are none: a yes by itself would have P(yes) = 1. They
-    are cut down here, before the first verdict is read, so that a stored answer gives the same one.
+    Tokens that were said without any alternative count as none: a yes by itself would have P(yes) = 1. The rest is cut
+    down here, before the first verdict is read, so that a stored answer gives the same one.
     """
     if not wanted.top_logprobs:
         return None

@@ -1,4 +1,5 @@
-"""Asynchronous work for callers that are not: run to its end from anywhere, or by many threads on one event loop."""
+"""Asynchronous work for callers that are not, and the other way round: run to its end from anywhere, by many threads on
+one event loop, or in a thread while the caller's loop goes on."""
 
 from __future__ import annotations
 
@@ -6,13 +7,17 @@ import asyncio
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future, wait
-from contextlib import suppress
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from functools import partial, wraps
+from inspect import cleandoc
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from ..prompts.errors import AskanceError
 
 Result = TypeVar("Result")
+Waited = TypeVar("Waited")
+Given = ParamSpec("Given")
 _CLOSED = "This gateway is closed; ask within its 'with' block."
 
 
@@ -27,51 +32,100 @@ async def _boxed(work: Coroutine[Any, Any, Result]) -> _Box[Result]:
     return _Box(await work)
 
 
+class _Thread(Generic[Result]):
+    """Work in a thread of its own and in its caller's context; whatever it waits for there can be cancelled."""
+
+    def __init__(self, work: Callable[[], Result]) -> None:
+        """Start the thread."""
+        self.done: Future[Result] = Future()
+        self._lock = threading.Lock()
+        self._is_cancelled = False
+        self._waiting: dict[asyncio.Task[Any], asyncio.AbstractEventLoop] = {}
+        context = copy_context()
+        context.run(_THREAD.set, self)
+        threading.Thread(target=context.run, args=(self._do, work), name="askance", daemon=True).start()
+
+    def _do(self, work: Callable[[], Result]) -> None:
+        try:
+            result = work()
+        except BaseException as error:
+            self.done.set_exception(error)
+        else:
+            self.done.set_result(result)
+
+    def cancel(self) -> None:
+        """Cancel what the work waits for, now and from now on; it ends by itself, and closes its store before."""
+        with self._lock:
+            self._is_cancelled = True
+            for task, loop in self._waiting.items():
+                loop.call_soon_threadsafe(task.cancel)
+
+    async def cancellable(self, work: Coroutine[Any, Any, Waited]) -> Waited:
+        """Run a coroutine of the work, which :meth:`cancel` cancels."""
+        task = asyncio.current_task()
+        assert task is not None
+        with self._lock:
+            if self._is_cancelled:
+                work.close()
+                raise asyncio.CancelledError
+            self._waiting[task] = asyncio.get_running_loop()
+        try:
+            return await work
+        finally:
+            with self._lock:
+                del self._waiting[task]
+
+
+_THREAD: ContextVar[_Thread[Any] | None] = ContextVar("askance_thread", default=None)
+
+
 def run_sync(work: Coroutine[Any, Any, Result]) -> Result:
     """Run a coroutine to its end, also from within a running event loop (a notebook's): then in a thread."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(_boxed(work)).value
-    result: list[Result] = []
-    errors: list[BaseException] = []
-    cancel: list[Callable[[], object]] = []
-    begun, ended = threading.Event(), threading.Event()
-
-    async def cancellable() -> _Box[Result]:
-        task, loop = asyncio.current_task(), asyncio.get_running_loop()
-        assert task is not None
-        cancel.append(lambda: loop.call_soon_threadsafe(task.cancel))
-        begun.set()
-        return await _boxed(work)
-
-    def target() -> None:
-        try:
-            result.append(asyncio.run(cancellable()).value)
-        except BaseException as error:
-            errors.append(error)
-        finally:
-            ended.set()
-
-    threading.Thread(target=target, name="askance", daemon=True).start()
+        thread = _THREAD.get()
+        return asyncio.run(_boxed(work if thread is None else thread.cancellable(work))).value
+    own: _Thread[Result] = _Thread(partial(run_sync, work))
     try:
-        ended.wait()  # not join(): one that is interrupted takes the thread for ended
+        return own.done.result()
     except BaseException:  # the notebook's user interrupts: the work must end before its store is closed
-        begun.wait()
-        with suppress(RuntimeError):
-            cancel[0]()
-        ended.wait()
+        if not own.done.done():
+            own.cancel()
+            wait([own.done])
         raise
-    if errors:
-        raise errors[0]
-    return result[0]
+
+
+def awaited(function: Callable[Given, Result]) -> Callable[Given, Coroutine[Any, Any, Result]]:
+    """The function to be awaited: it runs in a thread, on an event loop of its own, and the caller's loop goes on.
+
+    A cancelled call is over when the thread has ended and its store is closed. It cancels what the function waits for;
+    what it computes meanwhile is computed to its end. The thread has the caller's context variables. Callbacks,
+    watchers and models that are objects are called in the thread.
+    """
+
+    @wraps(function)
+    async def apart(*arguments: Given.args, **named: Given.kwargs) -> Result:
+        thread = _Thread(partial(function, *arguments, **named))
+        ended = asyncio.wrap_future(thread.done)
+        try:
+            return await asyncio.shield(ended)
+        except asyncio.CancelledError:
+            if not ended.done():
+                thread.cancel()
+                await asyncio.wait([ended])
+                ended.exception()  # seen; the caller is told of the cancellation alone
+            raise
+
+    name = function.__name__
+    apart.__name__, apart.__qualname__ = f"a{name}", function.__qualname__.replace(name, f"a{name}")
+    apart.__doc__ = f"Await :func:`{name}`; the event loop goes on meanwhile.\n\n{cleandoc(function.__doc__ or '')}"
+    return apart
 
 
 class BackgroundLoop:
-    """Runs coroutines of many threads on one event loop, to which a gateway and its connections belong.
-
-    It is there from when it is made until :meth:`close`.
-    """
+    """Runs coroutines of many threads on one event loop, to which a gateway and its connections belong, until
+    :meth:`close`."""
 
     def __init__(self) -> None:
         """Start the thread."""
@@ -82,12 +136,14 @@ class BackgroundLoop:
         self._thread = threading.Thread(target=self._loop.run_forever, name="askance-gateway", daemon=True)
         self._thread.start()
 
+    @property
+    def is_own_thread(self) -> bool:
+        """Whether this is the loop's thread, which cannot wait for it."""
+        return threading.current_thread() is self._thread
+
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
         """Wait, in any other thread, until a coroutine is done; an interrupt of the waiting cancels it.
-
-        Raises:
-            AskanceError: The loop is closed, or this is its own thread, which cannot wait for itself.
-        """
+        Raises AskanceError where the loop is closed, or this is its own thread, which cannot wait for itself."""
         future = self._submit(work)
         try:
             return future.result()
@@ -102,10 +158,8 @@ class BackgroundLoop:
         return await asyncio.wrap_future(self._submit(work))
 
     def close(self, last: Coroutine[Any, Any, object] | None = None, *, cancel: bool = False) -> None:
-        """Take no more work, let what is under way end, run ``last``, and end the thread.
-
-        Calls under way are paid for, so they are waited for; ``cancel`` ends them instead.
-        """
+        """Take no more work, await the calls under way, as they are paid for, or ``cancel`` them; run ``last``; end the
+        thread."""
         with self._lock:
             if self._closing:
                 if last is not None:
@@ -124,7 +178,7 @@ class BackgroundLoop:
             self._loop.close()
 
     def _submit(self, work: Coroutine[Any, Any, Result]) -> Future[Result]:
-        own = threading.current_thread() is self._thread
+        own = self.is_own_thread
         with self._lock:
             if not self._closing and not own:
                 future = asyncio.run_coroutine_threadsafe(work, self._loop)

@@ -1,6 +1,6 @@
-"""Where askance keeps what can be fetched or computed again, and what a weights file *is*: the sha256 of its bytes.
+"""Where askance keeps what can be fetched or computed again, and the identity of a weights file: its sha256.
 
-Verdicts are keyed by the model that gave them. A server's port changes with every run and a path says nothing about its
+Verdicts are keyed by the model that gave them. A server's port changes with every run and a path says nothing about the
 content, so an embedded model is known by its hash. Hashing a gigabyte takes seconds; the result is kept in the cache
 directory under (path, size, modification time) and trusted as long as all three are unchanged.
 """
@@ -34,10 +34,7 @@ def cache_directory() -> Path:
     """Return the user's cache directory for askance; it is not created here.
 
     ``ASKANCE_CACHE`` wins, then ``XDG_CACHE_HOME``/askance (only if absolute, as the XDG base directory specification
-    asks), then ``~/.cache/askance``.
-
-    Raises:
-        InputError: The user has no home directory.
+    asks), then ``~/.cache/askance``. Raises InputError where the user has no home directory.
     """
     own = os.environ.get("ASKANCE_CACHE")
     shared = os.environ.get("XDG_CACHE_HOME")
@@ -61,10 +58,7 @@ def sha256_of_file(path: Path) -> str:
 
 def file_identity(path: Path) -> str:
     """Return the sha256 of the file's content in hex, hashing it only if it changed since the last time.
-
-    Raises:
-        OSError: the file cannot be read.
-    """
+    Raises OSError where the file cannot be read."""
     known = known_identity(path)
     if known is not None:
         return known
@@ -77,10 +71,7 @@ def file_identity(path: Path) -> str:
 
 def known_identity(path: Path) -> str | None:
     """Return the hash that was computed before, if the file is unchanged since; None where it must be hashed.
-
-    Raises:
-        OSError: the file cannot be looked at.
-    """
+    Raises OSError where the file cannot be looked at."""
     stamp = _stamp(path)
     try:
         known = json.loads(_memo_path(path).read_text(encoding="utf-8"))
@@ -114,11 +105,7 @@ def _memo_path(path: Path) -> Path:
 
 
 def require_room(place: Path, needed: float) -> None:
-    """See that there is room for so many bytes.
-
-    Raises:
-        OSError: There is not.
-    """
+    """See that there is room for so many bytes. Raises OSError where there is no room."""
     free = shutil.disk_usage(place).free
     if free < needed:
         raise OSError(errno.ENOSPC, f"{needed / 1e9:.1f} GB are needed, {free / 1e9:.1f} GB are free")
@@ -127,10 +114,8 @@ def require_room(place: Path, needed: float) -> None:
 def made_whole(folder: Path, make: Callable[[Path], None], *, needed: float = 0) -> None:
     """Have ``make`` put files into a folder that is there whole or not at all, whatever happens meanwhile.
 
-    ``needed`` is the number of bytes that it takes, where that is known.
-
-    Raises:
-        AskanceError: There is no room, or the folder cannot be written.
+    ``needed`` is the number of bytes that it takes, where that is known. Raises AskanceError where there is no room, or
+    the folder cannot be written.
     """
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)

@@ -32,11 +32,11 @@ RENEWS_EVERY = 30.0
 STORE_PATIENCE = 300.0
 """Seconds that a store may be away before the run stops."""
 AHEAD = 20_000
-"""Number of stored answers that are told apart. Beyond it the distinction is not needed, and a million keys take 130
-MB."""
+"""Number of stored answers that are told apart; a million keys take 130 MB, and beyond it nobody needs the distinction.
+"""
 HOPELESS = 10
-"""After so many calls in a row without an answer the endpoint is taken to be down; what it refuses of one example
-counts as one."""
+"""After so many calls in a row without an answer the endpoint counts as down; all refusals of one example count as one.
+"""
 
 
 _INSTEAD = {
@@ -48,8 +48,7 @@ _INSTEAD = {
 
 
 class RetryPolicy:
-    """How often and how long to wait: exponential with full jitter, the endpoint's wish first, and never without
-    end."""
+    """How often and how long to wait: exponential with full jitter, the endpoint's wish first, and never without end."""
 
     def __init__(self, attempts: int = 6, first: float = 0.5, longest: float = 60.0) -> None:
         """``attempts`` counts the first one; waits are in seconds, and none is longer than ``longest``."""
@@ -168,15 +167,15 @@ class Gateway:
     def give_room(self, model: Model) -> None:
         """Ask a model for more than one token from now on, as its answers begin with a mark, a blank or a label.
 
-        A model whose first token is read in this process is asked for one token all the same. More would be written by
-        another program, with other probabilities, so only the answer that needs more gets it.
+        A model whose first token is read in this process still gives one token, but for the answer that needs more:
+        another program would write more, with other probabilities.
         """
         if not getattr(model, "reads_one_token", False):
             self.need_room.add(model.identity)
 
     def settle(self, model: Model, provenance: Provenance) -> Provenance:
-        """Where p_yes of a model comes from, from now on: what was settled first. It is said where that is not
-        log-probabilities, as every score depends on it."""
+        """The source of a model's P(yes), from now on as settled first; any but log-probabilities is said, as scores
+        depend on it."""
         if model.identity not in self.provenance:
             self.provenance[model.identity] = provenance
             if provenance != "logprob" and self.on_notice:
@@ -215,18 +214,13 @@ class Gateway:
             await self._once_there(partial(self.store.forget, keys))
 
     async def ask(self, role: str, model: Model, request: Request) -> Answer:
-        """An answer from the store, or bought.
-
-        Raises:
-            ModelError: No answer after all attempts.
-            BudgetExceededError: The call would pass a cap; it was not made.
-        """
+        """An answer from the store, or bought. Raises ModelError where there is no answer after all attempts, and
+        BudgetExceededError where the call would pass a cap; it was not made."""
         stored = await self.stored(role, [request.key])
         return stored.get(request.key) or await self.buy(role, model, request)
 
     async def probe(self, role: str, model: Model, request: Request) -> Answer:
-        """Like :meth:`ask`, for an answer by which a model is tried, and which is asked for again where it is of
-        use."""
+        """Like :meth:`ask`, for an answer by which a model is tried, and which is asked for again where it is of use."""
         answer = await self.ask(role, model, request)
         self._probed.add(request.key)
         return answer
@@ -260,6 +254,8 @@ class Gateway:
         is_kept = False
         try:
             answer = await self._attempts(role, model, request)
+            if len(self._counted) >= AHEAD and not self._count_stored:  # a service asks without end
+                self._counted.clear()
             self._counted.add(request.key)
             self.budget.paid(role, answer)
             if self.store is not None:
@@ -413,10 +409,10 @@ class Gateway:
         return answer
 
     def _end_of_patience(self, line: _Line, model: Model, error: ModelError) -> ModelError | None:
-        """The error that ends a wait for an endpoint's limits; None where it is waited for.
+        """The error that ends a wait for an endpoint's limits; None where the wait goes on.
 
-        That an endpoint asks to wait is no failed attempt. It is waited for as long as an endpoint that is silent, and
-        for an hour where it names a time, or has answered before.
+        A wish to wait is no failed attempt. It lasts as long as for a silent endpoint, and an hour where the endpoint
+        names a time, or has answered before.
         """
         named, waited = error.retry_after, monotonic() - line.heard
         may_wait = named is not None or (line.answered and self._retry.attempts > 1)
@@ -432,10 +428,10 @@ class Gateway:
         return ModelError(text, fatal=True, status=error.status)
 
     async def with_room(self, role: str, model: Model, request: Request, answer: Answer) -> Answer:
-        """An answer that cannot be read, or the one that takes its place where the model turns out to think.
+        """An answer that cannot be read, or where the model turns out to think, one with room
+        (:meth:`ThinkingRoom.ask_again`).
 
-        A server's template may begin the thinking, so that a reply that was cut off shows no sign of it. Then it is
-        asked for again with room (:meth:`ThinkingRoom.ask_again`).
+        A server's template may begin the thinking, so that a reply that was cut off shows no sign of it.
         """
         if not may_be_thought(model, answer):
             return answer
@@ -466,11 +462,7 @@ class StoredAnswers(Gateway):
     """Gives what the store has and buys nothing."""
 
     async def buy(self, role: str, model: Model, request: Request) -> Answer:
-        """Refuse to buy.
-
-        Raises:
-            ModelError: Always.
-        """
+        """Refuse to buy. Raises ModelError always."""
         raise ModelError(f"{model.name}: this answer is not in the store, and none is bought")
 
 

@@ -1,5 +1,4 @@
-"""Any provider through LiteLLM, for ``provider/model`` names other than ``openai/`` at an own endpoint and
-``local/``."""
+"""Any provider through LiteLLM, for ``provider/model`` names that no other model here is for."""
 
 from __future__ import annotations
 
@@ -12,21 +11,17 @@ from typing import Any
 from urllib.request import getproxies
 
 from ..prompts.errors import InputError, import_optional
-from .base import Answer, ModelError, Request
+from .base import Answer, ModelError, Request, images_in
 from .budget import Price
-from .direct import (
-    RETRY_STATUSES,
-    chat_fields,
-    no_money_left,
-    read_logprobs,
-    text_of,
-)
+from .direct import RETRY_STATUSES, chat_fields, no_money_left, read_logprobs, text_of
 from .networks import BUNDLES, certificate_problem
-from .refusals import quota_used_up, wait_asked_for
+from .refusals import quota_used_up, takes_no_images, wait_asked_for
 from .replies.thoughts import after_thinking, thinks_apart
 from .request_form import EndpointModel, Learner, Refusal, ThinkingFields
 from .thinking_room import seconds_for, tokens_of, tokens_thought
 
+_MARKED = frozenset({"anthropic", "gemini", "groq", "mistral"})
+"""Providers whose models that take images are all marked in LiteLLM's table."""
 _NO_KEY = re.compile(r"missing .{0,30}(?:api.?key|credentials)|(?:api.?key|credentials).{0,30} not (?:set|found)", re.I)
 
 
@@ -48,11 +43,8 @@ class LiteLLMModel(EndpointModel):
 
         ``name`` is the user's, ``model`` is ``provider/model`` where that is another one, and ``price`` is given where
         it is not LiteLLM's. ``more`` are further arguments of each call, e.g. ``api_base``; a key among them is in no
-        file of ours.
-
-        Raises:
-            MissingExtraError: LiteLLM is not installed.
-            InputError: The provider is not one LiteLLM knows.
+        file of ours. Raises MissingExtraError where LiteLLM is not installed, and InputError where the provider is not
+        one LiteLLM knows.
         """
         self.name = name
         self._model = model or name
@@ -69,6 +61,7 @@ class LiteLLMModel(EndpointModel):
                 "e.g. anthropic/claude-sonnet-4-5, openai/NAME with --api-base, or local/NAME."
             ) from None
         self._supported = frozenset(self._litellm.get_supported_openai_params(model=self._model) or ())
+        self.takes_images = self._may_take_images()
         listed = self._find_price()
         self.price = listed if price is None else price
         self._is_listed = price is None
@@ -84,7 +77,10 @@ class LiteLLMModel(EndpointModel):
             except Exception as error:  # LiteLLM's errors share no base class; what is not one of them is raised again
                 if getattr(error, "status_code", None) is None:
                     raise
-                return Refusal(int(error.status_code), _said(error, whole=True), self._error(error))  # type: ignore[attr-defined]
+                status, said = int(error.status_code), _said(error, whole=True)  # type: ignore[attr-defined]
+                if images_in(request) and takes_no_images(status, said):
+                    raise self._no_images(status, _said(error)) from None
+                return Refusal(status, said, self._error(error))
             try:
                 return self._read(response, request)
             except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -100,6 +96,14 @@ class LiteLLMModel(EndpointModel):
         return sorted(
             {"response_format", "temperature", "seed", "logprobs"} - self._supported | self._learner.facts.without
         )
+
+    def _may_take_images(self) -> bool:
+        """Whether LiteLLM's table does not say that the model takes texts alone."""
+        try:
+            said = self._litellm.get_model_info(model=self._model).get("supports_vision")
+        except Exception:  # LiteLLM raises a bare one for a model that its table does not have
+            return True
+        return bool(said) or (said is None and self._model.partition("/")[0] not in _MARKED)
 
     def _find_price(self) -> Price | None:
         try:
@@ -191,10 +195,7 @@ def _name_the_network() -> None:
 
 
 def _said(error: BaseException, *, whole: bool = False) -> str:
-    """Text of a provider's error in one line, without the keys that some providers put into it.
-
-    Google writes many lines. The first 300 characters are returned, or the ``whole`` text.
-    """
+    """One line of a provider's error, the first 300 characters or the ``whole`` text, without keys that it may quote."""
     text = str(getattr(error, "message", error))
     if whole and (body := getattr(error, "body", None)):
         text += f" {body}"  # the code of an error, which is not always in its message

@@ -1,5 +1,4 @@
-"""Named models: a model with the server, the key, the limits and the price that belong to it, under a name of one's
-own."""
+"""Named models: a model with its server, key, limits and price, under a name of one's own."""
 
 from __future__ import annotations
 
@@ -133,28 +132,17 @@ class NamedModel(BaseModel):
 
     def key(self, name: str) -> str | None:
         """Its key, from the environment; None where no variable is named.
-
-        Raises:
-            InputError: The variable is not set.
-        """
+        Raises InputError where the variable is not set."""
         return None if self.api_key_env is None else _value(self.api_key_env, f"the model '{name}'")
 
     def filled_headers(self, name: str) -> dict[str, str]:
-        """Its headers with the values of their variables.
-
-        Raises:
-            InputError: A variable is not set.
-        """
+        """Its headers with the values of their variables. Raises InputError where a variable is not set."""
         whose = f"the headers of the model '{name}'"
         sent: dict[str, str] = _filled(self.headers, whose)
         return sent | ({"OpenAI-Organization": self.organization} if self.organization else {})
 
     def filled_body(self, name: str) -> dict[str, Any]:
-        """Its further fields with the values of their variables.
-
-        Raises:
-            InputError: A variable is not set.
-        """
+        """Its further fields with the values of their variables. Raises InputError where a variable is not set."""
         found: dict[str, Any] = _filled(self.extra_body, f"extra_body of the model '{name}'")
         return found
 
@@ -187,16 +175,12 @@ def _value(variable: str, whose: str) -> str:
 
 
 ModelLike = str | Model | NamedModel
-"""A model as callers give it: ``provider/model`` or a name of the settings, an object that can be asked, or a
-record."""
+"""A model as callers give it: ``provider/model`` or a name of the settings, an object that can be asked, or a record.
+"""
 
 
 def read_named(values: Any) -> dict[str, NamedModel]:
-    """Named models from settings.
-
-    Raises:
-        ValueError: Names the model and the setting at fault.
-    """
+    """Named models from settings. Raises ValueError, which names the model and the setting at fault."""
     if not isinstance(values, Mapping):
         raise ValueError("a mapping from name to model is needed, as in {new: {model: openai/gpt-5-mini}}")
     found: dict[str, NamedModel] = {}
@@ -250,11 +234,10 @@ def used_models(models: Mapping[str, NamedModel], names: Iterable[Any]) -> dict[
 
 
 def with_settings(models: Any, given: Iterable[str]) -> dict[str, Any]:
-    """Named models with single settings from the command line, each as ``NAME.SETTING=VALUE``; NAME may also be
+    """Add settings from the command line, each ``NAME.SETTING=VALUE``, to named models; NAME may also be
     provider/model.
 
-    Raises:
-        InputError: One is not of this form.
+    Raises InputError where one is not of this form.
     """
     found: dict[str, Any] = {}
     for name, value in (models or {}).items():

@@ -32,29 +32,23 @@ class Watcher(Protocol):
 
     def watch(self, budget: Budget) -> None:
         """Where calls, tokens and money are counted from now on."""
-        ...
 
     def phase(self, text: str, total: int | None = None) -> None:
         """A new piece of work begins; ``total`` steps where that is known."""
-        ...
 
     def advance(self, done: int, total: int) -> None:
         """So many steps of the present piece are done."""
-        ...
 
     def say(self, text: str) -> None:
         """Something a person wants to know, once."""
-        ...
 
 
 @contextmanager
 def watching(watcher: Watcher | None, progress: bool | None) -> Iterator[Watcher]:
     """Somebody who is told how the work goes on, until it ends: ``watcher``, or askance's own display.
 
-    ``progress`` shows it in the cell of a notebook, else on standard error. None: in notebooks only.
-
-    Raises:
-        InputError: A watcher, and progress too.
+    ``progress`` shows it in the cell of a notebook, else on standard error. None: in notebooks only. Raises InputError
+    where both a watcher and progress are given.
     """
     if watcher is not None:
         if progress:
@@ -130,11 +124,7 @@ class Counting:
         """Nothing to keep."""
 
     def on_event(self, event: object) -> None:
-        """Keep the iteration, and how good the prompt is so far: differences on the same examples add up.
-
-        Args:
-            event: Any of the loop's events; it is read by the names of its fields, as the loop stands above.
-        """
+        """Keep the iteration and the prompt's gain so far from any event of the loop, by its field names; gains add up."""
         if getattr(event, "kind", None) == "measured":
             self._start = getattr(event, "score", None)
         records = (getattr(event, name, None) for name in ("tried", "pruned", "question"))
@@ -255,10 +245,7 @@ def _live() -> Progress:
 
 
 class Notebook(Counting):
-    """A bar with where the work is, and the latest messages below it.
-
-    Colours are the page's own, so that it can be read in light and dark notebooks; all text is escaped.
-    """
+    """A bar with the state of the work and the latest messages, escaped, in colours of light and dark notebooks."""
 
     def __init__(self) -> None:
         """Nothing is shown yet."""

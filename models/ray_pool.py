@@ -99,10 +99,9 @@ class NodeWorker:
 
 
 IN_LINE = 256
-"""Calls that models on the workers themselves are given at once, over all of them, however many each answers at a time:
-so many that each always has one to go on with."""
+"""Calls that models on the workers are given at once, all together, so that each always has one to go on with."""
 KNOWN_HERE = (
-    *("thinking_room", "first_room", "template_may_think"),
+    *("thinking_room", "first_room", "template_may_think", "takes_images"),
     *("max_concurrency", "requests_per_minute", "tokens_per_minute"),
 )
 """Attributes of a model on the cluster that the gateway here needs."""
@@ -117,8 +116,7 @@ CLOSES_WITHIN = 10.0
 LOSSES = 3
 """Workers lost for each there is, without any answer between, after which the run stops."""
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS_SKIP_REGEX": ".*"}
-"""Environment of Ray: it reports nothing to its makers. It prints no line of its own processes either, which would
-stand among the results on standard output."""
+"""Environment of Ray: no reports to its makers, and no lines of its processes among the results on standard output."""
 LOGS = "/tmp/ray/session_latest/logs"
 """Where Ray writes what its own processes say."""
 
@@ -170,10 +168,7 @@ class RayPool:
     ) -> None:
         """Nothing is started yet. ``api_base`` is reached from the workers, and the keys of ``named`` are variables of
         each machine; ``workers`` None is one for each machine. ``say`` is told when workers are lost.
-
-        Raises:
-            MissingExtraError: Ray is not installed.
-        """
+        Raises MissingExtraError where Ray is not installed."""
         for name, value in QUIET.items():
             os.environ.setdefault(name, value)
         self._ray = import_optional("ray", "ray", "ray")
@@ -193,11 +188,8 @@ class RayPool:
 
     async def ask(self, name: str, identity: str, request: Request, *, once_a_node: bool) -> Answer:
         """Ask a worker once; ``once_a_node`` leaves it to the first one of each machine.
-
-        Raises:
-            ModelError: No usable answer; also where the worker ended meanwhile, and asking again may help.
-            AskanceError: There are no workers, one cannot be used, or they end again and again.
-        """
+        Raises ModelError where there is no usable answer; also where the worker ended meanwhile, and asking again may
+        help, and AskanceError where there are no workers, one cannot be used, or they end again and again."""
         worker = self._choose(request.prefix, once_a_node)
         if worker.refused is not None:
             raise _from_there(worker, worker.refused)
@@ -331,10 +323,7 @@ class RayPool:
 
     def _replace(self, worker: _Worker, why: str) -> None:
         """Put another one in the place of a worker that is gone; where its machine is gone too, the others go on.
-
-        Raises:
-            AskanceError: Too many are gone, or all machines.
-        """
+        Raises AskanceError where too many are gone, or all machines."""
         self._lost += 1
         if self._lost > LOSSES * len(self._workers):
             raise AskanceError(
@@ -370,11 +359,7 @@ class RayModel:
         self._model, self._pool = model, pool
 
     async def answer(self, request: Request) -> Answer:
-        """Ask once.
-
-        Raises:
-            As of :meth:`RayPool.ask`.
-        """
+        """Ask once; errors are those of :meth:`RayPool.ask`."""
         return await self._pool.ask(self.name, self.identity, request, once_a_node=self.gathers > 0)
 
     def highest_cost(self, request: Request) -> float:

@@ -176,12 +176,20 @@ _OPENAI_QUOTA = re.compile(r"exceeded your current quota")
 """Google says so of a limit per minute too, which is over soon."""
 
 
-def quota_used_up(status: int, said: str) -> str | None:
-    """A sentence where an endpoint says that a quota or the account's money is used up; None where it says something
-    else.
+_NO_IMAGES = re.compile(
+    r"image[\w /]{0,20}\W{0,3}(?:is |are |inputs? )*(?:not|only) (?:currently )?support|not support\w* (?:image|vision)|"
+    r"support (?:image|vision) input|not a multimodal|at most 0 image|unknown variant .{0,3}image_url|must be a string",
+    re.IGNORECASE,
+)
 
-    Waiting for minutes does not help then.
-    """
+
+def takes_no_images(status: int, said: str) -> bool:
+    """Whether an endpoint says of a request with images that its model takes none."""
+    return status in (400, 404, 415, 422, 500, 501) and _NO_IMAGES.search(said) is not None
+
+
+def quota_used_up(status: int, said: str) -> str | None:
+    """A sentence where an endpoint says that a quota or the money is used up, so that waiting is no help; else None."""
     text = said.lower()
     if status < 400 or not (
         _QUOTA.search(text)
@@ -218,9 +226,11 @@ def wait_asked_for(headers: Mapping[str, str], said: str = "") -> float | None:
 
 
 def read_wait(value: str | None, now: float | None = None) -> float | None:
-    """Seconds in a text: a number of seconds, a time since 1970 in seconds or milliseconds, a duration such as
-    ``1m30s`` or ``6ms``, or a date. ``now`` is the endpoint's own clock, as the one here may be wrong. None where it is
-    none of them."""
+    """Seconds in a number, a time since 1970 (in seconds or milliseconds), a duration such as ``1m30s``, or a date;
+    else None.
+
+    ``now`` is the endpoint's own clock, as the one here may be wrong.
+    """
     text = (value or "").strip().lower()
     now = time.time() if now is None else now
     try:

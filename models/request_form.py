@@ -45,11 +45,7 @@ class Learner:
     ) -> Answer:
         """An answer to a request with these fields. A refusal is learned from once the request is taken without its
         cause.
-
-        Raises:
-            ModelError: No usable answer.
-            InputError: How the model is to think is refused.
-        """
+        Raises ModelError where there is no usable answer, and InputError where how the model is to think is refused."""
         facts, repeats = self.facts, 0
         while True:
             form = self.thinking.place
@@ -77,9 +73,17 @@ class Learner:
 class EndpointModel:
     """A model at an endpoint: what it has learned of it, and what a call may cost."""
 
+    name: str
     price: Price | None
     """None where it is not known."""
+    takes_images: bool
+    """False where it is known to take texts alone."""
     _learner: Learner
+
+    def _no_images(self, status: int, said: str) -> ModelError:
+        """The error that ends a command whose images the endpoint does not take."""
+        text = f"{self.name}: the model takes no images, and some examples have some. It said: {said[:300]}"
+        return ModelError(text, fatal=True, status=status)
 
     @property
     def notice(self) -> str | None:
@@ -109,8 +113,7 @@ Thinking = Literal["auto", "off"] | Effort | Annotated[int, Field(ge=1, le=10**6
 _OUT_OF_ROOM = re.compile(
     r"max_tokens or model output limit was reached|max_tokens\W{1,3}must be greater than\W{1,3}thinking", re.IGNORECASE
 )
-"""Status 400 of OpenAI and Anthropic where a call left no room for an answer: no refusal, but an answer that was cut
-off."""
+"""Status 400 of OpenAI and Anthropic where a call left no room for an answer: an answer cut off, and no refusal."""
 
 
 def is_out_of_room(status: int | None, said: str) -> bool:
@@ -124,10 +127,9 @@ _ABOUT_OTHERS = re.compile(r"\b(?:temperature|top_p|response_format|(?:top_)?log
 
 
 class ThinkingFields:
-    """The fields of a request by which thinking is set, for one model; learns which of them its endpoint takes.
+    """Fields of a request that set a model's thinking, in several forms; a refused form gives way to the next.
 
-    There are several forms, as servers differ; where one is refused the next is sent. The last one of ``off`` sends
-    nothing.
+    The last form of ``off`` sends nothing.
     """
 
     def __init__(self, name: str, thinking: Thinking, forms: Sequence[Mapping[str, Any]]) -> None:
@@ -153,11 +155,10 @@ class ThinkingFields:
         return f"{self._name}: its endpoint does not take that thinking is off, so it is asked {how}."
 
     def is_refused(self, status: int, said: str, shown: str, place: int) -> bool:
-        """Whether an error refuses the form with this number; the next one is then sent. ``shown`` is what of it may be
+        """Whether an error refuses the form with this number; the next one is then sent. ``shown`` is the text to be
         shown.
 
-        Raises:
-            InputError: No form of what was asked for is taken.
+        Raises InputError where no form of the wish is taken.
         """
         sent = self._forms[place]
         if status not in (400, 403, 404, 422) or not sent:

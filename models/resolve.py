@@ -21,6 +21,7 @@ from .embedded.servers import EmbeddedServerPool
 from .files import file_identity
 from .litellm_model import LiteLLMModel
 from .named import ModelLike, NamedModel, identity_of, named_models
+from .programs import Program
 from .request_form import ThinkingFields, direct_forms, litellm_forms
 from .trained.scorer_file import is_scorer
 
@@ -47,12 +48,12 @@ class Models:
         batches: Callable[..., BatchModel] | None = None,
         reach: Callable[[Model], Model] | None = None,
     ) -> None:
-        """``api_base`` is the endpoint of ``openai/`` names; ``timeout`` is in seconds, for one call; ``named`` are
-        models by a name of the user's own.
+        """Nothing is opened yet.
 
-        ``need_prices`` refuses models whose price is not known, as a cap on money could not be kept for them.
-        ``batches`` makes ``openai/`` models that are asked in batches, and refuses all others. ``reach`` makes of each
-        model the same one asked from elsewhere.
+        ``api_base`` is the endpoint of ``openai/`` names; ``timeout`` is in seconds, for one call; ``named`` are models
+        by a name of the user's own. ``need_prices`` refuses models without a known price, for a cap on money.
+        ``batches`` makes ``openai/`` models that are asked in batches, and refuses all others. ``reach`` lets a model
+        be asked from elsewhere.
         """
         self._batches = batches
         self._reach = reach
@@ -66,16 +67,14 @@ class Models:
 
     def get(self, model: ModelLike) -> Model:
         """Return the model of this name or record; something that already is a model is given back.
-
-        Raises:
-            InputError: The name cannot be read or is that of another record, or the provider or embedded model is not
-                known or not there.
-            MissingExtraError: What reaches this provider is not installed.
-        """
+        Raises InputError where the name cannot be read or is that of another record, or the provider or embedded model
+        is not known or not there, and MissingExtraError where what reaches this provider is not installed."""
         if isinstance(model, NamedModel):
             name, settings = named_models({"models": self._named}, model)
             self._named = settings["models"]
             return self.get(str(name))
+        if isinstance(model, Program):
+            return self._program(model)
         if not isinstance(model, str):
             if not callable(getattr(model, "answer", None)):
                 raise InputError(
@@ -89,6 +88,18 @@ class Models:
             made = self._make(model, self._named.get(model))
             self._by_name[model] = made if self._reach is None else self._reach(made)
         return self._by_name[model]
+
+    def _program(self, program: Program) -> Program:
+        """A program, whatever the engine: it runs here, and its connections end with the run."""
+        if self._need_prices:
+            raise InputError(
+                f"{program.name}: nobody knows what a program spends, so --cost-budget could not be kept. Cap it with "
+                "--call-budget."
+            )
+        if program not in self._by_name.values():
+            self._by_name[f"{program.name} {program.version}"] = program
+            self._stack.push_async_callback(program.close)
+        return program
 
     async def __aenter__(self) -> Models:
         await self._stack.enter_async_context(self._servers)

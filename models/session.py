@@ -124,8 +124,7 @@ async def session(
 ) -> AsyncIterator[tuple[Models, Gateway]]:
     """Open models and gateway; connections and embedded servers are gone afterwards, whatever happens.
 
-    ``say`` is told when a call failed and is made again; ``stored_answers_are_ours`` and ``brought`` are as of the
-    gateway.
+    ``say`` is told when a call is made again; ``stored_answers_are_ours`` and ``brought`` are the gateway's.
     """
     prices = options.cost_budget is not None
     retry, waits = RetryPolicy(options.retries + 1), _Waits(say) if say is not None else None
@@ -175,10 +174,8 @@ def background_session(
 ) -> Iterator[tuple[BackgroundLoop, Models, Gateway]]:
     """Open models and gateway on a background loop for the time of a ``with`` block.
 
-    At its end calls under way are waited for, as they are paid for; an error in the block cancels them.
-
-    Raises:
-        InputError: A setting cannot be used.
+    At its end calls under way are waited for, as they are paid for; an error in the block cancels them. Raises
+    InputError where a setting cannot be used.
     """
     loop, last, cancel = BackgroundLoop(), None, True
     try:

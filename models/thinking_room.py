@@ -1,8 +1,7 @@
-"""The room to think, and what marks thinking in a reply: one answer of a model that may think before it answers, with
-as much room as it turns out to need.
+"""One answer of a model that may think before it answers, with as much room as it turns out to need.
 
-A model that thinks its tokens away is asked the same with more room. What is learned of it is kept in the store, so
-that the next command asks with that room at once.
+A model that thinks its tokens away is asked the same with more room. The store keeps its needs, so that the next
+command asks with that room at once.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class ThinkingRoom:
         """Nothing is known of any model yet.
 
         ``notify`` passes a sentence on to the user and returns whether somebody listens. ``has_answered`` says whether
-        a role has had an answer of a model: one answer that is thought away then does not end the command.
+        a role has an answer of a model: one answer that is thought away then does not end the command.
         """
         self.budget = budget
         self._store = store
@@ -83,11 +82,8 @@ class ThinkingRoom:
 
     async def ask(self, role: str, model: Model, request: Request) -> Answer:
         """One answer within the budget, asked for with more room where it was thought away or may have been.
-
-        Raises:
-            ModelError: No usable answer.
-            BudgetExceededError: The call would pass a cap; it was not made.
-        """
+        Raises ModelError where there is no usable answer, and BudgetExceededError where the call would pass a cap; it
+        was not made."""
         answer = await self._within_budget(role, model, request)
         if request.parameters.max_tokens > A_WORD and may_be_thought(model, answer):
             return await self.ask_again(role, model, request, answer)
@@ -127,9 +123,9 @@ class ThinkingRoom:
             raise
 
     async def _within_budget(self, role: str, model: Model, request: Request) -> Answer:
-        """One answer. Where the model thinks its tokens away, it is asked again with more room, which is no failure.
+        """One answer; a model that thinks its tokens away is asked again with more room, which is no failure.
 
-        The answer holds the tokens of all these calls, so that it counts the same when it is taken from the store.
+        It holds the tokens of all these calls, so that it counts the same from the store.
         """
         lost, steps, room, thinks = Answer(""), _steps(model), self.tokens(model), self.thinks(model)
         try:
@@ -171,8 +167,7 @@ class ThinkingRoom:
         return whole
 
     async def _one_call(self, model: Model, request: Request, lost: Answer) -> Answer:
-        """One call within the budget. What was ``lost`` before for the same answer is not booked yet, so it is
-        reserved, too."""
+        """One call within the budget; the ``lost`` answer before it is not booked yet, so it is reserved too."""
         tokens = reserved_tokens(request) + lost.prompt_tokens + lost.completion_tokens
         cost = highest_cost(model, request) + (lost.cost_usd or 0.0)
         if getattr(model, "gathers", 0):  # its calls come back when no more are asked
@@ -254,13 +249,11 @@ def _nothing_said(model: Model, answer: Answer, temperature: float) -> EmptyAnsw
 
 
 ROOM = (2_000, 8_000, 32_000)
-"""Tokens of thinking that a call gets beside those of its answer: the first number, and the next where that was too
-few."""
+"""Tokens of thinking that a call gets beside those of its answer: the first, then the next where that was too few."""
 TAKES = {"low": 1_024, "medium": 2_048, "high": 4_096}
 """Tokens that an effort may take with Anthropic and Gemini, by LiteLLM's table; a call needs more room than that."""
 SLOWEST = 20
-"""Tokens a second that a server writes at least: by it a call gets time for its room, beside the usual time for an
-answer."""
+"""Tokens a second that a server writes at least, from which follow a call's further seconds for its room."""
 MOST_TOKENS = 10**9
 """More than any call takes; a number from there on is none of tokens."""
 
@@ -275,10 +268,11 @@ def tokens_of(said: Any) -> int:
 
 
 def tokens_thought(usage: Any, raw: str, answer: str, *, apart: bool) -> int:
-    """Tokens that a model thought, part of those of its reply: as its endpoint counts them, else estimated.
+    """Tokens of a reply that a model thought, as its endpoint counts them, else estimated; at least 1 where it shows
+    thinking.
 
-    ``raw`` is the text of the reply, ``answer`` the text without the thinking, and ``apart`` whether it thought beside
-    the text. At least 1 where the reply shows that the model thought.
+    ``raw`` is the text of the reply, ``answer`` the text without thinking, ``apart`` whether it thought beside the
+    text.
     """
 
     def part(of: Any, name: str) -> Any:
@@ -301,8 +295,7 @@ def seconds_for(room: int, timeout: float) -> float:
 
 
 def needs_room(answer: Answer, cap: int) -> bool:
-    """Whether a reply was cut off by what was thought: before the answer, or in it though it is shorter than its
-    cap."""
+    """Whether thinking cut a reply off: before the answer, or in it though it is shorter than its cap."""
     if answer.finish != "length":
         return False
     thought, is_blank = answer.reasoning_tokens, bool(answer.text) and cap == 1
@@ -311,8 +304,7 @@ def needs_room(answer: Answer, cap: int) -> bool:
 
 
 def first_room(thinking: Thinking, steps: Sequence[int], *, given: bool) -> int:
-    """Room of the first call: none where nobody said that the model thinks, else the first step with more than it may
-    take."""
+    """Room of the first call: 0 where nobody said that the model thinks, else the first step above its usual need."""
     if thinking in ("auto", "off") and not given:
         return 0
     takes = thinking if isinstance(thinking, int) else TAKES.get(thinking, 0)

@@ -1,1 +1,1 @@
-"""What improves: the loop, its modes, the choice of questions, the weights."""
+"""All that improves a prompt or judge: the loop, its modes, the choice of questions, the weights."""

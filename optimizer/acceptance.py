@@ -49,19 +49,15 @@ class Yardstick(Protocol):
     @property
     def name(self) -> str:
         """The name of the figure for people, e.g. ``Spearman``."""
-        ...
 
     def value(self, scores: Scores) -> float | None:
         """The figure without an interval; None where it is undefined."""
-        ...
 
     def measure(self, scores: Scores, examples: Sequence[Example]) -> dict[str, Any]:
         """The figures of one version, as in ``result.json``."""
-        ...
 
     def difference(self, before: Scores, after: Scores, examples: Sequence[Example]) -> Difference:
         """The gain of ``after`` over ``before``; both and the examples are in the same order."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -177,7 +173,6 @@ class Guard(Protocol):
 
         ``ranks`` are given where the yardstick read ranks, because each of several judges has a scale of its own.
         """
-        ...
 
 
 @dataclass(frozen=True)
@@ -256,22 +251,18 @@ class Acceptance(Protocol):
 
     def decide(self, best: Scores, candidate: Scores) -> Decision:
         """Compare the two on the same validation examples, in the same order."""
-        ...
 
     def decide_crossed(self, crossed: Crossed) -> Decision:
         """Compare a judge with judges that were learned from other examples than they are tested on."""
-        ...
 
     def at_look(self, number: int, most: int) -> Acceptance:
         """The test for the ``number``-th of ``most`` looks, from 1, that together let no more through than one."""
-        ...
 
     def hopeless(self, best: Scores, candidate: Scores) -> Decision | None:
         """A rejection where a part of the candidate's verdicts says that the others are not worth their price.
 
         The candidate's scores are of the first validation examples, or of all where only some questions were asked.
         """
-        ...
 
 
 @dataclass(frozen=True)

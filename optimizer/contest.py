@@ -42,7 +42,6 @@ class WritesQuestions(Protocol):
 
     async def propose(self, draft: Draft, iteration: int) -> Draft | None:
         """Return the draft with its new questions; None where they are the same, or cannot be had."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -341,8 +340,6 @@ class Contest:
         """Judge a candidate in steps, dropping it as soon as it is clearly worse, and decide.
 
         Args:
-            best: The version to beat.
-            draft: The candidate.
             edits: All edits of the candidate.
             changed: The edits that are added to the best version, or taken out of it.
             stop: Rejects after a part of the verdicts; by default the acceptance test does.

@@ -149,12 +149,8 @@ class Earlier:
 
 
 def earlier_run(path: str | Path) -> Earlier:
-    """Read the finished run in a directory, or the run whose ``judge.yaml`` is named.
-
-    Raises:
-        InputError: There is no run, it is not finished (or not since it was made longer), it improved no judge, or a
-            file of it is damaged.
-    """
+    """Read the finished run in a directory, or the run whose ``judge.yaml`` is named. Raises InputError where there is
+    no run, it is not finished (or not since it was made longer), it improved no judge, or a file of it is damaged."""
     path = Path(path)
     judge = load_judge(path)
     directory = RunDirectory(path if path.is_dir() else path.parent)
@@ -196,11 +192,8 @@ def earlier_run(path: str | Path) -> Earlier:
 
 
 def read_earlier(directory: RunDirectory) -> Earlier | None:
-    """The earlier run that the run in a directory began from; None where there is none.
-
-    Raises:
-        InputError: A file is missing or damaged.
-    """
+    """The earlier run that the run in a directory began from; None where there is none. Raises InputError where a file
+    is missing or damaged."""
     inputs = directory.path / "inputs"
     if not (inputs / EARLIER_FILE).is_file():
         return None

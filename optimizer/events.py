@@ -61,7 +61,7 @@ Callback = Callable[[Event], object]
 
 @dataclass(frozen=True)
 class ExamplesSplit(Event):
-    """Which example is used for what; ids."""
+    """The ids of the examples of each split."""
 
     kind = "split"
     development: Sequence[str]
@@ -380,7 +380,6 @@ class EventWatcher(Protocol):
 
     def on_event(self, event: Event) -> object:
         """Something happened."""
-        ...
 
 
 class Teller:
@@ -393,11 +392,7 @@ class Teller:
         self._callbacks = list(callbacks)
 
     def emit(self, event: Event) -> None:
-        """Tell everybody.
-
-        Raises:
-            AskanceError: The journal cannot be written.
-        """
+        """Tell everybody. Raises AskanceError where the journal cannot be written."""
         row = {"event": event.kind, **event.row()}
         new = self.journal.write(**row)
         if isinstance(self._watcher, EventWatcher):
@@ -448,11 +443,8 @@ class Teller:
 
 
 async def answer_or_none(asked: Awaitable[Found], otherwise: str, events: Teller) -> Found | None:
-    """Wait for a call; None where it brings nothing of use, and a person is told what happens otherwise.
-
-    Raises:
-        CallError: Every further call would fail too.
-    """
+    """Wait for a call; None where it brings nothing of use, and a person is told what happens otherwise. Raises
+    CallError where every further call would fail too."""
     try:
         return await asked
     except CallError as error:

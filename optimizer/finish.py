@@ -33,11 +33,8 @@ async def finish(
     context: RunContext, set_up: SetUp, outcome: Outcome, report: Callable[[Path], object] | None, *, ask_first: bool
 ) -> RunResult:
     """Look at the test once, then write the result. Snapshots come last, ``result.json`` and its report at the end.
-
-    Raises:
-        UnapprovedError: An accepted version has sentences that the start had not, and ``ask_first`` is set.
-        AskanceError: An endpoint is down, or the disk is full.
-    """
+    Raises UnapprovedError where an accepted version has sentences that the start had not, and ``ask_first`` is set.
+    Raises AskanceError where an endpoint is down, or the disk is full."""
     run, events = context.run, context.events
     tests: dict[int, Observation] = {}
     extras: dict[str, Any] = {}

@@ -57,21 +57,13 @@ class RunProgress:
     """Events that stand."""
 
     def __post_init__(self) -> None:
-        """Check that there is a run.
-
-        Raises:
-            InputError: There is none.
-        """
+        """Check that there is a run; raises InputError."""
         self._run = RunDirectory(self.path)
         self.config: dict[str, Any] = dict(self._run.read_config()["config"])
         self._tail = JournalTail(self.path / "journal.jsonl")
 
     def look(self) -> list[dict[str, Any]]:
-        """Read on, and return the rows that are new.
-
-        Raises:
-            InputError: The journal is damaged.
-        """
+        """Read on, and return the rows that are new. Raises InputError where the journal is damaged."""
         rows = self._tail.read()
         for row in rows:
             if row["event"] == "diverged":

@@ -119,11 +119,8 @@ def split_examples(job: Job, strata: Sequence[float | None] | None) -> SplitExam
     """Divide the examples; those of one document stay together.
 
     Where every example's ``metadata.split`` names a part, that is the split. Examples of an earlier run whose judge is
-    improved keep their part. ``strata``, e.g. human scores, are spread evenly over the splits.
-
-    Raises:
-        InputError: Too few examples for the shares, or an example is to be in another part than before.
-    """
+    improved keep their part. ``strata``, e.g. human scores, are spread evenly over the splits. Raises InputError where
+    there are too few examples for the shares, or an example is to be in another part than before."""
     kept = job.earlier.parts(job.examples) if job.earlier else {}
     own = own_split(job.examples)
     for part in PARTS if own else ():

@@ -44,12 +44,8 @@ class Loop:
         self._lessons = LessonBook(context.memory)
 
     async def improve(self, start: Draft) -> Outcome:
-        """Improve a draft until one of the reasons to stop holds.
-
-        Raises:
-            BudgetExceededError: The budget ended before the starting draft was measured.
-            ModelError: A model cannot be reached at all.
-        """
+        """Improve a draft until one of the reasons to stop holds. Raises BudgetExceededError where the budget ended
+        before the starting draft was measured, and ModelError where a model cannot be reached at all."""
         contest, set_up = self.contest, self._set_up
         baseline = await contest.start(start)
         outcome = Outcome(baseline, baseline, set_up.without_rounds, 0, contest.tried)

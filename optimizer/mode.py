@@ -13,13 +13,15 @@ from typing import Any, NamedTuple, Protocol, cast
 
 from ..agents.agent import ParseError
 from ..agents.buying import Estimate
+from ..agents.generator import sends_images
+from ..agents.requests import illustrated, shows_images
 from ..evaluation.scoring import Coverage, coverage
 from ..memory.embedders import DEFAULT_EMBEDDER, Embedder, embedder
 from ..memory.lesson_memory import LessonMemory
 from ..memory.records import CriterionRecord
 from ..memory.result_file import FinishReason
 from ..memory.run_directory import RunDirectory
-from ..models.base import CallError, Model
+from ..models.base import CallError, Model, refuse_images
 from ..models.gateway import Gateway
 from ..models.resolve import Models
 from ..prompts.errors import InputError
@@ -60,11 +62,17 @@ class RunContext:
             self.remembering.recall(self.memory)
 
     def resolve_names(self) -> None:
-        """Look up every model that is named, so that an unknown one shows before anything is bought."""
+        """Look up every model that is named, so that an unknown one shows before anything is bought. Raises InputError
+        where a model is not known, or would be shown images that it does not take."""
         options = self.job.options
         named = [getattr(options, role) for role in settings_naming(MODEL, type(options))]
         for model in (*self.job.models.values(), *filter(None, named)):
             self.models.get(model)
+        for role, model in self.job.models.items():
+            prompt = self.job.prompts.get(f"{role}_prompt", self.job.prompt)
+            shows = sends_images if role == "generator" else shows_images
+            seen = (each.id for each in illustrated(self.job.examples) if shows(prompt, each))
+            refuse_images(self.models.get(model), seen)
 
     def model(self, argument: str) -> Model:
         """The model given as this argument."""
@@ -145,7 +153,6 @@ class Step(Protocol):
             BudgetExceededError: A cap was reached. The last accepted version stands.
             ModelError: An endpoint refuses every call.
         """
-        ...
 
 
 @dataclass(frozen=True)
@@ -196,15 +203,12 @@ class Mode(Protocol):
 
     def strata(self, job: Job) -> list[float | None] | None:
         """A number for each example that is spread evenly over the splits."""
-        ...
 
     async def set_up(self, context: RunContext) -> SetUp:
         """Buy what is needed before the loop, and make its parts."""
-        ...
 
     def estimate(self, job: Job, splits: SplitExamples, models: Models, gateway: Gateway) -> Estimate:
         """The price of judging all splits once with the starting prompt."""
-        ...
 
 
 MODES = ("migrate", "align", "tune")
@@ -212,11 +216,7 @@ MODES = ("migrate", "align", "tune")
 
 
 def mode_of(command: str) -> Mode:
-    """The mode of a command.
-
-    Raises:
-        InputError: There is none of that name.
-    """
+    """The mode of a command. Raises InputError where there is none of that name."""
     if command not in MODES:
         raise InputError(f"a run of '{command}', which this askance does not know.")
     return cast(Mode, import_module(f".modes.{command}", __package__).MODE)

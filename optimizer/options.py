@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, model_validator
 
-from ..evaluation.options import ASKING, LEAST_COVERAGE, JudgeOptions, ScoreOptions, Where
-from ..prompts.errors import like_named
-from ..settings import KEPT, FileName, Heading, Idle, ModelName, where, without
+from ..evaluation.options import ASKING, LEAST_COVERAGE, JudgeOptions, ScoreOptions, Where, WritingOptions
+from ..settings import FileName, Heading, Idle, ModelName, where, without
 
-_NOTES = ("note_taker_program", "notes", "note_samples", "contrast", "critique")
 _LOOP = ("trial", "prune", "max_notes", "max_lessons", "max_prompt_chars", "patience")
-_EDITS = (*_NOTES, "deduplicator", "updater", *_LOOP)
+_EDITS = ("notes", "deduplicator", "updater", *_LOOP)
 _NO_EDIT = "the prompt is not edited, so nobody draws lessons (update auto, edits or rewrite)"
 
 
@@ -29,9 +26,6 @@ class LoopOptions(JudgeOptions, Where):
     )
     note_taker: Annotated[ModelName, Heading.ROLES] = Field(
         None, description="Model that draws lessons from disagreements."
-    )
-    note_taker_program: Annotated[FileName, Heading.ROLES] = Field(
-        None, description="Note-taker compiled with DSPy, as saved by it (needs the extra dspy)."
     )
     deduplicator: Annotated[ModelName, Heading.ROLES] = Field(
         None, description="Model that keeps the lessons free of repeats."
@@ -51,16 +45,7 @@ class LoopOptions(JudgeOptions, Where):
         None, ge=1, description="Longest prompt; default: twice the starting prompt and 1,500 more."
     )
     notes: Annotated[Literal["each", "batched"], Heading.LESSONS] = Field(
-        "each", description="One note a disagreement, or one call for several on the same question."
-    )
-    note_samples: Annotated[int, Heading.LESSONS] = Field(
-        1, ge=1, description="Notes taken of each disagreement; the one most agree on is kept."
-    )
-    contrast: Annotated[bool, Heading.LESSONS] = Field(
-        False, description="Show the note-taker a case on which both sides agree, beside each."
-    )
-    critique: Annotated[bool, Heading.LESSONS] = Field(
-        False, description="Have every lesson checked by a second, short call."
+        "each", description="One note a disagreement; with --paper, one call for several examples."
     )
     update: Annotated[Literal["auto", "edits", "rewrite", "questions", "examples"], Heading.CHANGED] = Field(
         "auto",
@@ -110,17 +95,12 @@ class LoopOptions(JudgeOptions, Where):
 
     idle: ClassVar[tuple[Idle, ...]] = (
         Idle(
-            ("note_taker_program", "note_samples", "contrast"),
-            where(notes="batched"),
-            "a batch is one call of the ordinary note-taker for several disagreements (notes each)",
-        ),
-        Idle(
             ("alpha", "max_bias", "patience"),
             where(paper=True),
             "the papers' loop goes on until the held-out figure falls, without a test",
         ),
         Idle(
-            ("trial", "racing", "prune", "max_notes", "note_taker_program", "note_samples", "contrast", "critique"),
+            ("trial", "racing", "prune", "max_notes"),
             where(paper=True),
             "the papers' loop reads every disagreement, writes down free lessons and tries none of them",
         ),
@@ -129,13 +109,6 @@ class LoopOptions(JudgeOptions, Where):
 
     as_in_the_papers: ClassVar[dict[str, object]] = {"notes": "batched", "update": "rewrite"}
     """Values that ``paper`` sets unless they are given."""
-
-    @field_validator("note_taker_program")
-    @classmethod
-    def _is_there(cls, program: str | None, info: ValidationInfo) -> str | None:
-        if program is not None and info.context != KEPT and not Path(program).is_file():
-            raise ValueError(f"{program}: there is no such file{like_named(program)}")
-        return program
 
     @model_validator(mode="before")
     @classmethod
@@ -150,6 +123,8 @@ class LoopOptions(JudgeOptions, Where):
     def _shares_add_up(self) -> LoopOptions:
         if min(self.split) <= 0 or abs(sum(self.split) - 1) > 1e-6:
             raise ValueError("split: three shares above 0 that add up to 1 are needed, e.g. 0.3 0.3 0.4")
+        if self.notes == "batched" and not self.paper:
+            raise ValueError("notes: only the papers' loop (paper) reads several examples in one call; take each")
         return self
 
     @property
@@ -292,7 +267,7 @@ class AlignOptions(LoopOptions):
     )
 
 
-class TuneOptions(LoopOptions):
+class TuneOptions(LoopOptions, WritingOptions):
     """Settings of ``tune``."""
 
     update: Annotated[Literal["auto", "edits", "rewrite"], Heading.CHANGED] = Field(
@@ -311,15 +286,8 @@ class TuneOptions(LoopOptions):
     plain_first: Annotated[bool, Heading.CHANGED.at(1)] = Field(
         True, description="Try what fails, stated in its own words as one line each, before any lesson is drawn."
     )
-    max_output_tokens: Annotated[int, Heading.CHANGED.at(4)] = Field(
-        1024, ge=1, description="Longest output of the generator, in tokens."
-    )
-    generator_temperature: Annotated[float, Heading.CHANGED.at(4)] = Field(
-        0.0, ge=0, description="Temperature of the generator."
-    )
 
     idle: ClassVar[tuple[Idle, ...]] = (
-        Idle(("note_taker_program",), lambda _: True, "note-takers are compiled for judges, not for generators"),
         Idle(("plain_first",), where(paper=True), "the papers' loop draws lessons from all that fails"),
         Idle(("max_questions",), lambda _: True, "the generator's prompt is improved, and no checklist"),
         Idle(("human_scale",), lambda _: True, "no human score is compared with anything"),

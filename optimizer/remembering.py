@@ -1,4 +1,4 @@
-"""What a run takes from a lesson memory, and what it adds to it.
+"""The lesson memory of a run: a run takes lessons from it, and adds its own.
 
 The run has a copy of what the memory held when it began, so that it comes to the same when it is resumed, whatever
 became of the memory since.
@@ -24,13 +24,13 @@ from ..memory.memory_contents import (
 from ..memory.memory_directory import MEMORY_FILE, MemoryDirectory, facts_of_run, read_memory
 from ..memory.records import CriterionRecord
 from ..memory.run_directory import RunDirectory
-from ..prompts.checklist import Checklist
+from ..prompts.checklist import CHECKS, Checklist
 from ..prompts.errors import InputError, as_typed
 from ..prompts.formatting import count
 from ..prompts.lessons import Lesson
 from .events import Teller
 from .job import Job
-from .subject import CHECKS, Version
+from .subject import Version
 
 TRIED_FOR_ONE = 2
 """Questions of a memory that are tried, for each that may join in a round."""
@@ -39,12 +39,8 @@ TRIED_FOR_ONE = 2
 def memory_for(job: Job, run: RunDirectory, *, make: bool = True) -> MemoryContents | None:
     """Read what the memory of a job held when its run began: the run's own copy where there is one.
 
-    Without ``make`` no memory is made where there is none.
-
-    Raises:
-        InputError: The memory is no directory, or is damaged.
-        AskanceError: It cannot be written.
-    """
+    Without ``make`` no memory is made where there is none. Raises InputError where the memory is no directory, or is
+    damaged. Raises AskanceError where it cannot be written."""
     if job.options.memory is None:
         return None
     copy = run.path / "inputs" / MEMORY_FILE
@@ -75,7 +71,7 @@ class Remembering:
 
     @classmethod
     def of(cls, job: Job, run: RunDirectory, events: Teller) -> Remembering | None:
-        """That of a job, where it has a memory."""
+        """The memory of a job; None where it has none."""
         if job.options.memory is None or job.memory is None:
             return None
         about = "judge" if job.is_judge else "generator"
@@ -156,18 +152,11 @@ class Remembering:
         *,
         write: bool,
     ) -> None:
-        """Add what the run has learned so far to the memory; adding it again changes nothing.
+        """Add what the run has learned so far to the memory; adding it again changes nothing. Raises InputError where
+        the memory was damaged meanwhile, and AskanceError where it cannot be written.
 
         Args:
-            lessons: Those that the run had to do with.
-            best: The best version so far.
-            learned: Questions that were proposed, with what became of them so far.
-            iteration: The present one.
             write: False while the run only repeats what an earlier process did.
-
-        Raises:
-            InputError: The memory was damaged meanwhile.
-            AskanceError: It cannot be written.
         """
         for each in lessons:
             self._since.setdefault(each.id, iteration)

@@ -14,7 +14,7 @@ from ..memory.decision import decide
 from ..memory.records import CriterionRecord, LessonRecord, MeasureRecord, ParityRecord
 from ..memory.result_file import CROSSED, RunRecord
 from ..memory.run_directory import JUDGE_FILE
-from ..prompts.checklist import ALONE, QUOTED
+from ..prompts.checklist import SEEN
 from ..prompts.errors import CoverageError, as_typed
 from ..prompts.formatting import Figure, count, coverage_text, money, number_text, percent
 from ..prompts.human_feedback import one_line
@@ -55,11 +55,7 @@ class RunResult(Shown):
         return self.record.finish_reason
 
     def require_coverage(self) -> RunResult:
-        """Return this result if it has ``min_coverage``, and any verdict at all.
-
-        Raises:
-            CoverageError: It has not.
-        """
+        """Return this result where it has ``min_coverage`` and any verdict at all; else raise CoverageError."""
         seen, least = self.record.coverage, self.record.min_coverage
         if not seen:
             raise CoverageError(
@@ -182,7 +178,7 @@ def _files(result: RunRecord, directory: Path) -> Iterator[str]:
 
 
 def _learning(result: RunRecord) -> list[str]:
-    """What became of questions from comments, in a sentence; none where the run was not to learn any."""
+    """A sentence about the questions from comments; none where the run was not to learn any."""
     learned, proposed = result.learned, len(result.questions)
     if result.shown is not None and not learned:
         return [f"The judge is now shown {result.shown.name} that people judged: what to keep is the judge."]
@@ -211,7 +207,7 @@ def _gain(yardstick: str, split: str, gain: Difference) -> str:
 
 
 def quoted(text: str) -> str:
-    """What somebody wrote, in one line and in quotation marks, shortened."""
+    """A text of somebody, in one line and in quotation marks, shortened."""
     return f"“{shorten(one_line(text), MOST_QUOTED)}”"
 
 
@@ -242,7 +238,8 @@ def _origin(each: CriterionRecord) -> str:
         text = f"{text}, on {on}" if text else on
     else:
         text = "; ".join(filter(None, [FOUND.get(each.origin), text]))
-    seen = {"output": f"asked {ALONE}", "quote": QUOTED}.get(each.sees)
+    seen = SEEN.get(each.sees)
+    seen = f"asked {seen}" if seen and each.sees != "quote" else seen
     return "; ".join(filter(None, [text, seen]))
 
 

@@ -12,6 +12,7 @@ from ..memory.run_directory import RunDirectory
 from ..memory.verdict_store import VerdictStore
 from ..models.budget import CAPS
 from ..models.event_loops import run_sync
+from ..models.programs import writer_of
 from ..models.progress import Watcher
 from ..models.session import session
 from ..prompts.errors import BudgetExceededError, InputError, MissingExtraError, as_typed
@@ -40,10 +41,6 @@ def run_job(
     """Run a job in its directory, or go on with it; the result is returned whatever its coverage.
 
     Args:
-        job: The inputs.
-        run: The directory of the run.
-        watcher: Told how the work goes on.
-        callbacks: Told every event that is new.
         report: Writes the report into the directory, before callbacks hear that all is written.
         ask_first: Write nothing out where an accepted version has sentences that the start had not, unless this was
             done before. They are shown in any case.
@@ -84,11 +81,8 @@ def take_up(directory: RunDirectory, options: Mapping[str, Any]) -> Job:
     """The job of the run in a directory, to go on with.
 
     Limits of its cost can be changed. ``max_iterations`` can be larger, also where the run was finished: its result is
-    then that of a run that was begun so.
-
-    Raises:
-        InputError: There is no run, a setting that cannot be changed was given, there are no more iterations than
-            before, or they would change nothing, as the run ended for another reason.
+    then that of a run that was begun so. Raises InputError where there is no run, a setting that cannot be changed was
+    given, there are no more iterations than before, or they would change nothing, as the run ended for another reason.
     """
     directory.read_config()  # no run at all is said before a setting that cannot be changed
     refuse_old_names(options, "options")
@@ -121,11 +115,8 @@ def cannot_change(what: str, why: str = "cannot be changed when a run is resumed
 
 
 def read_job(directory: RunDirectory, options: Mapping[str, Any]) -> Job:
-    """The job of the run in a directory, with some settings changed.
-
-    Raises:
-        InputError: There is no run, a file of it is missing or damaged, or a setting is wrong.
-    """
+    """The job of the run in a directory, with some settings changed. Raises InputError where there is no run, a file of
+    it is missing or damaged, or a setting is wrong."""
     run = directory.path
     config = dict(directory.read_config()["config"])
     command = str(config.pop("command", None))
@@ -146,6 +137,10 @@ def read_job(directory: RunDirectory, options: Mapping[str, Any]) -> Job:
     for name, why in idle_settings(mode.options, vars(known)).items():
         if name in by_own_names(options, run):
             raise InputError(f"{name}: {why}.")
+    if models.get("generator") is not None:
+        how: dict[str, Any] = {"version": getattr(known, "generator_version", None), "timeout": known.timeout}
+        how |= {"folder": directory.began_in, "begun_with": settings.get("program")}
+        models["generator"] = writer_of(models["generator"], **how)
     if known.memory is not None and not (run / "inputs" / MEMORY_FILE).is_file():
         raise InputError(f"{run}/inputs/{MEMORY_FILE} is missing, so the run cannot be resumed.")
     earlier = read_earlier(directory)

@@ -50,23 +50,18 @@ class Signal(Protocol):
 
     def agrees(self, seen: Observation) -> bool:
         """Whether the two agree well enough for the loop to stop."""
-        ...
 
     def disagreements(self, draft: Draft, seen: Observation) -> list[Disagreement]:
         """The (example, question) pairs on which the two sides differ, in the order of reading."""
-        ...
 
     def reference(self, draft: Draft, example: str, question: str) -> float | None:
         """The wanted probability of the good answer (``Question.p_good``); None where the reference does not say."""
-        ...
 
     def is_like(self, verdict: Verdict) -> bool:
         """Whether a verdict's P(yes) can be compared with the reference; else only the answers are."""
-        ...
 
     async def reasons(self, draft: Draft, seen: Observation, disagreements: Sequence[Disagreement]) -> Reasons:
         """Explanations of both sides, bought for these disagreements alone."""
-        ...
 
 
 async def explanations(judge: Evaluator, verdicts: Iterable[Verdict], examples: Sequence[Example]) -> dict[str, str]:
@@ -240,7 +235,6 @@ class HumanSignal:
 
     targets: Targets
     examples: Sequence[Example]
-    """The development examples."""
     judge: Callable[[Draft], Evaluator] | None
     """Makes the judge that is being improved; None where no explanations are bought."""
     threshold: float

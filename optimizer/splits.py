@@ -57,24 +57,19 @@ def split(
 ) -> Split:
     """Divide examples into development, validation and test.
 
-    Examples are ordered by hash and cut by rank, so the part sizes are exact (to rounding, and up to a
-    group with `groups`), and a further example moves only those at a cut. With `strata` they are first
-    ordered by score and each run of 10 is cut in this way: every part then covers the same range of scores,
-    but a further example shifts the runs and may move many.
+    Examples are ordered by hash and cut by rank, so the part sizes are exact (to rounding, and up to a group with
+    `groups`), and a further example moves only those at a cut. With `strata` they are first ordered by score and each
+    run of 10 is cut in this way: every part then covers the same range of scores, but a further example shifts the runs
+    and may move many. Raises InputError where a part would have fewer than 3 examples, ids repeat, lengths differ, a
+    score is infinite, or the shares are not three positive numbers that sum to 1.
 
     Args:
-        ids: Unique ids.
-        shares: Share of each part, positive, together 1.
         seed: Same seed and ids, same parts.
         strata: A human score for each id; None where unknown (these are dealt out among themselves). A group
             counts with the mean of its scores.
         groups: Document of each id; the examples of one document stay in one part.
         kept: The part of ids that have one already. The others are dealt out so that all come as near to the shares as
             they can.
-
-    Raises:
-        InputError: If a part would have fewer than 3 examples, ids repeat, lengths differ, a score is
-            infinite, or the shares are not three positive numbers that sum to 1.
     """
     _check_shares(shares)
     _check_columns(ids, strata, groups)
@@ -205,10 +200,8 @@ def spread_order(ids: Sequence[str], *, seed: int = 42, groups: Sequence[str] | 
 
 def own_split(examples: Sequence[Example]) -> Split | None:
     """The split in the examples' ``metadata.split``; None where some have none, or where no example names a part.
-
-    Raises:
-        InputError: A part has fewer than three examples, or some examples name a part and others something else.
-    """
+    Raises InputError where a part has fewer than three examples, or some examples name a part and others something
+    else."""
     named = [(each.id, each.metadata.get("split")) for each in examples]
     if not all(isinstance(part, str) for _, part in named) or not any(part in PARTS for _, part in named):
         return None

@@ -1,4 +1,4 @@
-"""What a run improves, a prompt that can be tried on examples, and the records of what became of it."""
+"""The subject of a run, a prompt that can be tried on examples, and the records of what became of it."""
 
 from __future__ import annotations
 
@@ -23,8 +23,6 @@ from ..stats.resampling import average_ranks
 
 Pair = tuple[str, str]
 """Example id and question id."""
-CHECKS = "checks"
-"""Dimension of a checker's verdicts."""
 
 
 def by_pair(verdicts: Iterable[Verdict]) -> dict[Pair, Verdict]:
@@ -77,11 +75,7 @@ class Observation:
     """The questions of those examples that have their own, by example id."""
 
     def question(self, example: str, question: str) -> Question:
-        """The question that a verdict answers.
-
-        Raises:
-            KeyError: There is none.
-        """
+        """The question that a verdict answers. Raises KeyError where there is none."""
         checklist = self.own_checklists.get(example, self.checklist)
         if checklist is None:
             raise KeyError(f"the example '{example}' has no questions")
@@ -97,7 +91,7 @@ class Observation:
         return [each for each in self.verdicts if weights.get(each.example, {}).get(each.question, 1.0) > 0]
 
     def polarity(self, example: str, question: str) -> Polar:
-        """Which answer to a question speaks for the output; yes where nobody said what was asked."""
+        """The answer to a question that speaks for the output; yes where nobody said what was asked."""
         return self.question(example, question) if self.checklist or self.own_checklists else YES_IS_GOOD
 
 
@@ -107,23 +101,15 @@ class Subject(Protocol):
     async def observe(
         self, draft: Draft, examples: Sequence[Example], on_done: Callable[[int, int], None] | None = None
     ) -> Observation:
-        """Use the draft on examples; answers that are in the store are not bought again.
-
-        Raises:
-            BudgetExceededError: A cap was reached.
-            ModelError: An endpoint refuses every call or is down.
-        """
-        ...
+        """Use the draft on examples; answers that are in the store are not bought again. Raises BudgetExceededError
+        where a cap was reached, and ModelError where an endpoint refuses every call or is down."""
 
     async def probe(self, draft: Draft, pairs: Sequence[Pair], seen: Observation) -> dict[Pair, Verdict]:
         """Verdicts with the draft on some (example, question) pairs alone, for the trial of a lesson.
 
         Args:
-            draft: The draft to be tried.
-            pairs: What is asked.
             seen: What the draft before it did on the same examples.
         """
-        ...
 
 
 @dataclass(frozen=True)

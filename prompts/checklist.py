@@ -3,51 +3,37 @@
 from __future__ import annotations
 
 import json
-import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from textwrap import indent
-from typing import TYPE_CHECKING, Annotated, Any, Literal, overload
+from typing import Annotated, Any, Self
 
-import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_serializer, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
+from .criteria.kinds import read_schema, with_its_file, with_schemas
+from .criteria.question import CHECKS as CHECKS
+from .criteria.question import FAULT as FAULT
+from .criteria.question import SEEN as SEEN
+from .criteria.question import YES_IS_GOOD as YES_IS_GOOD
+from .criteria.question import ComputedCheck as ComputedCheck
+from .criteria.question import GoodAnswer as GoodAnswer
+from .criteria.question import Polar as Polar
+from .criteria.question import Question as Question
+from .criteria.question import Sees as Sees
+from .criteria.question import Weight as Weight
+from .criteria.question import marked as marked
 from .errors import InputError, did_you_mean, like_named
 from .rows import validate_row
-from .text_files import read_text, read_texts
-
-if TYPE_CHECKING:
-    from pydantic import SerializerFunctionWrapHandler
+from .text_files import BareWord, dump_texts, read_text, read_texts, read_yaml
 
 READY = ("global",)
 """Checklists that come with askance: ``prompts/checklists/NAME.yaml``."""
 
 
-FAULT = "yes = fault"
-"""How a question is marked, where questions are listed, to which yes speaks against the output."""
-ALONE = "of the output alone"
-"""How one is marked that sees nothing else."""
-QUOTED = "answered with a quote"
-"""How one is marked that asks for the words of the output that make the answer yes."""
 ID_WORDS = 6
 """Words of a question that make its id, where it has none."""
-GoodAnswer = Literal["yes", "no"]
-Sees = Literal["all", "output", "quote"]
-"""What a judge is shown when it is asked a question: everything that its prompt shows, or of the example the output
-alone; or the output alone, to quote what makes the answer yes."""
-_WORDS = {"true": "yes", "false": "no"}
-
-
-def _no_truth(value: Any) -> Any:
-    if isinstance(value, bool):  # which would count as 1 or 0
-        raise ValueError(f"a number is needed, not {json.dumps(value)}")
-    return value
-
-
-Weight = Annotated[float, BeforeValidator(_no_truth), Field(ge=0, allow_inf_nan=False)]
-"""How much a question counts."""
 
 
 _ONE_WORD = re.compile(r"""[^\s"'`*_.,:;!?()\[\]{}<>/|\\#$]{1,40}""")
@@ -69,138 +55,43 @@ AnswerPair = Annotated[tuple[str, str], BeforeValidator(_two_words)]
 """The words for yes and no that a judge answers with."""
 
 
-def marked(text: str, good: str, sees: Sees = "all") -> str:
-    """A question as it is listed: with what is not as usual, its good answer (it looks for a fault) or what it sees."""
-    said = [
-        mark for mark, holds in ((FAULT, good == "no"), (ALONE, sees == "output"), (QUOTED, sees == "quote")) if holds
-    ]
-    return f"{text} ({', '.join(said)})" if said else text
-
-
-class Polar(BaseModel):
-    """Which answer to a question speaks for the output, and what an answer is worth then."""
-
-    model_config = ConfigDict(frozen=True)
-
-    good: GoodAnswer = "yes"
-    """``no`` for a question that looks for a fault. The model is asked the same either way."""
-
-    @field_validator("good", mode="before")
-    @classmethod
-    def _in_any_case(cls, value: Any) -> Any:
-        """Takes ``No``, and what YAML and JSON make of it, for ``no``."""
-        word = str(value).strip().lower() if isinstance(value, (str, bool)) else ""
-        word = _WORDS.get(word, word)
-        if word not in ("yes", "no"):
-            raise ValueError(
-                f"it is yes or no, the answer that speaks for the output, not {json.dumps(value, default=str)}"
-            )
-        return word
-
-    @model_serializer(mode="wrap")
-    def _default_left_out(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Written only where it is ``no``, after everything else."""
-        fields: dict[str, Any] = handler(self)
-        good = fields.pop("good", "yes")
-        return fields if good == "yes" else fields | {"good": good}
-
-    @property
-    def is_fault(self) -> bool:
-        """Whether yes speaks against the output."""
-        return self.good == "no"
-
-    @overload
-    def p_good(self, p_yes: float) -> float: ...
-    @overload
-    def p_good(self, p_yes: float | None) -> float | None: ...
-    def p_good(self, p_yes: float | None) -> float | None:
-        """P(the answer that speaks for the output), of P(yes); of a 1 or 0 for yes or no, whether it is that answer.
-
-        None stays None. It is its own inverse: of a wanted P(good) it gives the wanted P(yes).
-        """
-        return p_yes if p_yes is None or not self.is_fault else 1.0 - p_yes
-
-    @overload
-    def is_good(self, answer: bool) -> bool: ...
-    @overload
-    def is_good(self, answer: bool | None) -> bool | None: ...
-    def is_good(self, answer: bool | None) -> bool | None:
-        """Whether an answer (True for yes) speaks for the output; None stays None. It is its own inverse."""
-        return answer if answer is None else answer != self.is_fault
-
-
-YES_IS_GOOD = Polar()
-
-
-class Question(Polar):
-    """An atomic yes/no question; "yes" means that the criterion is met (BinEval §3.1), or, beyond it, that a fault is
-    there.
-
-    Verdicts stay what the model said; what they are worth, :meth:`p_good` and :meth:`is_good` say.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, coerce_numbers_to_str=True)
-
-    id: str = Field(min_length=1)
-    text: str = Field(min_length=1)
-    dimension: str = Field(default="overall", min_length=1)
-    """What it is about; a file may call it ``criterion``."""
-    violation: str | None = None
-    """A short example of what the answer that speaks against an output looks like."""
-    weight: Weight = 1.0
-    rubric: str | None = None
-    reference: str | None = None
-    sees: Sees = Field(default="all", exclude_if=lambda sees: sees == "all")
-    """``output`` for a question that is about the output alone: a small model mixes up what it was made from with it.
-
-    ``quote`` for one that is answered with words of the output, or with none: P(yes) is 1 - P(none). The judge then
-    looks for what is asked, where a small one says of a whole text what it is like. The evaluator's prompt is not
-    shown.
-    """
-
-    @property
-    def shown(self) -> Sees:
-        """What it sees where a score, a comparison or a reason is asked for in place of a quote: the output alone."""
-        return "output" if self.sees == "quote" else self.sees
-
-    @model_validator(mode="before")
-    @classmethod
-    def _criterion_is_dimension(cls, data: Any) -> Any:
-        if not isinstance(data, dict) or "criterion" not in data:
-            return data
-        if "dimension" in data:
-            raise ValueError("criterion is another name of dimension; give one of them")
-        return {"dimension" if name == "criterion" else name: value for name, value in data.items()}
-
-    @property
-    def criterion(self) -> str:
-        """The criterion for an output, in words: the text and, where yes is no praise, that it is none."""
-        return marked(self.text, self.good)
-
-
 class Checklist(BaseModel):
-    """Questions about one task, grouped by their dimension."""
+    """Criteria of one task, grouped by their dimension: questions that a model is asked, and checks that code decides.
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    :attr:`questions` are all of them, :attr:`asked` and :attr:`checks` the two kinds.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", serialize_by_alias=True)
 
     task: str = ""
-    questions: tuple[Question, ...] = Field(min_length=1)
+    asked: tuple[Question, ...] = Field(alias="questions")
+    """The questions that a model answers."""
+    checks: tuple[ComputedCheck, ...] = Field(default=(), exclude_if=lambda checks: not checks)
+    """The criteria that code decides."""
     section_weights: dict[str, dict[str, Weight]] = Field(default_factory=dict)
     """By section (or data set): the weight of every question there, in place of the questions' own."""
     answers: AnswerPair | None = Field(default=None, exclude_if=lambda answers: answers is None)
     """The words for yes and no that the judge is told to answer with; None: yes and no."""
 
-    @field_validator("questions")
+    @model_validator(mode="before")
+    @classmethod
+    def _by_kind(cls, data: Any) -> Any:
+        """Take checks that stand among the questions of a caller for checks; with checks there need be no questions."""
+        if isinstance(data, dict) and data.get("checks") and "questions" not in data:
+            return {**data, "questions": ()}
+        questions = data.get("questions") if isinstance(data, dict) else None
+        if not isinstance(questions, (list, tuple)) or not any(isinstance(each, ComputedCheck) for each in questions):
+            return data
+        asked, checks = _split(questions)
+        return {**data, "questions": asked, "checks": (*data.get("checks", ()), *checks)}
+
+    @field_validator("asked")
     @classmethod
     def _ids_are_unique(cls, questions: tuple[Question, ...]) -> tuple[Question, ...]:
-        seen: set[str] = set()
-        for number, question in enumerate(questions, 1):
-            if question.id in seen:
-                raise ValueError(f"the id '{question.id}' is used again by question {number}")
-            seen.add(question.id)
+        _refuse_twice(questions, "question", set())
         return questions
 
-    @field_validator("questions", mode="before")
+    @field_validator("asked", mode="before")
     @classmethod
     def _plain_questions(cls, questions: Any) -> Any:
         """Questions that are texts alone get ids made from their words."""
@@ -224,6 +115,13 @@ class Checklist(BaseModel):
         return found
 
     @model_validator(mode="after")
+    def _some_criterion(self) -> Checklist:
+        if not self.questions:
+            raise ValueError("field 'questions': there must be at least 1")
+        _refuse_twice(self.checks, "check", {each.id for each in self.asked})
+        return self
+
+    @model_validator(mode="after")
     def _some_weight(self) -> Checklist:
         if not any(question.weight > 0 for question in self.questions):
             raise ValueError("every weight is 0, so there is no score")
@@ -241,6 +139,31 @@ class Checklist(BaseModel):
             if not any(weights.values()):
                 raise ValueError(f"section_weights.{section}: every weight is 0, so there is no score")
         return self
+
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        """All criteria: the questions that are asked, then the checks."""
+        return (*self.asked, *self.checks) if self.checks else self.asked
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """The checklist with other values of some fields; ``questions`` are criteria of both kinds."""
+        if update is not None and "questions" in update:
+            asked, checks = _split(update["questions"])
+            others = {name: value for name, value in update.items() if name != "questions"}
+            update = {**others, "asked": asked, "checks": checks}
+        return super().model_copy(update=update, deep=deep)
+
+    @property
+    def without_checks(self) -> Checklist | None:
+        """The checklist with what a model is asked alone; None where nothing is."""
+        if not self.checks:
+            return self
+        ids = {each.id for each in self.asked}
+        sections = {
+            name: {each: weight for each, weight in weights.items() if each in ids}
+            for name, weights in self.section_weights.items()
+        }
+        return self.model_copy(update={"questions": self.asked, "section_weights": sections}) if ids else None
 
     @property
     def dimensions(self) -> list[str]:
@@ -283,9 +206,18 @@ class Checklist(BaseModel):
         return {question.id: question.weight for question in self.questions}
 
 
-_BREAK = re.compile(r"[\n\r\x85\u2028\u2029]")
-_BLOCK = re.compile(r"\S(?:[^\r\x85\u2028\u2029]*[^\s])?\n?")
-"""Texts that look well as a YAML block; others have line breaks that YAML changes unless they are escaped."""
+def _split(criteria: Iterable[Question]) -> tuple[tuple[Question, ...], tuple[ComputedCheck, ...]]:
+    """The questions and the checks among criteria, each in their order."""
+    criteria = tuple(criteria)
+    checks = tuple(each for each in criteria if isinstance(each, ComputedCheck))
+    return tuple(each for each in criteria if not isinstance(each, ComputedCheck)), checks
+
+
+def _refuse_twice(criteria: Sequence[Question], what: str, seen: set[str]) -> None:
+    for number, each in enumerate(criteria, 1):
+        if each.id in seen:
+            raise ValueError(f"the id '{each.id}' is used again by {what} {number}")
+        seen.add(each.id)
 
 
 def load_checklist(path: str | Path | Checklist) -> Checklist:
@@ -312,7 +244,54 @@ def load_checklist(path: str | Path | Checklist) -> Checklist:
             f"{path}: there is no such checklist file, and no ready checklist of that name (ready: "
             f"{', '.join(READY)}).{did_you_mean(str(path), READY) or like_named(path)}"
         ) from None
-    return asking(parse_checklist(text, str(path)), str(path))
+    return found_in(asking(parse_checklist(text, str(path)), str(path)), path.parent)
+
+
+def found_in(checklist: Checklist, folder: Path) -> Checklist:
+    """The checklist, the functions of whose checks are looked for in a directory first."""
+    if not checklist.checks:
+        return checklist
+    checks = tuple(each.found_in(folder) for each in checklist.checks)
+    return checklist.model_copy(update={"questions": (*checklist.asked, *checks)})
+
+
+SCHEMA_CHECK = "schema"
+"""Id of the check that a schema of its own, ``--schema``, becomes."""
+
+
+def with_schema(checklist: Checklist | None, schema: str | Path | Mapping[str, Any] | None) -> Checklist | None:
+    """The checklist with a check that outputs follow a JSON schema, given as a file or as an object.
+
+    Raises:
+        InputError: There is no such file, it is no JSON schema, or the checklist has a criterion of that id.
+    """
+    if schema is None:
+        return checklist
+    is_file = isinstance(schema, (str, Path))
+    where = str(schema) if is_file else "schema"
+    text = read_schema(Path(schema)) if isinstance(schema, (str, Path)) else json.dumps(schema, ensure_ascii=False)
+    check = validate_row(ComputedCheck, {"id": SCHEMA_CHECK, "kind": "schema", "value": text}, where)
+    if checklist is None:
+        return Checklist(questions=(), checks=(check,))
+    if any(each.id == SCHEMA_CHECK for each in checklist.questions):
+        raise InputError(
+            f"{where}: the checklist has a criterion with the id '{SCHEMA_CHECK}' already; give that another id, or "
+            "leave the schema out."
+        )
+    sections = {name: {**weights, SCHEMA_CHECK: 1.0} for name, weights in checklist.section_weights.items()}
+    return checklist.model_copy(update={"questions": (*checklist.questions, check), "section_weights": sections})
+
+
+def refuse_checks(checklist: Checklist, what: str) -> Checklist:
+    """The checklist, if it has no checks; ``what`` cannot use them is the beginning of the error, e.g. ``select``.
+
+    Raises:
+        InputError: It has some; they are named.
+    """
+    if checklist.checks:
+        names = ", ".join(each.id for each in checklist.checks)
+        raise InputError(f"{what}, and the checklist has checks ({names}): leave them out of it here.")
+    return checklist
 
 
 def asking(checklist: Checklist, name: str) -> Checklist:
@@ -342,11 +321,17 @@ def parse_checklist(text: str, name: str) -> Checklist:
     Raises:
         InputError: The text is no checklist.
     """
-    data = _parse_json(text, name) or read_texts(text, name, "checklist")
+    data = _parse_json(text, name)
+    if not data:
+        data = read_texts(text, name, "checklist")
+        if isinstance(data, dict) and data.get("checks"):
+            data["checks"] = with_schemas(data["checks"], read_yaml(text, name, "checklist")["checks"])
     if isinstance(data, list) and data:
         data = {"questions": data}
     if not isinstance(data, dict):
         raise InputError(f"{name}: a checklist has the keys 'task' and 'questions'; this file has neither.")
+    if isinstance(data.get("checks"), list):
+        data = {**data, "checks": [with_its_file(each, name) for each in data["checks"]]}
     return validate_row(Checklist, data, name)
 
 
@@ -371,42 +356,26 @@ def _parse_json(text: str, name: str) -> Any:
 def dump_checklist(checklist: Checklist) -> str:
     """Write a checklist as YAML with one block a question, defaults left out."""
     answers = {} if checklist.answers is None else {"answers": list(checklist.answers)}
-    blocks = [dump_texts({"task": checklist.task, **answers}), "questions:\n"]
-    for question in checklist.questions:
+    blocks = [dump_texts({"task": checklist.task, **answers})]
+    blocks += ["questions:\n"] if checklist.asked else []
+    for question in checklist.asked:
         fields = question.model_dump(exclude_none=True)
         if fields["weight"] == 1:
             del fields["weight"]
         if question.is_fault:
-            fields = {"id": fields.pop("id"), "text": fields.pop("text"), "good": _Bare(fields.pop("good")), **fields}
+            fields = {
+                "id": fields.pop("id"),
+                "text": fields.pop("text"),
+                "good": BareWord(fields.pop("good")),
+                **fields,
+            }
+        blocks.append(indent(dump_texts([fields]), "  ", lambda line: line != "\n") + "\n")
+    blocks += ["checks:\n"] if checklist.checks else []
+    for check in checklist.checks:
+        fields = check.stated
+        if check.is_fault:
+            fields |= {"good": BareWord(fields["good"])}
         blocks.append(indent(dump_texts([fields]), "  ", lambda line: line != "\n") + "\n")
     if checklist.section_weights:
         blocks.append(dump_texts({"section_weights": checklist.section_weights}))
     return blocks[0] + "\n" + "".join(blocks[1:])
-
-
-def dump_texts(value: Any) -> str:
-    """YAML in the order given, with texts of several lines as blocks; :func:`~.yaml_files.read_texts` reads it."""
-    return yaml.dump(value, Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=math.inf)
-
-
-class _Dumper(yaml.SafeDumper):
-    """Writes texts of several lines as blocks."""
-
-    def represent_str(self, data: str) -> yaml.ScalarNode:
-        """Plain where that is safe, quoted where not."""
-        style = None if not _BREAK.search(data) else "|" if _BLOCK.fullmatch(data) else '"'
-        return self.represent_scalar("tag:yaml.org,2002:str", data, style=style)
-
-
-class _Bare(str):
-    """A word that is written without quotes, although YAML takes it for true or false: here all scalars are text."""
-
-    __slots__ = ()
-
-
-def _represent_bare(dumper: yaml.SafeDumper, word: _Bare) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:bool", str(word))
-
-
-_Dumper.add_representer(str, _Dumper.represent_str)
-_Dumper.add_representer(_Bare, _represent_bare)

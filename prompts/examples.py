@@ -26,6 +26,7 @@ from pydantic import (
 )
 
 from .checklist import Checklist
+from .conversations.record import Text, packed, unpacked
 from .errors import InputError, did_you_mean
 from .field_map import FIELDS, TEXTS, FieldMap, check_field_map, columns_of, id_of_texts, missing, numbered_id, renamed
 from .formatting import count
@@ -43,6 +44,8 @@ from .human_feedback import (
     refuse_mixed_labels,
 )
 from .json_documents import at, looked_at
+from .mapping.table import proposes_mapping
+from .messages import StructuredText
 from .rows import column, source_rows, validate_row
 from .spilled_bytes import IN_MEMORY, SpilledBytes
 from .tables import plain
@@ -71,12 +74,12 @@ class Example(BaseModel):
 
     id: str = Field(min_length=1)
     """Unique within a file."""
-    input: str
+    input: Text
     """The generator's input: a document, a dialogue, an instruction."""
-    output: str | None = None
+    output: Text | None = None
     """The text that is judged; None where a generator is still to make it."""
-    context: str | None = None
-    reference: str | None = None
+    context: Text | None = None
+    reference: Text | None = None
     system: str | None = None
     """Which system made the output, for system-level correlations."""
     metadata: dict[str, Any] = Field(default_factory=dict)
@@ -91,7 +94,7 @@ class Example(BaseModel):
         """Whether there is anything that the output was made from, or is held against."""
         return any(text and text.strip() for text in (self.input, self.context, self.reference))
 
-    @field_validator(*TEXTS)
+    @field_validator("id", "system")
     @classmethod
     def _is_text(cls, value: str | None) -> str | None:
         return None if value is None else sendable(value)
@@ -130,6 +133,7 @@ class Example(BaseModel):
     def _as_in_files(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
         row: dict[str, Any] = dump(self)
         as_it_is = {"human": self.human, "comment": dump_comments(self.comment)}  # as numbers, labels would be lost
+        as_it_is |= {name: text.original for name in _TEXTS if isinstance(text := getattr(self, name), StructuredText)}
         return {name: as_it_is.get(name, value) for name, value in row.items()}
 
     @model_validator(mode="before")
@@ -187,6 +191,8 @@ class ExampleTable(Sequence[Example]):
         self._given: list[set[str]] = []
         self.without_output = 0
         """Rows of the source that were left out, as they have no output."""
+        self.has_structure = False
+        """Whether a text was made of messages, a list or an object."""
         for example in examples:
             self.append(example)
 
@@ -195,11 +201,13 @@ class ExampleTable(Sequence[Example]):
         if (given := example.model_fields_set) not in self._given:
             self._given.append(given)
         self._ids.append(example.id)
+        fields = vars(example)
+        in_bytes = packed(_texts(fields))
+        self.has_structure |= type(in_bytes) is list
         try:
             if example.comment or type(example) is not Example:
                 raise ValueError
-            fields = vars(example)
-            others, texts = marshal.dumps(_others(fields)), marshal.dumps(_texts(fields))
+            others, texts = marshal.dumps(_others(fields)), marshal.dumps(in_bytes)
         except ValueError:
             self._whole.append(example)
             self._starts.append(-len(self._whole))
@@ -232,8 +240,7 @@ class ExampleTable(Sequence[Example]):
 
     def _long(self, start: int) -> tuple[str | None, ...]:
         _, place, length = _HEAD.unpack_from(self._data, start)
-        texts: tuple[str | None, ...] = marshal.loads(self._texts.read(place, length))
-        return texts
+        return unpacked(marshal.loads(self._texts.read(place, length)))
 
     def __len__(self) -> int:
         return len(self._ids)
@@ -265,6 +272,7 @@ class ExampleTable(Sequence[Example]):
         return f"<{len(self)} examples>"
 
 
+@proposes_mapping()
 def load_examples(
     source: str | Path | Iterable[Example | Mapping[str, Any]],
     *,

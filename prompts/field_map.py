@@ -13,7 +13,7 @@ from uuid import UUID
 from .errors import InputError, did_you_mean
 from .human_feedback import HumanValues, is_missing, is_number
 from .json_documents import at, without_marks
-from .messages import as_text
+from .messages import told
 from .tables import as_written, plain
 
 TEXTS = ("id", "input", "output", "context", "reference", "system")
@@ -22,12 +22,6 @@ NESTED = ("human", "metadata", "comment")
 """Fields whose parts a field map can name."""
 SEVERAL = ("human", "comment")
 """Fields that several columns can hold: one a rater."""
-
-USUAL = {
-    "input": "input question prompt instruction query user_input user_prompt inputs problem article document dialogue source",
-    "output": "output answer response completion prediction generation actual_output outputs reply model_output summary",
-}
-"""Names that others give a column, the likelier first."""
 
 Columns = str | Sequence[str]
 """A column's name, or a path such as ``inputs.question``; for human scores and comments also several, in a list or with
@@ -133,7 +127,7 @@ def _make_texts(row: dict[str, Any], human: HumanValues, where: str) -> None:
             row[field] = without_marks(row[field])
         if field in row and not isinstance(row[field], str):
             try:
-                row[field] = as_text(plain(row[field]), passages=field == "context")
+                row[field] = told(plain(row[field]), passages=field == "context")
             except ValueError as error:
                 raise InputError(f"{where}: field '{field}': {error}.") from None
     identity = row.get("id")
@@ -194,8 +188,6 @@ def missing(field: str, row: Mapping[str, Any], fields: FieldMap) -> str:
         return f"there is nothing in '{column}'{mapped}."
     if mapped:
         return f"there is no column '{column}'{mapped}.{did_you_mean(column, [*map(str, row), *_paths(row)])}"
-    if line := mapping_line(row, fields):
-        return f"the field '{field}' is missing (there are: {', '.join(map(str, row))}). This would read it: {line}"
     others = [str(name) for name in row if name not in FIELDS]
     hint = did_you_mean(field, others).strip()
     if hint:
@@ -204,20 +196,6 @@ def missing(field: str, row: Mapping[str, Any], fields: FieldMap) -> str:
         there = ", ".join(map(str, row))
         return f"the field '{field}' is missing (there are: {there}; --field {field}=COLUMN names the one that it is)."
     return f"the field '{field}' is missing."
-
-
-def mapping_line(row: Mapping[str, Any], fields: FieldMap) -> str:
-    """The options that name the input and output of a row by their usual names; empty where it has none for both."""
-    leaves = list(_paths(row))
-    told = []
-    for ours, usual in USUAL.items():
-        if ours in row or ours in fields:
-            continue
-        found = (path for name in usual.split() for path in leaves if path.rpartition(".")[2].casefold() == name)
-        if (path := next(found, None)) is None:
-            return ""
-        told.append(f'--field "{ours}={path}"' if " " in path else f"--field {ours}={path}")
-    return " ".join(told)
 
 
 def _paths(row: Mapping[str, Any], before: str = "") -> Iterator[str]:

@@ -167,12 +167,9 @@ class HumanValues:
             return None
         if not isinstance(value, str):
             return value
-        if stars := _STARS.fullmatch(value.replace("\ufe0f", "").strip()):
-            return float(len(stars[1]))
-        share = _COUNTED.fullmatch(value.strip())
-        if share is None:
+        if (given := number_with_whole(value)) is None:
             return value
-        top = 100.0 if share["percent"] else float(share["top"]) if share["top"] else None
+        number, top = given
         if top is not None and self._tops.setdefault(name, (top, where))[0] != top:
             other, place = self._tops[name]
             raise InputError(
@@ -180,7 +177,16 @@ class HumanValues:
                 "Bring "
                 "them to one scale."
             )
-        return float(share["number"])
+        return number
+
+
+def number_with_whole(text: str) -> tuple[float, float | None] | None:
+    """The number in ``4/5``, ``80 %``, ``4 stars`` or ``★★★☆``, and the whole where it is said; None for other texts."""
+    if stars := _STARS.fullmatch(text.replace("\ufe0f", "").strip()):
+        return float(len(stars[1])), None
+    if (share := _COUNTED.fullmatch(text.strip())) is None:
+        return None
+    return float(share["number"]), 100.0 if share["percent"] else float(share["top"]) if share["top"] else None
 
 
 def rating_of(value: Any, name: str) -> float:

@@ -1,4 +1,4 @@
-"""Rows of a JSON document that is not one object a line: a list, and what stands around or in place of one."""
+"""Rows of a JSON or YAML document that is not one object a line: a list, and what stands around or in place of one."""
 
 from __future__ import annotations
 
@@ -11,33 +11,85 @@ from typing import Any
 
 from .errors import InputError
 from .messages import messages_of
+from .text_files import read_yaml
 
 Row = dict[str, Any]
 _BEGIN = re.compile(r"[^\s,]")
+YAML_SUFFIXES = (".yaml", ".yml")
 DEEP = 3
 """Objects around a list of rows."""
 LOOKED_AT = 20
 """Rows that tell whether texts are JSON."""
 
 
+class SeveralListsError(InputError):
+    """One JSON object has several lists of objects, and which has the rows is not said."""
+
+    def __init__(self, said: str, parts: tuple[str, ...]) -> None:
+        super().__init__(said)
+        self.parts = parts
+        """The places of the lists."""
+
+
 def at(value: Any, path: str) -> Any:
-    """The value of a row in a column, else in that column in another case, else at a path such as ``output.answer`` or
-    ``messages.0.content``; None where nothing is there.
+    """The value of a row in a column, else in that column in another case, else at a path; None where nothing is there.
+
+    A path is ``output.answer`` or ``messages.0.content``. In lists ``*`` takes every entry, ``:-1`` all but the last,
+    and ``name=tone`` the entries whose ``name`` is ``tone``; several values come as one flat list.
     """
     if isinstance(value, Mapping):
         if path in value:
             return value[path]
-        alike = [name for name in value if str(name).casefold() == path.casefold()]
-        if len(alike) == 1:
-            return value[alike[0]]
-        parts = path.split(".")
-        heads = ((".".join(parts[:cut]), ".".join(parts[cut:])) for cut in range(len(parts) - 1, 0, -1))
-        return next((found for head, rest in heads if (found := at(at(value, head), rest)) is not None), None)
+        for head, rest in [(path, ""), *_cuts(path)]:
+            inner = _of_name(value, head)
+            if inner is not None and (found := at(inner, rest) if rest else inner) is not None:
+                return found
+        return None
     if isinstance(value, (list, tuple)):
-        head, _, rest = path.partition(".")
-        if head.lstrip("-").isdigit() and -len(value) <= int(head) < len(value):
-            return at(value[int(head)], rest) if rest else value[int(head)]
+        for head, rest in [(path, ""), *_cuts(path)]:
+            if _PLACE.fullmatch(head) and -len(value) <= int(head) < len(value):
+                return at(value[int(head)], rest) if rest else value[int(head)]
+            if entries := _entries(value, head):
+                return _flat([at(each, rest) if rest else each for each in entries]) or None
     return None
+
+
+_PLACE = re.compile(r"-?\d+")
+_SLICE = re.compile(r"(-?\d+)?:(-?\d+)?")
+
+
+def _of_name(value: Mapping[str, Any], name: str) -> Any:
+    """The value of a name, else of the only name that is the same in another case."""
+    if name in value:
+        return value[name]
+    alike = [each for each in value if str(each).casefold() == name.casefold()]
+    return value[alike[0]] if len(alike) == 1 else None
+
+
+def _cuts(path: str) -> Iterator[tuple[str, str]]:
+    """The two parts of a path at each of its points, the longest beginning first."""
+    parts = path.split(".")
+    return ((".".join(parts[:cut]), ".".join(parts[cut:])) for cut in range(len(parts) - 1, 0, -1))
+
+
+def _entries(value: Sequence[Any], head: str) -> list[Any] | None:
+    """The entries that ``*``, a slice or ``name=value`` takes of a list; None where it is no such part of a path."""
+    if part := _SLICE.fullmatch(head):
+        first, last = (int(each) if each else None for each in part.groups())
+        return list(value[first:last])
+    if head == "*":
+        return list(value)
+    name, equals, wanted = head.partition("=")
+    if not equals or "." in name:
+        return None
+    return [each for each in value if isinstance(each, Mapping) and str(at(each, name)) == wanted]
+
+
+def _flat(values: Sequence[Any]) -> list[Any]:
+    """The values that are there, with those of lists in their place; messages stay together."""
+    given = [each for each in values if each is not None]
+    lists = [list(each) if isinstance(each, list) and not messages_of(each) else [each] for each in given]
+    return [each for part in lists for each in part]
 
 
 def document(text: str) -> list[Any]:
@@ -66,23 +118,44 @@ def rows_of(
         say: Told what was taken for the rows.
 
     Raises:
-        InputError: It is not valid JSON, or holds no rows.
+        InputError: It is not valid JSON or YAML, or holds no rows.
     """
-    try:
-        values = document(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: not valid JSON ({error}).") from None
+    values = _values(path, text)
     whole = values[0] if len(values) == 1 else values
     if part:
-        inner = at(whole, part)
-        if not isinstance(inner, (list, Mapping)):
+        inner = at(whole, part) if isinstance(whole, Mapping) else None
+        whole = inner if isinstance(inner, (list, Mapping)) else [*_entries_at(whole, part)]
+        if not whole:
             raise InputError(f"{path}: there is no list or object at '{part}' in it.")
-        whole = inner
     entries = whole if isinstance(whole, list) else _of_object(path, whole, as_text, say or (lambda _: None))
     for number, entry in enumerate(entries, 1):
         if not isinstance(entry, dict):
             raise InputError(f"{path}, row {number}: a JSON object is needed, not {type(entry).__name__}.")
         yield number, entry["row"] if _is_wrapped(entry) else entry
+
+
+def _values(path: Path, text: str) -> list[Any]:
+    if path.name.lower().endswith(YAML_SUFFIXES):
+        return [read_yaml(text, path, "data file")]
+    try:
+        return document(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: not valid JSON ({error}).") from None
+
+
+def _entries_at(value: Any, part: str, outer: Row | None = None) -> Iterator[Any]:
+    """The rows at a place inside other rows, each with the other fields of those that it stands in."""
+    if isinstance(value, list):
+        for each in value:
+            yield from _entries_at(each, part, outer or {})
+    elif not part:
+        yield {**(outer or {}), **value} if isinstance(value, Mapping) else value
+    elif isinstance(value, Mapping):
+        for head, rest in [(part, ""), *_cuts(part)]:
+            if isinstance(inner := _of_name(value, head), (list, Mapping)):
+                others = {name: each for name, each in value.items() if name.casefold() != head.casefold()}
+                yield from _entries_at(inner, rest, None if outer is None else {**outer, **others})
+                return
 
 
 def _is_wrapped(entry: Row) -> bool:
@@ -114,9 +187,10 @@ def _of_object(path: Path, whole: Any, as_text: Collection[str], say: Callable[[
         return rows
     if lists:
         few = ", ".join(f"'{name}' ({len(rows)})" for name, rows in list(lists.items())[:6])
-        raise InputError(
+        raise SeveralListsError(
             f"{path}: this is one JSON object with {len(lists)} lists of objects: {few}. Name the one with the rows: "
-            f"{path}#{next(iter(lists))}"
+            f"{path}#{next(iter(lists))}",
+            tuple(lists),
         )
     return [whole]
 

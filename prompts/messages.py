@@ -17,37 +17,71 @@ PLAIN_KEYS = ("output", "answer", "response", "text", "content", "result", "inpu
 THINKING = frozenset({"thinking", "redacted_thinking", "reasoning"})
 """Kinds of parts with what a model thought before it answered, which is no part of what it wrote."""
 
+PARTS = frozenset({"text", "input_text", "output_text", "image", "image_url", "input_image"})
+"""Kinds of parts of which a list is one message's content."""
+
 Message = tuple[str, str]
 """Role and text."""
 
 
-def message_of(value: Any) -> Message | None:
-    """Role and text of one message; None where it is none."""
+class StructuredText(str):
+    """A text that was made of messages, a list or an object, which it holds as its ``original``."""
+
+    __slots__ = ("original",)
+    original: Any
+
+    def __new__(cls, text: str, original: Any = None) -> StructuredText:
+        """``original`` is what JSON can hold."""
+        made = super().__new__(cls, text)
+        made.original = original
+        return made
+
+    def __getnewargs__(self) -> tuple[str, Any]:  # type: ignore[override]
+        return str(self), self.original
+
+
+def fields_of(value: Any) -> tuple[str, Mapping[str, Any]] | None:
+    """Role and fields of one message, ``content`` and ``tool_calls`` among them; None where it is none."""
     if not isinstance(value, Mapping):
         return None
     if isinstance(value.get("kwargs"), Mapping) and isinstance(value.get("id"), list) and value["id"]:  # LangChain
-        return _message(str(value["id"][-1]).removesuffix("Chunk").removesuffix("Message"), value["kwargs"])
-    if isinstance(value.get("data"), Mapping) and isinstance(value.get("type"), str):
-        return _message(value["type"], value["data"])
-    if isinstance(value.get("from"), str) and isinstance(value.get("value"), str):
-        return _message(value["from"], {"content": value["value"]})
-    role = value.get("role", value.get("type"))
-    return _message(role, value) if isinstance(role, str) and ("content" in value or value.get("tool_calls")) else None
-
-
-def _message(role: str, fields: Mapping[str, Any]) -> Message | None:
-    calls = fields.get("tool_calls") or (fields.get("additional_kwargs") or {}).get("tool_calls")
-    if "content" not in fields and not calls:
+        found = str(value["id"][-1]).removesuffix("Chunk").removesuffix("Message"), value["kwargs"]
+    elif isinstance(value.get("data"), Mapping) and isinstance(value.get("type"), str):
+        found = value["type"], value["data"]
+    elif isinstance(value.get("from"), str) and isinstance(value.get("value"), str):
+        found = value["from"], {"content": value["value"]}
+    elif value.get("type") == "function_call" and "name" in value:  # an item of OpenAI's responses
+        found = "assistant", {"tool_calls": [value]}
+    elif value.get("type") == "function_call_output" and "output" in value:
+        found = "tool", {"content": value["output"], "tool_call_id": value.get("call_id")}
+    elif isinstance(value.get("role", value.get("type")), str):
+        found = value.get("role", value.get("type")), value
+    else:
         return None
+    role, fields = found
+    if "content" not in fields and not calls_in(fields):
+        return None
+    return ROLES.get(role.lower(), role.lower()), fields
+
+
+def calls_in(fields: Mapping[str, Any]) -> Any:
+    """Calls of tools that stand beside the content of a message; None or empty where there are none."""
+    return fields.get("tool_calls") or (fields.get("additional_kwargs") or {}).get("tool_calls")
+
+
+def message_of(value: Any) -> Message | None:
+    """Role and text of one message; None where it is none."""
+    if (found := fields_of(value)) is None:
+        return None
+    role, fields = found
     refused = fields.get("refusal")  # OpenAI puts it beside a content that is null
-    parts = [_content(fields.get("content")) or (refused if isinstance(refused, str) else "")]
-    if calls:
-        parts.append(_calls(calls))
-    name = role.lower()
-    return ROLES.get(name, name), "\n".join(part for part in parts if part)
+    parts = [content_text(fields.get("content")) or (refused if isinstance(refused, str) else "")]
+    if calls := calls_in(fields):
+        parts.append(calls_text(calls))
+    return role, "\n".join(part for part in parts if part)
 
 
-def _calls(calls: Any) -> str:
+def calls_text(calls: Any) -> str:
     """Calls of tools: ``Calls weather({"city": "Bonn"})``, a line each; their JSON where one has no name."""
     told = []
     for each in calls if isinstance(calls, list) else [calls]:
@@ -61,7 +95,7 @@ def _calls(calls: Any) -> str:
     return "\n".join(told)
 
 
-def _content(content: Any) -> str:
+def content_text(content: Any) -> str:
     """A message's content as text. A part that is no text stands as its kind in brackets; thinking is left out."""
     if content is None:
         return ""
@@ -70,10 +104,11 @@ def _content(content: Any) -> str:
     if not isinstance(content, Sequence):
         return json.dumps(content, ensure_ascii=False)
     said = [each for each in content if not (isinstance(each, Mapping) and each.get("type") in THINKING)]
-    return "\n".join(each if isinstance(each, str) else _part(each) for each in said)
+    return "\n".join(each if isinstance(each, str) else part_text(each) for each in said)
 
 
-def _part(part: Any) -> str:
+def part_text(part: Any) -> str:
+    """A part of a content as text."""
     if not isinstance(part, Mapping):
         return json.dumps(part, ensure_ascii=False)
     for said in ("text", "refusal"):
@@ -81,10 +116,19 @@ def _part(part: Any) -> str:
             return str(part[said])
     kind = part.get("type", "part")
     if kind in ("tool_use", "tool_call"):
-        return _calls(part)
+        return calls_text(part)
     if kind == "tool_result":
-        return f"Result: {_content(part.get('content'))}"
+        return f"Result: {content_text(part.get('content'))}"
     return f"[{kind}]"
+
+
+def is_content(value: Any) -> bool:
+    """Whether a list holds the parts of one content, texts and images."""
+    return (
+        isinstance(value, (list, tuple))
+        and bool(value)
+        and all(isinstance(each, Mapping) and each.get("type") in PARTS and "content" not in each for each in value)
+    )
 
 
 def messages_of(value: Any) -> list[Message] | None:
@@ -119,12 +163,12 @@ def text_of(value: Any) -> str | None:
         messages = [one]
     if messages is not None:
         return conversation(messages) or None
-    if isinstance(value, Mapping) and (inner := _inner(value)) is not None:
+    if isinstance(value, Mapping) and (inner := inner_of(value)) is not None:
         return text_of(inner)
     return json.dumps(value, ensure_ascii=False, indent=2)
 
 
-def _inner(value: Mapping[str, Any]) -> Any:
+def inner_of(value: Mapping[str, Any]) -> Any:
     """The value that an object is wrapped around; None where there is none."""
     if messages_of(value.get("messages")):
         return value["messages"]
@@ -141,6 +185,16 @@ def _inner(value: Mapping[str, Any]) -> Any:
         [(name, only)] = filled.items()
         return only if isinstance(only, str) or name.lower() in PLAIN_KEYS else None
     return None
+
+
+def told(value: Any, *, passages: bool = False) -> Any:
+    """The text of a value by :func:`as_text`; it holds the value where that is messages, a list or an object.
+
+    Raises:
+        ValueError: A message has no content.
+    """
+    text = as_text(value, passages=passages)
+    return StructuredText(text, value) if isinstance(text, str) and isinstance(value, (Mapping, list, tuple)) else text
 
 
 def as_text(value: Any, *, passages: bool = False) -> Any:
@@ -168,6 +222,8 @@ def as_text(value: Any, *, passages: bool = False) -> Any:
         return text_of(value) if told or not filled else json.dumps(value, ensure_ascii=False, indent=2, default=str)
     if not isinstance(value, (list, tuple)):
         return value
+    if is_content(value):
+        return content_text(value) or None
     if any(isinstance(each, Mapping) and "role" in each for each in value) and messages_of(value) is None:
         wrong = next(place for place, each in enumerate(value, 1) if message_of(each) is None)
         raise ValueError(f"message {wrong} needs 'role' and 'content'")

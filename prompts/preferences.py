@@ -16,6 +16,7 @@ from .examples import named_document
 from .field_map import id_of_texts
 from .human_feedback import PAIR_SIDES, Labels, is_missing
 from .json_documents import at
+from .mapping.names import LETTERS, PAIR_INPUTS, PAIR_OUTPUT, PAIR_PREFERRED
 from .messages import Message, as_text, conversation, messages_of
 from .rows import validate_row
 from .tables import plain
@@ -36,18 +37,11 @@ PAIR_FIELDS = (
 )
 """Ours that ``--field`` gives a column; beside ``chosen``, ``rejected``, ``scores_a`` and ``scores_b``."""
 KNOWN_FIELDS = (*PAIR_FIELDS, "prompt", "chosen", "rejected", "scores_a", "scores_b")
-_OUTPUT = re.compile(
-    r"(?:model_)?(?:outputs?|responses?|answers?|completions?|generations?|repl(?:y|ies)|texts?|summar(?:y|ies)|conversations?)"
-    r"[ _-]?(a|b|1|2)"
-)
-_INPUTS = ("prompt", "question", "instruction", "query")
-_PREFERRED = ("preference", "winner", "label", "preferred_output", "better", "better_answer", "betteranswer", "choice")
 _SIDE = re.compile(
     r"(?:(?:model|outputs?|response|answer|assistant|option|completion|candidate|system)[ _-]?)?(a|b|1|2)(?:\.0)?"
 )
 _ORDER = re.compile(r"\[*(a|b|1|2)\]*\s*(>+|<+|=+|~)\s*\[*(a|b|1|2)\]*")
 _TIE = re.compile(r"(?:tie|draw|both|equal|same|neither)\b.*|1\.5")
-_LETTERS = {"1": "a", "2": "b", "a": "a", "b": "b"}
 _HUMAN, _ASSISTANT = "\n\nHuman:", "\n\nAssistant:"
 
 
@@ -124,9 +118,13 @@ def _know(row: dict[str, Any]) -> None:
     """Give columns of usual names ours, where no column has it."""
     usual = {str(name).casefold(): name for name in row if row[name] is not None}
     for name, given in list(usual.items()):
-        if match := _OUTPUT.fullmatch(name):
-            row.setdefault(f"output_{_LETTERS[match[1]]}", row[given])
-    for ours, names in (("input", ("input", *_INPUTS)), ("preferred", ("preferred", *_PREFERRED)), ("id", ("id",))):
+        if match := PAIR_OUTPUT.fullmatch(name):
+            row.setdefault(f"output_{LETTERS[match[1]]}", row[given])
+    for ours, names in (
+        ("input", ("input", *PAIR_INPUTS)),
+        ("preferred", ("preferred", *PAIR_PREFERRED)),
+        ("id", ("id",)),
+    ):
         if (column := next((usual[name] for name in names if name in usual), None)) is not None:
             row.setdefault(ours, row[column])
     if row.get("input") and isinstance(instruction := row.get("instruction"), str) and "input" in usual:
@@ -167,11 +165,11 @@ def side_of(value: Any, row: Mapping[str, Any], labels: Labels) -> Any:
     if isinstance(value, bool):
         return value
     if match := _SIDE.fullmatch(word):
-        return _LETTERS[match[1]]
-    if (match := _ORDER.fullmatch(word)) and _LETTERS[match[1]] != _LETTERS[match[3]]:
+        return LETTERS[match[1]]
+    if (match := _ORDER.fullmatch(word)) and LETTERS[match[1]] != LETTERS[match[3]]:
         if match[2][0] in "=~":
             return "tie"
-        return _LETTERS[match[1] if match[2][0] == ">" else match[3]]
+        return LETTERS[match[1] if match[2][0] == ">" else match[3]]
     return "tie" if _TIE.fullmatch(word) else value
 
 

@@ -6,6 +6,7 @@ A judge's prompt shows the output; a generator's, P_G (BinEval §3.4), may not.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -13,18 +14,27 @@ from functools import cached_property
 from hashlib import sha256
 from itertools import accumulate, chain
 from pathlib import Path
+from typing import Protocol
 
 from .checklist import Sees
+from .conversations.chat import IMAGE_TOKENS, Part, images_of, seen_of, sent_after, with_images
 from .errors import InputError, did_you_mean, like_named
 from .examples import Example
+from .formats.binding import UNBOUND, Binding, refuse_unused
+from .formats.form import COLUMN, FIELDS, Laid, PromptForm, form_of, plain_form
+from .formats.output_alone import OTHER_TEXTS, is_marked_well, without_other_texts
+from .formats.variables import as_written
 from .lessons import Edit
 from .rows import column
 from .shown_examples import Shows, shown_text
 from .templates import FencedText, render, template
-from .text import BRACES, fence, fill, letters, placeholders_of, texts_end_at
+from .text import BRACES, fence, fill, letters, literal, literal_but, placeholders_of, texts_end_at
 from .text_files import read_text
 
-PLACEHOLDERS = ("input", "context", "output", "reference", "question")
+logger = logging.getLogger(__name__)
+
+PLACEHOLDERS = FIELDS
+OURS = frozenset(PLACEHOLDERS)
 GENERATOR_PLACEHOLDERS = ("input", "context")
 
 _NOT_FOR_A_GENERATOR = {
@@ -34,7 +44,6 @@ _NOT_FOR_A_GENERATOR = {
 }
 
 _PROTECTED = re.compile(r"<!-- protect -->(.*?)<!-- /protect -->", re.DOTALL)
-_PROTECT_MARK = re.compile(r"<!-- (/?)protect -->")
 _TELLS_TO_ANSWER = re.compile(r"\b(?:answer|reply|respond|return|output)\b", re.IGNORECASE)
 _YES_OR_NO = re.compile(r"\b(?:yes\W+(?:or\W+)?no|no\W+(?:or\W+)?yes)\b", re.IGNORECASE)
 _ANSWER_WORDS = tuple(re.compile(rf"\b{word}\b", re.IGNORECASE) for word in ("yes", "no", "JSON"))
@@ -51,22 +60,55 @@ class Prompt:
     text: str
     shown: Shows | None = None
     """Chooses the judged examples that a judge is shown before each output; they are no part of the text."""
+    form: PromptForm | None = None
+    """The file that it came from and what its variables stand for; None: plain text with our own placeholders."""
 
     @cached_property
     def hash(self) -> str:
-        """First 16 hexadecimal digits of the SHA-256 of the text, and of the examples where some are shown."""
+        """First 16 hexadecimal digits of the SHA-256 of the text, of the examples where some are shown, and of what the
+        variables stand for where they are not our own."""
         identity = self.text if self.shown is None else f"{self.text}\0{self.shown.record.model_dump_json()}"
+        if self.form is not None and not self.form.is_plain:
+            identity += f"\0{self.form.identity}"
         return sha256(identity.encode()).hexdigest()[:16]
 
     @cached_property
     def placeholders(self) -> list[str]:
-        """Names in single braces, in order, each once. ``{{name}}`` is not one."""
+        """Our names of what the variables stand for, in order, each once; a column is ``metadata.NAME``.
+
+        In plain text they are names in single braces, and ``{{name}}`` is not one.
+        """
         return list(dict.fromkeys(self._placeholders))
 
     @cached_property
     def protected(self) -> list[str]:
-        """Text between ``<!-- protect -->`` and ``<!-- /protect -->``, in order."""
-        return _PROTECTED.findall(self.text)
+        """Text between ``<!-- protect -->`` and ``<!-- /protect -->``, in order, and what no edit of this form may touch."""
+        return [*_PROTECTED.findall(self.text), *(self.text[start:end] for start, end in self.fixed)]
+
+    @cached_property
+    def fixed(self) -> list[tuple[int, int]]:
+        """Spans (start, end) that no edit may touch in a prompt that is no plain text; see :meth:`PromptForm.fixed`."""
+        return [] if self._is_plain or self.form is None else self.form.fixed(self.text)
+
+    @property
+    def _is_plain(self) -> bool:
+        return self.form is None or self.form.is_plain
+
+    @cached_property
+    def file_text(self) -> str:
+        """The file that holds this prompt, in the format that it came in."""
+        return self.text if self.form is None else self.form.written(self.text)
+
+    @property
+    def suffix(self) -> str:
+        """The suffix of that file."""
+        return ".md" if self.form is None else self.form.suffix
+
+    def as_written(self, text: str, kept: Collection[str] = PLACEHOLDERS) -> str:
+        """Words as they are written in this prompt; those of ``kept`` in braces stay placeholders."""
+        if self._is_plain or self.form is None:
+            return literal_but(text, kept) if kept else literal(text)
+        return as_written(text, self.form.syntax, list(self.form.variables) if kept else [])
 
     @cached_property
     def answer_format(self) -> list[str]:
@@ -94,6 +136,8 @@ class Prompt:
     @cached_property
     def around_question(self) -> tuple[str, str] | None:
         """The text before and after ``{question}``; None without that placeholder."""
+        if not self._is_plain and self.form is not None:
+            return self.form.around_question(self.text)
         place = next((match for match in BRACES.finditer(self.text) if match[2] == "question"), None)
         return None if place is None else (self.text[: place.start()], self.text[place.end() :])
 
@@ -106,22 +150,29 @@ class Prompt:
         they stand in one line, the prompt stays as it is. A heading (``News:``, ``# News``, ``**News**``) goes with
         what it stands above, and so do the tags around it.
         """
-        left = _without_other_texts(self.text)
+        if not self._is_plain and self.form is not None:
+            return replace(self, form=replace(self.form, output_alone=True)) if self._shows_others else self
+        left = without_other_texts(self.text)
         return self if left == self.text else replace(self, text=left)
 
     def can_show_less_of(self, examples: Iterable[Example]) -> bool:
         """Whether a judge is shown more of the examples than their outputs, and can be shown these alone."""
-        shows_more = not self.placeholders or self.of_output_alone is not self
+        shows_more = not OURS.intersection(self.placeholders) or self.of_output_alone is not self
         return shows_more and any(each.has_more_than_output for each in examples)
 
     @property
+    def _shows_others(self) -> bool:
+        return not OTHER_TEXTS.isdisjoint(self.placeholders) and not (self.form is not None and self.form.output_alone)
+
+    @property
     def _placeholders(self) -> list[str]:
-        return placeholders_of(self.text)
+        if self.form is None:
+            return placeholders_of(self.text)
+        return [self.form.means(name) for name in self.form.variables_in(self.text)]
 
     @property
     def _is_marked_well(self) -> bool:
-        marks = _PROTECT_MARK.findall(self.text)
-        return marks == ["", "/"] * (len(marks) // 2)
+        return is_marked_well(self.text)
 
     def check(self, name: str = "the prompt") -> Prompt:
         """Return this prompt if a judge can use it.
@@ -131,10 +182,12 @@ class Prompt:
                 does not show the output.
         """
         self.check_text(PLACEHOLDERS, name)
-        if self.placeholders and "output" not in self.placeholders:
+        if OURS.intersection(self.placeholders) and "output" not in self.placeholders:
             raise InputError(f"{name}: the prompt has placeholders but no {{output}}, so nothing would be judged.")
         if self._placeholders.count("question") > 1:
             raise InputError(f"{name}: {{question}} may occur once; it stands there more often.")
+        if self.form is not None:
+            self.form.check_order(name, judges=True)
         return self
 
     def check_text(self, known: Sequence[str], name: str) -> None:
@@ -146,7 +199,7 @@ class Prompt:
         if not self.text.strip():
             raise InputError(f"{name}: the prompt is empty.")
         for placeholder in self.placeholders:
-            if placeholder not in known:
+            if placeholder not in known and not placeholder.startswith(COLUMN):
                 listed = ", ".join("{" + each + "}" for each in known)
                 raise InputError(
                     f"{name}: '{{{placeholder}}}' is not a known placeholder (known: {listed})."
@@ -168,6 +221,8 @@ class Prompt:
         if start != self.text.rfind(edit.old):
             raise EditRefusedError("the text to replace occurs more than once in the prompt")
         changed = replace(self, text=self.text[:start] + edit.new + self.text[start + len(edit.old) :])
+        if self.form is not None and (problem := self.form.problem_of(changed.text)):
+            raise EditRefusedError(problem)
         if changed.text == self.text:
             raise EditRefusedError("it changes nothing")
         if not changed.text.strip():
@@ -193,30 +248,75 @@ def check_length(prompt: Prompt, max_chars: int | None) -> Prompt:
     return prompt
 
 
-def load_prompt(source: str | Path | Prompt) -> Prompt:
-    """Read and check a prompt file; a prompt that is one already is checked.
+def load_prompt(source: str | Path | Prompt, binding: Binding = UNBOUND) -> Prompt:
+    """Read and check a judge's prompt file; a prompt that is one already is checked.
+
+    ``binding`` says what its variables may stand for.
 
     Raises:
         InputError: The file cannot be read or the prompt cannot be used.
     """
-    prompt, name = read_prompt(source)
+    prompt, name = read_prompt(source, binding)
     return prompt.check(name)
 
 
-def read_prompt(source: str | Path | Prompt) -> tuple[Prompt, str]:
+class ReadsExamples(Protocol):
+    """Settings with which examples and prompts are read."""
+
+    variable: dict[str, str]
+    field: dict[str, str | tuple[str, ...]]
+
+
+def binding_of(examples: Sequence[Example] | None, settings: ReadsExamples | None) -> Binding:
+    """What a prompt's variables may stand for in these examples."""
+    return Binding(examples) if settings is None else Binding(examples, settings.variable, settings.field)
+
+
+def bound_prompts(
+    prompts: Sequence[str | Path | Prompt], examples: Sequence[Example] | None, settings: ReadsExamples | None
+) -> list[Prompt]:
+    """Judges' prompts with their variables bound to the examples; None: they are not there yet.
+
+    Raises:
+        InputError: A file cannot be read, a prompt cannot be used, or no prompt has a variable that the settings name.
+    """
+    binding = binding_of(examples, settings)
+    found = [load_prompt(each, binding) for each in prompts]
+    refuse_unused(binding.given, [(each.form, each.placeholders) for each in found])
+    return found
+
+
+def read_prompt(source: str | Path | Prompt, binding: Binding) -> tuple[Prompt, str]:
     """A prompt, not yet checked, and what to call it in errors.
 
     Raises:
-        InputError: The file cannot be read.
+        InputError: The file cannot be read, or a variable of it stands for nothing.
     """
     if isinstance(source, Prompt):
-        return source, "the prompt"
+        form = source.form or (plain_form(source.text) if binding.given else None)
+        if form is not None and form.variables:  # what somebody says now wins
+            binding = replace(binding, given={**form.variables, **binding.given})
+        return (source if form is None else _bound(source, form, "the prompt", binding)), "the prompt"
     path = Path(source)
     try:
-        return Prompt(read_text(path)), str(path)
+        text = read_text(path, as_it_is=True)
     except FileNotFoundError:
         hint = " A prompt's text itself is given as askance.Prompt(text)." if "{" in str(path) else like_named(path)
         raise InputError(f"{path}: there is no such prompt file.{hint}") from None
+    form = form_of(text, str(path), path.suffix, FIELDS if binding.asks else FIELDS[:4])
+    return _bound(Prompt(form.text), form, str(path), binding), str(path)
+
+
+def _bound(prompt: Prompt, form: PromptForm, name: str, binding: Binding) -> Prompt:
+    """The prompt with what its variables stand for; one of our own that is byte for byte its file has no form."""
+    form = binding.bound(form, prompt.text, name)
+    prompt = replace(prompt, form=None if form.is_plain and form.source == prompt.text else form)
+    if not form.is_plain:
+        logger.warning("%s: %s.", name, form.said)
+        if form.syntax == "jinja" and binding.examples is not None:
+            for example in binding.examples:  # a template may fail for one of them alone
+                (generator_messages if binding.writes else frame)(prompt, example)
+    return prompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +330,8 @@ class Framing:
     """Places where ``before`` may part from other examples: its fixed text's end, and each text's."""
     turns: tuple[tuple[str, str], ...] = ()
     """Questions and answers that come before this one, as cases of how to answer."""
+    images: tuple[Part, ...] = ()
+    """Images of the texts that are shown, which are sent before them."""
 
     @property
     def prefix(self) -> str:
@@ -239,7 +341,7 @@ class Framing:
     @property
     def length(self) -> int:
         """How long that is, as it is sent, in quarters of a token."""
-        return sum(map(letters, self._parts))
+        return sum(map(letters, self._parts)) + 4 * IMAGE_TOKENS * len(self.images)
 
     @property
     def _parts(self) -> list[str]:
@@ -249,8 +351,8 @@ class Framing:
 def frame(prompt: Prompt, example: Example, sees: Sees = "all") -> Framing:
     """Lay out one example for judging: everything before the question comes first, so that it is cached.
 
-    Where a question ``sees`` the output alone, nothing else of the example is there; where it is answered with a quote,
-    nothing of the prompt is either, which says to answer yes or no.
+    Where a question ``sees`` the output alone, or its last reply or calls of tools, nothing else of the example is
+    there; where it is answered with a quote, nothing of the prompt is either, which says to answer yes or no.
 
     A prompt without placeholders is the system message and the fenced example follows in the user message; otherwise
     the prompt is the user message with the fenced texts put in. Judged examples that are shown stand at the end of the
@@ -262,23 +364,42 @@ def frame(prompt: Prompt, example: Example, sees: Sees = "all") -> Framing:
     texts = {
         "input": example.input,
         "context": example.context or "",
-        "output": example.output or "",
+        "output": seen_of(example.output or "", example.input, sees),
         "reference": example.reference or "",
     }
-    if sees == "output":
+    if sees != "all" or (prompt.form is not None and prompt.form.output_alone):
         prompt, texts = prompt.of_output_alone, {name: text if name == "output" else "" for name, text in texts.items()}
-    if not prompt.placeholders:
+    ours = prompt.form is None or prompt.form.is_plain
+    if not prompt.placeholders or not ours:
         shown = [name for name in ("context", "input", "reference") if texts[name]]
         shown += ["output"] if example.output is not None else []
+        images = tuple(image for name in shown for image in images_of(texts[name]))
         parts = [f"{name.capitalize()}:\n{fence(texts[name])}\n" for name in shown]
+        if prompt.form is not None and not ours:
+            laid = prompt.form.for_judging(prompt.text, example, texts, "\n".join(parts) + "\n")
+            seen = [name for name in shown if name in prompt.placeholders] if "output" in prompt.placeholders else shown
+            return replace(
+                laid_out(laid, cases), images=tuple(each for name in seen for each in images_of(texts[name]))
+            )
         system = "\n\n".join(part for part in (fill(prompt.text, {}), cases) if part)
         ends = tuple(accumulate((len(part) + 1 for part in parts), initial=0))
-        return Framing(system=system, before="\n".join(parts) + "\n", after="", ends=ends)
+        return Framing(system=system, before="\n".join(parts) + "\n", after="", ends=ends, images=images)
     start = f"{cases}\n\n" if cases else ""
     fenced = {name: fence(texts[name]) for name in prompt.placeholders if name in texts}
     before, after = prompt.around_question or (prompt.text + "\n\n", "")
     ends = tuple(len(start) + place for place in texts_end_at(before, fenced))
-    return Framing(system=None, before=start + fill(before, fenced), after=fill(after, fenced), ends=ends)
+    images = tuple(image for name in fenced for image in images_of(texts[name]))
+    before, after = start + fill(before, fenced), fill(after, fenced)
+    return Framing(system=None, before=before, after=after, ends=ends, images=images)
+
+
+def laid_out(laid: Laid, cases: str) -> Framing:
+    """The framing of a prompt in messages; judged examples stand at the end of the system message, or else first."""
+    if not cases:
+        return Framing(laid.system, laid.before, laid.after, turns=laid.turns)
+    if laid.system is None:
+        return Framing(None, f"{cases}\n\n{laid.before}", laid.after, turns=laid.turns)
+    return Framing(f"{laid.system}\n\n{cases}", laid.before, laid.after, turns=laid.turns)
 
 
 _LAMP = "Dear Mr Ross, thank you for your order. The red lamp is on its way."
@@ -303,14 +424,16 @@ def _quoted(text: str) -> str:
     return f"Text:\n{fence(text)}\n\n"
 
 
-def load_generator_prompt(source: str | Path | Prompt) -> Prompt:
+def load_generator_prompt(source: str | Path | Prompt, binding: Binding = UNBOUND) -> Prompt:
     """Read and check a generator's prompt file; a prompt that is one already is checked.
+
+    ``binding`` says what its variables may stand for.
 
     Raises:
         InputError: The file cannot be read, or the prompt is empty, has a placeholder that is not for a generator, an
             unknown one or an unclosed protected part, or has placeholders but does not show the input.
     """
-    prompt, name = read_prompt(source)
+    prompt, name = read_prompt(source, replace(binding, asks=False, writes=True))
     if not prompt.text.strip():
         raise InputError(
             f"{name}: the prompt is empty, so there is nothing to improve. To start from nothing, write one line that "
@@ -323,7 +446,9 @@ def load_generator_prompt(source: str | Path | Prompt) -> Prompt:
                 f"{{input}} and {{context}}; write {{{{{placeholder}}}}} for the literal text."
             )
     prompt.check_text(GENERATOR_PLACEHOLDERS, name)
-    if prompt.placeholders and "input" not in prompt.placeholders:
+    if prompt.form is not None:
+        prompt.form.check_order(name, judges=False)
+    if "context" in prompt.placeholders and "input" not in prompt.placeholders:
         raise InputError(
             f"{name}: the prompt has {{context}} but no {{input}}, so the generator would not see its input."
         )
@@ -340,59 +465,18 @@ def generator_messages(prompt: Prompt, example: Example) -> list[tuple[str, str]
 
     Input and context are not fenced: a judge has to look at them, but a generator has to follow them. A prompt without
     placeholders is the system message, and the user message is the context, where there is one, and then the input.
-    Otherwise the prompt is the user message with both put in. Reference, human scores and an output that is there
-    already are never shown.
+    Where the input is a conversation, its messages are sent in place of the user message, with the context before the
+    user's last one. Otherwise the prompt is the user message with both put in, a conversation as its transcript, as
+    the prompt says where it stands. Reference, human scores and an output that is there already are never shown.
     """
     context = example.context or ""
+    if prompt.form is not None and not prompt.form.is_plain:
+        return prompt.form.for_writing(prompt.text, example)
     if prompt.placeholders:
-        return [("user", fill(prompt.text, {"input": example.input, "context": context}))]
-    asked = f"{context}\n\n{example.input}" if context else example.input
-    return [("system", fill(prompt.text, {})), ("user", asked)]
-
-
-_OTHER_TEXTS = frozenset({"input", "context", "reference"})
-_HEADING = re.compile(r"\s*(?:#+ .*|<[\w-]+>|\*\*[^*\n]+\*\*|[^.!?\n]*:)\s*")
-_END_TAG = re.compile(r"^[ \t]*</([\w-]+)>[ \t]*(?:\r?\n|\Z)", re.MULTILINE)
-
-
-def _without_other_texts(text: str) -> str:
-    """A prompt without what shows input, context and reference; unchanged where that cannot be taken out."""
-    kept: list[str] = []
-    for paragraph in re.split(r"(?<=\n\n)(?=[^\n])", text):
-        shown = set(placeholders_of(paragraph))
-        if not shown & _OTHER_TEXTS:
-            kept.append(paragraph)
-            continue
-        lines = paragraph.splitlines(keepends=True) if shown - _OTHER_TEXTS else []
-        left = _without_lines(lines)
-        if any(_OTHER_TEXTS & set(placeholders_of(line)) for line in left):
-            return text
-        if left:
-            kept.append("".join(left))
-        elif kept and _is_heading(kept[-1]):
-            kept.pop()
-    found = "".join(kept)
-    if found != text:
-        found = _END_TAG.sub(lambda tag: tag[0] if re.search(rf"<{tag[1]}[\s>]", found) else "", found)
-    return found if Prompt(found)._is_marked_well else text
-
-
-def _without_lines(lines: Sequence[str]) -> list[str]:
-    """Lines without those that show nothing but other texts, and without the headings of these."""
-    kept: list[str] = []
-    for line in lines:
-        shown = set(placeholders_of(line))
-        if shown and shown <= _OTHER_TEXTS:
-            if kept and _is_heading(kept[-1]) and line.strip().startswith("{"):
-                kept.pop()
-        else:
-            kept.append(line)
-    return kept
-
-
-def _is_heading(text: str) -> bool:
-    """Whether a line or paragraph only says what follows; one that shows a text itself is none."""
-    return _HEADING.fullmatch(text) is not None and not placeholders_of(text)
+        texts = {"input": example.input, "context": context}
+        images = [image for name in prompt.placeholders if name in texts for image in images_of(texts[name])]
+        return [("user", with_images(fill(prompt.text, texts), images))]
+    return sent_after(fill(prompt.text, {}), context, example.input)
 
 
 def _answer_format(text: str) -> list[str]:

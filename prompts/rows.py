@@ -156,7 +156,9 @@ def _fields_at(record: Any, loc: tuple[int | str, ...]) -> list[str]:
     """Names that a record has at the place of a problem, entries of lists included; none where it holds no record."""
     for part in loc[:-1]:
         if isinstance(part, str):
-            record = record.model_fields[part].annotation if part in getattr(record, "model_fields", {}) else None
+            fields = getattr(record, "model_fields", {})
+            named = next((each for name, each in fields.items() if part in (name, each.alias)), None)
+            record = None if named is None else named.annotation
         while get_args(record):
             record = next((each for each in get_args(record) if each is not Ellipsis), None)
     return list(getattr(record, "model_fields", {}))

@@ -22,7 +22,7 @@ from zipfile import BadZipFile, ZipFile
 
 from .csv_tables import CSV_SUFFIXES, HEADER_CHARS, SEPARATORS, csv_rows, is_empty, parsed, rows_of_cells, told_apart
 from .errors import InputError, import_optional, like_named, not_text
-from .json_documents import document, rows_of
+from .json_documents import YAML_SUFFIXES, document, rows_of
 
 Row = dict[str, Any]
 Say = Callable[[str], None] | None
@@ -30,13 +30,15 @@ LARGEST_BOOK = 2**30
 """Bytes of an Excel workbook, unpacked."""
 EXCEL_SUFFIXES = (".xlsx", ".xlsm")
 PARQUET_SUFFIXES = (".parquet", ".pq")
+INSPECT = ".eval"
+"""A log of Inspect: a zip with a JSON document for each sample."""
 NOTHING = ("NaTType", "NAType")
 """Types of what pandas has where nothing is, beside NaN."""
 
 
 def is_numbered_by_row(path: str | Path) -> bool:
     """Whether a place in this file is a row; in other files it is a line."""
-    return suffix_of(path) in (*EXCEL_SUFFIXES, *PARQUET_SUFFIXES, ".json")
+    return suffix_of(path) in (*EXCEL_SUFFIXES, *PARQUET_SUFFIXES, *YAML_SUFFIXES, ".json", INSPECT)
 
 
 def file_and_sheet(path: str | Path) -> tuple[str, str]:
@@ -44,8 +46,10 @@ def file_and_sheet(path: str | Path) -> tuple[str, str]:
 
     A ``#`` in a file's own name stays there.
     """
-    found = re.fullmatch(r"(.*?\.(?:xls[xm]|json(?:\.gz)?))#(.*)", str(path), re.IGNORECASE | re.DOTALL)
-    if found is None or (found[1].lower().endswith((".json", ".gz")) and Path(path).exists()):
+    found = re.fullmatch(
+        r"(.*?\.(?:xls[xm]|(?:jsonl?|ndjson)(?:\.gz)?|ya?ml))#(.*)", str(path), re.IGNORECASE | re.DOTALL
+    )
+    if found is None or (not found[1].lower().endswith(EXCEL_SUFFIXES) and Path(path).exists()):
         return str(path), ""
     return found[1], found[2]
 
@@ -86,6 +90,11 @@ def opened(path: Path) -> tuple[IO[bytes], str]:
         status = path.stat()
         content = _piped(str(path), status.st_dev, status.st_ino)
         return BytesIO(content), suffix or _kind(content)
+    if suffix == INSPECT:
+        with ZipFile(path) as archive:
+            _check_size(path, archive)
+            samples = sorted(each for each in archive.namelist() if each.startswith("samples/"))
+            return BytesIO(b"[" + b",".join(map(archive.read, samples)) + b"]"), ".json"
     if suffix == ".zip":
         with ZipFile(path) as archive:
             names = [
@@ -162,16 +171,19 @@ def excel_rows(path: Path, file: IO[bytes], as_text: Collection[str], say: Say =
 
 
 def _check_unpacked(place: str, file: Any) -> None:
-    """Refuse a workbook that would fill the memory; what a zip states about its parts, it cannot go beyond."""
     with ZipFile(file) as archive:
-        size = sum(each.file_size for each in archive.infolist())
+        _check_size(place, archive)
+    file.seek(0)
+
+
+def _check_size(place: object, archive: ZipFile) -> None:
+    """Refuse a workbook that would fill the memory; what a zip states about its parts, it cannot go beyond."""
+    size = sum(each.file_size for each in archive.infolist())
     if size > LARGEST_BOOK:
         raise InputError(
-            f"{place}: this workbook unpacks to {size / 2**30:.1f} GiB, more than {LARGEST_BOOK / 2**30:g}. Save the "
-            "sheet as "
-            "CSV."
+            f"{place}: this unpacks to {size / 2**30:.1f} GiB, more than {LARGEST_BOOK / 2**30:g}. Save it as CSV or "
+            "JSONL."
         )
-    file.seek(0)
 
 
 class _ExcelError(str):
@@ -376,7 +388,12 @@ def _text_rows(
     has_header = any(each in beginning.partition("\n")[0] for each in SEPARATORS)
     if suffix in CSV_SUFFIXES or (suffix in (".txt", "") and beginning[:1] not in ("{", "[", "") and has_header):
         yield from csv_rows(path, file, suffix, as_text, say)
-    elif part or (suffix == ".json" and (beginning.startswith("[") or _is_whole(file))) or _is_cut(file, beginning):
+    elif (
+        part
+        or suffix in YAML_SUFFIXES
+        or (suffix == ".json" and (beginning.startswith("[") or _is_whole(file)))
+        or _is_cut(file, beginning)
+    ):
         yield from rows_of(path, file.read(), part, as_text, say)
     else:
         yield from _json_rows(path, file, quick)

@@ -16,9 +16,6 @@ BRACES = re.compile(r"\{\{([A-Za-z_]\w*)\}\}|\{([A-Za-z_]\w*)\}")
 """``{{name}}``, which stands for ``{name}``, or a placeholder ``{name}``; other braces are only text."""
 _NAME_IN_BRACES = re.compile(r"\{([A-Za-z_]\w*)\}")
 _SENTENCE = re.compile(r"\S[^\n]*?(?:[.!?][\"'”’»)]*(?=\s|$)|(?=\n|$))")
-_CLAUSE = re.compile(r"\s*[,;:]\s+|\s+(?:[-–—]+|and|but|or|while|because|which|who)\s+")
-LEAST_CLAUSE = 3
-"""Words; shorter clauses stay with what comes before them."""
 RUN = 5
 """So many words in a row, the same as in an example, count as copied."""
 LEAST_NOUN_WORDS = 0.1
@@ -102,26 +99,6 @@ def shorten(text: str, most_chars: int) -> str:
     cut = text[: max(1, most_chars - 1)]
     within_word = not (cut[-1].isspace() or text[len(cut)].isspace()) and len(cut.split()) > 1
     return (cut.rsplit(None, 1)[0] if within_word else cut).rstrip() + "…"
-
-
-def clauses(text: str, most: int) -> list[str]:
-    """The parts of a text that can be quoted, word for word and in order: clauses where there is room for them.
-
-    Where a text has more than ``most`` clauses its sentences are taken, and of these the first ``most``.
-    """
-    whole = list(dict.fromkeys(sentences(text)))
-    fine = list(dict.fromkeys(part for sentence in whole for part in _clauses(sentence)))
-    return (fine if len(fine) <= most else whole)[:most]
-
-
-def _clauses(sentence: str) -> list[str]:
-    starts, begin = [0], 0
-    for match in _CLAUSE.finditer(sentence):
-        if len(sentence[begin : match.start()].split()) >= LEAST_CLAUSE <= len(sentence[match.end() :].split()):
-            starts.append(match.end())
-            begin = match.end()
-    ends = [*starts[1:], len(sentence)]
-    return [sentence[start:end].strip(" ,;:–—-") for start, end in zip(starts, ends, strict=True)]
 
 
 def _content(text: str) -> set[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import filecmp
 import json
+import math
 import os
 import re
 import threading
@@ -90,14 +91,16 @@ def whole_file(path: str | Path) -> Iterator[BinaryIO]:
         ) from None
 
 
-def read_text(path: str | Path) -> str:
-    """The text of a file in UTF-8, with or without a byte order mark.
+def read_text(path: str | Path, *, as_it_is: bool = False) -> str:
+    """The text of a file in UTF-8, with or without a byte order mark; ``as_it_is`` keeps that mark and line ends.
 
     Raises:
         FileNotFoundError: It is missing; the caller knows what was wanted.
         InputError: It cannot be read, or holds a byte that cannot be; names the line.
     """
     try:
+        if as_it_is:
+            return Path(path).read_bytes().decode()
         return Path(path).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise not_text(path) from None
@@ -132,7 +135,7 @@ MOST_NODES = 1_000_000
 _TRUTH = re.compile("^(?:true|True|TRUE|false|False|FALSE)$")
 
 
-class _Reader(yaml.SafeLoader):
+class YamlReader(yaml.SafeLoader):
     """Says on which line a value cannot be, and which key stands twice; true and false alone are no texts.
 
     YAML 1.1 takes yes, no, on and off for true and false too. Here they are words: of answers, or of a setting.
@@ -163,7 +166,7 @@ class _Reader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-class _Texts(_Reader):
+class _Texts(YamlReader):
     """Takes every scalar as text but null, so that an id of 010 or 1.10 and a violation of "no" stay as written."""
 
     yaml_implicit_resolvers: dict[str, Any] = {  # noqa: RUF012 -- as in the base class
@@ -188,15 +191,16 @@ def read_yaml(text: str, name: object, what: str) -> Any:
         InputError: It is no YAML, nested too deeply, holds itself, or stands for more values than any file needs;
             ``name`` is the file and ``what`` the kind of it.
     """
-    return _read(text, name, what, _Reader)
+    return read_yaml_with(text, name, what, YamlReader)
 
 
 def read_texts(text: str, name: object, what: str) -> Any:
     """Like :func:`read_yaml`, with every value but null as the text that it is."""
-    return _read(text, name, what, _Texts)
+    return read_yaml_with(text, name, what, _Texts)
 
 
-def _read(text: str, name: object, what: str, kind: type[_Reader]) -> Any:
+def read_yaml_with(text: str, name: object, what: str, kind: type[YamlReader]) -> Any:
+    """Read YAML with a reader of its own; errors are those of :func:`read_yaml`."""
     try:
         reader = kind(text)
         node = reader.get_single_node()
@@ -228,3 +232,36 @@ def _size(root: yaml.Node) -> int:
         return found
 
     return size(root)
+
+
+_BREAK = re.compile(r"[\n\r\x85\u2028\u2029]")
+_BLOCK = re.compile(r"\S(?:[^\r\x85\u2028\u2029]*[^\s])?\n?")
+"""Texts that look well as a YAML block; others have line breaks that YAML changes unless they are escaped."""
+
+
+def dump_texts(value: Any) -> str:
+    """YAML in the order given, with texts of several lines as blocks; :func:`read_texts` reads it."""
+    return yaml.dump(value, Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=math.inf)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes texts of several lines as blocks."""
+
+    def represent_str(self, data: str) -> yaml.ScalarNode:
+        """Plain where that is safe, quoted where not."""
+        style = None if not _BREAK.search(data) else "|" if _BLOCK.fullmatch(data) else '"'
+        return self.represent_scalar("tag:yaml.org,2002:str", data, style=style)
+
+
+class BareWord(str):
+    """A word that is written without quotes, although YAML takes it for true or false: here all scalars are text."""
+
+    __slots__ = ()
+
+
+def _represent_bare(dumper: yaml.SafeDumper, word: BareWord) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:bool", str(word))
+
+
+_Dumper.add_representer(str, _Dumper.represent_str)
+_Dumper.add_representer(BareWord, _represent_bare)

@@ -21,7 +21,7 @@ from .rows import validate_row
 from .tables import PARQUET_SUFFIXES, is_numbered_by_row, read_rows, suffix_of, write_parquet
 from .text_files import whole_file, write_whole
 
-Provenance = Literal["logprob", "sampled", "hard", "stated"]
+Provenance = Literal["logprob", "sampled", "hard", "stated", "computed"]
 Status = Literal["ok", "abstained", "parse_error", "api_error"]
 
 
@@ -31,7 +31,8 @@ class Verdict:
 
     example: str
     question: str
-    model: str
+    model: str | None
+    """None where code decided (:class:`~askance.prompts.checklist.ComputedCheck`)."""
     prompt: str
     """Content hash of the evaluator prompt."""
     answer: bool | None
@@ -77,7 +78,18 @@ class Told(NamedTuple):
 
 
 VerdictFields = tuple[
-    str, str, str, str, bool | None, float | None, Provenance | None, str | None, Status, str | None, int, str | None
+    str,
+    str,
+    str | None,
+    str,
+    bool | None,
+    float | None,
+    Provenance | None,
+    str | None,
+    Status,
+    str | None,
+    int,
+    str | None,
 ]
 """Fields of a :class:`Verdict`, in its order; quicker to make by the million."""
 _FIELDS = tuple(field.name for field in fields(Verdict))
@@ -87,10 +99,10 @@ _TYPES = {"answer": "bool", "p_yes": "float64", "replicate": "int32"}
 """Arrow's types of columns in a Parquet file that are no texts."""
 
 
-class _Numbers(dict[str, int]):
+class _Numbers(dict[str | None, int]):
     """Names by the order in which they came up."""
 
-    def __missing__(self, name: str) -> int:
+    def __missing__(self, name: str | None) -> int:
         self[name] = number = len(self)
         return number
 
@@ -116,7 +128,7 @@ class VerdictColumns(Sequence[Verdict]):
     def __init__(self, verdicts: Iterable[Verdict] = ()) -> None:
         self._length = 0
         self._number = _Numbers()
-        self._names: list[str] = []
+        self._names: list[str | None] = []
         self._columns: dict[str, array[Any]] = {field: array(kind) for field, kind in _NUMBERS.items()}
         self._explanation: dict[int, str] = {}
         self._error: dict[int, str] = {}
@@ -186,7 +198,7 @@ class VerdictColumns(Sequence[Verdict]):
             self._error[place] = error
 
     @property
-    def names(self) -> list[str]:
+    def names(self) -> list[str | None]:
         """Ids of examples and questions, models and prompts, by the numbers that :meth:`numbers` has for them."""
         if len(self._names) < len(self._number):
             self._names = list(self._number)
@@ -203,7 +215,7 @@ class VerdictColumns(Sequence[Verdict]):
         view.flags.writeable = False
         return view[: self._length]
 
-    def places(self, field: str, among: Iterable[str]) -> NDArray[np.int32]:
+    def places(self, field: str, among: Iterable[str | None]) -> NDArray[np.int32]:
         """Number of each verdict's ``example``, ``question``, ``model`` or ``prompt`` in a list; -1 where it is not
         there."""
         found = np.full(len(self.names) + 1, -1, dtype=np.int32)
@@ -232,6 +244,17 @@ class VerdictColumns(Sequence[Verdict]):
         ):
             mine.update((now[place], text) for place, text in theirs.items() if place in now)
         return part
+
+    @property
+    def models(self) -> list[str]:
+        """Names of the models that gave any of them, sorted; code, which decides checks, is none."""
+        return sorted(each for each in set(self.column("model")) if each is not None)
+
+    def by(self, model: str) -> VerdictColumns:
+        """The verdicts of one model, with those that code decided; none where it gave none."""
+        if model not in self.models:
+            return VerdictColumns()
+        return self.only(self.places("model", [model, None]) >= 0)
 
     def column(self, field: str) -> Iterator[Any]:
         """The values of a field, one a verdict."""
@@ -391,7 +414,7 @@ def read_verdicts(
         first, again = found
         twice = verdicts[again]
         raise InputError(
-            f"{file}, {unit} {lines[again]}: the verdict of {twice.model} on example '{twice.example}' and question "
+            f"{file}, {unit} {lines[again]}: the verdict of {twice.model or 'code'} on example '{twice.example}' and question "
             f"'{twice.question}' stands in {unit} {lines[first]} already; repeats need a field 'replicate'."
         )
     return verdicts
@@ -439,7 +462,7 @@ class _Row(BaseModel):
 
     example: str
     question: str
-    model: str
+    model: str | None
     prompt: str
     answer: bool | None
     p_yes: float | None = Field(None, ge=0, le=1)

@@ -20,17 +20,14 @@ from .weights_page import render_weights
 
 
 def write_report_of(path: str | Path, output: str | Path | None = None, beside: Beside | None = None) -> Path:
-    """Write one HTML file about what a command left behind; returns where it is.
+    """Write one HTML file about what a command left behind; returns where it is. Raises InputError where there is
+    nothing that a report can be written of, or a file is damaged. Raises AskanceError where the file cannot be written.
 
     Args:
         path: A run's directory, a result file, or a directory with one result in it.
         output: The file; default: beside the input with the same stem, and ``report.html`` in a run's directory. It
             is replaced whole or not at all.
         beside: What verdicts are about; the other kinds need nothing.
-
-    Raises:
-        InputError: There is nothing that a report can be written of, or a file is damaged.
-        AskanceError: The file cannot be written.
     """
     place = Path(path)
     if _is_run(place):
@@ -45,11 +42,8 @@ def write_report_of(path: str | Path, output: str | Path | None = None, beside: 
 
 
 def kind_of(path: str | Path) -> Kind:
-    """The kind of result that :func:`write_report_of` would report.
-
-    Raises:
-        InputError: There is nothing that a report can be written of.
-    """
+    """The kind of result that :func:`write_report_of` would report. Raises InputError where there is nothing that a
+    report can be written of."""
     return "run" if _is_run(Path(path)) else _result_at(Path(path)).kind
 
 
@@ -62,11 +56,8 @@ def _result_at(place: Path) -> Result:
 
 
 def render_result(result: Result, beside: Beside) -> str:
-    """The report of a recognised file as HTML.
-
-    Raises:
-        InputError: The file is damaged, or was written by another version.
-    """
+    """The report of a recognised file as HTML. Raises InputError where the file is damaged, or was written by another
+    version."""
     if result.kind == "verdicts":
         return render_judging(read_judging(result.path, beside))
     try:
@@ -149,11 +140,7 @@ class Result:
 
 
 def recognise(path: Path) -> Result:
-    """Tell what a file is.
-
-    Raises:
-        InputError: It cannot be read, or no command of askance wrote it.
-    """
+    """Tell what a file is. Raises InputError where it cannot be read, or no command of askance wrote it."""
     try:
         data = _first_row(path) if suffix_of(path) in PARQUET_SUFFIXES else _object(path)
     except FileNotFoundError:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 HEIGHT = 230
-"""Height of the course, in pixels."""
+"""Height of a line chart, in pixels."""
 BINS = 10
 """Bars of a histogram."""
 _ROUNDING = 1e-9
@@ -81,27 +81,7 @@ class Point:
     low: float | None = None
     high: float | None = None
     kind: str = "after"
-    """The class that gives it its colour; of versions ``start``, ``accepted``, ``rejected`` or ``dropped``."""
-    iteration: int = 0
-    """Iteration of a version in the course of a run."""
-
-
-def course_chart(points: Sequence[Point], name: str) -> Markup:
-    """The course as a drawing: accepted versions joined by steps, the others hollow."""
-    kept = [each for each in points if each.kind in ("start", "accepted")]
-    steps = [
-        (place, each.value)
-        for each, following in itertools.pairwise([*kept, points[-1]])
-        for place in (each.place, following.place)
-    ]
-    first = {each.iteration: each.place for each in reversed(points)}
-    return line_chart(
-        points,
-        {place: str(iteration) if iteration else "start" for iteration, place in first.items()},
-        f"{name} on held-out examples, version by version; the table below has the figures",
-        Scale.over([end for each in points for end in (each.value, each.low, each.high)]),
-        lines={"step": steps},
-    )
+    """The class that gives it its colour."""
 
 
 LABELS = 14
@@ -121,7 +101,6 @@ def line_chart(
     """Points with their intervals, and lines between them.
 
     Args:
-        points: The points.
         names: What is written under a place.
         label: What the drawing shows, for those who do not see it.
         scale: The upright axis.

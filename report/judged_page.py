@@ -44,7 +44,6 @@ class JudgedFile:
 
     command: str
     name: str
-    """Name of the file."""
     data: Mapping[str, Any]
     """The output of ``evaluate --json`` or ``diagnose --json``, or both in one."""
     lacking: Sequence[str] = (VERDICTS,)
@@ -214,15 +213,7 @@ def _screen(found: JudgedFile) -> FirstScreen:
 def _headline(
     found: JudgedFile, known: Mapping[str, Figure], findings: Sequence[str], mean: float | None, yes: float | None
 ) -> tuple[Choice, str]:
-    """Its tone and what was found.
-
-    Args:
-        found: What files say.
-        known: Agreement with people, by dimension, where it is defined.
-        findings: What is worth acting on.
-        mean: Mean score.
-        yes: Mean share of yes.
-    """
+    """Its tone and what was found."""
     seen = found.data["coverage"]
     choice: Choice = "keep" if seen["share"] >= FULL else "undecided"
     if not seen["answered"]:

@@ -40,13 +40,7 @@ STYLES = ("report_charts.css", "report.css", "report_print.css")
 
 
 def render_page(template: str, scripts: Sequence[str], **context: Any) -> str:
-    """A page as HTML.
-
-    Args:
-        template: Name of a template that extends ``report_base.html.j2``.
-        scripts: Names of the scripts beside ``report.js``, in order.
-        context: What the template speaks of.
-    """
+    """A page as HTML."""
     style, script = (
         "".join((TEMPLATES / name).read_text(encoding="utf-8") for name in names)
         for names in (STYLES, ("report.js", *scripts))
@@ -210,7 +204,6 @@ class FirstScreen:
     command: str
     """``weigh``, ``select``, ``compare``, ``evaluate`` or ``diagnose``."""
     name: str
-    """Name of the file."""
     choice: Choice
     """Its tone: good, plain, or not settled."""
     headline: str
@@ -283,8 +276,6 @@ def view_sections(view: View, *names: str, **changes: Mapping[str, Any]) -> list
     """The tables of a view that have rows, as sections; what a caption says after its first ``;`` is a note.
 
     Args:
-        view: What there is to see.
-        names: Of the tables, in order.
         changes: Fields of a section, by the name of its table.
     """
     sections = []
@@ -328,9 +319,6 @@ def examples_section(
     """The table of all examples, with a column for each name.
 
     Args:
-        ids: Of the examples.
-        values: By the column's name.
-        note: What there is to say of them.
         down: Whether the largest come first.
         by: Place of the column that they are sorted by.
     """

@@ -79,11 +79,8 @@ def mark_edits(start: str, edits: Iterable[tuple[str, str] | None], end: str) ->
 
     None in the place of an edit is passed over, with its number.
 
-    What one edit added and a later one took away again is not shown.
-
-    Raises:
-        MarksError: An old text does not occur exactly once, or the edits do not lead to ``end``.
-    """
+    What one edit added and a later one took away again is not shown. Raises MarksError where an old text does not occur
+    exactly once, or the edits do not lead to ``end``."""
     pieces = [Piece(start)]
     for number, edit in enumerate(edits, 1):
         if edit is None:

@@ -84,11 +84,7 @@ class RunData:
 
 
 def read_run(path: Path) -> RunData:
-    """Read a finished run.
-
-    Raises:
-        InputError: There is no run, it is not finished, or a file of it is damaged.
-    """
+    """Read a finished run. Raises InputError where there is no run, it is not finished, or a file of it is damaged."""
     directory = RunDirectory(path)
     header = directory.read_config()
     result = directory.read_result()
@@ -199,11 +195,8 @@ class Kept:
 def read_kept(run: Path, best: int, turned: Collection[str] = ()) -> Kept:
     """Read what a run kept; runs of older versions kept nothing.
 
-    The first version's verdicts on the ``turned`` questions are told as answers to what the best version asks.
-
-    Raises:
-        InputError: A file is damaged.
-    """
+    The first version's verdicts on the ``turned`` questions are told as answers to what the best version asks. Raises
+    InputError where a file is damaged."""
     folder = run / "verdicts"
     if not folder.is_dir():
         return Kept(best=best)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from ..prompts.formatting import Figure, interval, number, signed
+from ..prompts.formatting import Figure
 from ..stats.phi import phi_matrix, relatedness
-from .charts import Point, Scale, histogram, tallest_bar
+from .charts import Scale, histogram, tallest_bar
 from .page import Section
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from ..prompts.verdicts import Verdict
     from ..stats.differences import Difference
     from ..stats.phi import PhiMatrix, Relatedness
-    from .run_candidates import ShownCandidate
     from .run_data import RunData
 
 
@@ -86,34 +85,6 @@ def scores(data: RunData) -> tuple[list[SplitScores], Scale]:
         for end in (side.shown.low, side.shown.high, side.value)
     ]
     return made, Scale.over(ends)
-
-
-def course(data: RunData, tried: Sequence[ShownCandidate]) -> list[Point]:
-    """The start and every candidate with a known gain, on held-out examples.
-
-    A candidate's value is that of the version before it plus its gain, and its interval that of the gain, put there: a
-    candidate and the version before it judge the same examples, so the interval of their difference is what counts.
-    It is cut off where no correlation or score can be.
-    """
-    first = data.result.baseline.validation
-    value = first.value if first else None
-    if first is None or value is None:
-        return []
-    least = -1.0 if data.is_judge else 0.0
-    label = f"Start: {number(value)} ({interval(first.shown.low, first.shown.high, sign=False)})"
-    points = [Point(0, value, label, first.shown.low, first.shown.high, "start")]
-    for place, each in enumerate(tried, 1):
-        gain = each.gain
-        if gain is None or gain.value is None:
-            continue
-        kind = "accepted" if each.accepted else "dropped" if each.dropped else "rejected"
-        ends = [None if end is None else min(max(value + end, least), 1.0) for end in (gain.low, gain.high)]
-        said = f"dropped after {each.judged} examples" if each.dropped else kind
-        label = f"Iteration {each.iteration}, {each.name}: {signed(gain.value)}, {said}"
-        points.append(Point(place, value + gain.value, label, ends[0], ends[1], kind, each.iteration))
-        if each.accepted:
-            value += gain.value
-    return points
 
 
 SHOWN_QUESTIONS = 60

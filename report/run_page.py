@@ -19,11 +19,11 @@ from ..prompts.errors import shown_from
 from ..prompts.formatting import count, missing_share
 from ..prompts.text_files import write_whole
 from ..settings import MODEL, flag, settings_naming
-from .charts import Scale, course_chart, heat_map
+from .charts import Scale, heat_map
 from .page import UNANSWERED, Section, duration, file_name, public_text, render_page
 from .run_candidates import ShownCandidate, candidates, marked_prompt
 from .run_data import changes, example_data, read_run
-from .run_figures import course, parity, scores, spreads, together, wordings
+from .run_figures import parity, scores, spreads, together, wordings
 from .run_lessons import STATUSES, lessons, what_was_learned
 
 if TYPE_CHECKING:
@@ -36,15 +36,12 @@ SCRIPTS = ("report_lessons.js", "report_table.js", "report_sort.js", "report_exa
 
 
 def write_report(run: str | Path, output: str | Path | None = None) -> Path:
-    """Write the report of a finished run; returns where it is.
+    """Write the report of a finished run; returns where it is. Raises InputError where there is no run, it is not
+    finished, or a file of it is damaged. Raises AskanceError where the file cannot be written.
 
     Args:
         run: The run's directory.
         output: The file; default: ``report.html`` in the run's directory. It is replaced whole or not at all.
-
-    Raises:
-        InputError: There is no run, it is not finished, or a file of it is damaged.
-        AskanceError: The file cannot be written.
     """
     directory = Path(run)
     file = Path(output) if output is not None else directory / "report.html"
@@ -90,22 +87,18 @@ def render_report(data: RunData) -> str:
         command=repeat_command(data),
         took=duration(*times[:1], *times[-1:]) if times else None,
         began=times[0][:10] if times else None,
-        **_measures(data, tried),
+        **_measures(data),
     )
 
 
-def _measures(data: RunData, tried: list[ShownCandidate]) -> dict[str, Any]:
+def _measures(data: RunData) -> dict[str, Any]:
     """The parts on single questions and examples, as far as the run kept them."""
-    points = course(data, tried)
     questions, alike = parity(data), together(data)
     numbers = {row.name: row.number for row in questions.rows} if questions else {}
     drawn = None
     if alike and alike.found.pairs and all(name in numbers for name in alike.matrix.questions):
         drawn = heat_map(alike.matrix, [numbers[name] for name in alike.matrix.questions])
     return {
-        "course": course_chart(points, data.result.yardstick if data.is_judge else "Mean score")
-        if len(points) > 1
-        else None,
         "parity": questions,
         "alike": alike,
         "heat": drawn,
@@ -209,7 +202,6 @@ class Iteration:
 
     number: int
     proposed: int
-    """Questions that were proposed."""
     withstood: int
     """Proposed questions that went to the acceptance test, because the development examples spoke for them."""
     found: int | None

@@ -85,11 +85,8 @@ class _Read:
 
 
 def read_judging(path: Path, beside: Beside) -> JudgedFile:
-    """Read a file of verdicts.
-
-    Raises:
-        InputError: A file is damaged, the files do not belong together, or the verdicts are by several judges.
-    """
+    """Read a file of verdicts. Raises InputError where a file is damaged, the files do not belong together, or the
+    verdicts are by several judges."""
     read = _read(path, beside)
     own = read.own
     found = None if own is not None else diagnose_verdicts(read.examples, read.checklist, read.verdicts)
@@ -159,13 +156,12 @@ def _read(path: Path, beside: Beside) -> _Read:
     ids = None if data is None else dict.fromkeys(column(data, "id"))
     verdicts = read_verdicts(path, examples=ids, questions=known)
     if beside.model is not None:
-        models = sorted(set(column(verdicts, "model")))
-        verdicts = verdicts.only(verdicts.places("model", [beside.model]) == 0)
+        models, verdicts = verdicts.models, verdicts.by(beside.model)
         if not verdicts:
             raise InputError(
                 f"{path}: no verdict is by the model {beside.model}; there are some by {', '.join(models)}."
             )
-    judges = sorted(set(column(verdicts, "model")))
+    judges = verdicts.models
     if len(judges) > 1:
         raise InputError(f"{path}: the verdicts are by several models ({', '.join(judges)}); choose one with --model.")
     asked = dict.fromkeys(column(verdicts, "example"))
@@ -242,8 +238,7 @@ def _table(read: _Read, names: Mapping[str, int]) -> Markup:
 def _answers(
     cells: NDArray[np.integer[Any]], p_yes: NDArray[np.float64], said: NDArray[Any], examples: int, questions: int
 ) -> dict[str, str]:
-    """How many questions each example was asked, which ones, and what their verdicts say on average, in a byte each, as
-    :func:`~.page.probability_byte` has it; ``said`` are the answers."""
+    """Pack the questions of each example and their mean verdicts, a byte each (:func:`~.page.probability_byte`)."""
     count = np.bincount(cells, minlength=examples * questions)
     there = np.flatnonzero(count)
     means = np.bincount(cells, weights=p_yes)[there] / count[there]
@@ -260,8 +255,7 @@ def _answers(
 
 
 def _reasons(verdicts: VerdictColumns, cells: NDArray[np.intp], questions: int) -> dict[int, dict[str, str]]:
-    """Of each example, by place: why its questions were answered as they were, or were not, where a reason is known,
-    after the texts of those of its own."""
+    """Reasons for the answers on each example, or for missing ones, by the example's place."""
     if not (verdicts.are_own or verdicts.explained):
         return {}
     _, firsts = np.unique(cells, return_index=True)

@@ -1,8 +1,7 @@
 """Agreement between two judges, between a judge and people, of a judge with itself, and of people with each other.
 
 A kappa and its interval come from the same few sums over weighted items, which are tested to give scikit-learn's
-values. A kappa where one side gives everything the same label is 0 or 0/0 whatever the other says: it is None, with the
-reason.
+values. Where one side gives everything one label, a kappa says nothing: it is None, with the reason.
 """
 
 from __future__ import annotations
@@ -44,10 +43,8 @@ _ROUNDING = 1e-9
 def observed_agreement(a: Column, b: Column, resampling: Resampling = USUAL, *, tolerance: float = 0.0) -> Statistic:
     """Share of items on which two raters differ by at most ``tolerance`` (EIG paper §4.1), not corrected for chance.
 
-    The paper takes 1 point on a 5-point scale and 2 on a 10-point one. A missing rating is None.
-
-    Raises:
-        InputError: The columns do not match, or the tolerance is negative.
+    The paper takes 1 point on a 5-point scale and 2 on a 10-point one. A missing rating is None. Raises InputError
+    where the columns do not match, or the tolerance is negative.
     """
     found = mean_with_interval(agreement_hits(a, b, tolerance=tolerance), resampling, "no item has both ratings")
     return without_false_certainty(found, "they agree on none" if found.value == 0 else _alike(found))
@@ -56,10 +53,8 @@ def observed_agreement(a: Column, b: Column, resampling: Resampling = USUAL, *, 
 def agreement_hits(a: Column, b: Column, *, tolerance: float = 0.0) -> list[float | None]:
     """1 where two ratings differ by at most ``tolerance``, 0 where by more, None where one is missing.
 
-    How much better one judge agrees with people than another is `mean_difference` of their hits.
-
-    Raises:
-        InputError: The columns do not match, or the tolerance is negative.
+    How much better one judge agrees with people than another is `mean_difference` of their hits. Raises InputError
+    where the columns do not match, or the tolerance is negative.
     """
     if tolerance < 0:
         raise InputError(f"The tolerance is {tolerance:g}; it must not be negative.")
@@ -74,10 +69,8 @@ def cohen_kappa(a: Column, b: Column, resampling: Resampling = USUAL, *, weights
     """Cohen's kappa of two raters' labels (numbers, None where one is missing), plain or with quadratic weights (QWK).
 
     ``quadratic`` weighs a disagreement by the square of its size. Labels must then be whole numbers (`to_points` rounds
-    scores to them), and those that nobody gives count as steps of the scale all the same.
-
-    Raises:
-        InputError: The columns do not match, or the values are no labels.
+    scores to them), and those that nobody gives count as steps of the scale all the same. Raises InputError where the
+    columns do not match, or the values are no labels.
     """
     return kappa_self([a, b], resampling, weights=weights)
 
@@ -87,10 +80,8 @@ def kappa_self(
 ) -> Statistic:
     """Self-consistency: Cohen's kappa between repeated judgings, the mean over all pairs of them (EIG paper §4.1).
 
-    Items with a label in all columns are used.
-
-    Raises:
-        InputError: There are fewer than two columns, or as `cohen_kappa`.
+    Items with a label in all columns are used. Raises InputError where there are fewer than two columns, or as
+    `cohen_kappa`.
     """
     if len(repeats) < 2:
         raise InputError(f"A kappa needs two columns of labels or more; there is {len(repeats)}.")
@@ -106,10 +97,8 @@ def kappa_self(
 def leave_one_out(raters: Sequence[Column], method: Method = "spearman", resampling: Resampling = USUAL) -> Statistic:
     """Correlation of each rater with the mean of the others, the mean over the raters.
 
-    Items that everybody rated are used. Undefined where a rater, or the mean of the others, is constant.
-
-    Raises:
-        InputError: There are fewer than two raters, or the columns do not match.
+    Items that everybody rated are used. Undefined where a rater, or the mean of the others, is constant. Raises
+    InputError where there are fewer than two raters, or the columns do not match.
     """
     if len(raters) < 2:
         raise InputError(f"Agreement needs two raters or more; there is {len(raters)}.")
@@ -130,8 +119,10 @@ def leave_one_out(raters: Sequence[Column], method: Method = "spearman", resampl
 
 
 def to_points(scores: Sequence[float | None], points: int) -> list[int | None]:
-    """Put scores in [0, 1] on a scale of whole points 1 to ``points``: the nearest one, halves up; None stays None.
-    Raises InputError where a score is outside, or the scale has fewer than 2 points."""
+    """Put scores in [0, 1] on whole points from 1 to ``points``: the nearest, halves up; None stays None.
+
+    Raises InputError where a score is outside, or there are fewer than 2 points.
+    """
     if points < 2:
         raise InputError(f"There is no scale of {points} points from 0 to 1.")
     for place, score in enumerate(scores, 1):
@@ -143,7 +134,7 @@ def to_points(scores: Sequence[float | None], points: int) -> list[int | None]:
 def label_codes(columns: Sequence[Vector], weights: KappaWeights) -> list[Codes]:
     """Number the labels of all columns from 0: each different one, or for quadratic weights each step of the scale.
 
-    Raises InputError where labels that must be whole numbers are not, or where there are too many different ones.
+    Raises InputError where labels that must be whole numbers are not, or there are too many different ones.
     """
     every = tied(np.concatenate(columns))
     if weights == "quadratic":

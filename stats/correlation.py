@@ -42,8 +42,8 @@ Method = Literal["spearman", "kendall", "pearson"]
 WORK = {"kendall": 6_000_000, "spearman": 50_000_000, "pearson": 50_000_000}
 """Largest items times resamples for which a bootstrap keeps the number of resamples asked for."""
 FLOOR = {"kendall": 200, "spearman": 500, "pearson": 500}
-"""It never uses fewer resamples than these (unless fewer were asked for): of 100,000 items the interval is .01 wide,
-and its ends are some .0003 off with 500."""
+"""Least number of resamples, unless fewer were asked for: with 500 the ends of an interval of 100,000 items, .01 wide,
+are some .0003 off."""
 
 
 def affordable(resampling: Resampling, method: Method, items: int) -> Resampling:
@@ -56,11 +56,8 @@ def affordable(resampling: Resampling, method: Method, items: int) -> Resampling
 def correlation_kernel(method: Method, a: Vector, b: Vector) -> Kernel:
     """Correlation of `a` with `b`, each of shape (n,), for weights (n, resamples) → (resamples,).
 
-    Kendall is tau-b. The result is NaN, and only there, where `a` or `b` is constant on the items with
-    weight.
-
-    Raises:
-        InputError: If `method` is not spearman, kendall or pearson.
+    Kendall is tau-b. The result is NaN, and only there, where `a` or `b` is constant on the items with weight. Raises
+    InputError where `method` is not spearman, kendall or pearson.
     """
     if method == "spearman":
         return _spearman(a, b)
@@ -216,8 +213,8 @@ def _ratio(covariance: Vector, variances: Vector) -> Vector:
 
 Column = Sequence[float | None] | ArrayLike
 FEW = 5
-"""With this many items, one unrelated scoring in 60 (with fewer, more) is in exactly the order of people or its
-reverse."""
+"""With this many items, one unrelated scoring in 60 is in exactly the order of people or its reverse; with fewer, more.
+"""
 METHODS: tuple[Method, ...] = ("spearman", "kendall", "pearson")
 _OF_SYSTEMS = Resampling(resamples=5 * FLOOR["kendall"])
 
@@ -260,10 +257,8 @@ def correlate(scores: Column, human: Column, resampling: Resampling = USUAL) -> 
 
     Many items take fewer resamples, as their intervals are narrow: Kendall, which sorts the items, where items times
     resamples exceed 6 million (2,000 resamples up to 3,000 items, 600 at 10,000), but never fewer than 200; the others
-    where they exceed 50 million (2,000 up to 25,000 items), and never fewer than 500. A missing score is None.
-
-    Raises:
-        InputError: If the columns do not match.
+    where they exceed 50 million (2,000 up to 25,000 items), and never fewer than 500. A missing score is None. Raises
+    InputError where the columns do not match.
     """
     (left, right), keep = complete(scores, human)
 
@@ -295,10 +290,8 @@ def per_group(
 ) -> PerGroup:
     """Mean of the correlations inside each group, as SummEval reports it per document.
 
-    Groups where the correlation does not exist are left out and counted. The interval resamples the others.
-
-    Raises:
-        InputError: If the columns do not match.
+    Groups where the correlation does not exist are left out and counted. The interval resamples the others. Raises
+    InputError where the columns do not match.
     """
     (left, right), keep = complete(scores, human)
     codes = group_codes(groups, keep)
@@ -320,10 +313,8 @@ def system_level(
     """Correlate the systems' mean scores with their mean human scores; ``n`` counts systems with a complete item.
 
     The interval resamples the items inside each system, whatever the groups of ``resampling``: it speaks about these
-    systems and not about others. With few systems the correlation takes few values and the interval is coarse.
-
-    Raises:
-        InputError: If the columns do not match.
+    systems and not about others. With few systems the correlation takes few values and the interval is coarse. Raises
+    InputError where the columns do not match.
     """
     (left, right), keep = complete(scores, human)
     codes, resamples = group_codes(systems, keep), resampling.resamples
@@ -356,10 +347,7 @@ def system_level(
 def between_systems(
     scores: Column, human: Column, systems: Sequence[Hashable], resampling: Resampling
 ) -> Correlations | None:
-    """:func:`system_level` where the items name three systems or more; None where they do not.
-
-    Items that name none (None) are left out: they are of no one system.
-    """
+    """:func:`system_level` of the items that name a system; None where these are fewer than three."""
     if len(set(systems) - {None}) < MINIMUM_ITEMS:
         return None
     named = [place for place, system in enumerate(systems) if system is not None]
@@ -381,10 +369,8 @@ def _undefined(a: Vector, b: Vector, unit: str = "items") -> Statistic | None:
 
 
 def correlations_dict(found: Correlations, *, all_ends: bool = False) -> dict[str, Any]:
-    """Correlations as in ``result.json``: ``low`` and ``high`` are the interval of Spearman's.
-
-    With ``all_ends`` also those of Kendall's and Pearson's, as ``kendall_low`` and so on.
-    """
+    """Correlations as in ``result.json``; ``low`` and ``high`` are Spearman's interval, ``kendall_low`` etc.
+    ``all_ends``."""
     row: dict[str, Any] = {
         "spearman": found.spearman.value,
         "kendall": found.kendall.value,

@@ -76,17 +76,13 @@ def paired_difference(
     statistic: Method = "spearman",
     undefined_as_zero: bool = False,
 ) -> Difference:
-    """Difference of two versions' correlations with the same human scores; ``a`` is the present version, ``b`` the
-    candidate.
+    """Difference of two versions' correlations with human scores; ``a`` is the present version, ``b`` the candidate.
 
-    With a constant version the difference does not exist. `undefined_as_zero` sets the convention that a constant judge
-    ranks nothing and so has correlation 0; the p-value is then that of the other version's correlation against 0
-    (random signs). Constant human scores stay undefined in any case. The interval of many examples takes fewer
-    resamples (see `correlate`). The swap test exchanges the versions' standardised scores (their ranks, for spearman
-    and kendall alike) example by example, or document by document, as often as resampled.
-
-    Raises:
-        InputError: If the columns do not match, or there is no such statistic.
+    With a constant version the difference does not exist; `undefined_as_zero` gives such a version correlation 0, and
+    the p-value is then that of the other version's correlation against 0 (random signs). Constant human scores stay
+    undefined. The interval of many examples takes fewer resamples (see `correlate`). The swap test exchanges the
+    versions' standardised scores (their ranks, for spearman and kendall alike) example by example, or document by
+    document. Raises InputError where the columns do not match, or there is no such statistic.
     """
     (left, right, people), keep = complete(a, b, human)
     n = len(people)
@@ -115,13 +111,9 @@ def label_difference(
 ) -> Difference:
     """Difference of two versions' agreement with the same pass/fail labels (1, 0, or None where there is none).
 
-    The area under the curve, or Cohen's kappa at the threshold that suits each version best: how lenient a version is
-    makes no difference, and that thresholds are chosen favours both alike. A constant version has the least agreement
-    there is. The swap test exchanges the versions' ranks example by example, or document by document; thresholds are
-    chosen anew in every swap.
-
-    Raises:
-        InputError: The columns do not match.
+    It is the area under the curve, or Cohen's kappa at each version's best threshold: how lenient a version is makes no
+    difference. A constant version has the least agreement there is. The swap test exchanges the versions' ranks example
+    by example, or document by document, and chooses thresholds anew. Raises InputError where the columns do not match.
     """
     (left, right, passed), keep = complete(a, b, labels)
     n = len(passed)
@@ -154,10 +146,7 @@ def mean_difference(a: Column, b: Column, resampling: Resampling = USUAL) -> Dif
     """Difference of two versions' means (accuracy, pass rate, score) on the same examples.
 
     The swap test exchanges the two versions' values example by example, or document by document, which for 0/1 values
-    of examples is McNemar's test.
-
-    Raises:
-        InputError: If the columns do not match.
+    of examples is McNemar's test. Raises InputError where the columns do not match.
     """
     (left, right), keep = complete(a, b)
     n = len(left)
@@ -254,10 +243,7 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     """Holm's step-down adjustment, which bounds the chance of any false alarm, whatever the tests' dependence.
 
     An adjusted p-value is compared with the level itself. None, where a test does not exist, stays None and is not
-    counted as a test.
-
-    Raises:
-        InputError: A p-value is not in [0, 1].
+    counted as a test. Raises InputError where a p-value is not in [0, 1].
     """
     places = [place for place, p_value in enumerate(p_values) if p_value is not None]
     known = np.array([p_value for p_value in p_values if p_value is not None], dtype=np.float64)

@@ -1,6 +1,5 @@
-"""How a judge judges, beside how well: whether its scores are spread as people's are and crowd at the top (BinEval
-§5.1), and whether a free-form judge looks at the same things when asked again: EM_dim (EIG paper §4.4).
-"""
+"""Spread of a judge's scores beside people's, crowding at the top (BinEval §5.1), and EM_dim (EIG paper §4.4): whether
+a free-form judge looks at the same things when asked again."""
 
 from __future__ import annotations
 
@@ -60,10 +59,7 @@ def compare_distributions(scores: Column, human: Column, resampling: Resampling 
     """Distance between a judge's and people's distributions of scores in [0, 1], and the share of each at the maximum.
 
     The distance is never negative, and a resample's is rather larger than the original's: read the upper end of its
-    interval.
-
-    Raises:
-        InputError: The columns do not match, or a score is outside [0, 1].
+    interval. Raises InputError where the columns do not match, or a score is outside [0, 1].
     """
     (left, right), keep = complete(scores, human)
     for values, name in ((left, "score"), (right, "human score")):
@@ -88,10 +84,8 @@ def compare_distributions(scores: Column, human: Column, resampling: Resampling 
 
 
 def wasserstein_kernel(a: Vector, b: Vector) -> Kernel:
-    """Wasserstein-1 distance of two columns for weighted items: (n, resamples) → (resamples,).
-
-    It is the area between the two distribution functions.
-    """
+    """Wasserstein-1 distance, the area between two distribution functions, for weighted items: (n, resamples) →
+    (resamples,)."""
     pooled = np.concatenate([a, b])
     order = np.argsort(pooled, kind="stable")
     gaps = np.diff(pooled[order])
@@ -106,10 +100,9 @@ def wasserstein_kernel(a: Vector, b: Vector) -> Kernel:
 
 
 def kept_share(first: Iterable[str], second: Iterable[str]) -> float | None:
-    """EM_dim of one item: the share of the first judging's dimensions that the second names too, k / |G|.
+    """EM_dim of one item: share k / |G| of the first judging's dimensions that the second names too, in any case.
 
-    Names are compared without regard to case and surrounding blanks; a model that tells which names mean the same
-    gives them the same name before. None where the first judging names none.
+    None where the first judging names none.
     """
     before = {_plain(name) for name in first}
     again = {_plain(name) for name in second}
@@ -117,9 +110,7 @@ def kept_share(first: Iterable[str], second: Iterable[str]) -> float | None:
 
 
 def dimension_match(pairs: Iterable[tuple[Iterable[str], Iterable[str]]], resampling: Resampling = USUAL) -> Statistic:
-    """EM_dim over many items, each with the dimensions of two judgings: the mean share kept; 1 for a fixed
-    questionnaire.
-    """
+    """EM_dim over many items, each with the dimensions of two judgings: the mean share kept."""
     shares = [kept_share(first, second) for first, second in pairs]
     return mean_with_interval(shares, resampling, "no first judging names a dimension")
 

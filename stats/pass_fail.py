@@ -62,8 +62,10 @@ class PassFailFigures:
 def pass_fail_figures(
     scores: Column, labels: Column, threshold: float, resampling: Resampling = USUAL
 ) -> PassFailFigures:
-    """All figures of the examples that have a score in [0, 1] and a label (1 for pass, 0 for fail). Raises InputError
-    where the columns do not match, or a label is neither 0 nor 1."""
+    """All figures of the examples with a score in [0, 1] and a label (1 for pass, 0 for fail).
+
+    Raises InputError where the columns do not match, or a label is neither 0 nor 1.
+    """
     (known, wanted), keep = complete(scores, labels)
     check_labels(wanted)
     said = passes(known, threshold)
@@ -99,9 +101,7 @@ def rate(hits: Column, resampling: Resampling = USUAL) -> Statistic:
 
     Where the items come in groups, n is divided by the design effect: the variance of the share between groups over
     that of as many independent items, at least 1 (Kish 1965); where all items are alike each group counts as one item.
-
-    Raises:
-        InputError: There is not one group for each item.
+    Raises InputError where there is not one group for each item.
     """
     (values,), keep = complete(hits)
     n = len(values)
@@ -215,10 +215,10 @@ class CorrectedPassRate:
 def rogan_gladen(
     pass_rate: Statistic, true_positive_rate: Statistic, true_negative_rate: Statistic, level: float = 0.95
 ) -> CorrectedPassRate:
-    """The judge's pass rate on unlabelled outputs, corrected by its error rates on labelled ones of the same kind.
+    """The judge's pass rate on unlabelled outputs, corrected by its error rates on labelled ones that did not choose
+    it.
 
-    The three rates come with the interval of :func:`rate` at ``level``. The labelled outputs were not used to choose
-    the judge.
+    The three rates come with the interval of :func:`rate` at ``level``.
     """
     n, labelled = pass_rate.n, true_positive_rate.n + true_negative_rate.n
 
@@ -235,8 +235,7 @@ def rogan_gladen(
     if known - reach <= WEAKEST:
         return without(
             f"the judge is too weak to be corrected: TPR + TNR - 1 is {known:.2f}, and with {labelled} labelled "
-            "outputs "
-            f"behind it may be as low as {known - reach:.2f}; more than {WEAKEST:g} is needed"
+            f"outputs behind it may be as low as {known - reach:.2f}; more than {WEAKEST:g} is needed"
         )
     sizes = [_size(each, level) for each in (pass_rate, true_positive_rate, true_negative_rate)]
     drawn, of_passed, of_failed = sizes[0] + z**2, sizes[1] + 2, sizes[2] + 2
@@ -266,10 +265,7 @@ def prediction_powered(verdicts: Column, labels: Column, resampling: Resampling 
     The mean label of the labelled outputs, moved by how the judge's verdicts on these differ from those on the others,
     as far as verdicts and labels go together. The interval is Wilson's, of as many labelled outputs as would tell as
     much; near 0 and 1 it holds better than the normal one. Outputs without a verdict are left out; nothing is
-    resampled.
-
-    Raises:
-        InputError: The columns do not match.
+    resampled. Raises InputError where the columns do not match.
     """
     (judged,), keep = complete(verdicts)
     every = np.asarray(labels, dtype=np.float64)
@@ -359,10 +355,7 @@ def fit_threshold(scores: Column, labels: Column, groups: Sequence[Hashable] | N
     the examples themselves; .29 at 0.5.
 
     It is 0.5, with the reason, where fewer than 8 examples have both, or fewer than 3 passed or failed, or no threshold
-    is better than chance.
-
-    Raises:
-        InputError: The columns do not match, or a label is neither 0 nor 1.
+    is better than chance. Raises InputError where the columns do not match, or a label is neither 0 nor 1.
     """
     (known, wanted), keep = complete(scores, labels)
     check_labels(wanted)
@@ -402,7 +395,7 @@ def _between(low: float, high: float) -> float:
 def cut_kappas(scores: Vector, labels: Vector) -> Kernel:
     """Kappa at each cut between neighbouring scores, for weighted items: (n, resamples) → (cuts, resamples).
 
-    A cut that leaves all weight on one side, or labels of which one has no weight, has kappa 0: it says nothing.
+    It is 0 where a cut, or the labels, have all weight on one side: that says nothing.
     """
     ties, passed = TieGroups(scores), labels[:, np.newaxis]
 
@@ -448,8 +441,7 @@ def best_kappas(scores: Weights, labels: Vector) -> Vector:
 
 
 def binary_kappa(both: Weights, judge: Weights, people: Weights, neither: Weights) -> Weights:
-    """Cohen's kappa of two-by-two tables (both pass, judge alone, people alone, neither), any shape; 0 where
-    undefined."""
+    """Cohen's kappa of two-by-two tables (both pass, judge alone, people alone, neither), any shape; 0 where undefined."""
     covariance = both * neither - judge * people
     chance = (both + judge) * (judge + neither) + (both + people) * (people + neither)
     kappa: Weights = np.divide(2 * covariance, chance, out=np.zeros_like(chance), where=chance > 0)

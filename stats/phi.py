@@ -84,10 +84,8 @@ class PhiMatrix:
 def phi_matrix(questions: Sequence[str], answers: Matrix, replicates: int = 1) -> PhiMatrix:
     """Pairwise-complete phi coefficients: Pearson's correlation of 0/1 answers, NaN where there is none.
 
-    ``answers`` have shape (examples * replicates, questions), the replicates of one example next to each other.
-
-    Raises:
-        InputError: The shape is another.
+    ``answers`` have shape (examples * replicates, questions), the replicates of one example next to each other. Raises
+    InputError where the shape is another.
     """
     if answers.ndim != 2 or answers.shape[1] != len(questions) or len(answers) % replicates:
         raise InputError(

@@ -32,15 +32,10 @@ MINIMUM_ITEMS = 3
 
 @dataclass(frozen=True, slots=True)
 class Resampling:
-    """Settings of a bootstrap.
-
-    Raises:
-        InputError: A setting is out of range.
-    """
+    """Settings of a bootstrap. Raises InputError where a setting is out of range."""
 
     groups: Sequence[Hashable] | None = None
-    """Document (or other cluster) of each item: whole documents are then drawn, as the items of one are not
-    independent."""
+    """Document (or other cluster) of each item: whole documents are then drawn, as their items are not independent."""
     resamples: int = 2000
     level: float = 0.95
     """Coverage of the interval, between 0 and 1."""
@@ -55,8 +50,10 @@ class Resampling:
             raise InputError(f"The interval's level is {self.level}; it must lie between 0 and 1, for example 0.95.")
 
     def units(self, keep: NDArray[np.bool_]) -> tuple[int, NDArray[np.intp] | None]:
-        """How many items kept, or groups of them, are drawn; and the group number of each item kept, where there are
-        groups. Raises InputError where there is not one group for each item."""
+        """Number of items kept, or of their groups; and the group number of each item kept, where there are groups.
+
+        Raises InputError where there is not one group for each item.
+        """
         if self.groups is None:
             return int(np.count_nonzero(keep)), None
         codes = group_codes(self.groups, keep)
@@ -79,13 +76,10 @@ USUAL = Resampling()
 
 
 def complete(*columns: Sequence[float | None] | ArrayLike) -> tuple[list[Vector], NDArray[np.bool_]]:
-    """Keep the items that have a finite number in every column; None and NaN are missing.
+    """Keep the items with a finite number in every column, None and NaN being missing; also return the mask, shape
+    (items,).
 
-    Returns:
-        The columns without the incomplete items, and the mask, shape (items,), of the items kept.
-
-    Raises:
-        InputError: If a column is not one-dimensional, the lengths differ, or a value is infinite.
+    Raises InputError where a column is not one-dimensional, the lengths differ, or a value is infinite.
     """
     arrays = [_as_vector(column, position) for position, column in enumerate(columns, start=1)]
     lengths = [len(array) for array in arrays]
@@ -109,8 +103,10 @@ def _as_vector(column: Sequence[float | None] | ArrayLike, position: int) -> Vec
 
 
 def group_codes(groups: Sequence[Hashable], keep: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Number the groups of the items kept 0, 1, ... in order of first appearance; shape (items kept,). Raises
-    InputError if there is not one group for each item."""
+    """Number the groups of the items kept 0, 1, ... in order of first appearance; shape (items kept,).
+
+    Raises InputError where there is not one group for each item.
+    """
     _check_groups(groups, keep)
     seen: dict[Hashable, int] = {}
     chosen = (group for group, kept in zip(groups, keep, strict=True) if kept)
@@ -134,10 +130,7 @@ def block_width(items: int) -> int:
 
 
 def resample_weights(units: int, resamples: int, seed: int, codes: NDArray[np.intp] | None = None) -> Iterator[Weights]:
-    """Draw bootstrap resamples as counts, in blocks of shape (items, up to 64 resamples).
-
-    With ``codes``, the group number of each item, whole groups are drawn: ``units`` counts them.
-    """
+    """Draw bootstrap resamples as counts, in blocks of shape (items, up to 64); ``codes`` number groups, drawn whole."""
     rng = np.random.default_rng(seed)
     block = block_width(units if codes is None else len(codes))
     for start in range(0, resamples, block):
@@ -257,10 +250,7 @@ def bootstrapped(kernel: Kernel, keep: NDArray[np.bool_], resampling: Resampling
 def bootstrapped_together(
     kernels: Sequence[Kernel], keep: NDArray[np.bool_], resampling: Resampling
 ) -> list[Statistic]:
-    """Statistics of the items kept (a mask), with their intervals, on the same resamples.
-
-    The kernels must be defined where every item counts once.
-    """
+    """Statistics of the items kept (a mask), with intervals from the same resamples; each is defined on all items."""
     n = int(np.count_nonzero(keep))
     found = [Statistic(unweighted(kernel, n), n, None, None, None) for kernel in kernels]
     units, codes = resampling.units(keep)

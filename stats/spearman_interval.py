@@ -48,10 +48,8 @@ def spearman_intervals(
 ) -> list[TestedSpearman]:
     """Spearman's correlation of each column (examples, columns) with the human scores, with a large-sample interval.
 
-    NaN is a missing score. Examples of one document (``groups``) are not taken for independent.
-
-    Raises:
-        InputError: The shapes do not match, or the level is out of range.
+    NaN is a missing score. Examples of one document (``groups``) are not taken for independent. Raises InputError where
+    the shapes do not match, or the level is out of range.
     """
     if not 0.0 < level < 1.0:
         raise InputError(f"The interval's level is {level}; it must lie between 0 and 1, for example 0.95.")

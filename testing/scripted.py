@@ -25,7 +25,7 @@ class ScriptedModel:
     """
 
     answers_stay_in_the_run = True
-    """What it says is no part of its identity, so no other command may use it."""
+    """Its replies are no part of its identity, so no other command may use it."""
     template_may_think = False
     """Whether a reply that was cut off may be the beginning of a thought that a server's template has opened."""
 
@@ -47,12 +47,8 @@ class ScriptedModel:
         self._delay = delay
 
     async def answer(self, request: Request) -> Answer:
-        """The next reply of the script.
-
-        Raises:
-            BaseException: The reply is an error.
-            IndexError: The list of replies is used up.
-        """
+        """The next reply of the script. Raises the reply where it is an error, and IndexError where the list of replies
+        is used up."""
         place = len(self.requests)
         self.requests.append(request)
         if self._delay:

@@ -358,9 +358,9 @@ class BatchServer(StandInServer):
         self.batches: list[ServedBatch] = []
         """In the order in which they were made."""
         self.files: dict[str, str] = {}
-        """What was uploaded and written, by id."""
+        """Contents of files that were uploaded and written, by id."""
         self.end: Callable[[ServedBatch], str] = lambda batch: "completed"
-        """What becomes of a batch: ``completed``, ``expired``, ``failed`` (with its ``errors``) or ``cancelled``."""
+        """The end of a batch: ``completed``, ``expired``, ``failed`` (with its ``errors``) or ``cancelled``."""
         self.is_answered: Callable[[ServedBatch, int], bool] = lambda batch, number: True
         """Whether a request, by its place in the file, is answered before an end other than ``completed``."""
         self.leaves_out: Callable[[ServedBatch, int], bool] = lambda batch, number: False

@@ -110,11 +110,7 @@ class SimulatedWorld:
     """Share of the noise in such answers that all questions on an output share, and that all about one thing share."""
 
     def __post_init__(self) -> None:
-        """Check the parameters.
-
-        Raises:
-            ValueError: There are not so many kinds of faults, or of harmless things.
-        """
+        """Check the parameters; raises ValueError where there are not so many kinds of faults or harmless things."""
         if not 1 <= self.kinds <= max(len(topic.of(faults=True)) for topic in TOPICS):
             raise ValueError(f"kinds must be from 1 to 3; they are {self.kinds}")
         if not 0 <= self.misguided <= self.blind:
@@ -214,14 +210,8 @@ class SimulatedWorld:
         """P(yes) of one of the starting questions.
 
         Args:
-            example: Id of the example.
-            signs: What its output shows.
-            topic: What is asked.
             told: All that the judge is told besides the example: prompt and question. Its length counts.
             perfect: Whether it has no errors to begin with.
-
-        Returns:
-            P(yes), between 0 and 1.
         """
         guidance = read_guidance(told)
         there = frozenset(signs)
@@ -240,9 +230,6 @@ class SimulatedWorld:
         The noise does not depend on the prompt. Questions on one output share a part of it, and those about one thing.
 
         Args:
-            example: Id of the example.
-            signs: What its output shows.
-            asked: What is asked.
             told: All that the judge is told besides the example. Its length counts.
         """
         low, high = self.usable_area if asked.usable else self.spoilt_area
@@ -292,7 +279,7 @@ class SimulatedWorld:
         return row if comment is None else row | {"comment": comment}
 
     def _comment(self, example: str) -> str | None:
-        """What somebody writes of an output that is below people's mean; None where nobody does."""
+        """A comment on an output that is below people's mean; None where nobody does."""
         if self.share("commented", example) >= self.comment_share:
             return None
         chance = random.Random(f"comment/{self.seed}/{example}")

@@ -91,11 +91,8 @@ class SimulatedJudge:
         """Requests that were answered."""
 
     async def answer(self, request: Request) -> Answer:
-        """A verdict, an explanation, a note, a comparison or an edit, whatever is asked for.
-
-        Raises:
-            ValueError: The request is none that this world knows; the message says what it holds.
-        """
+        """A verdict, an explanation, a note, a comparison or an edit, whatever is asked for. Raises ValueError where
+        the request is none that this world knows; the message says what it holds."""
         self.calls += 1
         fields = (request.parameters.schema or {}).get("properties", {})
         reply = help_out(self.world, request, fields)
@@ -130,11 +127,8 @@ class SimulatedJudge:
 
 
 def read_request(request: Request) -> JudgeRequest:
-    """Take a request to judge apart.
-
-    Raises:
-        ValueError: It holds no example of a simulated world, or none of its questions.
-    """
+    """Take a request to judge apart. Raises ValueError where it holds no example of a simulated world, or none of its
+    questions."""
     text = "\n".join(content for _, content in request.messages)
     example = _TEXTS.search(text, text.find("Summary ["))
     topics = sorted((text.rfind(topic.question), topic.id, topic) for topic in TOPICS if topic.question in text)

@@ -199,10 +199,8 @@ def write_questions(
     """The reply of a model that is asked for questions, one a line; None where something else is asked for.
 
     Args:
-        messages: The request's.
         usable: Share of the questions after a comment that are usable; the others are spoilt.
         seen: Share of an output's things that are named by a model that is shown it.
-        chance: Decides.
     """
     asked = messages[-1][1]
     opening, comment, signs = _OPENING.search(messages[0][1]), _COMMENT.search(asked), SIGNS.search(asked)

@@ -23,7 +23,7 @@ from askance.commands.show_run import show_command as show
 from askance.evaluation.calibration import load_calibration
 from askance.evaluation.judge_file import load_judge
 from askance.evaluation.options import EvaluateOptions
-from askance.evaluation.weights_file import load_weights
+from askance.evaluation.weights_file import weighted_by
 from askance.labelling.labels_file import LabelsFile
 from askance.memory.journal import read_events
 from askance.memory.memory_directory import read_memory
@@ -31,7 +31,7 @@ from askance.memory.provenance import build_graph
 from askance.memory.run_directory import RunDirectory
 from askance.optimizer.following import RunProgress
 from askance.optimizer.weights.score_tables import load_preferences
-from askance.prompts.checklist import load_checklist
+from askance.prompts.checklist import Checklist, Question, load_checklist
 from askance.prompts.errors import AskanceError, InputError
 from askance.prompts.examples import load_examples
 from askance.prompts.prompt import load_prompt
@@ -84,6 +84,8 @@ def whole_configuration(path: Path) -> None:
     parse_options(EvaluateOptions, options)
 
 
+CHECKLIST = Checklist(questions=[Question(id="a", text="Is it?")])
+
 READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "configuration": ("c.yaml", load_config),
     "configuration of a command": ("c.yaml", whole_configuration),
@@ -93,7 +95,7 @@ READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "examples in columns": ("e.csv", load_examples),
     "prompt": ("p.md", load_prompt),
     "calibration": ("c.json", load_calibration),
-    "weights": ("w.json", load_weights),
+    "weights": ("w.json", lambda path: weighted_by(CHECKLIST, path)),
     "preferences": ("p.jsonl", load_preferences),
     "memory": ("memory.jsonl", read_memory),
     "labels": ("l.jsonl", lambda path: LabelsFile(path).open()),

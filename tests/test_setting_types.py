@@ -20,6 +20,7 @@ from askance.evaluation.options import (
     DiagnoseOptions,
     EvaluateOptions,
     GatewayOptions,
+    GenerateOptions,
     RegressionOptions,
     SelectOptions,
     WriterOptions,
@@ -35,6 +36,7 @@ FILE_OF_TYPES = Path(__file__).resolve().parents[1] / "setting_types.py"
 RECORDS: tuple[type[BaseModel], ...] = (
     GatewayOptions,
     WriterOptions,
+    GenerateOptions,
     EvaluateOptions,
     RegressionOptions,
     CompareOptions,

@@ -1,8 +1,7 @@
 """Outputs that a language model writes to pass or to fail a question by degrees (contrastive responses, LMUnit §3.2).
 
-This is the second step of the paper's pipeline; the first, writing unit tests, is ``askance questions``. The outputs
-are learned from as preferences about one question: in the paper synthetic data helped as pairs and did harm as scores
-(Table 3).
+They are learned from as preferences about one question: in the paper synthetic data helped as pairs and did harm as
+scores (Table 3). ``askance questions`` writes the unit tests of the paper's first step.
 """
 
 from __future__ import annotations
@@ -89,11 +88,7 @@ class ContrastWriter:
 
     async def write(self, case: ContrastCase) -> list[str | None]:
         """The outputs, the one that answers no first; None for one that is cut off, too short, or about the question.
-
-        Raises:
-            ModelError: No reply.
-            BudgetExceededError: A cap was reached.
-        """
+        Raises ModelError where there is no reply, and BudgetExceededError where a cap was reached."""
         return [await self._write(case, each) for each in CHOSEN[self.grades]]
 
     async def _write(self, case: ContrastCase, grade: int) -> str | None:
@@ -125,10 +120,7 @@ def _case(given: str, output: str, question: str, grade: int) -> str:
 
 
 def speaks_of(question: Question, text: str, shown: str) -> bool:
-    """Whether a text speaks of the question: it has half or more of the question's words that ``shown`` has not.
-
-    Words of fewer than four letters do not count.
-    """
+    """Whether a text has half or more of the question's words, of four letters or more, that ``shown`` has not."""
     asked, said, before = ({each for each in _words(of) if len(each) > 3} for of in (question.text, text, shown))
     new = asked - before
     return bool(new) and len(new & said) >= max(2, len(new) / 2)
@@ -142,10 +134,7 @@ def chosen_cases(
     examples: Sequence[Example], checklist: Checklist, part_of: Mapping[str, str], count: int, seed: int
 ) -> list[ContrastCase]:
     """``count`` questions with an example of training each; every question is taken about as often.
-
-    Raises:
-        InputError: There are not so many.
-    """
+    Raises InputError where there are not so many."""
     trained = [each for each in examples if part_of[each.id] == "training" and each.output]
     most = len(trained) * len(checklist.questions)
     if count > most:
@@ -171,24 +160,11 @@ def buy_contrasts(
     watcher: Watcher,
     text_of: TextOf,
 ) -> Contrasts:
-    """Have outputs written and judged, and keep the pairs that the judge orders as they were meant.
+    """Have outputs written and judged, and keep the pairs that ``judge`` orders as they were meant.
 
-    What was bought before is in the store. Nothing is written about examples of validation and test.
-
-    Args:
-        examples: All examples, so that no output is kept that is there already.
-        checklist: The questions.
-        part_of: The part of each example, by its id.
-        writer: Model that writes.
-        judge: Model that sees whether an output came out as meant.
-        settings: Number of cases and grades, and how models are reached.
-        watcher: Told how the work goes on.
-        text_of: Gives what the network reads of a question.
-
-    Raises:
-        InputError: There are not so many questions and outputs, or a model's name is wrong.
-        BudgetExceededError: A cap was reached; the answers so far are kept.
-        AskanceError: The endpoint is down, or did not answer all calls.
+    What was bought before is in the store. Nothing is written about ``examples`` of validation and test, and no output
+    is kept that one of them has already. Raises InputError where there are not so many questions and outputs,
+    BudgetExceededError at a cap, and AskanceError where the endpoint is down, or did not answer all calls.
     """
     cases = chosen_cases(examples, checklist, part_of, settings.contrasts, settings.seed)
 
@@ -269,10 +245,7 @@ async def _judged(
     cases: Sequence[ContrastCase], outputs: Sequence[Sequence[Example]], judge: Evaluator, watcher: Watcher
 ) -> dict[str, float | None]:
     """The judge's P(yes) by the output's id; None where it abstained or could not be understood.
-
-    Raises:
-        AskanceError: Calls failed, so that it is not known what would have been kept.
-    """
+    Raises AskanceError where calls failed, so that it is not known what would have been kept."""
     about: dict[Question, list[Example]] = {}
     for case, mine in zip(cases, outputs, strict=True):
         about.setdefault(case.question, []).extend(mine)

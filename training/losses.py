@@ -26,9 +26,8 @@ RATIONALE_TIMES = 5.0
 BETA = 0.1
 """Of DPO: how much leaving the reference costs (Rafailov et al. 2023, appendix B)."""
 ALPHA = 1.0
-"""Weight beside DPO of -log P a token of the preferred rationale (Pang et al. 2024, eq. 2).
-
-DPO alone may make both less likely of two rationales that differ in a word (Pal et al. 2024)."""
+"""Weight beside DPO of -log P a token of the preferred rationale (Pang et al. 2024, eq. 2). DPO alone may make both
+less likely of two rationales that differ in a word (Pal et al. 2024)."""
 SCALE = 6.0
 """ŷ and y are in 0 to 6 in the paper, here in [0, 1]."""
 Parts = dict[str, tuple[float, float]]
@@ -41,15 +40,10 @@ def weight_of(weights: Sequence[float]) -> dict[str, float]:
 
 
 def side_levels(levels: Any, side: Sequence[Probe], row_of: Mapping[ScoredText, int]) -> Any:
-    """Log-probability of each score level of an output: the mixture of its questions' levels, by their weights.
+    """Log-probability of each score level of an output, shape (levels,): its questions' levels, mixed by their weights.
 
-    Args:
-        levels: Log-probabilities of the levels of each text, shape (texts, levels). They need not sum to 1.
-        side: Its probes; the levels of one that looks for a fault count in reverse.
-        row_of: The row of each text.
-
-    Returns:
-        Shape (levels,).
+    ``levels`` has shape (texts, levels) and need not sum to 1. The levels of a probe that looks for a fault are
+    reversed.
     """
     torch = torch_library()
     rows = torch.log_softmax(levels[[row_of[each.text] for each in side]], dim=-1)
@@ -87,7 +81,7 @@ def target_levels(target: float, count: int) -> list[float]:
 def item_losses(
     levels: Any, item: TrainingItem, row_of: Mapping[ScoredText, int], written: Mapping[ScoredText, Any] | None = None
 ) -> dict[str, Any]:
-    """The losses that an item has, each a number of torch.
+    """Map each loss of an item to its value, a number of torch.
 
     A wanted score has cross-entropy -Σ t(k) log P(k) (eq. 3, of the score token alone; P is among all that the network
     could say) and squared error (y - ŷ)² (eq. 4). A preference has -log sigmoid(S₁ - S₂) with the better output first
@@ -122,11 +116,8 @@ def mixed_loss(
     weights: Sequence[float],
     written: Mapping[ScoredText, Any] | None = None,
 ) -> tuple[Any, dict[str, tuple[float, float]]]:
-    """The weighted sum of the losses (eq. 6), each the mean over the items that have it; see :func:`item_losses`.
-
-    Returns:
-        The loss, and for each of :data:`LOSSES` that any item has the sum over the items and of their weights.
-    """
+    """The weighted sum of :func:`item_losses` (eq. 6), each the mean over its items; and by name their sums with
+    weights."""
     sums: dict[str, Any] = {}
     counts: dict[str, float] = {}
     for item in items:
@@ -147,13 +138,10 @@ def decided(levels: Any, items: Sequence[TrainingItem], row_of: Mapping[ScoredTe
 
 
 def forgiven(pairs: Sequence[tuple[float, float]]) -> float:
-    """How much lower the sum of -log sigmoid(k·(S₁ - S₂)) is with the best k from 0 to 1 than with k = 1.
+    """Reduction of Σ -log sigmoid(k·(S₁ - S₂)) of :func:`decided` pairs by the best k from 0 to 1, in place of 1.
 
     Only the order of two outputs counts, and not their distance: a network that is too sure of a mostly right order is
     not worse than one without an order.
-
-    Args:
-        pairs: Of :func:`decided`.
     """
     if not pairs:
         return 0.0
@@ -171,15 +159,7 @@ def forgiven(pairs: Sequence[tuple[float, float]]) -> float:
 def dpo_loss(better: Any, worse: Any, better_before: Any, worse_before: Any, beta: float = BETA) -> Any:
     """Direct preference optimisation (Rafailov et al. 2023, eq. 7): -log sigmoid(β·(log π(w)/π₀(w) - log π(l)/π₀(l))).
 
-    Args:
-        better: log π(w) of the preferred texts, shape (pairs,).
-        worse: log π(l) of the others.
-        better_before: log π₀(w), of the reference.
-        worse_before: log π₀(l).
-        beta: β.
-
-    Returns:
-        Shape (pairs,).
+    Log-probabilities of the better texts w and the worse l, by the network (π) and the reference (π₀); shapes (pairs,).
     """
     margin = (better - better_before) - (worse - worse_before)
     return -torch_library().nn.functional.logsigmoid(beta * margin)
@@ -188,40 +168,22 @@ def dpo_loss(better: Any, worse: Any, better_before: Any, worse_before: Any, bet
 # --- objectives: a network, its data and its loss ---
 
 
-class Learnable(Protocol):
-    """An item, or a pair of rationales."""
-
-    @property
-    def unit(self) -> str:
-        """Id of the example or pair that it comes from."""
-        ...
-
-    @property
-    def texts(self) -> Sequence[ScoredText]:
-        """All texts that the network reads for it."""
-        ...
-
-
 class TrainingObjective(Protocol):
     """A network, the data that it learns from, and its losses."""
 
     @property
     def network(self) -> Network:
         """The network."""
-        ...
 
     @property
     def training(self) -> Sequence[Any]:
-        """The data, each a :class:`Learnable`."""
-        ...
+        """The data; each has the ``unit`` that it comes from and the ``texts`` that the network reads for it."""
 
     def loss(self, batch: Sequence[Any]) -> tuple[Any, Parts]:
         """The loss of a batch, with gradients, and its parts."""
-        ...
 
     def on_validation(self) -> dict[str, float]:
         """The mean of each loss on validation. The weights with the lowest ``loss`` are kept."""
-        ...
 
 
 @dataclass
@@ -262,10 +224,7 @@ class RationalePair:
 
 @dataclass
 class RationaleObjective:
-    """DPO on pairs of rationales. The network as it is when the objective is made is the reference.
-
-    Validation still asks for the right scores, read as the scorer will answer.
-    """
+    """DPO on pairs of rationales, with the network at the start as the reference; validation asks for the right scores."""
 
     network: CausalNetwork
     training: Sequence[RationalePair]
@@ -312,7 +271,7 @@ class RationaleObjective:
 
 
 def chunks(items: Iterable[Any], texts: int) -> Iterator[list[Any]]:
-    """Divide :class:`Learnable` items, in their order, into batches of some ``texts`` different texts."""
+    """Divide items, in their order, into batches of some ``texts`` different texts."""
     chunk: list[Any] = []
     there: set[ScoredText] = set()
     for item in items:

@@ -101,11 +101,8 @@ def fit_calibration(reader: ScorerReader, validation: Sequence[TrainingItem]) ->
 
 
 def calibration_figures(reader: ScorerReader, test: Sequence[TrainingItem], file: ScorerFile) -> dict[str, Any]:
-    """Compare P(yes) with the wanted one on the verdicts of test, before and after calibration.
-
-    Returns:
-        ``n``, and for ``before`` and ``after`` the Brier score, the expected calibration error and :func:`reliability`.
-    """
+    """Brier score, expected calibration error and :func:`reliability` of P(yes) on the verdicts of test, ``before`` and
+    ``after`` calibration, with their number ``n``."""
     items = [each for each in test if each.kind == "verdict"]
     if not items:
         return {"n": 0, "reason": "test has no verdict"}
@@ -152,26 +149,12 @@ def figures_on_test(
     options: TrainOptions,
     group_of: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Figures of the scorer and of those beside it on the test examples and pairs.
+    """Figures on test of the scorer, its teacher and the ``others``, one of which is the untrained ``base``.
 
-    Args:
-        reader: The scorer.
-        file: Its calibration.
-        examples: The test examples.
-        items: The test items.
-        checklist: The questions.
-        teacher: The teacher's verdicts.
-        others: Verdicts of the untrained ``base``, and of what else stands beside the scorer, by its name.
-        options: Scale, resamples and seed.
-        group_of: The document of each example and pair, by its id.
-
-    Returns:
-        ``people``: correlations with people of the scorer, the teacher and each of the others.
-        ``beyond``: how far the scorer's Spearman with people is above each of theirs.
-        ``base``, ``teacher``: correlations of the base and of the scorer with the teacher's scores; with ``questions``,
-        the correlations of P(yes) on each.
-        ``verdicts``: correlations of the scorer's P(yes) with the wanted one; documents are resampled.
-        ``preferences``: share of the decided pairs in which the preferred output has the higher score.
+    ``people``: correlations of each with people. ``beyond``: how far the scorer's Spearman is above each of theirs.
+    ``base``, ``teacher``: correlations of base and scorer with the teacher's scores, and of P(yes) on each of the
+    ``questions``. ``verdicts``: of the scorer's P(yes) with the wanted one. ``preferences``: share of the decided pairs
+    in which the preferred output has the higher score. ``group_of`` names documents, which are resampled whole.
     """
     found: dict[str, Any] = {"examples": len(examples)}
     sampling = {"resamples": options.resamples, "seed": options.seed}
@@ -234,10 +217,8 @@ def speed(reader: ScorerReader, texts: Sequence[ScoredText]) -> dict[str, Any]:
 
 
 def price(cpu_seconds: float, cpu_ms: float, options: TrainOptions) -> dict[str, Any]:
-    """The price of training, and the number of verdicts from which it has paid.
-
-    Verdicts of the teacher that it learned from are not counted: they are there.
-    """
+    """The price of training, and from which number of verdicts it has paid; those that it learned from cost nothing
+    more."""
     training, verdict = (seconds / 3600 * options.machine_price for seconds in (cpu_seconds, cpu_ms / 1000))
     found: dict[str, Any] = {"training_cpu_seconds": cpu_seconds, "training_usd": training, "verdict_usd": verdict}
     for name, begin, own, theirs in (
@@ -312,12 +293,10 @@ def _by_question(
 
 
 def people_alone(mixture: Mixture, rated: int, options: TrainOptions) -> Mixture | None:
-    """The data without a teacher's verdicts; None where it has none, or people said too little to compare.
+    """The data without a teacher's verdicts; None where it has none, people said too little, or verdicts are trusted.
 
-    Args:
-        mixture: All data.
-        rated: Number of outputs of validation that people scored.
-        options: Verdicts are trusted with ``trust_verdicts``, and where rationales are drawn, as these are about them.
+    With ``trust_verdicts`` they are, and where rationales are drawn, as these are about them. ``rated`` is the number
+    of outputs of validation that people scored.
     """
     taught = any(each.source == "verdicts" for each in mixture.training)
     parts = {part: tuple(each for each in mixture.part(part) if each.source != "verdicts") for part in PARTS}
@@ -341,17 +320,11 @@ def compared(
     checklist: Checklist,
     options: TrainOptions,
 ) -> dict[str, Any]:
-    """Decide by validation which of two scorers is kept.
+    """Decide by rated outputs of validation between the scorer of ``both`` people and teacher and that of people
+    ``alone``.
 
-    Args:
-        both: Verdicts of the scorer that learned from the teacher, too.
-        alone: Verdicts of the scorer that learned from people alone.
-        examples: Rated outputs of validation.
-        checklist: The questions.
-        options: Scale, resamples and seed.
-
-    Returns:
-        ``kept`` (``both`` or ``people``), Spearman with people of each, how far people alone are ahead, and ``n``.
+    Returns ``kept`` (``both`` or ``people``), each one's Spearman with people, how far people alone are ahead, and
+    ``n``.
     """
     people = human_targets(examples, checklist, options.human_scale)
     wanted = [people.overall(each.id) for each in examples]

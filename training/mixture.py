@@ -43,7 +43,6 @@ class TextOf(Protocol):
 
     def __call__(self, question: Question, example: Example) -> ScoredText:
         """The text."""
-        ...
 
 
 def asked_with(prompt: Prompt | None) -> TextOf:
@@ -114,8 +113,8 @@ def commented_items(
 ) -> Iterator[TrainingItem]:
     """People's ratings of one question, each after the comments that go with it.
 
-    A comment goes with a score of the same name. One on the whole output goes with an overall score, or with any where
-    there is one question.
+    A comment goes with a score of its name; one on the whole output with an overall score, or where there is one
+    question.
     """
     by_id = {each.id: each for each in examples}
     one = len(checklist.questions) == 1
@@ -155,10 +154,7 @@ def rating_items(
 
 
 def rating_pairs(items: Iterable[TrainingItem], group_of: Mapping[str, str]) -> list[TrainingItem]:
-    """Preferences between neighbouring outputs of a document of which people rated one higher.
-
-    Each rating stands in two pairs at most, so that their number grows with the ratings and not with their square.
-    """
+    """Preferences between neighbouring outputs of a document that people rated differently; each stands in two at most."""
     found, last = [], dict[tuple[str, str], TrainingItem]()
     for item in items:
         place = (group_of[item.unit], item.about)
@@ -187,10 +183,8 @@ def preference_items(
 
 
 def deduplicated(items: Iterable[TrainingItem]) -> tuple[list[TrainingItem], int]:
-    """Merge items of the same kind, source and texts, with the mean of their targets; and count those that went.
-
-    So a verdict counts once that was asked for several times, or of the same texts under two ids.
-    """
+    """Merge items of the same kind, source and texts, with the mean of their targets; also return the number merged
+    away."""
     kept: dict[tuple[object, ...], list[TrainingItem]] = {}
     for item in items:
         kept.setdefault((item.kind, item.source, item.left, item.right), []).append(item)
@@ -256,20 +250,11 @@ def gather(
     text_of: TextOf = scored_text,
     further: Iterable[TrainingItem] = (),
 ) -> Mixture:
-    """Make items of all data and divide them.
+    """Make items of all data and divide them by example, pair and document.
 
-    Args:
-        examples: With or without people's scores.
-        checklist: The questions.
-        verdicts: The teacher's, on the examples.
-        preferences: Pairs, each about all questions together.
-        earlier: A run whose parts are kept, so that what it tested on is never trained on.
-        options: Shares, seed, scale.
-        text_of: Gives what the network reads of a question.
-        further: Items made elsewhere. Each is in the part of the example or pair that its ``unit`` names.
-
-    Raises:
-        InputError: There is nothing to learn, too little, or it cannot be divided.
+    A run's (``earlier``) parts are kept, so that what it tested on is never trained on. ``text_of`` gives the network's
+    text of a question. ``further`` items were made elsewhere, each for the part of the example or pair that its
+    ``unit`` names. Raises InputError where there is too little to learn, or it cannot be divided.
     """
     group_of, part_of, kept = divided(examples, preferences, earlier, options)
     wanted: Mapping[str, Mapping[str, float | None]] = {}
@@ -313,13 +298,9 @@ def gather(
 def divided(
     examples: Sequence[Example], preferences: Sequence[Preference], earlier: Earlier | None, options: TrainOptions
 ) -> tuple[dict[str, str], dict[str, str], int]:
-    """Divide examples and pairs.
+    """Divide examples and pairs: the document and the part of each by its id, and how many keep their part of a run.
 
-    Returns:
-        The document and the part of each by its id, and how many examples keep their part of a run.
-
-    Raises:
-        InputError: They cannot be divided.
+    Raises InputError where they cannot be divided.
     """
     group_of = groups_of(examples, preferences)
     return group_of, *_parts(examples, group_of, earlier, options)
@@ -327,10 +308,7 @@ def divided(
 
 def groups_of(examples: Sequence[Example], preferences: Sequence[Preference]) -> dict[str, str]:
     """The document of each example and pair by its id: all of one document, group or input belong together.
-
-    Raises:
-        InputError: An example and a pair have one id.
-    """
+    Raises InputError where an example and a pair have one id."""
     leader: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def find(key: tuple[str, ...]) -> tuple[str, ...]:
@@ -362,8 +340,7 @@ def groups_of(examples: Sequence[Example], preferences: Sequence[Preference]) ->
 def check_lengths(mixture: Mixture, network: Network, rationale_tokens: int | None = None) -> tuple[float, int]:
     """The share of the texts that are longer than the network reads, and the tokens of the longest.
 
-    With ``rationale_tokens`` each text is counted with a rationale of so many tokens, else with the rationale that was
-    given, if any.
+    Each text counts with a rationale of ``rationale_tokens``, or without that number with its given one, if any.
     """
     all_items = [each for part in PARTS for each in mixture.part(part)]
     items = [each for each in all_items if rationale_tokens is None or each.kind != "rationale"]
@@ -431,10 +408,7 @@ def _parts(
 
 def _check_apart(parts: Mapping[str, Sequence[TrainingItem]]) -> None:
     """Check that no output is in two parts for the same input, under whatever id.
-
-    Raises:
-        InputError: There are too few items. AskanceError: An output is in two parts.
-    """
+    Raises InputError where there are too few items, and AskanceError where an output is in two parts."""
     for part in PARTS:
         least = FEWEST if part == "training" else 1
         there = sum(each.kind != "rationale" for each in parts[part])
@@ -451,11 +425,7 @@ def _check_apart(parts: Mapping[str, Sequence[TrainingItem]]) -> None:
 
 
 def _remarks(examples: Sequence[Example], training: Sequence[TrainingItem]) -> Iterable[str]:
-    """Sentences on what is odd about the examples and their labels.
-
-    Raises:
-        InputError: All labels are the same.
-    """
+    """Sentences on what is odd about the examples and their labels. Raises InputError where all labels are the same."""
     if (unused := unused_split(examples)) is not None:
         yield unused
     targets: dict[tuple[str, str], list[float]] = {}

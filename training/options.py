@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from ..evaluation.options import GatewayOptions
 from ..prompts.errors import InputError, import_optional
+from ..prompts.formats.binding import Variables
 from ..prompts.human_feedback import LabelScale, LabelWords
 from ..settings import Heading, Idle, where
 
@@ -123,6 +124,11 @@ class TrainOptions(GatewayOptions):
     field: Annotated[dict[str, str | tuple[str, ...]], Heading.DATA.at(1)] = Field(
         default_factory=dict, description="Rename a column: our_name=column; of human scores several, one a rater."
     )
+    variable: Annotated[Variables, Heading.DATA.at(8)] = Field(
+        default_factory=dict,
+        description="What a variable of a prompt stands for: variable=FIELD, e.g. question=input, or variable=COLUMN; may "
+        "be given several times.",
+    )
     labels: Annotated[LabelWords, Heading.DATA.at(2)] = Field(
         default_factory=dict, description="Further words that people's labels are in, e.g. good=fine,bad=poor."
     )
@@ -174,12 +180,8 @@ class TrainOptions(GatewayOptions):
 
 
 def check_goes_with(base: Base, prompt: object, settings: TrainOptions) -> None:
-    """Check that the settings go with a base.
-
-    Raises:
-        InputError: They do not.
-        MissingExtraError: What writes a file that is asked for is not installed.
-    """
+    """Check that the settings go with a base. Raises InputError where they do not go with it, and MissingExtraError
+    where what writes a file that is asked for is not installed."""
     if not base.is_causal and prompt is not None:
         raise InputError(f"--prompt: the encoder {base.name} reads no prompt. Leave it out, or name a causal base.")
     if not base.is_causal and settings.learns_given:

@@ -75,10 +75,7 @@ class Writing:
 
 def rationale_cases(items: Sequence[TrainingItem]) -> list[RationaleCase]:
     """Every text of the training ``items`` that alone has a wanted score, once; a score of 1/2 has no right answer.
-
-    Raises:
-        InputError: There is none.
-    """
+    Raises InputError where there is none."""
     wanted: dict[ScoredText, list[float]] = {}
     first: dict[ScoredText, TrainingItem] = {}
     for each in items:
@@ -114,10 +111,8 @@ def buy_rationales(
 ) -> Writing:
     """Have a writer give several reasons for each case; what was bought before is in the store.
 
-    Raises:
-        InputError: The writer's name is wrong.
-        BudgetExceededError: A cap was reached; the answers so far are kept.
-        AskanceError: The endpoint is down, or did not answer all calls.
+    Raises InputError where the writer's name is wrong, BudgetExceededError at a cap, and AskanceError where the
+    endpoint is down, or did not answer all calls.
     """
 
     async def buy(store: SharedStore) -> Writing:
@@ -149,21 +144,11 @@ def draw(
     file: Path,
     watcher: Watcher,
 ) -> tuple[list[list[Drawn]], float]:
-    """Draw rationales for every case and see in which score each of them ends; what is in the file is not drawn again.
+    """Draw rationales for every case and see in which score each ends; return them, and the processor seconds of all.
 
-    Args:
-        network: Writes them, unless ``written`` has them, and says yes or no after each.
-        cases: What they are about.
-        written: The rationales of another writer, case by case.
-        settings: Number of rationales and of their tokens, seed.
-        file: One JSON object a case; one that was broken off has the first of the same cases.
-        watcher: Told how the work goes on.
-
-    Returns:
-        The rationales of each case, and all processor seconds that they took.
-
-    Raises:
-        InputError: The file is damaged. AskanceError: It cannot be written.
+    The network writes them, unless ``written`` has another writer's, and says yes or no after each. The ``file`` has
+    one JSON object a case: what is in it is not drawn again. Raises InputError where it is damaged, AskanceError where
+    it cannot be written.
     """
     found, seconds = _read_drawn(file, cases)
     watcher.phase("drawing rationales", len(cases))
@@ -239,11 +224,8 @@ def _read_drawn(file: Path, cases: Sequence[RationaleCase]) -> tuple[list[tuple[
 def draw_pairs(
     network: CausalNetwork, writing: Writing, settings: TrainOptions, file: Path, watcher: Watcher
 ) -> tuple[dict[str, Any], list[RationalePair]]:
-    """Draw rationales (:func:`draw`) and make pairs of them.
-
-    Returns:
-        ``rationales`` of ``train.json``, with a ``reason`` where there is no pair; and the pairs.
-    """
+    """:func:`draw` rationales; return ``rationales`` of ``train.json``, with a ``reason`` where no pair came of them,
+    and the pairs."""
     drawn, seconds = draw(network, writing.cases, writing.written, settings, file, watcher)
     pairs = [pair for case, mine in zip(writing.cases, drawn, strict=True) for pair in pairs_of(case, mine)]
     ends = Counter(
@@ -276,10 +258,7 @@ def prefer(
     fingerprint: str,
     watcher: Watcher,
 ) -> LossCurve:
-    """DPO on pairs: the network, which can score, then has the better weights of before and after.
-
-    The other parameters are those of :class:`~.trainer.Trainer`; ``mixture`` has what is validated on.
-    """
+    """DPO on pairs, as a :class:`~.trainer.Trainer`: the network then has the better weights of before and after."""
     watcher.phase("reading rationales")
     objective = RationaleObjective(network, pairs, mixture.validation, settings)
     return Trainer(objective, groups, settings, folder, fingerprint, rate_share=RATE_SHARE).run(watcher)

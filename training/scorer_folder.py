@@ -220,14 +220,8 @@ def write_scorer(
 ) -> ScorerFile:
     """Write the weights and ``scorer.json``, which says how they are read.
 
-    Args:
-        folder: The scorer's.
-        network: The trained one.
-        base: Name of what it was trained from.
-        levels: Score levels that it tells apart.
-        questions: Ids of those that it learned.
-        rationale_tokens: Most tokens of the rationale before an answer; None where it answers at once.
-        calibration: Slope and shift of P(yes).
+    ``questions`` are ids of those that it learned; ``rationale_tokens`` is None where it answers without a rationale;
+    ``calibration`` is the slope and shift of P(yes).
     """
     network.save(folder)
     slope, shift = calibration
@@ -258,15 +252,8 @@ def scorer_judge(
 ) -> KeptJudge:
     """``judge.yaml`` of the scorer: its questions and, where people rated outputs, its agreement with them.
 
-    Where people's labels are pass or fail it has the threshold of passing too, fitted on validation.
-
-    Args:
-        said: Gives the scorer's verdicts.
-        checklist: The questions.
-        prompt: What a causal base is asked with; an encoder does not read it.
-        validation: Examples of validation.
-        test: Examples of test.
-        options: Scale, resamples and seed.
+    ``said`` gives its verdicts. Where people's labels are pass or fail it has a threshold, fitted on ``validation``.
+    The ``prompt`` is for a causal base; an encoder does not read it.
     """
     judge: dict[str, Any] = {"model": THIS_FOLDER, "prompt": prompt, "checklist": checklist}
     examples = [*validation, *test]
@@ -300,14 +287,10 @@ def has_onnx(folder: Path) -> bool:
 
 
 def write_onnx(network: SharedEncoder, folder: Path) -> None:
-    """Write an encoder as a graph of ONNX, to be read without torch (``models/trained/onnx_encoder.py``).
+    """Write an encoder as a graph of ONNX, to be read without torch, and its hash into ``scorer.json``.
 
-    Its hash goes into ``scorer.json``.
-
-    Raises:
-        InputError: The weights in the folder are not those that ``scorer.json`` is about.
-        AskanceError: The file cannot be written.
-        MissingExtraError: onnx is not installed.
+    Raises InputError where the folder has other weights than ``scorer.json`` says, AskanceError where the file cannot
+    be written, and MissingExtraError without onnx.
     """
     file = read_scorer(folder)
     file.check_weights(folder)
@@ -321,18 +304,9 @@ def write_gguf(base: Path, merged: Iterable[tuple[str, NDArray[Any], NDArray[Any
     """Copy a GGUF file with some of its matrices changed; all else, the tokenizer too, stays as it is.
 
     A changed matrix is written in 16 bits (F16), as the steps of 4 bits are wider than what LoRA changes. So is the one
-    that yes and no are read from, as llama.cpp rounds what it multiplies with a coarser one to 8 bits.
-
-    Args:
-        base: The file.
-        merged: Name of each changed matrix in transformers, e.g. ``model.layers.0.mlp.up_proj``, with its numbers
-            before and after.
-        target: The new file, written whole or not at all.
-
-    Raises:
-        InputError: A matrix is not found in the file.
-        AskanceError: The new file cannot be written.
-        MissingExtraError: gguf is not installed.
+    that yes and no are read from, as llama.cpp rounds what it multiplies with a coarser one to 8 bits. ``merged`` names
+    each changed matrix as transformers does, with its numbers before and after. Raises InputError where a matrix is not
+    in the file, AskanceError where the new file cannot be written, and MissingExtraError without gguf.
     """
     gguf = import_optional("gguf", "train", "gguf")
     reader = gguf.GGUFReader(base)

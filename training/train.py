@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from ..memory.run_directory import JUDGE_FILE
+from ..models.event_loops import awaited
 from ..models.named import ModelLike, named_models
 from ..models.progress import watching
 from ..models.trained.bases import find_base
@@ -18,10 +19,10 @@ from ..models.trained.network import open_network, start_network
 from ..models.trained.scorer_file import GGUF_FILE, ONNX_FILE, SCORER_FILE, read_scorer
 from ..optimizer.earlier import Earlier, earlier_run
 from ..optimizer.weights.judged_pairs import load_pairs
-from ..prompts.checklist import load_checklist
+from ..prompts.checklist import load_checklist, refuse_checks
 from ..prompts.errors import InputError
 from ..prompts.examples import human_dimensions, load_examples
-from ..prompts.prompt import default_prompt, load_prompt
+from ..prompts.prompt import bound_prompts, default_prompt, load_prompt
 from ..prompts.rows import column
 from ..prompts.text_files import read_object, write_whole
 from ..prompts.verdicts import VerdictColumns, read_verdicts
@@ -127,6 +128,9 @@ def train(
         return job.run(shown)
 
 
+atrain = awaited(train)
+
+
 def prepare(
     data: Any,
     checklist: str | Path | Checklist | None,
@@ -153,12 +157,13 @@ def prepare(
     examples = whole[: settings.limit]
     pairs = [] if preferences is None else load_pairs(preferences, seed=settings.seed)
     taught = _load_teacher(verdicts, whole, questions, settings.limit)
-    asked = load_prompt(default_prompt(examples) if prompt is None else prompt) if found.is_causal else None
+    shown = default_prompt(examples) if prompt is None else prompt
+    asked = bound_prompts([shown], examples, settings)[0] if found.is_causal else None
     text_of = asked_with(asked)
     contrasts = None
     if writer is not None and settings.contrasts:
         _, part_of, _ = divided(examples, pairs, earlier, settings)
-        by = judge_model or (taught[0].model if taught else writer)
+        by = judge_model or (taught.models[0] if taught and taught.models else writer)
         try:
             contrasts = buy_contrasts(examples, questions, part_of, writer, by, settings, watcher, text_of)
         except InputError as error:
@@ -191,16 +196,14 @@ def _check_models(writer: Any, judge_model: Any, settings: TrainOptions, writes_
 
 
 def asked_of(checklist: str | Path | Checklist | None, earlier: Earlier | None) -> Checklist:
-    """The questions that the scorer is to answer.
-
-    Raises:
-        InputError: There are none, or they cannot be read.
-    """
+    """The questions that the scorer is to answer. Raises InputError where there are none, or they cannot be read."""
     if checklist is not None:
-        return load_checklist(checklist)
-    if earlier is None:
+        asked = load_checklist(checklist)
+    elif earlier is None:
         raise InputError("A checklist is needed, or a judge, which brings its own.")
-    return earlier.judge.checklist
+    else:
+        asked = earlier.judge.checklist
+    return refuse_checks(asked, "A scorer learns to answer questions")
 
 
 def _load_all(data: Any, settings: TrainOptions) -> list[Example]:
@@ -223,10 +226,7 @@ def _load_teacher(
     verdicts: Any, whole: Sequence[Example], checklist: Checklist, limit: int | None
 ) -> VerdictColumns | None:
     """The teacher's verdicts on the examples that ``limit`` leaves; they may be about the ``whole``.
-
-    Raises:
-        InputError: One is about no example or question there is, or they are of several judges.
-    """
+    Raises InputError where one is about no example or question there is, or they are of several judges."""
     if verdicts is None:
         return None
     ids, asked = {each.id for each in whole}, {each.id for each in checklist.questions}
@@ -237,7 +237,7 @@ def _load_teacher(
             raise InputError(
                 f"There is a verdict on '{each.example}' and '{each.question}', which are not in data and checklist."
             )
-    judges = {(each.model, each.prompt) for each in found}
+    judges = {(each.model, each.prompt) for each in found if each.model is not None}
     if len(judges) > 1:
         names = ", ".join(sorted({model for model, _ in judges}))
         raise InputError(
@@ -298,10 +298,7 @@ class TrainJob:
 
     def _finished(self) -> TrainResult | None:
         """The result of this very training, if it is there.
-
-        Raises:
-            InputError: The folder holds another scorer or something else.
-        """
+        Raises InputError where the folder holds another scorer or something else."""
         place = self.output
         if (place / RESULT_FILE).is_file():
             found = read_object(place / RESULT_FILE, "record of a training")
@@ -383,11 +380,8 @@ class TrainJob:
     def _reasoned(
         self, network: CausalNetwork, writing: Writing, mixture: Mixture, shown: Watcher
     ) -> tuple[dict[str, Any], dict[str, VerdictColumns]]:
-        """Draw rationales and prefer the right ones.
-
-        Returns:
-            ``rationales`` of ``train.json``; and what the network said before DPO, where DPO is kept and people rated.
-        """
+        """Draw rationales and prefer the right ones; return ``rationales`` of ``train.json``, and verdicts on rated
+        outputs from before DPO, where DPO is kept."""
         found, pairs = draw_pairs(network, writing, self.settings, self.output / RATIONALES_FILE, shown)
         if not pairs:
             shown.say(f"Note: {dpo_left_out(found)}.")
@@ -440,12 +434,8 @@ class TrainJob:
     ) -> dict[str, Any]:
         """Write the scorer down, look at test, and return the content of ``train.json``.
 
-        Args:
-            network: The scorer.
-            learned: What it learned from.
-            facts: Parts of ``train.json`` that are known before test is looked at.
-            reasons: Part ``rationales``, if there were any.
-            others: Verdicts on test of what stands beside the scorer, by its name.
+        ``facts`` are its parts known before test, ``reasons`` is its part ``rationales``; ``others`` are verdicts on
+        test of the networks beside the scorer, by name.
         """
         settings, mixture, answers, tested = self.settings, self.mixture, self._answers, self._examples_of("test")
         reader = self._reader(network, answers)

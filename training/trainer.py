@@ -85,13 +85,8 @@ class Trainer:
     ) -> None:
         """Begin at the first step.
 
-        Args:
-            objective: The network with its data and losses.
-            group_of: The document of each unit.
-            options: Epochs, batches, seed, learning rate.
-            folder: Where the checkpoints are.
-            fingerprint: Tells whether a checkpoint in the folder is of the same data, base and settings.
-            rate_share: Share of the learning rate in ``options`` that is taken.
+        ``group_of`` names the document of each unit, ``fingerprint`` the data, base and settings that a checkpoint in
+        the ``folder`` is of; ``rate_share`` is the share of the learning rate in ``options``.
         """
         torch, network = torch_library(), objective.network
         self._network, self._options, self._folder, self._fingerprint = network, options, folder, fingerprint
@@ -105,11 +100,8 @@ class Trainer:
 
     def run(self, watcher: Watcher) -> LossCurve:
         """Train to the end; the network then has the weights that did best on validation.
-
-        Raises:
-            InputError: The checkpoint in the folder belongs to other data or settings.
-            AskanceError: A checkpoint cannot be written, or the loss is no number any more.
-        """
+        Raises InputError where the checkpoint in the folder belongs to other data or settings, and AskanceError where a
+        checkpoint cannot be written, or the loss is no number any more."""
         options = self._options
         epochs = [self._batches(epoch) for epoch in range(1, options.epochs + 1)]
         self.curve.steps = sum(map(len, epochs))
@@ -143,10 +135,8 @@ class Trainer:
         return self.curve
 
     def _batches(self, epoch: int) -> list[list[Any]]:
-        """The items in the order of an epoch, documents together, in batches of ``batch_size`` different texts.
-
-        So a text that several items ask for (a verdict, a rating and a pair) is read once in a batch.
-        """
+        """The items of an epoch, documents together, in batches of ``batch_size`` different texts, each read once in a
+        batch."""
         chance = random.Random(f"{self._options.seed}/{epoch}")
         groups: dict[str, list[Any]] = {}
         for item in self._objective.training:
@@ -244,10 +234,7 @@ def schedule(step: int, steps: int) -> float:
 
 def check_room(place: Path, network: Network, trainings: int) -> None:
     """Check that the disk has room for the checkpoints of so many trainings.
-
-    Raises:
-        AskanceError: It has not.
-    """
+    Raises AskanceError where it has no room."""
     there = next(each for each in (place.absolute(), *place.absolute().parents) if each.exists())
     need = ROOM * trainings * sum(each.numel() * each.element_size() for each in network.state().values())
     free = shutil.disk_usage(there).free

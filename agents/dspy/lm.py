@@ -109,12 +109,8 @@ class GatewayEngine:
         return self
 
     def complete(self, request: Any) -> Any:
-        """Ask, and wait in this thread.
-
-        Raises:
-            Stopped: No further call will do better; holds the error.
-            dspy.lm15.LM15Error: This call failed, or asks for what the gateway does not do.
-        """
+        """Ask, and wait in this thread. Raises Stopped, which holds the error, where no further call will do better.
+        Raises LM15Error where this call failed, or asks for what the gateway does not do."""
         ask = self._request(request)
         if self.loop is None:
             text = "This LM belongs to the running event loop: await the program there (acall instead of a plain call)."
@@ -199,7 +195,7 @@ def cause_of(error: BaseException) -> AskanceError | None:
     return None
 
 
-_NOT_OURS = (
+_NOT_OURS = [
     "top_p",
     "top_k",
     "stop",
@@ -212,7 +208,7 @@ _NOT_OURS = (
     "user_id",
     "store",
     "probabilities",
-)
+]
 """Settings of DSPy's requests that ours do not have: refused, because a setting that is dropped misleads."""
 
 

@@ -1,11 +1,9 @@
-"""``checkeval``: seed questions, to which the model adds others and of which it leaves some out; hard yes or no, share
-of yes.
+"""``checkeval``: the model adds questions to seed questions and leaves some out; the score is the share of hard yes.
 
 CheckEval (Lee et al. 2025, §3): the checklist gives the seeds of each dimension. Two calls a dimension write more from
-them, apart from each other: from other sides of the dimension, and in more detail. A third call filters what was
-written by the paper's three criteria: yes speaks for the output, the question belongs to its dimension, it repeats no
-other. The wording of what the model is told is ours. Seeds, which people wrote, are never filtered, so each dimension
-keeps a question.
+them: from other sides of the dimension, and in more detail. A third call filters the new questions by the paper's three
+criteria: yes speaks for the output, the question belongs to its dimension, it repeats no other. The words are ours.
+Seeds, which people wrote, are never filtered, so each dimension keeps a question.
 """
 
 from __future__ import annotations
@@ -72,8 +70,7 @@ class CheckEval:
     name = "checkeval"
 
     def __init__(self, setup: Setup) -> None:
-        """The checklist gives the seeds. Raises InputError where there is no checklist, or a dimension has no
-        question."""
+        """Take the checklist as seeds. Raises InputError where there is none, or a dimension has no question."""
         self._setup = setup
         self._seeds = evenly_weighted(needed_checklist(setup, self.name))
         self._dimensions = criteria_for(self._seeds.dimensions)
@@ -81,14 +78,7 @@ class CheckEval:
         """Questions that were added to the seeds; none before it is prepared."""
 
     async def prepare(self) -> None:
-        """Have questions written and filtered: three calls a dimension, of which the last only where there are new
-        ones.
-
-        Raises:
-            ParseError: The model's replies cannot be used.
-            ModelError: No reply.
-            BudgetExceededError: A cap was reached.
-        """
+        """Have questions written and filtered: three calls a dimension, the last only where there are new ones."""
         added = [await self._added(self._setup, criterion) for criterion in self._dimensions]
         self.written = tuple(chain.from_iterable(added))
 
@@ -118,7 +108,7 @@ class CheckEval:
         return yes_no(self.name, self._setup, whole, soft=False)
 
     async def _added(self, setup: Setup, criterion: Criterion) -> list[Question]:
-        seeds = [each.text for each in self._seeds.questions if each.dimension == criterion.dimension]
+        seeds = [each.text for each in self._seeds.asked if each.dimension == criterion.dimension]
         about = {
             "task": setup.task,
             "dimension": criterion.dimension.replace("_", " "),

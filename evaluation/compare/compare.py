@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from ...agents.buying import all_together
 from ...models.budget import Budget
-from ...models.event_loops import run_sync
+from ...models.event_loops import awaited, run_sync
 from ...models.gateway import Gateway
 from ...models.named import ModelLike, named_models
 from ...models.progress import watching
@@ -106,6 +106,9 @@ def compare(
     return job.run(watcher, progress)
 
 
+acompare = awaited(compare)
+
+
 def prepare(
     data: Data,
     model: str | Model | Sequence[str | Model],
@@ -118,8 +121,7 @@ def prepare(
     panel: Sequence[str | Model],
     options: Mapping[str, Any],
 ) -> ComparisonJob:
-    """Load and check what :func:`compare` is given; nothing is bought. InputError names the file, line and field at
-    fault."""
+    """Check what :func:`compare` is given; nothing is bought. InputError names the file, line and field at fault."""
     settings = parse_options(CompareOptions, options)
     names = check_names(judges)
     refuse_idle(settings, judges=names)
@@ -137,7 +139,7 @@ def prepare(
     targets = None
     if human_dimensions(examples, questions):
         targets = human_targets(examples, boolean_checklist(task, words), settings.human_scale)
-    prompts = prompts_of(prompt, examples)
+    prompts = prompts_of(prompt, examples, settings)
     entrants = line_up(names, models_of(model), prompts, panel)
     pool = None if candidates is None else load_checklist(candidates)
     layout = layout_of(prompts[0].prompt, examples)
@@ -160,10 +162,8 @@ class ComparisonJob:
     options: CompareOptions
 
     def estimate(self) -> dict[str, Estimate]:
-        """Estimate of what each judge would buy by itself; nothing is bought.
-
-        Judges that ask the same questions share their answers, so together they may buy less.
-        """
+        """Estimate what each judge would buy by itself; judges that ask the same questions share answers, so may buy
+        less."""
 
         async def estimates(store: AnswerStore) -> dict[str, Estimate]:
             async with session(self.options, store) as (models, _):
@@ -261,8 +261,8 @@ def _dimensions(examples: Sequence[Example], checklist: Checklist | None, wanted
 async def _rate_together(
     built: Sequence[_Built], examples: Sequence[Example], block: int, watcher: Watcher, at_once: int
 ) -> dict[str, list[JudgeScore]]:
-    """Every judge on a few examples before the next few, so that a model's prompt cache still holds them; ``at_once``
-    are asked at the same time, so that what they ask is one batch."""
+    """Rate a few examples by every judge before the next few, so that prompt caches hold; ``at_once`` judges share a
+    batch."""
     ratings: dict[str, list[JudgeScore]] = {each.entrant.label: [] for each in built}
     done = 0
     for start in range(0, len(examples), block):

@@ -1,8 +1,8 @@
 """The result of a comparison of judges: agreement with people, with themselves, and cost, in figures and in words.
 
-Everything is computed on the same examples: those that every judge scored on every dimension in every repeat; a judge
-that scored no example so is left out. With repeated judgings the first one is compared with people; the others serve
-κ_self alone. The conclusion is read off the corrected differences and the intervals, and off nothing else.
+Everything is computed on the examples that every judge scored on every dimension in every repeat; a judge without any
+such example is left out. The first of repeated judgings is compared with people; the others serve κ_self alone. The
+conclusion is read off the corrected differences and the intervals, and off nothing else.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class Comparison(Shown):
     examples: int
     """All examples."""
     common: tuple[str, ...]
-    """Ids of those that every judge but those ``left_out`` scored; all statistics but coverage and cost are about
+    """Ids of the examples that every judge but those ``left_out`` scored; all statistics but coverage and cost use
     these."""
     dimensions: tuple[str, ...]
     points: int
@@ -326,9 +326,7 @@ def best_judge(data: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def rated_on(data: Mapping[str, Any]) -> tuple[int, int]:
-    """On how many of the examples compared people's scores are known, on the dimension with fewest and with most of
-    them.
-    """
+    """Number of compared examples that people rated, on the dimension with fewest and on the one with most."""
     left_out = data.get("left_out") or ()
     rows = [each for row in data["judges"] if row["judge"] not in left_out for each in row["dimensions"].values()]
     known = [each["pooled"]["spearman"]["n"] for each in rows if "pooled" in each] or [data["compared_on"]]
@@ -413,8 +411,7 @@ def _alone(data: Mapping[str, Any], judge: str, told: str) -> tuple[Choice, str,
 
 
 def _own(data: Mapping[str, Any], judge: str, dimension: str) -> Figure:
-    """A judge's own correlation with people on a dimension. Raises InputError where the file has a difference of a
-    judge that it does not have."""
+    """A judge's correlation with people on a dimension. Raises InputError where the file has no such judge."""
     row = next((each for each in data["judges"] if each["judge"] == judge), None)
     if row is None:
         raise InputError(f"differences: there is no judge '{judge!s:.60}' in this file.")

@@ -1,8 +1,4 @@
-"""The cost of a judge, as if it were alone and nothing were in the store: once, for each example, and beside another
-judge.
-
-Costs are for each example, with what was paid before the first one (EIG paper §4.2 and A.13).
-"""
+"""The cost of a judge alone with an empty store: once, for each example, and beside another (EIG paper §4.2 and A.13)."""
 
 from __future__ import annotations
 
@@ -57,10 +53,8 @@ class JudgeCost:
 
     @property
     def equivalent_samples(self) -> float | None:
-        """How many samples could be judged for what is paid upfront: the paper's break-even (Table 11).
-
-        None where judging costs nothing.
-        """
+        """Samples that could be judged for the upfront cost: the paper's break-even (Table 11); None where judging is
+        free."""
         return self.upfront / self.per_sample if self.per_sample else None
 
 

@@ -1,7 +1,4 @@
-"""Judges by name; what builds one says which paper it is from.
-
-All raise InputError where the checklist or the candidates that they need are missing or leave a dimension out.
-"""
+"""Judges by name, each with its paper. All raise InputError where the questions that they need are missing."""
 
 from __future__ import annotations
 
@@ -55,13 +52,7 @@ class GEval:
         self._steps: dict[str, list[str]] = {}
 
     async def prepare(self) -> None:
-        """Have the steps of every dimension written: one call each.
-
-        Raises:
-            ParseError: The model cannot put them into a list.
-            ModelError: No reply.
-            BudgetExceededError: A cap was reached.
-        """
+        """Have the steps of every dimension written: one call each. Raises ParseError where the reply is no list."""
         for criterion in self._setup.criteria:
             self._steps[criterion.dimension] = await _write_steps(self._setup, criterion)
 
@@ -70,9 +61,8 @@ class GEval:
         return await self._judge(self._steps).rate(examples)
 
     async def estimate(self, examples: Sequence[Example]) -> Estimate:
-        """Estimate of what writing the steps and rating would buy; before the steps are known no rating can be in the
-        store.
-        """
+        """Estimate what writing the steps and rating would buy; before the steps are known no rating can be in the
+        store."""
         steps: dict[str, list[str]] = {}
         unknown = 0
         stored_only = self._setup.stored_only
@@ -158,8 +148,10 @@ class Poll:
 
 
 def poll(setup: Setup) -> Poll:
-    """``poll``: a panel votes (PoLL, Verga et al. 2024): several models, or one several times (EIG paper App. A.9).
-    Raises InputError where there are more members by wording than there are wordings."""
+    """``poll``: several models, or one several times, vote (PoLL, Verga et al. 2024; EIG paper App. A.9).
+
+    Raises InputError where there are more members by wording than there are wordings.
+    """
     options = setup.options
     if setup.panel:
         members = [number_judge("poll", replace(setup, model=model), WORDINGS[0]) for model in setup.panel]
@@ -199,11 +191,9 @@ def cot(setup: Setup) -> Questionnaire:
 
 
 def checkeval_seeds(setup: Setup) -> Questionnaire:
-    """``checkeval_seeds``: CheckEval without its own questions: the checklist's, hard answers, the share of yes (Lee et
-    al. 2025).
+    """``checkeval_seeds``: CheckEval with the checklist's questions alone: the share of hard yes (Lee et al. 2025).
 
-    It asks what ``binary`` asks, so beside it it buys nothing; the difference is what is made of the answers: no
-    probabilities and no weights.
+    It shares all answers with ``binary``, but uses no probabilities and no weights.
     """
     seeds = evenly_weighted(needed_checklist(setup, "checkeval_seeds"))
     return yes_no("checkeval_seeds", setup, seeds, soft=False)
@@ -217,11 +207,8 @@ def unit_tests(setup: Setup) -> ExpectedNumbers:
 def random_k(setup: Setup) -> Questionnaire:
     """``random_k``: k candidate questions in all, drawn at random, in turn from each dimension (EIG paper §4.5).
 
-    The draw depends on the seed and the questions' ids alone, not on their order in the file.
-
-    Raises:
-        InputError: k is smaller than the number of dimensions, each of which needs a question, or was given and is
-            larger than the pool.
+    The draw depends on the seed and the questions' ids alone, not on their order in the file. Raises InputError where k
+    is smaller than the number of dimensions, or was given and is larger than the pool.
     """
     pool = candidate_pool(setup, "random_k")
     options = setup.options
@@ -231,8 +218,7 @@ def random_k(setup: Setup) -> Questionnaire:
     if options.k < (needed := len(set(dimensions) & set(setup.dimensions))):
         raise InputError(
             f"k: random_k draws {options.k} questions in all, and each of the {needed} dimensions needs one. Give a "
-            "larger "
-            "k, or compare fewer dimensions with --dimension."
+            "larger k, or compare fewer dimensions with --dimension."
         )
     there = sum(each.weight > 0 for each in pool.questions)
     if options.k > there and "k" in options.model_fields_set:
@@ -279,8 +265,8 @@ POOLED = ("random_k", "all_candidates")
 
 
 def check_names(names: str | Sequence[str]) -> list[str]:
-    """The names, or a text with commas between them, as they are in the registry; hyphens are taken as underscores.
-    Raises InputError where one is not known or stands there twice, or there are none."""
+    """The registry's names for a list or a text with commas. Raises InputError where one is unknown or twice, or none
+    is there."""
     found: list[str] = []
     for name in names.split(",") if isinstance(names, str) else names:
         known = name.strip().replace("-", "_")

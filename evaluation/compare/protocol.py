@@ -1,9 +1,8 @@
 """The protocol of a judge, who takes part in a comparison, and the criteria that are judged.
 
-A judge gives an example a score in [0, 1] on each dimension, or says why it cannot. All judges of a comparison lay the
-example out in the same way and before what they ask, so that it stays in the model's prompt cache
-(docs/results/machine.md, "Where the example stands in the prompt"); each has a meter that counts what it would cost by
-itself.
+A judge gives an example a score in [0, 1] on each dimension, or says why it cannot. All judges of a comparison show the
+example in the same way and before the question, so that it stays in the model's prompt cache (docs/results/machine.md,
+"Where the example stands in the prompt"). Each has a meter that counts its cost alone.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from ...models.gateway import Gateway
 from ...prompts.checklist import Checklist, Question
 from ...prompts.errors import InputError
 from ...prompts.examples import Example
-from ...prompts.prompt import Prompt, default_prompt, load_prompt
+from ...prompts.prompt import Prompt, ReadsExamples, bound_prompts, default_prompt
 
 if TYPE_CHECKING:
     from ...agents.buying import Estimate
@@ -79,10 +78,8 @@ class Criterion:
 
 
 def criteria_for(dimensions: Sequence[str], given: str | None = None) -> tuple[Criterion, ...]:
-    """The criteria of some dimensions; one that is not among the usual ones is described by its name alone.
-
-    A description ``given`` by the user (``--criteria``) takes the place of ours for every dimension.
-    """
+    """Describe dimensions: ours for the usual ones, by its name for another; a ``given`` text (``--criteria``) replaces
+    all."""
     return tuple(_criterion(dimension, given) for dimension in dimensions)
 
 
@@ -182,28 +179,16 @@ class Judge(Protocol):
     @property
     def name(self) -> str:
         """As on the command line."""
-        ...
 
     async def prepare(self) -> None:
-        """Buy what is needed once, however many examples there are; its cost is the upfront cost.
-
-        Raises:
-            AskanceError: It cannot be had.
-        """
-        ...
+        """Buy what is needed once, whatever the number of examples. Raises AskanceError where it cannot be had."""
 
     async def rate(self, examples: Sequence[Example]) -> list[JudgeScore]:
-        """One rating per example, replicate and dimension, in that order.
-
-        Raises:
-            BudgetExceededError: A cap was reached; what was bought is in the store.
-            ModelError: The endpoint refuses every call or is down.
-        """
-        ...
+        """One rating per example, replicate and dimension, in that order. Raises BudgetExceededError where a cap was
+        reached; what was bought is in the store, and ModelError where the endpoint refuses every call or is down."""
 
     async def estimate(self, examples: Sequence[Example]) -> Estimate:
         """Estimate of what :meth:`prepare` and :meth:`rate` would buy now, as far as that can be known."""
-        ...
 
 
 _SHOWN = re.compile(r"(?<!\{)\{(?:input|context|output|reference)\}(?!\})")
@@ -214,8 +199,8 @@ LONGEST_LABEL = 60
 def layout_of(prompt: Prompt, examples: Sequence[Example]) -> Prompt:
     """The part of a prompt that shows the example, followed by ``{question}``.
 
-    A prompt that has guidance before the example, or no placeholders, gives nothing to share; then the example is laid
-    out as in askance's own prompt.
+    A prompt that has guidance before the example, or no placeholders, has no such part; then askance's own prompt shows
+    it.
     """
     shown = _shown_first(prompt)
     if shown is None:
@@ -238,8 +223,8 @@ def _shown_first(prompt: Prompt) -> str | None:
 class Meter(Gateway):
     """Passes everything on to the common gateway and counts each answer once, bought or stored.
 
-    The common gateway keeps the caps and says what this run paid. The meter says what the judge would have cost by
-    itself, so that a judge whose answers were in the store already, or were bought by another one, is not free.
+    The common gateway keeps the caps and says what this run paid. The meter says what the judge would have cost alone,
+    so that a judge whose answers were in the store already is not free.
     """
 
     def __init__(self, common: Gateway) -> None:
@@ -259,12 +244,7 @@ class Meter(Gateway):
         return found
 
     async def buy(self, role: str, model: Model, request: Request) -> Answer:
-        """Buy through the common gateway.
-
-        Raises:
-            ModelError: No answer after all attempts.
-            BudgetExceededError: The call would pass a cap; it was not made.
-        """
+        """Buy through the common gateway."""
         answer = await self._common.buy(role, model, request)
         self._meet(role, request.key, answer)
         return answer
@@ -322,12 +302,9 @@ def line_up(
     prompts: Sequence[NamedPrompt],
     panel: Sequence[str | Model] = (),
 ) -> tuple[Entrant, ...]:
-    """Every combination: judges in order, and for each the models in order, and for each of those the prompts.
+    """Combine judges, models and prompts, in this order; a judge that asks in words of its own takes no prompt.
 
-    A judge that asks in words of its own is there once for each model, and a panel of named models once.
-
-    Raises:
-        InputError: No combination has one of several prompts, or one of several models.
+    Raises InputError where no combination has one of several prompts, or one of several models.
     """
     asking = [name for name in judges if name not in OWN_WORDS]
     if len(prompts) > 1 and not asking:
@@ -356,10 +333,14 @@ def models_of(given: str | Model | Iterable[str | Model]) -> tuple[str | Model, 
 
 
 def prompts_of(
-    given: str | Path | Prompt | Iterable[str | Path | Prompt] | None, examples: Sequence[Example]
+    given: str | Path | Prompt | Iterable[str | Path | Prompt] | None,
+    examples: Sequence[Example],
+    settings: ReadsExamples | None = None,
 ) -> tuple[NamedPrompt, ...]:
-    """One prompt or several with their names, those of their files, or their paths where two have one; without any our
-    own. Raises InputError where a file cannot be read, or two prompts are the same."""
+    """Prompts with the names of their files, or their paths where two share one; without any our own.
+
+    Raises InputError where a file cannot be read, or two prompts are the same.
+    """
     if given is None:
         return (NamedPrompt("default", default_prompt(examples)),)
     several = (given,) if isinstance(given, (str, Path, Prompt)) else tuple(given)
@@ -369,8 +350,8 @@ def prompts_of(
         f"prompt {place}" if isinstance(each, Prompt) else Path(each).name for place, each in enumerate(several, 1)
     ]
     named = tuple(
-        NamedPrompt(file if files.count(file) == 1 else str(each), load_prompt(each))
-        for file, each in zip(files, several, strict=True)
+        NamedPrompt(file if files.count(file) == 1 else str(each), prompt)
+        for file, each, prompt in zip(files, several, bound_prompts(several, examples, settings), strict=True)
     )
     _refuse_twice("prompt", [each.name for each in named])
     for place, each in enumerate(named):

@@ -1,7 +1,6 @@
-"""Judges that put questions to the evaluator, and score a dimension by what it answers: yes or no, or a number.
+"""Judges that put questions to the evaluator, and score a dimension by its answers: yes or no, or a number.
 
-A number is said at once or after thinking; or the score is the expected number, from log-probabilities, and the numbers
-that the judge says where there are none.
+A number is said at once or after thinking, or it is the expected number, from log-probabilities where there are some.
 """
 
 from __future__ import annotations
@@ -35,9 +34,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Questionnaire:
-    """A judge whose scores are weighted means of the evaluator's answers, soft (P(yes), or a rating) or hard (yes or
-    no).
-    """
+    """A judge whose scores are weighted means of the evaluator's answers: soft (P(yes), or a rating) or hard (yes or
+    no)."""
 
     name: str
     evaluator: Evaluator
@@ -63,7 +61,9 @@ class Questionnaire:
             return self._all_failed(examples, str(error))
         cells: dict[tuple[str, int], list[Verdict]] = {}
         for verdict in verdicts:
-            cells.setdefault((verdict.example, verdict.replicate // self.draws), []).append(verdict)
+            ratings = (verdict.replicate // self.draws,) if verdict.model is not None else range(self.repeat)
+            for rating in ratings:  # what code decided goes with every rating
+                cells.setdefault((verdict.example, rating), []).append(verdict)
         return [
             rating
             for example in examples
@@ -119,16 +119,14 @@ def yes_no(name: str, setup: Setup, checklist: Checklist, *, soft: bool) -> Ques
 
 
 def needed_checklist(setup: Setup, judge: str) -> Checklist:
-    """The checklist's questions on the dimensions that are compared. Raises InputError where there is no checklist, or
-    a dimension has no question."""
+    """The checklist's questions on the compared dimensions. Raises InputError where there are none for one of them."""
     if setup.checklist is None:
         raise InputError(f"The judge '{judge}' asks a checklist's questions: name one with --checklist.")
     return covering(setup.checklist, setup, judge)
 
 
 def candidate_pool(setup: Setup, judge: str) -> Checklist:
-    """The candidate questions on the dimensions that are compared. Raises InputError where there are none, or a
-    dimension has no question."""
+    """The candidate questions on the compared dimensions. Raises InputError where there are none for one of them."""
     pool = setup.candidates or setup.checklist
     if pool is None:
         raise InputError(f"The judge '{judge}' needs candidate questions: name them with --candidates or --checklist.")
@@ -136,8 +134,10 @@ def candidate_pool(setup: Setup, judge: str) -> Checklist:
 
 
 def covering(checklist: Checklist, setup: Setup, judge: str) -> Checklist:
-    """The questions on the dimensions that are compared; ``overall`` without questions of its own is scored over all.
-    Raises InputError where a dimension has no question with a weight."""
+    """The questions on the compared dimensions; ``overall`` without questions of its own is scored over all.
+
+    Raises InputError where a dimension has no question with a weight.
+    """
     weighted = {question.dimension for question in checklist.questions if question.weight > 0}
     for dimension in setup.dimensions:
         if dimension not in weighted and dimension != "overall":
@@ -153,9 +153,8 @@ def covering(checklist: Checklist, setup: Setup, judge: str) -> Checklist:
         weighted = {question.dimension for question in kept if weights[question.id] > 0}
         if missing := [dimension for dimension in setup.dimensions if dimension not in weighted]:
             raise InputError(
-                f"The judge '{judge}': in the section '{section}' every question on '{missing[0]}' has a weight of "
-                "0, so "
-                "there would be no score. Compare fewer dimensions with --dimension, or change section_weights."
+                f"The judge '{judge}': in the section '{section}' every question on '{missing[0]}' has a weight of 0, "
+                "so there would be no score. Compare fewer dimensions with --dimension, or change section_weights."
             )
     return with_questions(checklist, kept)
 
@@ -211,8 +210,8 @@ class NumberAsking(OneByOne):
 
 
 def said_number(answer: Answer, low: int, high: int, *, at_end: bool) -> int:
-    """The number that an answer consists of, or the last "Score: N" in it. Raises ValueError where there is none, or it
-    is not of the scale."""
+    """The number that an answer consists of, or the last "Score: N" in it. Raises ValueError where none is of the
+    scale."""
     if at_end:
         found = list(_AT_END.finditer(answer.text))
         match = found[-1] if found else None
@@ -251,7 +250,7 @@ class NumberEvaluator(Evaluator):
 
     def _asking(self, provenance: Provenance) -> NumberAsking:
         judging = self.judging
-        questions = self.checklist.questions
+        questions = self.checklist.asked
         return NumberAsking(
             self.prompt, questions, judging.temperature, judging.seed, self._scale, thinking=self._thinking
         )
@@ -315,10 +314,7 @@ class ExpectedNumbers:
 
 
 def rating_checklist(setup: Setup, template: str, **more: Mapping[str, str]) -> Checklist:
-    """One question for each dimension, from a template with the variables task, dimension and description.
-
-    ``more`` are further variables, each by dimension.
-    """
+    """One question a dimension, from a template with task, dimension, description, and the variables of ``more``."""
     questions = [
         Question(
             id=f"{template}_{each.dimension}",

@@ -1,7 +1,4 @@
-"""The difference of two runs' judges or generators, and of their scores on the outputs that both were tested on.
-
-Nothing is asked of a model: prompts, questions and the scores of the test examples are what the runs keep.
-"""
+"""The difference of two runs' judges or generators, and of their scores on shared test examples; no model is asked."""
 
 from __future__ import annotations
 
@@ -76,8 +73,7 @@ class SliceChange:
     after: float
     score: Difference
     agreement: tuple[float | None, float | None] | None = None
-    """Spearman with people, or with the source, before and after; None where nothing is known that both were held to.
-    """
+    """Spearman with people, or with the source, before and after; None where the two were held to different scores."""
     gain: Difference | None = None
 
 
@@ -90,8 +86,7 @@ class RunDifference(Shown):
     patch: str
     """Unified diff of the prompts, for ``patch``; empty where they are the same."""
     questions: tuple[dict[str, Any], ...]
-    """``id``, ``change`` (added, left out, reworded, turned round, weighted), ``text``, and what there was ``before``.
-    """
+    """``id``, ``change`` (added, left out, reworded, turned round, weighted), ``text``, and the ``before``."""
     settings: Mapping[str, tuple[Any, Any]]
     """Model and threshold, where they differ."""
     field: str | None
@@ -168,13 +163,8 @@ class RunDifference(Shown):
 def run_difference(before: str | Path, after: str | Path | None = None, *, by: str | None = None) -> RunDifference:
     """Difference from one finished run to another, or with one alone, from its start to what it accepted.
 
-    Scores are compared on the examples that were test examples of both runs, whose texts are the same: neither has
-    learned from them.
-
-    Args:
-        before: A run's directory.
-        after: Another's.
-        by: A metadata field whose values are compared one by one, too.
+    Scores are compared on the examples that were test examples of both runs, with the same texts: neither learned from
+    them. ``by`` is a metadata field whose values are compared one by one, too.
 
     Raises:
         InputError: A run is not finished, or is of another kind than the other; no example has the field; or a file is
@@ -195,9 +185,8 @@ def run_difference(before: str | Path, after: str | Path | None = None, *, by: s
         remarks.append("No example was a test example of both, so nothing can be said of what the change does.")
     elif after is not None and len(shared) < max(len(first.scores), len(second.scores)):
         remarks.append(
-            f"{len(shared)} examples were test examples of both runs ({len(first.scores)} and "
-            f"{len(second.scores)}). The "
-            "others are not compared: one of the runs has learned from them, or has no score of them, or not of "
+            f"{len(shared)} examples were test examples of both runs ({len(first.scores)} and {len(second.scores)}). "
+            "The others are not compared: one of the runs has learned from them, or has no score of them, or not of "
             "these texts."
         )
     pairs = {"model": (first.model, second.model), "threshold": (first.threshold, second.threshold)}

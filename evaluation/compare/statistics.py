@@ -3,7 +3,7 @@
 EM_dim (EIG paper §4.4) says whether a free-form judge looks at the same when asked again. A model names the aspects of
 the first evaluation, G, and then those of G that the second evaluation looks at too; EM_dim is their share, k / |G|.
 The paper has the model say the share; here it names the aspects, and they are counted. The measure depends on that
-model, as the paper says of it, so it compares judges and is no absolute figure.
+model, so it compares judges and is no absolute figure.
 """
 
 from __future__ import annotations
@@ -65,10 +65,6 @@ async def name_aspects(ratings: Sequence[JudgeScore], gateway: Gateway, model: M
     """Have a model name what the first two evaluations of each example look at.
 
     An example without a second evaluation is passed over, and so is one about which the model gives no usable reply.
-
-    Raises:
-        BudgetExceededError: A cap was reached.
-        ModelError: The endpoint refuses every call or is down.
     """
     said = {(each.example, each.dimension, each.replicate): each.reasons for each in ratings if each.reasons}
     twice = [(example, dimension) for example, dimension, replicate in said if replicate == 1]
@@ -91,11 +87,9 @@ async def name_aspects(ratings: Sequence[JudgeScore], gateway: Gateway, model: M
 
 
 def estimate_naming(judges: Sequence[str], examples: int, dimensions: int, reasons: int) -> Estimate:
-    """Estimate of what :func:`name_aspects` would buy at most: two calls for each example and dimension of a free-form
-    judge.
+    """Estimate the most that :func:`name_aspects` buys: two calls for each example and dimension of a free-form judge.
 
-    A judge that is there with several models stands in ``judges`` as often; ``reasons`` are the tokens of the longest
-    evaluation.
+    A judge with several models stands in ``judges`` as often; ``reasons`` are the tokens of the longest evaluation.
     """
     calls = 2 * examples * dimensions * sum(name in FREE for name in judges)
     return Estimate(0, calls, 0, calls * (reasons + 2 * TOKENS))
@@ -125,8 +119,8 @@ async def _pair(
 Columns = Mapping[str, Sequence[Sequence[float]]]
 """By dimension: one column of scores a repeat, on the common examples."""
 SWAPS = 4
-"""Swaps at least for each comparison, times the level of all: the smallest p-value that so many can give is half of
-what the correction leaves of it, however many judges and dimensions there are."""
+"""Least number of swaps for each comparison, times the level of all: so the smallest p-value is half of the corrected
+level, however many judges and dimensions there are."""
 
 
 def compare_ratings(
@@ -138,8 +132,7 @@ def compare_ratings(
     budget: Budget,
 ) -> Comparison:
     """Put the judges side by side; all are compared with the first, and ``targets`` are human scores where there are
-    some.
-    """
+    some."""
     dimensions = tuple(dict.fromkeys(rating.dimension for rating in judged[0].ratings))
     common = _common(judged, examples)
     kept = [example for example in examples if example.id in common]

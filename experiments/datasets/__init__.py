@@ -44,12 +44,9 @@ _KINDS: Mapping[str, Iterable[str]] = {
 
 
 def load_rated(name: str, source: Source = None) -> list[Example]:
-    """Rated examples of a data set, from a local file or, without one, from the hub.
-
-    Raises:
-        InputError: There is no such data set, a row is of none of the known forms, or an id stands there twice.
-        AskanceError: The hub cannot be reached, or ``datasets`` is missing.
-    """
+    """Rated examples of a data set, from a local file or, without one, from the hub. Raises InputError where there is
+    no such data set, a row is of none of the known forms, or an id stands there twice. Raises AskanceError where the
+    hub cannot be reached, or ``datasets`` is missing."""
     return _load(name, source, RATED)
 
 

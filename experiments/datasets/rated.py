@@ -49,11 +49,8 @@ def split_summeval(examples: Sequence[Example], *, seed: int = 42) -> tuple[list
     """Divide as in BinEval (App. B): 10 examples of each system at random are development, the rest is test.
 
     With all 16 systems that is 160 and 1,440. The paper does not say which generator its seed 42 belongs to, so the
-    same numbers do not mean the same examples.
-
-    Raises:
-        InputError: An example names no system, or a system has no more than 10 examples.
-    """
+    same numbers do not mean the same examples. Raises InputError where an example names no system, or a system has no
+    more than 10 examples."""
     by_system: dict[str, list[Example]] = {}
     for each in examples:
         if each.system is None:

@@ -49,11 +49,7 @@ class Row:
     values: Mapping[str, Any]
 
     def __getitem__(self, field: str) -> Any:
-        """The value of a field.
-
-        Raises:
-            InputError: There is none, or it is null.
-        """
+        """The value of a field; raises InputError where there is none, or it is null."""
         value = self.values.get(field)
         if value is None:
             have = ", ".join(sorted(self.values))
@@ -61,22 +57,14 @@ class Row:
         return value
 
     def text(self, field: str) -> str:
-        """A field that must be text.
-
-        Raises:
-            InputError: It is missing or not text.
-        """
+        """A field that must be text; raises InputError."""
         value = self[field]
         if not isinstance(value, str):
             raise InputError(f"{self.where}: the field '{field}' must be text, not {type(value).__name__}.")
         return value
 
     def items(self, field: str) -> list[Any]:
-        """A field that must be a list.
-
-        Raises:
-            InputError: It is missing or no list.
-        """
+        """A field that must be a list; raises InputError."""
         value = self[field]
         if not isinstance(value, Sequence) or isinstance(value, str):
             raise InputError(f"{self.where}: the field '{field}' must be a list, not {type(value).__name__}.")
@@ -149,11 +137,8 @@ def example(
     system: str | None = None,
     document: str | None = None,
 ) -> Example:
-    """An example; ``document`` is kept in its metadata, where the statistics look for it.
-
-    Raises:
-        InputError: A value has the wrong type.
-    """
+    """An example; ``document`` is kept in its metadata, where the statistics look for it. Raises InputError where a
+    value has the wrong type."""
     fields: dict[str, Any] = {"id": name, "input": source, "output": output, "context": context, "system": system}
     fields["human"] = {dimension: list(ratings) for dimension, ratings in human.items()}
     fields["metadata"] = {} if document is None else {"document": document}
@@ -164,11 +149,8 @@ def own_example(row: Row, dimensions: Sequence[str], *, keep: Sequence[str] = ()
     """A row that is in askance's own format already; only these dimensions are kept.
 
     Where every expert's ratings stand beside the means (``human_experts``), the single ratings are taken. ``keep``
-    names further dimensions that are kept where the row has them.
-
-    Raises:
-        InputError: It is not, or people did not rate all of ``dimensions``.
-    """
+    names further dimensions that are kept where the row has them. Raises InputError where it is not of this form, or
+    people did not rate all of ``dimensions``."""
     for field in ("id", "input", "output", "human"):
         row[field]
     values = {name: value for name, value in row.values.items() if value is not None}
@@ -188,11 +170,7 @@ def own_example(row: Row, dimensions: Sequence[str], *, keep: Sequence[str] = ()
 
 
 def ratings_of(row: Row, annotations: Sequence[Any], dimension: str) -> list[float]:
-    """The ratings of one dimension by all annotators.
-
-    Raises:
-        InputError: An annotator left it out.
-    """
+    """The ratings of one dimension by all annotators. Raises InputError where an annotator left it out."""
     ratings = []
     for number, annotation in enumerate(annotations, 1):
         value = annotation.get(dimension) if isinstance(annotation, Mapping) else None
@@ -203,11 +181,7 @@ def ratings_of(row: Row, annotations: Sequence[Any], dimension: str) -> list[flo
 
 
 def scores_of(row: Row, field: str, dimensions: Sequence[str]) -> dict[str, list[float]]:
-    """The human scores of a row in UniEval's form.
-
-    Raises:
-        InputError: A dimension is missing.
-    """
+    """The human scores of a row in UniEval's form. Raises InputError where a dimension is missing."""
     scores = row[field]
     if not isinstance(scores, Mapping) or any(scores.get(dimension) is None for dimension in dimensions):
         raise InputError(f"{row.where}: '{field}' must have a number for each of {', '.join(dimensions)}.")
@@ -215,20 +189,12 @@ def scores_of(row: Row, field: str, dimensions: Sequence[str]) -> dict[str, list
 
 
 def pair(row: Row, **fields: Any) -> Preference:
-    """A preference pair.
-
-    Raises:
-        InputError: A value has the wrong type.
-    """
+    """A preference pair. Raises InputError where a value has the wrong type."""
     return validate_row(Preference, fields, row.where)
 
 
 def own_pair(row: Row) -> Preference:
-    """A row that is in askance's own format already.
-
-    Raises:
-        InputError: It is not.
-    """
+    """A row that is in askance's own format already. Raises InputError where it is not."""
     return validate_row(Preference, dict(row.values), row.where)
 
 

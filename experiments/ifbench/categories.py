@@ -48,11 +48,8 @@ def by_category(verdicts: Iterable[Verdict]) -> dict[str, Any]:
 
 
 def of_run(run: Path) -> dict[str, Any]:
-    """The test part under each version of the prompt that it was judged with, the start first.
-
-    Raises:
-        InputError: The run has no verdicts on test outputs, or they are not of IFBench's constraints.
-    """
+    """The test part under each version of the prompt that it was judged with, the start first. Raises InputError where
+    the run has no verdicts on test outputs, or they are not of IFBench's constraints."""
     files = sorted((run / "verdicts").glob("[0-9][0-9][0-9]-test.jsonl"))
     if not files:
         raise InputError(f"{run}: no verdicts on test outputs are there; a finished run of askance tune has them.")

@@ -86,11 +86,8 @@ def describe(constraint: str, arguments: Mapping[str, Any]) -> str:
 
 
 def follows(constraint: str, arguments: Mapping[str, Any], prompt: str, output: str) -> bool:
-    """Return True if an output meets one constraint by the official strict check. An empty output meets none.
-
-    Raises:
-        CheckFailedError: The constraint cannot be checked here, or its checker failed on this output.
-    """
+    """Return True if an output meets one constraint by the official strict check. An empty output meets none. Raises
+    CheckFailedError where the constraint cannot be checked here, or its checker failed on this output."""
     if reason := undecidable(constraint, arguments):
         raise CheckFailedError(f"{constraint} cannot be checked: {reason}.")
     library = _module("evaluation_lib")

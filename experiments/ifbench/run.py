@@ -17,7 +17,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from ...optimizer.modes.checker import Check
+from ...agents.checks import Check
 from ...optimizer.splits import Split, with_own_split
 from ...prompts.errors import InputError, did_you_mean
 from ...prompts.examples import Example
@@ -55,8 +55,10 @@ def load_ifbench(
 ) -> list[Example]:
     """IFBench's prompts that can be checked on this machine, without outputs.
 
-    They come in rounds, each with one prompt of every constraint type that has one left, so that the first examples
-    are a spread over all types. Prompts that cannot be checked are named in a warning; :func:`left_out` gives them.
+    They come in rounds, each with one prompt of every constraint type that has one left, so that the first examples are
+    a spread over all types. Prompts that cannot be checked are named in a warning; :func:`left_out` gives them. Raises
+    InputError where a type or the limit is not one, or no prompt is left. Raises MissingExtraError where the package,
+    or one that it needs, is not installed.
 
     Args:
         limit: Keep only the first ``limit``, at least 1.
@@ -70,10 +72,6 @@ def load_ifbench(
 
     Returns:
         Examples with the ids ``ifbench-KEY`` and, as metadata, ``instruction_id_list`` and ``kwargs``.
-
-    Raises:
-        InputError: A type or the limit is not one, or no prompt is left.
-        MissingExtraError: The package, or one that it needs, is not installed.
     """
     if limit is not None and limit < 1:
         raise InputError(f"IFBench: a limit of {limit} leaves no prompt.")
@@ -99,11 +97,8 @@ def load_ifbench(
 
 
 def left_out() -> dict[str, str]:
-    """The prompts that cannot be checked on this machine, or not fairly: example id to the reason.
-
-    Raises:
-        MissingExtraError: The package, or one that it needs, is not installed.
-    """
+    """The prompts that cannot be checked on this machine, or not fairly: example id to the reason. Raises
+    MissingExtraError where the package, or one that it needs, is not installed."""
     reasons = {}
     for example in _all_examples():
         found = [undecidable(*each) for each in _with_arguments(example)]
@@ -114,14 +109,12 @@ def left_out() -> dict[str, str]:
 
 def split_ifbench(examples: Sequence[Example], *, seed: int = 42, failed: Collection[str] = ()) -> Split:
     """Development: one prompt of every constraint type, as in the paper; the others are validation and test in turn.
+    Raises InputError where an example is not from IFBench, or a part would be empty.
 
     Args:
         examples: From :func:`load_ifbench`, with the same seed if its first round is to be the development part.
         seed: Decides which prompt of a type is for development.
         failed: Ids of prompts that failed before; development takes these, where a type has one.
-
-    Raises:
-        InputError: An example is not from IFBench, or a part would be empty.
     """
     development, *later = _rounds(examples, seed, failed)
     homes = _homes(examples)
@@ -138,11 +131,7 @@ def split_ifbench(examples: Sequence[Example], *, seed: int = 42, failed: Collec
 
 
 def constraints(example: Example) -> list[str]:
-    """The constraint types of an example.
-
-    Raises:
-        InputError: It is not from IFBench.
-    """
+    """The constraint types of an example. Raises InputError where it is not from IFBench."""
     return [constraint for constraint, _ in _with_arguments(example)]
 
 

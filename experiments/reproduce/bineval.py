@@ -41,9 +41,6 @@ PAPER: dict[str, dict[str, Any]] = {
 def mean_of_runs(result: Mapping[str, Any]) -> dict[str, Any]:
     """The correlations with people of every run and their mean, as the paper reports them (§4: two runs).
 
-    Args:
-        result: As :func:`~askance.experiments.reproduce.common.run` gives it; each repeat is a run.
-
     Returns:
         ``runs``: by judge, dimension and kind (``pooled``, ``per_document`` where there are documents) the mean of
         each correlation over the runs, None where one of them is undefined, and the single ones.

@@ -25,13 +25,11 @@ from ...training.train import train
 from ..command_line import write_result
 from ..datasets import load_rated
 from ..datasets.rated import DIMENSIONS, split_summeval
-from .figures import draw_into
 
 CHECKLISTS = Path(__file__).parent / "checklists"
 PUBLISHED = "unieval"
 """Field of some files with the scores that UniEval's authors published."""
 Further = Callable[[Mapping[str, Any]], dict[str, Any]]
-FIGURES: dict[str, Any] = {"type": Path, "metavar": "DIR", "help": "draw the pictures there, as PNG and SVG"}
 COMPARED = ("temperature", "repeat", "resamples", "limit")
 """Options that are settings of the comparison."""
 _LONG = ("ratings", "human", "common", "systems", "documents", "published")
@@ -73,7 +71,6 @@ def parser(doc: str, judges: str, *, temperature: float, repeat: int) -> argpars
     made.add_argument(
         "--no-model", action="store_true", help="ask none: people's scores, and published ones that the file carries"
     )
-    made.add_argument("--figures", **FIGURES)
     add_common(made)
     return made
 
@@ -118,8 +115,7 @@ def run(
     short = {name: value for name, value in result.items() if name not in _LONG}
     write_result(given.output, short if given.output is None else result)
     if not result["common"]:
-        raise CoverageError("There is no example that every judge scored, so there is nothing to compare or to draw.")
-    draw_into(given.figures, result)
+        raise CoverageError("There is no example that every judge scored, so there is nothing to compare.")
     return result
 
 
@@ -194,12 +190,7 @@ def published_scores(examples: Sequence[Example], dimensions: Sequence[str], see
 
 
 def phi_by_dimension(verdicts: Sequence[Verdict], checklist: Checklist) -> dict[str, Any]:
-    """Yes-rates, phi of every pair of questions (None where undefined), mean phi and share of weak pairs, by dimension.
-
-    Args:
-        verdicts: Of one judge, on any examples.
-        checklist: Says which dimension a question is on.
-    """
+    """Yes-rates, phi of each pair of questions (None where undefined), mean phi, share of weak pairs, by dimension."""
     ids = list(dict.fromkeys(verdict.question for verdict in verdicts))
     cells = list(dict.fromkeys((verdict.example, verdict.replicate) for verdict in verdicts))
     rows = {cell: place for place, cell in enumerate(cells)}

@@ -33,10 +33,6 @@ PAPER: dict[str, Any] = {
 def agreement_gains(result: Mapping[str, Any], seed: int = 42) -> list[dict[str, Any]]:
     """Table 9: how much more often the first judge agrees with people than each other one, on the same examples.
 
-    Args:
-        result: As :func:`~askance.experiments.reproduce.common.run` gives it.
-        seed: Of the bootstrap, in which examples of one document are drawn together.
-
     Returns:
         By judge and dimension: difference of the observed agreements in shares, with interval and p-value; nothing of
         judges that were left out of the comparison.

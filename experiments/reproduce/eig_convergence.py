@@ -1,6 +1,6 @@
 """The EIG paper's Figure 4(b): how the information of each question and their ranking settle as examples are added.
 
-    python -m askance.experiments.reproduce.eig_convergence topical_chat --data tc_usr_data.json --figures pictures
+    python -m askance.experiments.reproduce.eig_convergence topical_chat --data tc_usr_data.json -o convergence.json
 
 The questions are those of a checklist, answered by the model (or in a file of verdicts), the ratings are people's. With
 --no-model each question is "is the published score on this dimension above this quantile?", so nothing is asked.
@@ -26,8 +26,7 @@ from ...prompts.verdicts import read_verdicts
 from ..command_line import says_errors, write_result
 from ..datasets import load_rated
 from ..datasets.rated import DIMENSIONS
-from .common import CHECKLISTS, FIGURES, add_common, endpoint_options, published
-from .figures import draw_into
+from .common import CHECKLISTS, add_common, endpoint_options, published
 
 LEVELS = 5
 """Groups of people's ratings."""
@@ -38,19 +37,16 @@ FEWEST = 10
 
 @says_errors
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Compute, write and draw."""
+    """Compute and write."""
     given = _parser().parse_args(arguments)
     run(given, given.model)
     return 0
 
 
 def run(given: argparse.Namespace, model: Any) -> dict[str, Any]:
-    """The bits of each question for growing m, and the agreement of the rankings with the full one.
-
-    Raises:
-        InputError: Bad data, verdicts or settings, or there are no published scores for ``--no-model``.
-        AskanceError: The data cannot be had, the endpoint is down, or a cap was reached.
-    """
+    """The bits of each question for growing m, and the agreement of the rankings with the full one. Raises InputError
+    for bad data, verdicts or settings, and where there are no published scores for ``--no-model``. Raises AskanceError
+    where the data cannot be had, the endpoint is down, or a cap was reached."""
     examples = load_rated(given.dataset, given.data)[: given.limit]
     if given.no_model:
         questions, answers = _thresholds(given, examples)
@@ -67,7 +63,6 @@ def run(given: argparse.Namespace, model: Any) -> dict[str, Any]:
         "convergence": ranking_convergence(answers, levels, k=min(given.k, len(questions)), seed=given.seed).to_dict(),
     }
     write_result(given.output, result)
-    draw_into(given.figures, result)
     return result
 
 
@@ -128,7 +123,6 @@ def _parser() -> argparse.ArgumentParser:
     made.add_argument("--no-model", action="store_true", help="thresholds of published scores as questions")
     made.add_argument("-k", type=int, default=5, help="size of the questionnaire")
     made.add_argument("--limit", type=int, help="only the first so many examples")
-    made.add_argument("--figures", **FIGURES)
     add_common(made)
     return made
 

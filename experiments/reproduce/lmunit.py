@@ -99,16 +99,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(given: argparse.Namespace, model: Any) -> dict[str, Any] | None:
-    """Judge and write the table; only the number of calls with ``--dry-run``, and then nothing is returned.
-
-    Args:
-        given: What :func:`main` read.
-        model: ``provider/model``, or an object that can be asked.
-
-    Raises:
-        InputError: Bad data, checklist, model name or setting.
-        AskanceError: The data cannot be had, the endpoint is down, or a cap was reached.
-    """
+    """Judge and write the table; only the number of calls with ``--dry-run``, and then nothing is returned. Raises
+    InputError for bad data, or a bad checklist, model name or setting. Raises AskanceError where the data cannot be
+    had, the endpoint is down, or a cap was reached."""
     by = judge_access(model, store=given.cache, **endpoint_options(given))
     found = _rated(given, by) if given.dataset in RATED else _pairs(given, by)
     if found is None:
@@ -242,7 +235,6 @@ def scores_table(scores: Mapping[str, PreferenceScores], first_test: str, seed: 
     Args:
         scores: By kind; the same tests. Only pairs that have every kind are compared.
         first_test: What the paper's single test is called here.
-        seed: Of the bootstrap.
     """
     common = set.intersection(*({*each.ids} for each in scores.values())) if scores else set()
     rows = []
@@ -285,17 +277,13 @@ def weights_table(
     """Table 14 and the upper half of Table 15: single test, equal weights, and learned ones, on held-out halves.
 
     The paper learns with ``bayes``, which takes minutes a fit, and keeps sections apart. Other learners stand beside it
-    on the same pairs, and quick ones also with pooled weights, which lean a small section on the whole.
+    on the same pairs, and quick ones also with pooled weights, which lean a small section on the whole. Raises
+    InputError for an unknown learner, and for too few pairs to hold half of them out.
 
     Args:
-        prefs: Scores of all pairs.
         first_test: What the paper's single test is called here.
-        learners: Names of weight learners.
         splits: Random halves; with several every row is about all held-out pairs of all of them.
         seed: Of the first half; the others follow.
-
-    Raises:
-        InputError: An unknown learner, or too few pairs to hold half of them out.
     """
     alike = prefs.differences()
     halves = [each for number in range(splits) for each in single_split(alike.groups, 0.5, seed + number)]
@@ -342,10 +330,8 @@ def query_table(
     """The lower half of Table 15: tests written for each input; the first, all alike, and decaying weights.
 
     Args:
-        pairs: All pairs.
         tests: The tests of each pair, by its id; a pair without any is left out.
         cells: Scores in [0, 1] by example (``PAIR/a``, ``PAIR/b``) and test.
-        seed: Of the bootstrap.
 
     Returns:
         The rows, and the ids of decided pairs that were left out.

@@ -91,11 +91,7 @@ class SimulatedAuthor:
         self.name, self.identity, self.slots = judge.name, judge.identity, judge.slots
 
     async def answer(self, request: Request) -> Answer:
-        """An output for a grade, or a verdict.
-
-        Raises:
-            ValueError: It is asked for something else.
-        """
+        """An output for a grade, or a verdict. Raises ValueError where it is asked for something else."""
         *before, (role, text) = request.messages
         if (asked := _REWRITE.search(text)) is not None:
             return as_answer(_rewritten(asked["output"], text), request)
@@ -122,10 +118,7 @@ def _rewritten(output: str, asked: str) -> str:
 def simulated(given: argparse.Namespace, place: Path) -> dict[str, Any]:
     """Distil a simulated judge, and correlate scorers and teacher with simulated people and with the truth.
 
-    Of several worlds: each, and the mean over them of what the whole is ahead by.
-
-    Raises:
-        InputError: Bad settings.
+    Of several worlds: each, and the mean over them of what the whole is ahead by. Raises InputError for bad settings.
     """
     if given.seeds < 1:
         raise InputError(f"--seeds {given.seeds}: at least 1 world is needed.")

@@ -98,11 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def people(given: argparse.Namespace, place: Path) -> dict[str, Any]:
-    """Held-out agreement with people, pooled over the folds.
-
-    Raises:
-        InputError: Bad data or settings.
-    """
+    """Held-out agreement with people, pooled over the folds. Raises InputError for bad data or settings."""
     names = DIMENSIONS[given.dataset]
     questions = [Question(id=each, text=ASKED[given.dataset][each], dimension=each) for each in names]
     checklist = Checklist(questions=tuple(questions))
@@ -156,11 +152,8 @@ class Teacher:
 
 
 def judged_by(model: str | Model, examples: Sequence[Example], checklist: Checklist) -> Teacher:
-    """Return the verdicts of a judge that runs in this process on all examples.
-
-    Raises:
-        AskanceError: A verdict is missing.
-    """
+    """Return the verdicts of a judge that runs in this process on all examples. Raises AskanceError where a verdict is
+    missing."""
     began = process_time()
     judged = evaluate(examples, checklist=checklist, model=model, progress=False)
     seconds = process_time() - began

@@ -59,12 +59,9 @@ def load_sections(dataset: str, files: Sequence[str], *, limit: int | None = Non
     """All pairs of a data set; a file whose pairs name no section is a section of its own.
 
     Without files the data set is taken from the hub, LLMBar with all its parts. With ``limit`` there are so many pairs,
-    spread as evenly over the sections as can be, the first of each: a higher limit only adds pairs.
-
-    Raises:
-        InputError: A file or row is bad, an id stands in two files, or there is no such data set.
-        AskanceError: The hub cannot be reached, or ``datasets`` is missing; the message names what file to give.
-    """
+    spread as evenly over the sections as can be, the first of each: a higher limit only adds pairs. Raises InputError
+    where a file or row is bad, an id stands in two files, or there is no such data set. Raises AskanceError where the
+    hub cannot be reached, or ``datasets`` is missing; the message names what file to give."""
     if files:
         pairs = [_in_section(pair, Path(file).stem) for file in files for pair in load_pairs_of(dataset, file)]
     elif dataset == "llmbar":
@@ -96,14 +93,12 @@ def _in_section(pair: Preference, name: str) -> Preference:
 
 
 def variants(checklist: Checklist, name: str) -> dict[str, Checklist]:
-    """The compositions of Table 10 that the checklist allows: question, with rubric, with reference, with both.
+    """The compositions of Table 10 that the checklist allows: question, with rubric, with reference, with both. Raises
+    InputError where there is neither a rubric nor a reference answer, so there is nothing to compare.
 
     Args:
         checklist: Its own rubrics and references are used; where it has no rubric, ours of ``rubrics.yaml``.
         name: Of our rubrics: ``global`` or a data set.
-
-    Raises:
-        InputError: There is neither a rubric nor a reference answer, so there is nothing to compare.
     """
     full = with_rubrics(checklist, name)
     has_rubric = any(each.rubric for each in full.questions)
@@ -156,23 +151,18 @@ class JudgeAccess:
 
 
 def judge_access(model: str | Model, **options: Any) -> JudgeAccess:
-    """A judge with settings as in :class:`~askance.evaluation.options.GatewayOptions`.
-
-    Raises:
-        InputError: A setting is unknown or out of range.
-    """
+    """A judge with settings as in :class:`~askance.evaluation.options.GatewayOptions`. Raises InputError where a
+    setting is unknown or out of range."""
     return JudgeAccess(model, parse_options(GatewayOptions, options))
 
 
 def judge(asked: Sequence[TestForm], by: JudgeAccess) -> tuple[list[list[Verdict]], Budget]:
-    """Put all tests to the judge; whatever is asked about one output is asked close together.
+    """Put all tests to the judge; whatever is asked about one output is asked close together. Raises
+    BudgetExceededError where a cap was reached; the answers so far are kept. Raises AskanceError where the endpoint is
+    down, refuses every call, or gives no log-probabilities for scores from 1 to 5.
 
     Returns:
         Verdicts, one list for each form, and what this run paid.
-
-    Raises:
-        BudgetExceededError: A cap was reached; the answers so far are kept.
-        AskanceError: The endpoint is down, refuses every call, or gives no log-probabilities for scores from 1 to 5.
     """
 
     async def work(store: AnswerStore) -> tuple[list[list[Verdict]], Budget]:
@@ -216,12 +206,9 @@ def calls_needed(asked: Sequence[TestForm], by: JudgeAccess) -> int:
 def write_tests(
     examples: Sequence[Example], by: JudgeAccess, writer: str | Model
 ) -> tuple[dict[str, Checklist], list[str]]:
-    """Tests for each input by itself (LMUnit §4.3.4), and in words what could not be had.
-
-    Raises:
-        BudgetExceededError: A cap was reached; the answers so far are kept.
-        AskanceError: The endpoint is down or refuses every call.
-    """
+    """Tests for each input by itself (LMUnit §4.3.4), and in words what could not be had. Raises BudgetExceededError
+    where a cap was reached; the answers so far are kept. Raises AskanceError where the endpoint is down or refuses
+    every call."""
     failed: list[str] = []
 
     async def work(store: AnswerStore) -> dict[str, Checklist]:

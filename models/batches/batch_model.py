@@ -1,11 +1,10 @@
-"""``openai/NAME`` asked in batches: callers await single answers, what they ask at the same time is bought together.
+"""``openai/NAME`` asked in batches: callers await single answers, and requests of the same time are bought together.
 
-How it is gathered: requests are collected until none has come for :attr:`Pace.still` seconds, in which the event loop
-was looked at several times, so that a busy machine is not taken for one that has asked everything; or until a batch is
-full. Two kinds of requests are asked directly, at the full price: the first one of each form (the fields that it has),
-from which is learnt what the endpoint refuses before a whole batch is refused for it; and one that nothing else was
-asked beside, as all would wait up to a day to save half of one call. Answers are matched by the hash of the request, so
-they are those that the same requests get one by one, and in the same order.
+Requests are gathered until none has come for :attr:`Pace.still` seconds, in which the event loop was looked at several
+times, so that a busy machine is not taken for a finished one; or until a batch is full. Two kinds are asked directly,
+at the full price: the first request with each set of fields, from which refusals are learned before a batch is refused
+for them; and a request that nothing else was asked beside, as all would wait up to a day to save half of one call.
+Answers are matched by the hash of the request, so they are the answers to single requests, in the same order.
 """
 
 from __future__ import annotations
@@ -54,10 +53,10 @@ class BatchModel(DirectModel):
         pace: Pace | None = None,
         **how: Any,
     ) -> None:
-        """Take what DirectModel takes, with the price and the identity that hold without batches; nothing is sent yet.
+        """Take the arguments of DirectModel; nothing is sent yet.
 
-        ``retry`` says how calls about batches are made again, ``pace`` how long is waited. ``say`` is told what is
-        waited for, ``on_wait`` of a call that is made again, and in how many seconds.
+        ``retry`` says how calls about batches are repeated, ``pace`` how long is waited; ``say`` and ``on_wait`` are
+        told.
         """
         half = None if price is None else price.times(BATCH_SHARE)
         super().__init__(name, model, base_url, price=half, **how)
@@ -186,10 +185,7 @@ class BatchModel(DirectModel):
 
     async def _directly(self, waiting: AwaitedRequest, *, may_raise: bool = False) -> None:
         """Ask one request by itself, at the full price.
-
-        Raises:
-            ModelError: All would get it; or, where it ``may_raise``, asking again may help.
-        """
+        Raises ModelError where all would get it; or, where it ``may_raise``, asking again may help."""
         try:
             answer = await super().answer(waiting.request)
         except ModelError as error:

@@ -35,7 +35,7 @@ class BatchState:
 
     id: str
     status: str
-    """``validating``, ``in_progress``, ``finalizing``, ``completed``, ``failed``, ``expired``, ``cancelling`` or
+    """``validating``, ``in_progress``, ``finalizing``, ``completed``, ``failed``, ``expired``, ``cancelling``,
     ``cancelled``."""
     input_file: str
     output_file: str | None = None
@@ -66,23 +66,18 @@ class BatchEndpoint:
         retry: RetryPolicy,
         on_wait: Callable[[str, float], None],
     ) -> None:
-        """``call`` makes one call from method, path and data, and gives status, headers and body; ``explain`` makes the
-        error of these; ``on_wait`` is told why and how many seconds is waited."""
+        """``call`` makes a call and gives status, headers and body; ``explain`` their error; ``on_wait`` hears why and
+        how long."""
         self._name = name
         self._call = call
         self._explain = explain
         self._retry = retry
         self._on_wait = on_wait
         self._has_batches = False
-        """Whether it is known to offer batches: a reply that is none is then of what stands in front of it, and may
-        pass."""
+        """Whether it is known to offer batches: another reply is then of a thing in front of it, and may pass."""
 
     async def upload(self, lines: Path) -> str:
-        """The id of a file of requests, one a line.
-
-        Raises:
-            ModelError: It was not taken.
-        """
+        """The id of a file of requests, one a line. Raises ModelError where it was not taken."""
         import aiohttp
 
         async def once() -> str:
@@ -98,10 +93,7 @@ class BatchEndpoint:
 
     async def create(self, file: str) -> BatchState:
         """Send the requests of a file, once: where no reply came, it is looked for before it is sent again.
-
-        Raises:
-            ModelError: It was not taken; without a status of the endpoint it may have been.
-        """
+        Raises ModelError where it was not taken; without a status of the endpoint it may have been."""
         wanted = json.dumps({"input_file_id": file, "endpoint": ASKED, "completion_window": "24h"})
         unsure = False
 
@@ -122,10 +114,7 @@ class BatchEndpoint:
 
     async def look(self, batch: str) -> BatchState:
         """How it is with a batch.
-
-        Raises:
-            ModelError: The endpoint does not know it (status 404), refuses, or says nothing for an hour.
-        """
+        Raises ModelError where the endpoint does not know it (status 404), refuses, or says nothing for an hour."""
 
         self._has_batches = True
 
@@ -136,27 +125,17 @@ class BatchEndpoint:
 
     async def find(self, file: str) -> BatchState | None:
         """The batch that was made of an uploaded file; None where there is none.
-
-        Raises:
-            ModelError: The endpoint refuses, or says nothing for an hour.
-        """
+        Raises ModelError where the endpoint refuses, or says nothing for an hour."""
         self._has_batches = True
         return await self.patiently(lambda: self._find(file), UNHEARD)
 
     async def cancel(self, batch: str) -> None:
-        """Ask for its end; what it has answered is kept.
-
-        Raises:
-            ModelError: It was refused.
-        """
+        """Ask for its end; what it has answered is kept. Raises ModelError where it was refused."""
         await self.patiently(lambda: self._json("POST", f"batches/{batch}/cancel"))
 
     async def lines(self, file: str, expected: int) -> list[bytes]:
-        """The lines of a file, at least ``expected`` of them; fewer where it breaks off each time it is fetched.
-
-        Raises:
-            ModelError: The endpoint does not have it (status 404), refuses, or sends no line of it for an hour.
-        """
+        """The lines of a file, at least ``expected`` of them; fewer where it breaks off each time it is fetched. Raises
+        ModelError where the endpoint does not have it (status 404), refuses, or sends no line of it for an hour."""
         most: list[bytes] = []
         for _ in range(DOWNLOADS):
             found = await self.patiently(lambda: self._content(file, expected), UNHEARD)
@@ -167,10 +146,7 @@ class BatchEndpoint:
 
     async def patiently(self, do: Callable[[], Awaitable[Result]], seconds: float | None = None) -> Result:
         """Try until it works, as often as other calls or, where given, for so many seconds.
-
-        Raises:
-            ModelError: The last one.
-        """
+        Raises ModelError where all attempts fail."""
         began, attempt = monotonic(), 0
         while True:
             attempt += 1

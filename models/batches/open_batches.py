@@ -52,10 +52,7 @@ class BatchJournal:
 
     def write(self, record: BatchRecord) -> None:
         """Keep a record, also through a power failure; in place of the one of the same batch.
-
-        Raises:
-            AskanceError: It cannot be written.
-        """
+        Raises AskanceError where it cannot be written."""
         path = self._path(record)
         temporary = path.with_name(f"{path.name}.{os.getpid()}")
         try:
@@ -78,11 +75,7 @@ class BatchJournal:
 
     def read(self, known: Collection[str] = ()) -> list[BatchRecord]:
         """The records, oldest first, but for those of the input files ``known``. However old: the endpoint says what it
-        no longer has.
-
-        Raises:
-            InputError: One is damaged.
-        """
+        no longer has. Raises InputError where one is damaged."""
         passed_over = {self._name(file) for file in known}
         found = []
         for path in sorted(self._folder.glob(f"{self._beginning}-*.json")):
@@ -240,8 +233,8 @@ class OpenBatches:
         self._by_file: dict[str, OpenBatch] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self.most: int | None = None
-        """Requests that the endpoint takes at once; None where it never said that it was too much. Then one batch waits
-        for the one before to end."""
+        """Requests that the endpoint takes at once, after it refused more; then one batch waits for the one before.
+        Else None."""
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
         """Do something until :meth:`close`."""
@@ -251,10 +244,7 @@ class OpenBatches:
 
     def go_on(self, keys: Set[str]) -> None:
         """Wait for the batches of earlier processes that hold one of these requests.
-
-        Raises:
-            InputError: A record is damaged.
-        """
+        Raises InputError where a record is damaged."""
         for record in self._journal.read(self._by_file):
             if keys.isdisjoint(record.requests):
                 continue
@@ -359,7 +349,7 @@ class OpenBatches:
         return state
 
     def _not_taken(self, batch: OpenBatch, state: BatchState) -> None:
-        """A batch that failed before its first request: in halves, one after the other, where it was too much at
+        """Send a batch that failed before its first request in halves, one after the other, where it was too much at
         once."""
         self._journal.drop(batch.record)
         size = len(batch.record.requests)
@@ -422,10 +412,7 @@ class OpenBatches:
 
     def _answer_in(self, batch: OpenBatch, line: dict[str, Any] | None, request: Request) -> Answer:
         """The answer in a line.
-
-        Raises:
-            ModelError: There is none; asked again unless the batch was cancelled by somebody else.
-        """
+        Raises ModelError where there is none; asked again unless the batch was cancelled by somebody else."""
         name = batch.record.batch
         response = None if line is None else line.get("response")
         if not isinstance(response, dict) and batch.end == "cancelled":

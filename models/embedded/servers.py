@@ -1,5 +1,4 @@
-"""The embedded models of a run: llama.cpp in child processes, one for each GGUF file, reached like any
-OpenAI-compatible server."""
+"""The embedded models of a run: llama.cpp in child processes, one for each GGUF file, as OpenAI-compatible servers."""
 
 from __future__ import annotations
 
@@ -68,8 +67,11 @@ class EmbeddedServer:
         log_directory: Path | None = None,
         command: Sequence[str] | None = None,
     ) -> None:
-        """Nothing is started yet. ``log_directory`` is for what llama.cpp prints (by default ``logs`` in the cache
-        directory, else the system's for temporary files); ``command`` is a child for tests."""
+        """Nothing is started yet. ``command`` is a child for tests.
+
+        ``log_directory`` takes the output of llama.cpp; by default ``logs`` in the cache, else the system's temporary
+        folder.
+        """
         self.path = path
         self.settings = settings or ServerSettings()
         self._log_directory = log_directory
@@ -99,10 +101,8 @@ class EmbeddedServer:
     async def start(self) -> None:
         """Start the child and wait until the model answers.
 
-        Raises:
-            MissingExtraError: xllamacpp is not installed. InputError: the file is not there or is not a
-            GGUF file. AskanceError: llama.cpp could not load it, or not within ``ready_seconds``; with what it said
-                last.
+        Raises MissingExtraError where xllamacpp is not installed, InputError where the file is missing or no GGUF file,
+        and AskanceError, with the last words of llama.cpp, where it could not load it, or not within ``ready_seconds``.
         """
         if self._command is None:
             _require_gguf(self.path)
@@ -237,10 +237,8 @@ class EmbeddedServerPool:
     async def url_for(self, path: Path) -> str:
         """Return the address (with ``/v1``) of the server for this file, starting it if need be.
 
-        A server that died since is started again, once. Cheap when it runs; call it before each request.
-
-        Raises:
-            AskanceError: as `EmbeddedServer.start`, or the server died a second time.
+        A server that died since is started again, once. Cheap when it runs; call it before each request. Raises
+        AskanceError as `EmbeddedServer.start`, and where the server died a second time.
         """
         key = path.resolve()  # noqa: ASYNC240 -- one look-up
         running = self._servers.get(key)

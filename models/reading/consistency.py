@@ -36,11 +36,9 @@ CONSISTENCY = "consistency.json"
 PROCESSOR = Path("/proc/cpuinfo")
 """File in which Linux describes the processor."""
 ALONE = 0
-"""Value of ``rows`` for a reader that never reads prompts side by side: a prompt's shape then depends on itself
-alone."""
+"""Value of ``rows`` for reading prompts one after the other: a prompt's shape then depends on itself alone."""
 ROWS = (1, 2, TOGETHER, ALONE)
-"""Values of ``rows`` to try, fastest first. Kernels work in tiles of 8 to 32 rows and round what is left over
-differently."""
+"""Values of ``rows`` to try, fastest first. Kernels work in tiles of 8 to 32 rows and round the rest differently."""
 TEXTS = (
     "The new bus timetable starts on Monday. Route 12 will run every ten minutes until seven in the evening, and the "
     "night line stops at the hospital again. Tickets cost what they cost before.",
@@ -49,8 +47,7 @@ TEXTS = (
 )
 HEAD = "Answer the question about the text with yes or no. Look at nothing but the text.\n\n" * 3
 LENGTHS = (0, 2, 5, 8, 10)
-"""Numbers of sentences before a question. The widths that come of them leave each remainder that a tile of 32 rows may
-have."""
+"""Numbers of sentences before a question, whose widths leave each remainder that a tile of 32 rows may have."""
 LIKELIEST = 20
 """Tokens over which a difference is reported, as many as a verdict is computed from."""
 WORDS = ("day", "bus", "man", "cat", "car", "dog", "boy", "hat")
@@ -82,8 +79,7 @@ class Tried:
 
 @dataclass(frozen=True)
 class ReaderSettings:
-    """Settings that a reader uses on this processor, after the faster ones that do not give the same answer every
-    time."""
+    """Settings that a reader uses on this processor, and the faster ones that were not consistent."""
 
     chosen: Tried
     rejected: tuple[Tried, ...] = ()
@@ -101,8 +97,7 @@ class ReaderSettings:
 
 
 def processor() -> str:
-    """Name of this processor with a hash of all that decides which kernels run: its instructions and the threads in
-    use."""
+    """Name of this processor, with a hash of its instructions and the threads in use, which decide about kernels."""
     lines = PROCESSOR.read_text(encoding="utf-8").split("\n\n")[0].splitlines() if PROCESSOR.exists() else []
     fields = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
     name = fields.get("model name") or platform.processor() or platform.machine()
@@ -136,10 +131,7 @@ def consistent_reader(name: str, makers: Mapping[str, Callable[[], Reader]], mem
     """Make a reader with the fastest settings that give the same prompt the same answer on this processor.
 
     ``makers`` make one by its precision, fastest first; the choice is kept in ``memo``, for this version of
-    ``library``.
-
-    Raises:
-        InputError: No settings give the same answer every time.
+    ``library``. Raises InputError where no settings give the same answer every time.
     """
     known = known_choice(memo, library)
     if known is not None and known.chosen.precision in makers:
@@ -180,10 +172,9 @@ Group = tuple[list[list[int]], list[int]]
 
 
 def fixed_prompts(reader: Reader) -> list[Group]:
-    """The fixed prompts in groups that can be read side by side: two texts, questions of five lengths, eight questions
-    each.
+    """The fixed prompts in groups that can be read side by side: two texts, eight questions of each of five lengths.
 
-    The second text has the shortest questions alone, which is enough to see whether blocks of another text matter.
+    The second text has the shortest questions alone, enough to see whether blocks of another text matter.
     """
     groups: list[Group] = []
     for text, lengths in zip(TEXTS, (LENGTHS, LENGTHS[:1]), strict=True):
@@ -199,10 +190,9 @@ def fixed_prompts(reader: Reader) -> list[Group]:
 
 
 def _difference(reader: Reader, groups: Sequence[Group]) -> tuple[float, float]:
-    """Seconds a verdict, and the largest difference between log-probabilities of the same prompt, over several ways to
-    read it.
+    """Seconds a verdict, and the largest difference of a log-probability over several ways to read the same prompts.
 
-    It ends with the first group that shows a difference: the settings are of no use then.
+    It ends with the first group that shows a difference, which rules the settings out.
     """
     reader.forget()
     found: list[list[NDArray[np.float32]]] = []
@@ -224,8 +214,7 @@ def _difference(reader: Reader, groups: Sequence[Group]) -> tuple[float, float]:
 
 
 def _selections(count: int) -> list[list[int]]:
-    """Places of the prompts to read side by side out of ``count``: one, three and five, each in another row than at
-    first."""
+    """Places of one, three and five prompts out of ``count`` to read side by side, each in another row than at first."""
     order = list(range(count))[::-1]
     return [order[-1:], order[-3:], order[:5]]
 
@@ -237,11 +226,7 @@ def _read(reader: Reader, prompts: Sequence[Sequence[int]], ends: Sequence[int])
 
 
 def _worst(one: Sequence[NDArray[np.float32]], other: Sequence[NDArray[np.float32]]) -> float:
-    """Largest difference between two readings of the same prompts, at one of the likeliest tokens; 0 where all bits
-    agree.
-
-    It is infinite where a log-probability is no number.
-    """
+    """Largest difference between two readings of the same prompts at a likely token; infinite where one is no number."""
     worst = 0.0
     for a, b in zip(one, other, strict=True):
         if not np.array_equal(a, b):

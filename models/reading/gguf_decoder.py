@@ -108,10 +108,7 @@ class GgufFile:
 
     def tensor(self, name: str, rows: slice = slice(None)) -> Floats:
         """A tensor, or some of its rows, in single precision; shape (outputs, inputs).
-
-        Raises:
-            AskanceError: Nobody waits any more for what is made of it.
-        """
+        Raises AskanceError where nobody waits any more for what is made of it."""
         if self._stop is not None and self._stop.is_set():
             raise AskanceError("The model was not made ready, as the command was ended meanwhile.")
         found = self._tensors[name]
@@ -124,10 +121,7 @@ class GgufFile:
 
     def shape(self, longest: int) -> Shape:
         """The shape of the decoder, for prompts of ``longest`` tokens at most.
-
-        Raises:
-            CannotReadError: It is of a kind that is not read here.
-        """
+        Raises CannotReadError where it is of a kind that is not read here."""
         kind = self.value("general.architecture")
         if kind not in ("qwen2", "llama"):
             raise CannotReadError(f"a model of the kind {kind}")
@@ -240,8 +234,7 @@ class SamplePrompts:
         return normed
 
     def attend(self, layer: Attention) -> tuple[Floats, Floats, Floats]:
-        """Go through a layer's attention; keys and values there, not yet turned by their places, and what each token
-        sees."""
+        """Go through a layer's attention; return keys and values before their rotation, and the attended values."""
         rows = self.normed() * layer.norm
         keys, values = np.add(rows @ layer.k.T, layer.bias_k), np.add(rows @ layer.v.T, layer.bias_v)
         seen = self._seen(np.add(rows @ layer.q.T, layer.bias_q), keys, values)

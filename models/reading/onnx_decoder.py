@@ -39,8 +39,7 @@ WEIGHTS = "weights.data"
 LARGEST = 127
 """Largest weight, and sum of two neighbours of one sign, before rounding: 255 times 128 are 16 bits."""
 CONSTANT = 0.25
-"""Share of a row's norm that a constant channel has: so large that rounding it to the row's step is little, and so
-small that rounding its weights is."""
+"""Share of a row's norm in a constant channel: large beside the row's rounding, and small enough for its weights."""
 
 
 class Graph:
@@ -119,8 +118,8 @@ class Graph:
         return self.op("Sqrt", self.op("Add", mean, self.constant(np.float32(epsilon))))
 
     def with_constant(self, x: str, norm: str) -> str:
-        """Rows with two channels more, each a quarter of the row's norm: what is added to a product of rows of norm 1
-        is a weight of theirs."""
+        """Rows with two constant channels, each a quarter of the row's norm: their weights add to a product of rows of
+        norm 1."""
         channel = self.op("Unsqueeze", self.op("Mul", norm, self.constant(np.float32(CONSTANT))), self.across)
         return self.op("Concat", x, channel, channel, axis=1)
 
@@ -148,8 +147,7 @@ def eight_bits(weights: Floats) -> tuple[NDArray[np.int8], Floats]:
 
 
 def for_constant(lost: Floats, steps: Floats) -> NDArray[np.int8]:
-    """Weights of the two constant channels that add ``lost`` (outputs,), in steps of each output; shape (outputs,
-    2)."""
+    """Weights of the two constant channels that add ``lost`` (outputs,), in steps of each output; shape (outputs, 2)."""
     both = np.clip(np.rint(lost / CONSTANT / steps), -LARGEST, LARGEST).astype(np.int8)
     return np.stack([both // 2, both - both // 2], axis=1)
 
@@ -175,9 +173,8 @@ ROWS = 8192
 def convert(path: Path, folder: Path, longest: int, stop: Event | None = None) -> None:
     """Put a GGUF file's network, vocabulary and template into ``folder``; ``longest`` is the most tokens of a prompt.
 
-    Raises:
-        CannotReadError: It is of a kind that is not read here. MissingExtraError: A package is not installed.
-        AskanceError: ``stop`` was set meanwhile.
+    Raises CannotReadError where it is of an unknown kind, MissingExtraError without a package, and AskanceError where
+    ``stop`` was set meanwhile.
     """
     file = GgufFile(path, stop)
     shape = file.shape(longest)
@@ -218,8 +215,7 @@ def _slices(rows: int) -> list[slice]:
 
 
 def _rotation(width: int) -> Callable[[Floats], Floats]:
-    """Make a rotation of rows of this width: random signs, then a Hadamard matrix for the powers of two, and a random
-    rotation for the rest."""
+    """Make a rotation of rows of this width: random signs, a Hadamard matrix for the powers of two, a random rest."""
     rng = np.random.default_rng(0)
     signs = rng.choice(np.array([-1, 1], np.float32), width)
     two, hadamard = width & -width, _hadamard(width)
@@ -246,8 +242,8 @@ def _hadamard(width: int, most: int | None = None) -> Floats:
 class _Layers:
     """Makes a decoder's layers, from embedded tokens (tokens, width) and keys and values of those before on.
 
-    A sample of prompts goes through them in single precision: what a product's inputs are on average says what rounding
-    its weights takes from its outputs on average, which is given back to them.
+    A sample of prompts goes through them in single precision: a product's mean inputs say how much rounding its weights
+    takes from its mean outputs, which is given back to them.
     """
 
     def __init__(
@@ -334,14 +330,12 @@ class _Layers:
         return graph.op("Sum", x, graph.in_units(product, gated_step, step, over_norm), graph.constant(lost))
 
     def _product(self, rows: str, weights: Floats, mean: Floats) -> tuple[str, Floats]:
-        """A product in steps of the row, and what rounding takes from each output where the inputs are ``mean`` (1,
-        inputs)."""
+        """A product in steps of the row, and the loss of each output by rounding at inputs of ``mean`` (1, inputs)."""
         whole, steps = eight_bits(weights)
         return self._graph.product(rows, whole, steps), _lost(weights, whole, steps, mean)
 
     def _product_with_constant(self, rows: str, weights: Floats, mean: Floats) -> str:
-        """A product in steps of the row, which has constant channels, with what rounding takes: a sum less of so many
-        numbers."""
+        """A product in steps of a row with constant channels, which give back the loss by rounding without an addition."""
         whole, steps = eight_bits(weights)
         constant = for_constant(_lost(weights, whole, steps, mean), steps)
         return self._graph.product(rows, np.concatenate([whole, constant], axis=1), steps)
@@ -372,8 +366,7 @@ def _columns(turn: Callable[[Floats], Floats], matrix: Floats) -> Floats:
 
 
 def _head(graph: Graph, file: GgufFile, shape: Shape, turn: Callable[[Floats], Floats]) -> None:
-    """Add the head, from a token's hidden state to logits. The weights are in two parts, because the differences
-    between logits count."""
+    """Add the head, from a hidden state to logits, whose differences count: so its weights are in two parts."""
     name = "output.weight" if file.has("output.weight") else "token_embd.weight"
     norm, count = file.tensor("output_norm.weight"), file.rows(name)
     coarse, fine = (np.empty((count, shape.width), np.int8) for _ in range(2))

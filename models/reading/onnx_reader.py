@@ -37,8 +37,7 @@ def identity_of(sha256: str) -> str:
 
 
 def reads_faster_here() -> bool:
-    """Whether what the extra ``onnx`` brings is installed, on a processor with AVX2, where it is faster than
-    llama.cpp's wheel."""
+    """Whether the extra ``onnx`` is installed on a processor with AVX2, where it is faster than llama.cpp's wheel."""
     try:
         for package in ("onnx", "gguf", "onnxruntime", "tokenizers"):
             import_optional(package, "onnx", package)
@@ -48,12 +47,8 @@ def reads_faster_here() -> bool:
 
 
 def load_onnx_reader(name: str, path: Path, sha256: str, stop: Event | None = None) -> Reader:
-    """The reader of a GGUF file, as :func:`made_ready` has it.
-
-    Raises:
-        MissingExtraError: ONNX Runtime is not installed. InputError: It cannot read this kind of model, or what was
-            made is damaged.
-    """
+    """The reader of a GGUF file, as :func:`made_ready` has it. Raises MissingExtraError where ONNX Runtime is not
+    installed, and InputError where it cannot read this kind of model, or what was made is damaged."""
     runtime, tokenizers = (import_optional(each, "onnx", each) for each in ("onnxruntime", "tokenizers"))
     folder = made_ready(name, path, sha256, stop)
     makers = {
@@ -78,13 +73,11 @@ def folder_of(sha256: str) -> Path:
 
 
 def made_ready(name: str, path: Path, sha256: str, stop: Event | None = None) -> Path:
-    """Where a GGUF file is in ONNX Runtime's form, which is made the first time (some two minutes of two cores, twice
-    as large as the file).
+    """The folder with a GGUF file in ONNX Runtime's form, made the first time (two minutes of two cores, twice its
+    size).
 
-    Raises:
-        MissingExtraError: A package is not installed. InputError: It cannot read this kind of model, or the file is
-            damaged.
-        AskanceError: There is no room for what is made, or ``stop`` was set meanwhile.
+    Raises MissingExtraError without a package, InputError where it cannot read the model or the file is damaged, and
+    AskanceError where there is no room, or ``stop`` was set meanwhile.
     """
     folder = folder_of(sha256)
     if not folder.is_dir():

@@ -34,15 +34,14 @@ PRECISIONS: dict[str, dict[str, str]] = {
         "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0",
     },
 }
-"""OpenVINO's settings by the name of the precision, fastest first. Keys and values in 8 bits, its default, would move
-log-odds by .5 and more. Unless told otherwise it rounds what goes into a product with 4-bit weights to 8 bits."""
+"""Settings by the name of the precision, fastest first. Keys and values in 8 bits, OpenVINO's default, would move
+log-odds by .5 and more. By default it also rounds the inputs of products with 4-bit weights to 8 bits."""
 AS_LARGE = 1.2
 """Largest size of what is made of a file, as a multiple of the file."""
 
 
 def reads_faster_here() -> bool:
-    """Whether OpenVINO is installed and this processor has the bfloat16 instructions that make it faster than
-    llama.cpp's wheel."""
+    """Whether OpenVINO is installed and this processor has bfloat16, where it is faster than llama.cpp's wheel."""
     try:
         openvino = import_optional("openvino", "openvino", "openvino")
         import_optional("openvino_genai", "openvino", "openvino-genai")
@@ -53,10 +52,7 @@ def reads_faster_here() -> bool:
 
 def load_openvino_reader(name: str, path: Path, sha256: str) -> Reader:
     """The reader of a GGUF file, as :func:`made_ready` has it.
-
-    Raises:
-        MissingExtraError: OpenVINO is not installed. InputError: It cannot read this kind of model.
-    """
+    Raises MissingExtraError where OpenVINO is not installed, and InputError where it cannot read this kind of model."""
     openvino = import_optional("openvino", "openvino", "openvino")
     genai = import_optional("openvino_genai", "openvino", "openvino-genai")
     folder = made_ready(name, path, sha256)
@@ -73,11 +69,9 @@ def folder_of(sha256: str) -> Path:
 
 
 def made_ready(name: str, path: Path, sha256: str) -> Path:
-    """Where a GGUF file is in OpenVINO's form, which is made the first time (about half a minute, as large as the
-    file).
+    """The folder with a GGUF file in OpenVINO's form, made the first time (half a minute, as large as the file).
 
-    Raises:
-        MissingExtraError: OpenVINO is not installed. InputError: It cannot read this kind of model.
+    Raises MissingExtraError where OpenVINO is not installed, and InputError where it cannot read this kind of model.
     """
     folder = folder_of(sha256)
     if not folder.is_dir():
@@ -146,8 +140,7 @@ class _OpenVinoReader:
         self._kept = KeptBlocks()
 
     def _held_of(self, prompts: Sequence[Sequence[int]], start: int, known: Sequence[Block]) -> NDArray[np.float32]:
-        """Hidden state of the last token of each prompt. All prompts begin with the blocks that are known, up to
-        ``start``."""
+        """Hidden state of the last token of each prompt; all begin with the known blocks, up to ``start``."""
         width = as_long(len(prompts[0]) - start)
         tokens, places = np.zeros((2, len(prompts), width), np.int64)
         seen = np.ones((len(prompts), start + width), np.int64)
@@ -193,8 +186,8 @@ class _OpenVinoReader:
     def _infer(
         self, tokens: NDArray[np.int64], seen: NDArray[np.int64], places: NDArray[np.int64]
     ) -> NDArray[np.float32]:
-        """Hidden states of prompts side by side, shape (prompts, 1, width), from what is ``seen`` and the places of the
-        tokens."""
+        """Hidden states of prompts side by side, shape (prompts, 1, width), from a mask of seen tokens and their
+        places."""
         prompts, count = tokens.shape
         given = {
             "input_ids": tokens,
@@ -216,8 +209,7 @@ class _OpenVinoReader:
 
 
 def _halved(values: NDArray[np.float32]) -> NDArray[Any]:
-    """The upper 16 bits of each number, which are bfloat16, if the lower ones are all 0; else the numbers as they
-    are."""
+    """The upper 16 bits of each number, a bfloat16, if the lower ones are all 0; else the numbers as they are."""
     bits = values.view(np.uint32)
     return values if (bits & 0xFFFF).any() else (bits >> 16).astype(np.uint16)
 
@@ -228,11 +220,11 @@ def _whole(values: NDArray[Any]) -> NDArray[np.float32]:
 
 
 def _split_off_head(openvino: Any, model: Any) -> Any:
-    """Have the model end with what it holds of one token (``last``), and return what makes logits of that, as a model
-    of its own.
+    """Have the model end with the hidden state of one token (``last``), and return its head to logits as a model of its
+    own.
 
-    So the vocabulary is gone through once and not for every token, a sixth of the work; and logits, whose differences
-    are what counts, are not rounded to the 8 bits that bfloat16 has for a number.
+    So the vocabulary is gone through once and not for every token, a sixth of the work. Logits, whose differences
+    count, are not rounded to the 8 bits of a bfloat16.
     """
     operators = openvino.opset13
     result = model.get_results()[0]

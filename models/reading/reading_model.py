@@ -1,8 +1,7 @@
-"""Models whose verdicts are read in this process: one token after a long prompt, so that its time is that of reading.
+"""Models whose verdicts are read in this process: one token after a long prompt, so that reading takes all the time.
 
-What reads is a :class:`Reader`. A :class:`SideBySideReader` reads questions on one output side by side, as the way of
-the weights through the processor takes as long as some twenty tokens and more. All that is longer than a token is left
-to llama.cpp, which writes as fast or faster.
+A :class:`SideBySideReader` reads questions on one output side by side, as one pass over the weights takes as long as
+twenty tokens and more. Answers longer than a token are left to llama.cpp, which writes as fast or faster.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ if TYPE_CHECKING:
 BLOCK = 512
 """Tokens that are read, and kept, together, at most."""
 OPENING, TEXT = 16, 64
-"""Tokens from which on a prompt's fixed text, and one text of an example, is kept as a block of its own: each block is
-one more way of the weights through the processor, as long as that of some twenty tokens."""
+"""Tokens from which on a prompt's fixed text, and one text of an example, is a block of its own: each block is one more
+pass over the weights, as long as some twenty tokens."""
 CONTEXT = 4096
 """Tokens that a prompt may have, as for `askance.models.embedded.servers`."""
 CACHE_MIB = 2048
@@ -49,20 +48,15 @@ class Reader(Protocol):
 
     def tokens(self, messages: Sequence[Message], framing: Framing | None) -> tuple[list[int], list[int]]:
         """The prompt's tokens, and after how many of them it may part from other prompts, in order."""
-        ...
 
     def next_token(self, tokens: Sequence[int], ends: Sequence[int]) -> NDArray[np.float32]:
-        """Log-probability of each token of the vocabulary after these, which are kept in blocks that end at
-        ``ends``."""
-        ...
+        """Log-probability of each token of the vocabulary after these, kept in blocks that end at ``ends``."""
 
     def text(self, token: int) -> str:
         """The text of a token."""
-        ...
 
     def forget(self) -> None:
         """Drop all blocks that are kept."""
-        ...
 
 
 @runtime_checkable
@@ -70,14 +64,12 @@ class SideBySideReader(Reader, Protocol):
     """One that reads several prompts side by side."""
 
     rows: int
-    """Prompts are filled up to a multiple of this number by repeating one; 0 reads them one after the other
+    """Prompts are filled up to a multiple of this by repeating one; 0 reads them one after the other
     (:mod:`.consistency`)."""
 
     def next_tokens(self, prompts: Sequence[Sequence[int]], ends: Sequence[int]) -> list[NDArray[np.float32]]:
-        """Log-probabilities for prompts that begin alike, up to the last of ``ends``, and are :func:`as_long` as each
-        other. A prompt's do not depend on those beside it.
-        """
-        ...
+        """Log-probabilities for prompts that share their blocks and are :func:`as_long` as each other, as if each were
+        alone."""
 
 
 @dataclass(eq=False)
@@ -101,11 +93,11 @@ class _Waiting:
 class ReadingModel:
     """A model whose verdicts are read in this process, and whose longer answers llama.cpp writes.
 
-    The same request gets the same answer: how a prompt is cut into blocks depends on the prompt alone, not on what was
-    read before.
+    How a prompt is cut into blocks depends on the prompt alone, so the same request gets the same answer.
     """
 
     repeats_itself = True
+    takes_images = False
     reads_one_token = True
     """Answers of one token are read here, and longer ones are written by another program."""
     price = FREE
@@ -122,9 +114,11 @@ class ReadingModel:
         beside: bool = False,
         choice: Callable[[], object] = lambda: None,
     ) -> None:
-        """``writer`` answers what is longer than a token; ``load`` makes the reader, when it is first needed, one that
-        reads side by side where ``beside`` is true. ``choice`` looks up the settings that the reader was found to need
-        on this processor (:class:`~.consistency.ReaderSettings`), None where it was not tried."""
+        """``writer`` gives answers longer than a token; ``load`` makes the reader, one that reads side by side with
+        ``beside``.
+
+        ``choice`` looks up the settings for this processor (:class:`~.consistency.ReaderSettings`), None where untried.
+        """
         self.name, self.identity = name, identity
         self.slots = 2 * TOGETHER if beside else 1  # they may be on two outputs, or of two lengths
         self._writer, self._load, self._beside = writer, load, beside
@@ -137,11 +131,8 @@ class ReadingModel:
 
     async def answer(self, request: Request) -> Answer:
         """Ask once; they are read one after the other, or several side by side.
-
-        Raises:
-            ModelError: No usable answer. MissingExtraError, InputError: What reads is not installed, or cannot read the
-                file.
-        """
+        Raises ModelError where there is no usable answer, and MissingExtraError or InputError where what reads is not
+        installed, or cannot read the file."""
         wanted = request.parameters
         if wanted.max_tokens != 1 or wanted.temperature or wanted.schema is not None:
             return await self._writer.answer(request)
@@ -239,16 +230,14 @@ def _tell(waiting: _Waiting, said: Answer | BaseException) -> None:
 
 
 def as_long(tokens: int) -> int:
-    """How long the end of a prompt is made by tokens that are not looked at, so that others of other lengths are read
-    beside it."""
+    """Length of the end of a prompt with masked tokens, so that ends of other lengths are read beside it."""
     return -(-tokens // STEP) * STEP
 
 
 def blocks(ends: Sequence[int]) -> list[int]:
-    """Where the blocks end that are kept of a prompt which may part from others at ``ends``.
+    """Ends of the kept blocks of a prompt that may part from others at ``ends``; they depend on the prompt alone.
 
-    It depends on the prompt alone. A place is left out where so little comes after the one before, or before the last,
-    that reading it again is faster than one more block.
+    An end is left out where rereading the few tokens before it, or after it, is faster than one more block.
     """
     kept: list[int] = []
     done = 0
@@ -301,8 +290,7 @@ def _size(block: Block) -> int:
 
 
 def parted(text: str, framing: Framing | None, encode: Callable[[str], list[int]]) -> tuple[list[int], list[int]]:
-    """The tokens of a prompt that stands in its model's form, and after how many of them it may part from other
-    prompts."""
+    """Tokens of a prompt in its model's form, and the numbers of tokens after which it may part from other prompts."""
     whole = encode(text)
     shown = "" if framing is None else framing.before.strip()
     place = text.find(shown)

@@ -64,40 +64,14 @@ LANGUAGES: dict[str, tuple[str, str, str]] = {
     "zh": ("是 是的 对 對 对的", "否 不是 不对 不對", "的 在 和 这 是否 吗 了"),
 }
 """By language: words for yes, words for no, and words by which its questions are known."""
-_ENGLISH_MARKS = frozenset(
-    [
-        "is",
-        "are",
-        "does",
-        "do",
-        "the",
-        "of",
-        "in",
-        "and",
-        "to",
-        "a",
-        "with",
-        "all",
-        "it",
-        "output",
-        "input",
-        "text",
-        "answer",
-        "question",
-        "any",
-        "or",
-        "this",
-        "that",
-        "be",
-        "for",
-    ]
+_ENGLISH_MARKS = (
+    "is are does do the of in and to a with all it output input text answer question any or this that be for"
 )
 _ELSEWHERE = frozenset(
     ["tak", "так", "já", "jo", "po", "ya", "nu", "nie", "ne", "не", "ei", "oo", "hindi", "bai", "ez", "da", "si", "no"]
 )
-"""Words that mean something else in another language, or begin a sentence there: "так", "ya", "nu". "ne" is a no in
-Serbian, and a yes in Greek and Korean written in Latin letters. They are read only where the prompt is in their
-language."""
+"""Words with another meaning in another language, or that begin a sentence there: "так", "ya", "nu"; "ne" is a no in
+Serbian, and a yes in Greek and Korean in Latin letters. They are read only where the prompt is in their language."""
 _OTHER_NO = frozenset(["cs", "pl", "pt", "sk"])
 """"No" is "well, yes" there, or "in the": it is an English no only where nothing follows it."""
 
@@ -130,20 +104,17 @@ def languages_of(text: str) -> list[str]:
     if re.search("[\u3040-\u30ff]", text):  # kana: Japanese has Chinese characters too
         of["zh"] = 0
     most = max(of.values())
-    if most <= sum(found[mark] for mark in _ENGLISH_MARKS):
+    if most <= sum(found[mark] for mark in _ENGLISH_MARKS.split()):
         return []
     return [code for code, count in of.items() if count == most]
 
 
 @lru_cache(1000)
 def answer_words(texts: tuple[str, ...], given: tuple[str, str] | None = None) -> AnswerWords:
-    """The words that the answers to a prompt are read by, from the languages of the prompt and of each of its
-    questions.
+    """The words by which answers to a prompt are read, in the languages of the prompt and its questions.
 
-    Where a judge is ``given`` words to answer with, no others are read but those of their language.
-
-    Raises:
-        InputError: The given words are the wrong way round.
+    Of ``given`` words for yes and no only those, and others of their language, are read. Raises InputError where they
+    are the wrong way round.
     """
     if given is not None and _bare(given) != ("yes", "no"):
         words = _given(*_bare(given))

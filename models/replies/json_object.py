@@ -15,10 +15,8 @@ from typing import Any
 def json_in(text: str) -> Any:
     """The JSON value of a reply: its whole text, its one code block, or its one object on lines of its own.
 
-    A comma before a closing bracket and line breaks in strings are let pass.
-
-    Raises:
-        ValueError: There is none, or more than one.
+    A comma before a closing bracket and line breaks in strings are let pass. Raises ValueError where there is none, or
+    more than one.
     """
     return _loaded(_json_text(text))
 
@@ -28,10 +26,7 @@ def object_in(text: str, wanted: Collection[str], *, cut: bool = False) -> Any:
 
     It is known by its ``wanted`` fields. Of one that breaks off, the members before the break are taken where it may be
     ``cut``. A library that repairs JSON closes a string that was cut off (``"answer": "no`` of "not sure") and guesses
-    at quotes: it gives answers that were not said. Nothing is made up here.
-
-    Raises:
-        ValueError: There is none.
+    at quotes: it gives answers that were not said. Nothing is made up here. Raises ValueError where there is none.
     """
     try:
         found = json_in(text)
@@ -89,10 +84,7 @@ def _value_end(text: str, begins: int) -> int:
 
 def _loaded(text: str) -> Any:
     """The JSON value that a text is, but for commas before a closing bracket and line breaks in strings.
-
-    Raises:
-        ValueError: It is none.
-    """
+    Raises ValueError where it is none."""
     parts = list(_TOKEN.finditer(text))
     commas = {each.start() for each, following in pairwise(parts) if each[0] == "," and following[0] in ("}", "]")}
     mended = "".join(each for place, each in enumerate(text) if place not in commas) if commas else text
@@ -104,10 +96,7 @@ def _loaded(text: str) -> Any:
 
 def _before_the_cut(text: str) -> str:
     """An object that breaks off, ended behind its last whole member.
-
-    Raises:
-        ValueError: It does not break off, but is none.
-    """
+    Raises ValueError where it does not break off, but is none."""
     opened: list[str] = []
     whole, closing, before = 0, "", ""
     for match in _TOKEN.finditer(text):

@@ -1,5 +1,4 @@
-"""Numbers in a reply: those of a scale from log-probabilities, and those that it says; and what is worth keeping of a
-token's alternatives."""
+"""Numbers in a reply, said or from log-probabilities, and the alternatives of a token that are worth keeping."""
 
 from __future__ import annotations
 
@@ -58,7 +57,7 @@ def worth_keeping(
 
 
 def score_masses(alternatives: Iterable[tuple[str, float]], low: int, high: int) -> list[float]:
-    """Summed probability of each whole number from ``low``, at least 0, to ``high``, at most 10, among a token's
+    """Summed probability of each whole number from ``low`` (0 or more) to ``high`` (10 at most) among a token's
     alternatives.
 
     For 10, which may be two tokens, see :func:`number_masses`.
@@ -76,10 +75,8 @@ def number_masses(logprobs: Sequence[TokenProbabilities], low: int, high: int) -
     answer.
 
     Where 10 is no token of its own but 1 and 0, the mass of 1 is shared between the two by the likelihood of 0 after a
-    1 that was said. A 1 after which nothing came is 1.
-
-    Raises:
-        ValueError: Another number was said, and the mass of 1, which may be that of 10, is more than :data:`UNTOLD`.
+    1 that was said. A 1 after which nothing came is 1. Raises ValueError where another number was said, and the mass of
+    1, which may be that of 10, is more than :data:`UNTOLD`.
     """
     place = next((place for place, (token, _) in enumerate(logprobs) if BARE[token]), len(logprobs))
     token, alternatives = logprobs[place] if place < len(logprobs) else ("", ())

@@ -20,8 +20,7 @@ TAGS = (
     ("◁think▷", "◁/think▷"),
     ("<|start_thinking|>", "<|end_thinking|>"),
 )
-"""Tags around what was thought, in lower case: Qwen, DeepSeek and others; Claude; Magistral; Seed-OSS; Kimi; Command
-A."""
+"""Tags around thoughts, in lower case: Qwen, DeepSeek and others; Claude; Magistral; Seed-OSS; Kimi; Command A."""
 _HARMONY = re.compile(r"\s*(?:<\|start\|>assistant)?<\|channel\|>(?!final)\w+")
 _FINAL = re.compile(r"<\|channel\|>final[^<]*<\|message\|>")
 _BARE_HARMONY = re.compile(r"\s*analysis(?=[A-Z\"'“(])")
@@ -48,8 +47,7 @@ def thinks_apart(message: Any) -> bool:
 
 
 def after_thinking(text: str, logprobs: Any, *, apart: bool, free: bool = False) -> tuple[str, Any]:
-    """A reply, and its log-probabilities, without what was thought before the answer: nothing read from that is a
-    verdict.
+    """A reply and its log-probabilities without the thoughts before the answer: no verdict is read from these.
 
     Where the model thought ``apart``, the tokens may be more than the text. A ``free`` text, e.g. of a generator, may
     itself speak of tags. The log-probabilities are None where they are not found, or nothing was answered.
@@ -95,8 +93,7 @@ def _one_thought(text: str) -> int | None:
 
 
 def _template_opened(text: str, *, free: bool) -> int:
-    """Where a thought ends that the server's own template has begun, so that only its end is in the reply; 0 where
-    there is none."""
+    """End of a thought that the server's template began, so that only its end is in the reply; 0 without one."""
     lower = text.translate(_LOWER)
     if lower.lstrip().startswith(("{", "```")):  # JSON, in whose texts a tag is quoted
         return 0

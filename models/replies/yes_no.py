@@ -23,8 +23,7 @@ ROOM = 16
 LEAST_MASS = 0.1
 """A one-token reply whose answers together are less likely than this is no answer."""
 UNTOLD = 0.01
-"""Largest share of the mass of all numbers that may belong to one of two numbers, and by how much P(yes) may be higher
-than it is read."""
+"""Largest share of all numbers' mass that may belong to one of two numbers, and largest possible excess of P(yes)."""
 _UNSEEN = "▁ĠĊĉ\u00a0\u00ad\u200b\u200c\u200d\u200e\u200f\u2028\u2029\u202f\u2060\u3000\ufeff"
 """Blanks, and characters that cannot be seen, some of which are a tokenizer's way to write a blank."""
 _STRIP = " \t\r\n\"'`*_.,:;!?()[]{}<>#-“”‘’„«»‹›「」『』（）【】《》。，、！；：…—–•·¿¡\\$" + _UNSEEN
@@ -39,11 +38,7 @@ _SPECIAL = re.compile(
 """Tokens of chat templates that a server lets through."""
 _FIELDS = "answer|verdict|response|result|decision|judgement|judgment"
 """Names of the field that holds the answer, where JSON came in place of a word."""
-_LABELS = (
-    f"{_FIELDS}|conclusion|reply|output|assistant|a|antwort|respuesta|réponse|resposta|risposta|antwoord|svar|vastaus|"
-    "odpowiedź|odpověď|ответ|відповідь|отговор|απάντηση|cevap|yanıt|válasz|răspuns|jawaban|"
-    "回答|答案|答え|答|답변|답|उत्तर|الجواب|תשובה"
-)
+_LABELS = f"{_FIELDS}|conclusion|reply|output|assistant|a|antwort|respuesta|réponse|resposta|risposta|antwoord|svar|vastaus|odpowiedź|odpověď|ответ|відповідь|отговор|απάντηση|cevap|yanıt|válasz|răspuns|jawaban|回答|答案|答え|答|답변|답|उत्तर|الجواب|תשובה"
 """Words that an answer may stand behind."""
 _MARK = r"[\W_]"
 _BEFORE = re.compile(
@@ -83,8 +78,8 @@ class AnswerWords(NamedTuple):
     others: Mapping[str, bool] = {}
     """Words of other languages."""
     plain: Mapping[str, bool] = ENGLISH
-    """Words that may have more words behind them. All others are a clause by themselves, or no answer, as in "Da der
-    Text …"."""
+    """Words that may have more words behind them; all others are a clause by themselves, or no answer ("Da der Text
+    …")."""
 
     def beside(self, word: str) -> Mapping[str, bool]:
         """The words that count for P(yes) where one was said: those of other languages only where it is theirs."""
@@ -167,8 +162,8 @@ def first_of_quote(tokens: Tokens) -> tuple[str, Alternatives]:
 
 
 def p_yes_at(alternatives: Iterable[tuple[str, float]]) -> float | None:
-    """P(yes) / (P(yes) + P(no)); None where neither has any, or where what may yet become yes would make more than
-    :data:`UNTOLD` of a difference."""
+    """P(yes) / (P(yes) + P(no)); None where neither has any, or where a possible yes leaves :data:`UNTOLD` or more
+    open."""
     alternatives = list(alternatives)
     return p_yes_of(*yes_no_mass(alternatives), alternatives)
 
@@ -363,17 +358,15 @@ PROBABILITY = "probability"
 NUMBER = {"type": "integer", "minimum": 0, "maximum": 100}
 """JSON schema of the number."""
 FIRST, NEAR = 20, 0.01
-"""Verdicts by whose log-probabilities a model that thinks is tried; and how near 0 or 1 all of them are where they tell
-nothing."""
+"""Verdicts by whose log-probabilities a model that thinks is tried; how near 0 or 1 all are where they tell nothing."""
 _WRITTEN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%?\s*")
 
 
 def stated_p_yes(fields: Mapping[str, Any], answer: bool, words: tuple[str, str] = ("yes", "no")) -> float:
-    """P(yes) in [0, 1], as a reply with an answer states it; 50 goes with either answer. ``words`` are those for yes
-    and no.
+    """P(yes) in [0, 1], as a reply states it with its answer; 50 goes with either. ``words`` are those for yes and no.
 
-    Raises:
-        ValueError: There is no number from 0 to 100, or it contradicts the answer. The message is the problem.
+    Raises ValueError, whose message is the problem, where there is no number from 0 to 100, or it contradicts the
+    answer.
     """
     value = fields.get(PROBABILITY)
     if isinstance(value, str) and (match := _WRITTEN.fullmatch(value)):

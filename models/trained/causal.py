@@ -26,8 +26,7 @@ AT_ONCE = 4
 WRITTEN_AT_ONCE = 16
 """Rationales that are written together."""
 HEAD = 4
-"""One in so many of the tokens that are kept of a text that is too long are from its beginning, the others from its
-end."""
+"""One in so many kept tokens of a text that is too long is from its beginning, the others from its end."""
 SCALING = 2.0
 """LoRA's alpha over its rank."""
 WORDS = (False, True)
@@ -92,28 +91,21 @@ class CausalNetwork:
         return [len(each) for each in self._encoded([each.messages for each in texts])]
 
     def levels(self, texts: Sequence[ScoredText]) -> Any:
-        """Log-probability of no and of yes among all tokens; shape (texts, 2).
-
-        What training keeps for the gradients of a text is forgotten and worked out again where there are many.
-        """
+        """Log-probability of no and of yes among all tokens, shape (texts, 2); many texts are checkpointed in training."""
         encoded = [self._cut(each, self.longest) for each in self._encoded([each.messages for each in texts])]
         return self._read(encoded, lambda places: self._said(*self._padded([encoded[place] for place in places])))
 
     def levels_after_rationales(self, texts: Sequence[ScoredText], most: int) -> tuple[Any, list[str]]:
-        """Score levels after the rationale of ``most`` tokens that the network writes to each text.
-
-        Returns:
-            The levels as in :meth:`levels`, and the rationales.
-        """
+        """Score levels, as :meth:`levels`, after rationales of ``most`` tokens that the network writes; and the
+        rationales."""
         said = [found[0].text for found in self.write([asked_why(each) for each in texts], most)]
         return self.levels([after_rationale(each, why) for each, why in zip(texts, said, strict=True)]), said
 
     def write(self, asked: Sequence[Sequence[Message]], most: int) -> list[list[Rationale]]:
-        """Write a rationale of at most ``most`` tokens in each conversation, the likeliest token each time; in a list
-        of one.
+        """Write the likeliest rationale, of at most ``most`` tokens, in each conversation; in a list of one.
 
-        Conversations are cut so that it has room. Texts that are written together are padded, which changes a rationale
-        only where two tokens are as good as equally likely.
+        Conversations are cut so that it has room. Padding changes a rationale only where two tokens are as good as
+        equally likely.
         """
         encoded = [self._cut(each, self.longest - most) for each in self._encoded(asked)]
         order = sorted(range(len(encoded)), key=lambda place: len(encoded[place]))
@@ -131,12 +123,8 @@ class CausalNetwork:
         return self._generated([encoded], most, do_sample=True, temperature=1.0, num_return_sequences=count)
 
     def likelihood(self, written: Sequence[tuple[Sequence[Message], str]]) -> Any:
-        """How likely rationales are, with the end of their turn, after the conversations that ask for them.
-
-        Returns:
-            Log-probability (the sum over the tokens) and number of tokens of each, shape (rationales, 2), on the
-            processor.
-        """
+        """Log-probability and number of tokens of rationales with the end of their turn, shape (rationales, 2), on the
+        processor."""
         before = self._encoded([asked for asked, _ in written])
         said = self._tokenizer([text for _, text in written], add_special_tokens=False, verbose=False)["input_ids"]
         said = [[*each[: self.longest // 2], *self._ends[:1]] for each in said]
@@ -182,8 +170,7 @@ class CausalNetwork:
         self._model.peft_config["default"].save_pretrained(folder)
 
     def merged(self) -> Iterator[tuple[str, NDArray[Any], NDArray[Any]]]:
-        """Name of each changed matrix in transformers' terms, its numbers in the base, and with LoRA added to them;
-        float32."""
+        """Name in transformers of each changed matrix, its numbers in the base, and with LoRA added to them; float32."""
         layer = import_optional("peft.tuners.lora", "train", "peft").LoraLayer
         for name, each in self._model.get_base_model().named_modules():
             if isinstance(each, layer):
@@ -214,8 +201,7 @@ class CausalNetwork:
         return tokens[:head] + tokens[head - longest :]
 
     def _read(self, encoded: Sequence[list[int]], read: Callable[[list[int]], Any]) -> Any:
-        """Rows of texts of like length, read together; what training keeps of them is worked out again where there are
-        many."""
+        """Rows of texts of like length, read together; in training many are checkpointed."""
         again = import_optional("torch.utils.checkpoint", "train", "torch").checkpoint
         trained = self._model.training
 
@@ -270,8 +256,7 @@ class CausalNetwork:
 
 
 def _turn_ends(tokenizer: Any) -> list[int]:
-    """Tokens with which a turn of the model ends: the one that the chat template has there first, then that of a text's
-    end."""
+    """Tokens with which a turn of the model ends: the first one of the chat template, then the end of a text."""
     shown = tokenizer.apply_chat_template(
         [{"role": "user", "content": "no"}, {"role": "assistant", "content": "yes"}], tokenize=False
     )
@@ -287,10 +272,7 @@ def _peft() -> Any:
 
 def _load(base: Base) -> tuple[Any, Any]:
     """The base's model, in float32, and its tokenizer.
-
-    Raises:
-        InputError: It cannot be loaded, or has no chat template.
-    """
+    Raises InputError where it cannot be loaded, or has no chat template."""
     torch = torch_library()
     if base.file is not None:
         import_optional("gguf", "train", "gguf")

@@ -158,8 +158,7 @@ class SharedEncoder(CrossEncoder):
             return self.logits(**given)
 
     def logits(self, shares: Any, **given: Any) -> Any:
-        """Logits of the levels, shape (rows, questions, levels), from the tensors of
-        :func:`~.shared_rows.inputs_of`."""
+        """Logits of the levels, shape (rows, questions, levels), from the tensors of :func:`~.shared_rows.inputs_of`."""
         torch, model = self._torch, self._model
         with torch.autocast(self.device, torch.bfloat16, enabled=self.precision == "bfloat16"):
             read = model.bert(**given).last_hidden_state.float()
@@ -167,10 +166,7 @@ class SharedEncoder(CrossEncoder):
 
     def as_onnx(self) -> bytes:
         """:meth:`logits` as a graph of ONNX with its weights; rows, questions and tokens may be as many as there are.
-
-        Raises:
-            MissingExtraError: The package onnx, which torch writes it with, is not installed.
-        """
+        Raises MissingExtraError where the package onnx, which torch writes it with, is not installed."""
         import_optional("onnx", "train", "onnx")
         torch = self._torch
         graph = torch.nn.Module()

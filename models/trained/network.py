@@ -1,8 +1,4 @@
-"""The networks that a scorer can be, how one is begun or opened, and the texts that they read.
-
-A text is a unit test u with a prompt p and a response r (LMUnit §3.1), and the rationale that a network may write first
-(§3.3).
-"""
+"""The networks that a scorer can be, how one is begun or opened, and the texts that they read."""
 
 from __future__ import annotations
 
@@ -27,15 +23,10 @@ class ReadingNetwork(Protocol):
 
     def tokens(self, texts: Sequence[ScoredText]) -> list[int]:
         """Tokens of each text, none cut."""
-        ...
 
     def levels(self, texts: Sequence[ScoredText]) -> Any:
-        """Log-probability of each score level, from the worst to the best; shape (texts, levels), float32, on the
-        processor.
-
-        They sum to less than 1 where the network could also say something else.
-        """
-        ...
+        """Log-probability of each level, worst first; shape (texts, levels), float32, on the processor; the sum may be
+        below 1."""
 
 
 class Network(ReadingNetwork, Protocol):
@@ -47,37 +38,29 @@ class Network(ReadingNetwork, Protocol):
     @property
     def kind(self) -> NetworkKind:
         """Which network it is."""
-        ...
 
     @property
     def precision(self) -> Literal["bfloat16"] | None:
         """Precision of reading, as in :class:`~.scorer_file.ScorerFile`."""
-        ...
 
     @property
     def base_weights(self) -> str | None:
         """Hash of the weights that are not its own but its base's; None where it has them all."""
-        ...
 
     def parameters(self) -> list[Any]:
         """The numbers that are trained."""
-        ...
 
     def training(self, on: bool) -> None:
         """Begin or end training: dropout and gradients are on in it alone."""
-        ...
 
     def state(self) -> dict[str, Any]:
         """Every number that training changes, by name; not copied."""
-        ...
 
     def restore(self, state: dict[str, Any]) -> None:
         """Set the numbers of :meth:`state`."""
-        ...
 
     def save(self, folder: Path) -> None:
         """Write the weights (:data:`~.scorer_file.WEIGHTS_FILES`) and all else that :func:`open_network` needs."""
-        ...
 
 
 def start_network(
@@ -93,9 +76,7 @@ def start_network(
 
     It is an encoder with a head of ``levels``, or a causal model with LoRA matrices of that ``rank``, which says no or
     yes. An encoder reads in the precision named; one of BERT's kind reads an output once for all questions on it.
-
-    Raises:
-        InputError: The base is none that can be trained. MissingExtraError: A package is missing.
+    Raises InputError where the base is none that can be trained, and MissingExtraError where a package is missing.
     """
     if base.is_causal:
         from .causal import CausalNetwork
@@ -107,11 +88,8 @@ def start_network(
 
 
 def open_network(folder: Path, file: ScorerFile) -> Network:
-    """The network of a trained scorer.
-
-    Raises:
-        InputError: The folder's files are damaged, or its base is not there. MissingExtraError: A package is missing.
-    """
+    """The network of a trained scorer. Raises InputError where the folder's files are damaged, or its base is not
+    there, and MissingExtraError where a package is missing."""
     if file.kind == "causal":
         from .causal import CausalNetwork
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from ...prompts.conversations.chat import seen_of
 from ...prompts.templates import template
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ def scored_text(question: Question, example: Example, messages: tuple[Message, .
     asked = [question.text, *(each for each in (question.rubric, question.reference) if each)]
     beside = (example.reference, example.input, example.context) if question.sees == "all" else ()
     given = [each for each in beside if each]
-    return ScoredText("\n".join(asked), example.output or "", "\n".join(given), messages)
+    output = seen_of(example.output or "", example.input, question.sees)
+    return ScoredText("\n".join(asked), output, "\n".join(given), messages)
 
 
 class Rationale(NamedTuple):

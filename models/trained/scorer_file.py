@@ -82,11 +82,7 @@ class ScorerFile(BaseModel):
         return folder / WEIGHTS_FILES[self.kind]
 
     def check_weights(self, folder: Path) -> None:
-        """See that the weights in a folder are this scorer's.
-
-        Raises:
-            InputError: They are not.
-        """
+        """See that the weights in a folder are this scorer's. Raises InputError where they are not."""
         weights = self.weights_file(folder)
         if file_identity(weights) != self.weights:
             raise InputError(
@@ -99,11 +95,7 @@ class ScorerFile(BaseModel):
         return place if self.kind == "shared-encoder" and place.is_file() else None
 
     def write(self, folder: Path) -> None:
-        """Write it into the scorer's folder, whole or not at all.
-
-        Raises:
-            AskanceError: It cannot be written.
-        """
+        """Write it into the scorer's folder, whole or not at all. Raises AskanceError where it cannot be written."""
         write_whole(folder / SCORER_FILE, self.model_dump_json(indent=1) + "\n")
 
 
@@ -114,10 +106,7 @@ def is_scorer(name: str | Path) -> bool:
 
 def read_scorer(folder: Path) -> ScorerFile:
     """Read the ``scorer.json`` of a folder.
-
-    Raises:
-        InputError: It is missing or damaged, or its weights are not there; names the file and the field.
-    """
+    Raises InputError where it is missing or damaged, or its weights are not there; it names the file and the field."""
     file = folder / SCORER_FILE
     found = validate_row(ScorerFile, read_object(file, "scorer"), str(file))
     if not found.weights_file(folder).is_file() and found.onnx_file(folder) is None:

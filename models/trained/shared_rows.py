@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from .scorer_file import ScorerFile
 
     Encode = Callable[..., list[tuple[list[int], list[int]]]]
-    """Given texts, or all first and all second texts of pairs: the tokens of each with their types (0, and 1 of the
-    second)."""
+    """Tokens, with types (1 for a second text), of texts, or of pairs given as all first and all second texts."""
 
 
 QUESTIONS = 16
@@ -134,18 +133,14 @@ class OnnxEncoder:
     """Reads as :class:`~.encoders.SharedEncoder` does, on the processor; see :class:`~.network.ReadingNetwork`."""
 
     def __init__(self, session: Any, tokenizer: Any, levels: int, longest: int) -> None:
-        """``session`` is that of ONNX Runtime, ``tokenizer`` that of the package tokenizers; ``longest`` is in
-        tokens."""
+        """``session`` is ONNX Runtime's, ``tokenizer`` that of the package tokenizers; ``longest`` is in tokens."""
         self._session, self._tokenizer, self._levels, self.longest = session, tokenizer, levels, longest
         tokenizer.no_padding()
 
     @classmethod
     def open(cls, folder: Path, file: ScorerFile) -> OnnxEncoder:
-        """The encoder in a scorer's folder.
-
-        Raises:
-            MissingExtraError: A package is missing. InputError: A file is missing or cannot be read.
-        """
+        """The encoder in a scorer's folder. Raises MissingExtraError where a package is missing, and InputError where a
+        file is missing or cannot be read."""
         runtime = import_optional("onnxruntime", EXTRA, "onnxruntime")
         tokenizers = import_optional("tokenizers", EXTRA, "tokenizers")
         options = runtime.SessionOptions()
@@ -188,7 +183,6 @@ class OnnxEncoder:
 
 
 def threads() -> int:
-    """Number of threads, as torch takes it: ``OMP_NUM_THREADS``, else one for each processor that this process may
-    use."""
+    """Number of threads, as torch takes it: ``OMP_NUM_THREADS``, else one for each processor that this process may use."""
     wanted = os.environ.get("OMP_NUM_THREADS", "")
     return int(wanted) if wanted.isdecimal() and int(wanted) else available_threads()

@@ -40,14 +40,14 @@ class _Said(NamedTuple):
 
 
 class TrainedScorer:
-    """Answers yes-or-no questions with P(yes), in this process; requests that wait at the same time are answered
-    together.
+    """Answers yes-or-no questions with P(yes), in this process; requests of the same time are answered together.
 
-    An encoder reads the question and the example: the evaluator's prompt changes nothing. A causal model reads the
-    messages. Where it writes a rationale first, that follows the word, on a line of its own.
+    An encoder reads the question and the example, whatever the evaluator's prompt. A causal model reads the messages;
+    its rationale, if any, follows the word on a line of its own.
     """
 
     repeats_itself = True
+    takes_images = False
     price = FREE
     thinking_room = ()
     gathers = 4 * AT_ONCE
@@ -55,10 +55,7 @@ class TrainedScorer:
 
     def __init__(self, name: str) -> None:
         """``name`` is the scorer's folder. The weights are read when the first answer is asked for.
-
-        Raises:
-            InputError: The folder's files are missing or damaged.
-        """
+        Raises InputError where the folder's files are missing or damaged."""
         self.name = name
         self._folder = Path(name)
         self._file = read_scorer(self._folder)
@@ -69,12 +66,8 @@ class TrainedScorer:
         self._work: asyncio.Task[None] | None = None
 
     async def answer(self, request: Request) -> Answer:
-        """Ask once.
-
-        Raises:
-            ModelError: Something other than a yes-or-no question is asked.
-            MissingExtraError, InputError: What reads the weights is not there, or they cannot be read.
-        """
+        """Ask once. Raises ModelError where something other than a yes-or-no question is asked, and MissingExtraError
+        or InputError where what reads the weights is not there, or they cannot be read."""
         if request.about is None or request.parameters.temperature:
             raise ModelError(
                 f"{self.name} is a trained scorer: it answers single yes-or-no questions with their probability and "
@@ -136,8 +129,7 @@ class TrainedScorer:
         ]
 
     def _opened(self) -> ReadingNetwork:
-        """By ONNX Runtime where the folder has a file for it, whether torch is there or not, so that it says the same
-        everywhere.
+        """Prefer ONNX Runtime where the folder has its file, so that answers are the same everywhere.
 
         Only where ONNX Runtime is not installed and torch is, torch reads the other weights.
         """

@@ -54,10 +54,7 @@ def prepare(
     from_run: str | Path | None = None,
 ) -> Job:
     """Load and check the inputs; ``from_run`` takes the place of checklist, prompt and, where none is given, model.
-
-    Raises:
-        InputError: Names the file, line and field at fault.
-    """
+    Raises InputError, which names the file, line and field at fault."""
     earlier = None if from_run is None else earlier_run(from_run)
     if earlier is not None:
         checklist, model, prompt, options = _of_the_judge(earlier, checklist, model, prompt, options)

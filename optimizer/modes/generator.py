@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal, Protocol, runtime_checkable
 
+from ...agents.checks import Checker, computed_verdicts, run_checker
 from ...agents.evaluator import Evaluator
 from ...agents.example_questions import OWN, ExampleQuestions, judge_by_own
 from ...agents.generator import Generated, Generator
@@ -16,7 +18,7 @@ from ...agents.judging import Judging
 from ...evaluation.scoring import ExampleScore, mean_score, score_examples
 from ...memory.records import InstructionRecord, PassRatesRecord
 from ...models.base import Model
-from ...prompts.checklist import Checklist, Question
+from ...prompts.checklist import Checklist, ComputedCheck, Question
 from ...prompts.errors import InputError
 from ...prompts.examples import Example, documents
 from ...prompts.formatting import count
@@ -29,8 +31,7 @@ from ...stats.resampling import Resampling
 from ..acceptance import Yardstick
 from ..mode import RunContext
 from ..signals import Reasons, disputed, explanations, take_turns
-from ..subject import CHECKS, Draft, Observation, Outcome, Pair, by_pair
-from .checker import Checker, run_checker
+from ..subject import Draft, Observation, Outcome, Pair, by_pair
 
 
 @dataclass(frozen=True)
@@ -61,11 +62,11 @@ class GeneratorSubject:
     judge: OutputJudge | None
     """Answers the questions; None where a checker alone looks."""
     checklist: Checklist | None
-    """Questions for every example; None where each has its own or a checker alone looks."""
+    """Questions and checks for every example; None where each has its own questions, or a checker alone looks."""
     questions: ExampleQuestions | None
     """Writes each example's own questions."""
     checker: Checker | None
-    """The user's function."""
+    """The user's function, whose checks may be others on each example."""
     score_as: Literal["all", "mean"]
     """An output's score: 1 only if it passes everything, or the share (or mean P(yes)) that it passes."""
     tally: Callable[[Sequence[Verdict]], None]
@@ -93,8 +94,10 @@ class GeneratorSubject:
             generated = [each if each.error else replace(each, example=shown(each.example)) for each in generated]
         written = [each.example for each in generated]
         judged = await self._judged(draft, generated)
+        errors = {each.example.id: each.error or "" for each in generated}
+        computed = computed_verdicts(self._checks, written, draft.prompt.hash, errors)
         checked = run_checker(self.checker, generated, draft.prompt.hash) if self.checker else []
-        verdicts = [*judged, *checked]
+        verdicts = [*judged, *computed, *checked]
         self.tally(verdicts)
         own = ((example.id, self._checklist_of(example.id, checked)) for example in written)
         checklists = {name: checklist for name, checklist in own if checklist is not None}
@@ -110,8 +113,22 @@ class GeneratorSubject:
 
     def evaluator(self, draft: Draft, example: str) -> Evaluator | None:
         """The judge of an example's questions; None where only a checker looks at it."""
-        checklist = self._own.get(example, self.checklist)
+        checklist = self._asked_of(example)
         return self._evaluator(self.judge, checklist) if checklist is not None and self.judge is not None else None
+
+    @cached_property
+    def _shared(self) -> Checklist | None:
+        """The questions that are asked of every example."""
+        return self.checklist.without_checks if self.checklist else None
+
+    @property
+    def _checks(self) -> tuple[ComputedCheck, ...]:
+        """The checks of every example."""
+        return self.checklist.checks if self.checklist else ()
+
+    def _asked_of(self, example: str) -> Checklist | None:
+        """The questions that the judge is asked about an example."""
+        return self._own.get(example, self._shared)
 
     def _evaluator(self, judge: OutputJudge, checklist: Checklist) -> Evaluator:
         return Evaluator(self.generator.gateway, judge.model, judge.prompt, checklist, judge.judging, role="judge")
@@ -122,16 +139,16 @@ class GeneratorSubject:
             return []
         written = [each.example for each in generated if each.example.output is not None]
         verdicts: list[Verdict] = []
-        if self.checklist is not None:
-            verdicts += await self._evaluator(self.judge, self.checklist).judge(written)
-        else:
+        if self._shared is not None:
+            verdicts += await self._evaluator(self.judge, self._shared).judge(written)
+        elif self.questions is not None:
             await self._write_questions([each.example for each in generated])
             asked = [each for each in written if each.id in self._own]
             if asked:
                 told = await judge_by_own(self._evaluator(self.judge, OWN), asked, self._own)
                 verdicts += [replace(each, asked=None) for each in told]
         for each in generated:
-            checklist = self._own.get(each.example.id, self.checklist)
+            checklist = self._asked_of(each.example.id)
             if each.example.output is None and checklist is not None:
                 by, why = (self.judge.model.name, draft.prompt.hash), f"not generated: {each.error}"
                 verdicts += [
@@ -161,16 +178,18 @@ class GeneratorSubject:
 
     def _checklist_of(self, example: str, checked: Sequence[Verdict]) -> Checklist | None:
         """An example's questions and checks; None where there are none, so that it has no score."""
-        asked = self._own.get(example, self.checklist)
-        questions = list(asked.questions) if asked else []
+        asked = self._asked_of(example)
+        questions = [*(asked.questions if asked else ()), *self._checks]
         checks = [each.question for each in checked if each.example == example]
         if same := {each.id for each in questions}.intersection(checks):
             raise InputError(
                 f"The checker has a check named '{min(same)}', and so is a question (example '{example}'); give one of "
                 "them another name, or their answers cannot be told apart."
             )
+        by = "" if self.checker is None else self.checker.name
         questions += [
-            Question(id=name, text=f"Does the output pass the check '{name}'?", dimension=CHECKS) for name in checks
+            ComputedCheck(id=name, text=f"Does the output pass the check '{name}'?", kind="checker", value=by)
+            for name in checks
         ]
         if not questions:
             return None

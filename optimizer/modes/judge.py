@@ -8,13 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from ...agents.evaluator import Evaluator
 from ...agents.judging import Judging
-from ...agents.note_takers import BatchNoteTaker, NoteTaker
-from ...agents.notes import NoteTaking, TakesNotes
+from ...agents.note_takers import NoteTaker
 from ...evaluation.calibration import Calibration
 from ...evaluation.calibration_fit import fit_platt, fit_thresholds
 from ...evaluation.pass_fail import pass_labels
@@ -38,7 +36,6 @@ from ..acceptance import BiasGuard, CorrelationYardstick, Metric, acceptance_of
 from ..contest import Screening, WritesQuestions
 from ..job import Job
 from ..mode import RunContext, SetUp, Step
-from ..options import LoopOptions
 from ..signals import Signal
 from ..steps.lesson_edits import edit_steps
 from ..steps.pruning import Pruning
@@ -165,13 +162,10 @@ def judge_set_up(
     ranks = CorrelationYardstick(targets, resamples=options.resamples, seed=options.seed)
     yardstick = replace(ranks, metric=metric, labels=pass_labels(job.examples, targets))
     taker, task = context.helper("note_taker", helper), job.questions.task
-    notes: dict[str, Any] = {"seed": options.seed, "settings": note_taking(options)}
     steps: tuple[Step, ...] = ()
     if options.edits_prompt:
-        note_taker = _compiled(context, taker) or NoteTaker(context.gateway, taker, task, **notes)
-        batches = BatchNoteTaker(context.gateway, taker, task, **notes)
-        more: dict[str, Any] = {"batches": batches, "writes_questions": writes_questions}
-        steps = edit_steps(context, subject, signal, helper, note_taker, **more)
+        note_taker = NoteTaker(context.gateway, taker, task, seed=options.seed)
+        steps = edit_steps(context, subject, signal, helper, note_taker, writes_questions=writes_questions)
     return SetUp(
         start=Draft(job.prompt, job.questions),
         subject=subject,
@@ -202,29 +196,9 @@ async def asked_as_it_thinks(context: RunContext, subject: JudgeSubject, set_up:
     return replace(set_up, start=replace(set_up.start, mode="batched"), screening=None)
 
 
-def _compiled(context: RunContext, model: Model) -> TakesNotes | None:
-    """The note-taker that was compiled with DSPy; None where none is given."""
-    options = context.job.options
-    if options.note_taker_program is None:
-        return None
-    from ...agents.dspy.note_taker import CompiledNoteTaker
-
-    there = context.run.began_in / options.note_taker_program
-    program = there if there.is_file() else Path(options.note_taker_program)
-    return CompiledNoteTaker(context.gateway, model, context.job.questions.task, program, seed=options.seed)
-
-
-def note_taking(options: LoopOptions) -> NoteTaking:
-    """The settings of taking notes."""
-    return NoteTaking(samples=options.note_samples, contrast=options.contrast, critique=options.critique)
-
-
 def strata_of_people(job: Job) -> list[float | None]:
-    """The human score of every example, to be spread evenly over the splits.
-
-    Raises:
-        InputError: The checklist asks about no dimension that people rated, or their scale is not known.
-    """
+    """The human score of every example, to be spread evenly over the splits. Raises InputError where the checklist asks
+    about no dimension that people rated, or their scale is not known."""
     targets = human_targets(job.examples, job.questions, job.options.human_scale)
     if said := targets.without_scale():
         raise InputError(said)
@@ -284,12 +258,9 @@ def compare_calibrations(
 ) -> CalibrationComparison:
     """Fit both calibrations on the development verdicts and measure them, beside no calibration, on held-out ones.
 
-    Verdicts on other examples are ignored, so the verdicts of all splits may be given for both. The yardstick's
-    targets must know all examples. Scores come from P(yes) with ``soft``, else from the answers.
-
-    Raises:
-        InputError: An example is in both splits, or the verdicts cannot be calibrated.
-    """
+    Verdicts on other examples are ignored, so the verdicts of all splits may be given for both. The yardstick's targets
+    must know all examples. Scores come from P(yes) with ``soft``, else from the answers. Raises InputError where an
+    example is in both splits, or the verdicts cannot be calibrated."""
     names = {example.id for example in held_out}
     if both := next((example.id for example in development if example.id in names), None):
         raise InputError(f"The example '{both}' is to be fitted on and measured on; a split must have it once.")

@@ -23,7 +23,7 @@ from ...models.resolve import Models
 from ...prompts.checklist import Checklist
 from ...prompts.errors import InputError
 from ...prompts.examples import Example, documents, human_dimensions
-from ...prompts.prompt import Prompt, load_prompt
+from ...prompts.prompt import Prompt, binding_of, load_prompt
 from ...prompts.verdicts import Verdict
 from ...settings import parse_options
 from ...stats.resampling import Resampling
@@ -46,14 +46,10 @@ def prepare(
     source_prompt: str | Path | Prompt | None,
     options: Mapping[str, Any],
 ) -> Job:
-    """Load and check the inputs of a migration.
-
-    Raises:
-        InputError: Names the file, line and field at fault.
-    """
+    """Load and check the inputs of a migration. Raises InputError that names the file, line and field at fault."""
     settings = parse_options(MigrateOptions, dict(options))
-    examples, questions, text = load_inputs(data, checklist, prompt, settings)
-    theirs = text if source_prompt is None else load_prompt(source_prompt)
+    examples, questions, text = load_inputs(data, checklist, prompt, settings, source_prompt)
+    theirs = text if source_prompt is None else load_prompt(source_prompt, binding_of(examples, settings))
     if model_name(source) == model_name(target) and theirs == text:
         raise InputError(
             "Source and target are the same model with the same prompt, so they cannot disagree. Name another model, "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Iterable, Mapping
 from functools import partial
@@ -9,18 +10,21 @@ from pathlib import Path
 from typing import Any
 
 from ...agents.buying import Estimate
+from ...agents.checks import CheckFunction, load_checker, make_ready
 from ...agents.evaluator import Evaluator
 from ...agents.example_questions import ExampleQuestions, estimate_unwritten
 from ...agents.generator import Generator, GeneratorNoteTaker, RequirementWriter
 from ...evaluation.weights_file import weighted_by
 from ...models.base import Model
 from ...models.gateway import Gateway
+from ...models.programs import GeneratorFunction, Program, prompt_name, writer_of
 from ...models.resolve import Models
-from ...prompts.checklist import Checklist, load_checklist
+from ...prompts.checklist import SCHEMA_CHECK, Checklist, load_checklist, with_schema
 from ...prompts.errors import InputError
 from ...prompts.examples import Example, load_examples
+from ...prompts.formats.binding import refuse_unused
 from ...prompts.human_feedback import stray_comments_said
-from ...prompts.prompt import Prompt, default_prompt, load_generator_prompt, load_prompt
+from ...prompts.prompt import Prompt, binding_of, default_prompt, load_generator_prompt, load_prompt
 from ...settings import parse_options, refuse_idle
 from ..acceptance import MeanYardstick, PassRateGuard, acceptance_of
 from ..job import Job, SplitExamples
@@ -31,9 +35,7 @@ from ..steps.lesson_edits import edit_steps
 from ..steps.lessons import task_of
 from ..steps.pruning import Pruning
 from ..subject import Draft
-from .checker import CheckFunction, load_checker
 from .generator import FailureSignal, GeneratorSubject, OutputJudge, effect_facts
-from .judge import note_taking
 
 logger = logging.getLogger(__name__)
 
@@ -41,20 +43,17 @@ logger = logging.getLogger(__name__)
 def prepare(
     data: str | Path | Iterable[Example | Mapping[str, Any]],
     checklist: str | Path | Checklist | None,
-    generator: str | Model,
+    generator: str | Model | GeneratorFunction,
     judge: str | Model | None,
     prompt: str | Path | Prompt,
     judge_prompt: str | Path | Prompt | None,
     checker: str | CheckFunction | None,
     options: Mapping[str, Any],
+    schema: str | Path | Mapping[str, Any] | None = None,
 ) -> Job:
-    """Load and check the inputs.
-
-    Raises:
-        InputError: Names the file, line and field at fault.
-    """
+    """Load and check the inputs. Raises InputError that names the file, line and field at fault."""
     settings = parse_options(TuneOptions, dict(options))
-    refuse_idle(settings, judge=judge, checklist=checklist)
+    refuse_idle(settings, judge=judge, checklist=checklist, generator=generator)
     if judge is None and judge_prompt is not None:
         raise InputError("judge_prompt: no judge is asked (--judge).")
     examples = load_examples(
@@ -70,34 +69,58 @@ def prepare(
         questions = load_checklist(checklist)
         if settings.weights is not None:
             questions = weighted_by(questions, settings.weights, scores=settings.scores, examples=examples)
+    schema = schema_beside(prompt) if schema is None else schema
+    questions = with_schema(questions, schema)
     _check_who_judges(questions, judge, checker, settings)
     if questions is not None and checker is None:
         stray = stray_comments_said({each.id: each.comment for each in examples}, questions)
         if stray is not None:
             logger.warning("%s", stray)
-    prompts = {"prompt": load_generator_prompt(prompt)}
-    models: dict[str, str | Model] = {"generator": generator}
+    binding = binding_of(examples, settings)
+    prompts = {"prompt": load_generator_prompt(prompt, binding)}
+    written_by = writer_of(generator, version=settings.generator_version, timeout=settings.timeout)
+    models: dict[str, str | Model] = {"generator": written_by}
     if judge is not None:
         models["judge"] = judge
-        prompts["judge_prompt"] = default_prompt(examples) if judge_prompt is None else load_prompt(judge_prompt)
+        prompts["judge_prompt"] = (
+            default_prompt(examples) if judge_prompt is None else load_prompt(judge_prompt, binding)
+        )
+    refuse_unused(settings.variable, [(each.form, each.placeholders) for each in prompts.values()])
     loaded = {} if checker is None else {"checker": load_checker(checker)}
     names = {name: each.name for name, each in loaded.items()}
+    if schema is not None and questions is not None:
+        names["schema"] = next(str(each.value) for each in questions.checks if each.id == SCHEMA_CHECK)
+    if isinstance(written_by, Program):
+        names |= {"program": written_by.version, "prompt_name": prompt_name(prompt)}
+    if questions is not None:
+        make_ready(questions.checks)
     return Job("tune", examples, questions, prompts, models, settings, names, loaded)
+
+
+def schema_beside(prompt: object) -> Path | None:
+    """The JSON schema beside a prompt's file: ``writer.schema.json`` of ``writer.md``; None where there is none."""
+    file = Path(prompt).with_suffix(".schema.json") if isinstance(prompt, (str, Path)) else None
+    if file is None or not file.is_file():
+        return None
+    logger.warning("%s lies beside the prompt: outputs are to follow it, and every one is checked.", file)
+    return file
 
 
 def _check_who_judges(
     checklist: Checklist | None, judge: str | Model | None, checker: object, settings: TuneOptions
 ) -> None:
-    asks = checklist is not None or settings.own_questions
-    if judge is None and checker is None:
-        raise InputError("Nothing says how good an output is: give a --judge with a --checklist, or a --checker.")
+    asks = (checklist is not None and checklist.asked) or settings.own_questions
+    checks = checklist is not None and checklist.checks
+    if judge is None and checker is None and not checks:
+        raise InputError(
+            "Nothing says how good an output is: give a --judge with a --checklist, a checklist with checks, or a "
+            "--checker."
+        )
     if judge is not None and not asks:
         raise InputError("The judge has nothing to ask: give a --checklist, or --own-questions.")
     if judge is None and asks:
         raise InputError("There are questions but no --judge to answer them.")
-    if settings.notes == "batched" and not settings.paper:
-        raise InputError("--notes batched is for judges; an output's failures are read one by one.")
-    if checklist is not None and settings.own_questions:
+    if checklist is not None and checklist.asked and settings.own_questions:
         raise InputError("--own-questions writes questions for each example; leave out --checklist, or that.")
 
 
@@ -107,7 +130,7 @@ class Tune:
     options = TuneOptions
     models = ("generator", "judge")
     prompts = ("prompt",)
-    settings = ("checker",)
+    settings = ("checker", "schema", "program", "prompt_name")
     needs_checklist = False
 
     def strata(self, job: Job) -> list[float | None] | None:
@@ -134,8 +157,10 @@ class Tune:
             tally=context.count,
             say=context.events.say,
         )
-        taker, how = context.helper("note_taker", helper), note_taking(options)
-        note_taker = GeneratorNoteTaker(gateway, taker, task_of(job.checklist), seed=seed, settings=how)
+        taker = context.helper("note_taker", helper)
+        note_taker = GeneratorNoteTaker(gateway, taker, task_of(job.checklist), seed=seed)
+        if job.checklist is not None:
+            make_ready(job.checklist.checks)
         plain = None
         if options.plain_first:
             writer = RequirementWriter(gateway, taker, seed=seed)
@@ -163,7 +188,7 @@ class Tune:
         if "judge" not in job.models:
             return found
         judge, prompt, judging = models.get(job.models["judge"]), job.prompts["judge_prompt"], job.options.judging
-        if job.checklist is not None:
+        if job.checklist is not None and job.checklist.asked:
             shown = writer.foreseen(job.examples)
             return found + Evaluator(gateway, judge, prompt, job.checklist, judging).estimate(shown)
         return found + estimate_unwritten(job.examples, prompt, judging)
@@ -171,8 +196,10 @@ class Tune:
 
 def _generator(job: Job, gateway: Gateway, model: Model) -> Generator:
     options = job.options_as(TuneOptions)
+    schema = json.loads(job.settings["schema"]) if "schema" in job.settings else None
+    name = job.settings.get("prompt_name", "prompt")
     settings = options.max_output_tokens, options.generator_temperature, options.seed
-    return Generator(gateway, model, job.prompt, *settings)
+    return Generator(gateway, model, job.prompt, *settings, prompt_name=name, schema=schema)
 
 
 MODE = Tune()

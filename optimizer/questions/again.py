@@ -27,10 +27,6 @@ class QuestionsAgain:
         """The draft with questions written from its prompt; None where they are the same, or cannot be had.
 
         A question that is there already keeps its id and weight, so that its verdicts are not bought again.
-
-        Raises:
-            BudgetExceededError: A cap was reached.
-            ModelError: An endpoint refuses every call.
         """
         self.events.phase(f"iteration {iteration}: writing the questions anew")
         try:
@@ -64,7 +60,7 @@ def keep_known(old: Checklist, written: Checklist) -> Checklist:
         taken.add(name)
         questions.append(question.model_copy(update={"id": name}))
     sections = {
-        section: {question.id: weights.get(question.id, question.weight) for question in questions}
+        section: {each.id: weights.get(each.id, each.weight) for each in (*questions, *old.checks)}
         for section, weights in old.section_weights.items()
     }
-    return old.model_copy(update={"questions": tuple(questions), "section_weights": sections})
+    return old.model_copy(update={"asked": tuple(questions), "section_weights": sections})

@@ -171,13 +171,10 @@ def standing(
     """Judge a question by its answers; None where its sources or accepted outputs have too few answers.
 
     Args:
-        logits: Log-odds of yes by example.
         sources: The rejected outputs that it comes from. They say which answer is the good one, unless some have the
             thing and others lack it: several remarks can lead to the same words for opposite reasons. The first,
             whose remark it was made of, says nothing else, further ones were rejected for the same reason and count
             as all others do.
-        fine: Accepted outputs.
-        rejected: Rejected ones, its sources among them.
     """
     accepted = np.array([logits[each] for each in fine if each in logits])
     told = next((each for each in sources if each in logits), None)
@@ -214,10 +211,6 @@ def agreeing(
 
     Args:
         candidate: Its sources do not all say the same (:attr:`Standing.was_said`).
-        good: The good answer.
-        logits: Log-odds of yes by example.
-        fine: Accepted outputs.
-        remarks: What was written of each example.
     """
     centre, spread = centre_and_spread(np.array([logits[each] for each in fine if each in logits]))
     least = LEAST_SOURCE * spread
@@ -273,10 +266,6 @@ def fates_of(asked: Mapping[str, Asked], joined: Collection[str]) -> dict[str, F
     of them. Where others join its dimension it is ``idle`` if it speaks against rejected outputs by less than they
     have to, :data:`SAID_NOISE`. Here its author's other questions vouch for it: by how many standard errors they
     speak, on average, is what one would expect of it, give or take one (mean and deviation of the normal posterior).
-
-    Args:
-        asked: The questions by id.
-        joined: Dimensions that others join.
     """
     fates: dict[str, Fate] = dict.fromkeys(asked, "stays")
     spoken = {name: each.strength() for name, each in asked.items() if each.is_enough}

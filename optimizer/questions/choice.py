@@ -1,4 +1,4 @@
-"""Which candidates are worth asking: pre-checked on a few examples, held against all, those that say the same as one.
+"""The choice of candidates worth asking: pre-checked on a few examples, held against all, the same ones joined.
 
 A few examples show which candidates the judge can answer at all, the others which of them speak against rejected
 outputs that they do not come from. What is left joins the checklist, weighed by effect and noise, read against the
@@ -83,7 +83,10 @@ class Widened:
 
 @dataclass
 class Chooser:
-    """Chooses among candidates by what the judge says with them of some examples."""
+    """Chooses among candidates by what the judge says with them of some examples.
+
+    Where it asks, it raises as :meth:`~askance.optimizer.subject.Subject.observe`.
+    """
 
     subject: Subject
     targets: Targets
@@ -114,10 +117,6 @@ class Chooser:
         """Find out whether ``best`` is asked together or one by one; returns it so, with what decided.
 
         No label is looked at, so that one answer holds for all folds.
-
-        Raises:
-            BudgetExceededError: A cap was reached.
-            ModelError: An endpoint refuses every call.
         """
         if self.mode != "auto" or best.mode is not None or not named:
             return best, None
@@ -133,14 +132,6 @@ class Chooser:
 
         All folds of a proof are asked so: a judge that is shown something else is another one. Labels of the
         examples that test it are looked at for this one choice among three, which is about all candidates together.
-
-        Args:
-            best: The judge so far.
-            named: All candidates by their ids.
-
-        Raises:
-            BudgetExceededError: A cap was reached.
-            ModelError: An endpoint refuses every call.
         """
         ways: list[Sees] = ["all"]
         ways += ["output"] if best.prompt.can_show_less_of(self.examples) else []
@@ -162,18 +153,7 @@ class Chooser:
     async def choose(
         self, best: Draft, named: Mapping[str, CriterionRecord], seen: Observation, iteration: int
     ) -> Chosen:
-        """Choose the candidates that are worth asking beside the questions of ``best``.
-
-        Args:
-            best: The judge so far.
-            named: Candidates by their ids.
-            seen: What ``best`` does on the examples.
-            iteration: From 1.
-
-        Raises:
-            BudgetExceededError: A cap was reached.
-            ModelError: An endpoint refuses every call.
-        """
+        """Choose the candidates that are worth asking beside the questions of ``best``."""
         if not named:
             return Chosen()
         sides = self.sides()
@@ -263,12 +243,7 @@ class Chooser:
         return Widened(whole, without("dropped", "idle") if idle else whole, idle)
 
     async def read(self, best: Draft, *drafts: Draft) -> list[Draft]:
-        """Read drafts against accepted examples by what the first of them says; the others ask some of its questions.
-
-        Raises:
-            BudgetExceededError: A cap was reached.
-            ModelError: An endpoint refuses every call.
-        """
+        """Read drafts against accepted examples, by the first one's verdicts; the others ask some of its questions."""
         known = {each.id for each in best.questions.questions}
         asks_more = any(each.id not in known for each in drafts[0].questions.questions)
         if best.calibration is None and not asks_more:
@@ -385,8 +360,7 @@ class Chooser:
             self.events.emit(QuestionJudged(told))
 
     def _fates(self, best: Draft, chosen: Mapping[str, CriterionRecord], seen: Observation) -> dict[str, Fate]:
-        """Questions of the checklist that do not stay as they are (:func:`~.candidates.fates_of`), and what becomes
-        of them; a dimension keeps one that stands for it."""
+        """The fates of the checklist's questions; a dimension keeps one that stands for it."""
         if self.keeps_start:
             return {}
         logits, sides = yes_logits(seen.verdicts), self.sides()

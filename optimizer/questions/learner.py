@@ -195,10 +195,6 @@ class QuestionLearner:
 def parts_of(examples: Sequence[Example], wanted: Callable[[str], float | None]) -> list[list[Example]]:
     """At most :data:`FOLDS` parts, each with as many that people like as the others; the outputs of one document are
     in one of them.
-
-    Args:
-        examples: What is divided.
-        wanted: How people like an example, by its id; None where nobody said.
     """
     liked: defaultdict[str, list[float]] = defaultdict(list)
     for each in examples:
@@ -231,9 +227,7 @@ def without_remarks_of(tested: Collection[Example], taught: Collection[Example],
     Several comments may lead to the same question, and each gives it a turn in the race (:func:`~.racing.in_line`).
 
     Args:
-        tested: Examples that teach nothing here.
         taught: The other examples. A comment that one of them has too stays.
-        named: Candidates by their ids.
     """
     written, gone = ({one_line(said.text) for each in some for said in each.comment} for some in (taught, tested))
     gone -= written

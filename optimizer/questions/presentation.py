@@ -113,12 +113,7 @@ turns those."""
 
 
 async def ask_both_ways(answers: Callable[[Mode], Awaitable[Verdicts]], events: Teller) -> BothWaysRecord:
-    """See how a judge answers questions alone, then together: not at all, where the endpoint takes no such calls.
-
-    Raises:
-        BudgetExceededError: A cap was reached.
-        ModelError: An endpoint refuses every call.
-    """
+    """See how a judge answers questions alone, then together: not at all, where the endpoint takes no such calls."""
     alone = await answers("each")
     try:
         together = await answers("batched")
@@ -176,13 +171,8 @@ def examples_to_ask_of(questions: int, examples: int) -> int:
 async def asked_at_the_start(
     subject: Subject, start: Draft, examples: Sequence[Example], events: Teller
 ) -> BothWaysRecord | None:
-    """How a judge answers its questions together; None where it has too few of them, or there are too few examples.
-
-    Raises:
-        BudgetExceededError: A cap was reached.
-        ModelError: An endpoint refuses every call.
-    """
-    some = examples[: examples_to_ask_of(len(start.questions.questions), len(examples))]
+    """How a judge answers its questions together; None where it has too few of them, or there are too few examples."""
+    some = examples[: examples_to_ask_of(len(start.questions.asked), len(examples))]
     if not some:
         return None
     events.phase("asking questions alone and together")

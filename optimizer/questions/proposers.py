@@ -41,23 +41,14 @@ class Proposer(Protocol):
         """New candidates; evidence that was read once is not read again.
 
         Args:
-            best: The judge so far.
             rejected: By dimension, the examples that people like less than most, the least liked first.
-            iteration: From 1.
-
-        Raises:
-            BudgetExceededError: A cap was reached.
-            ModelError: An endpoint refuses every call.
         """
-        ...
 
     def read(self) -> dict[str, Any]:
         """Evidence that was read so far, here and in earlier runs, as under ``read`` in ``result.json``."""
-        ...
 
     def has_more(self, best: Draft, rejected: Mapping[str, Sequence[str]]) -> bool:
         """Whether more rounds would read what these have not; the judge and the examples as of :meth:`propose`."""
-        ...
 
 
 @dataclass
@@ -79,8 +70,7 @@ class Finder:
     removed: Sequence[str] = ()
     """Texts of questions that people do not want."""
     beside: Finder | None = None
-    """Has found questions from other examples of the same run: the same question has the same id, another one another.
-    """
+    """Has found questions from other examples of the same run. The same question has the same id in both."""
     found: dict[str, CriterionRecord] = field(default_factory=dict, init=False)
     """The candidates by their ids."""
     has_more: bool = field(default=False, init=False)
@@ -89,12 +79,7 @@ class Finder:
     """Dimensions on which a later proposer was not needed."""
 
     async def propose(self, best: Draft, iteration: int) -> Mapping[str, CriterionRecord]:
-        """The questions that may be worth asking beside those of ``best``, by their ids; no verdict is asked for.
-
-        Raises:
-            BudgetExceededError: A cap was reached.
-            ModelError: An endpoint refuses every call.
-        """
+        """The questions that may be worth asking beside those of ``best``, by their ids; no verdict is asked for."""
         rejected = {name: both[1] for name, both in self.chooser.sides().items()}
         if not rejected:
             return {}
@@ -160,11 +145,7 @@ class Finder:
 
 
 def first_of_meaning(vectors: NDArray[np.float32]) -> dict[int, int]:
-    """Map each question to its representative: the nearest earlier question with the same meaning, or itself.
-
-    Args:
-        vectors: Unit vectors of the questions, shape (n, dimensions).
-    """
+    """Map each question to its representative: the nearest earlier question with the same meaning, or itself."""
     kept = greedy_unique(vectors, SAME_MEANING)
     asked_as = {place: place for place in kept}
     for place in set(range(len(vectors))).difference(kept):
@@ -287,8 +268,7 @@ class CommentProposer:
     def _is_about(
         self, comment: Comment, rated: str, checklist: Checklist, name: str, rejected: Mapping[str, Sequence[str]]
     ) -> bool:
-        """Whether a comment speaks of a dimension; one on the whole of the dimension that the output is least liked
-        on."""
+        """Whether a comment speaks of a dimension; one on the whole speaks of the least liked one."""
         if comment.about is None or (comment.about == WHOLE and rated != WHOLE):
             return rated == min(
                 (each for each in rejected if name in rejected[each]), key=lambda each: rejected[each].index(name)

@@ -70,7 +70,6 @@ class SubjectMatter:
     elsewhere.
 
     Args:
-        outputs: Output by the id of its example.
         candidates: All of them. Words in questions from several outputs tell of no subject, nor does what all begin
             with and the word behind it, which says what an output does.
     """
@@ -155,8 +154,6 @@ def in_line(names: Sequence[str], named: Mapping[str, CriterionRecord], of_one: 
     """Who has a place in the race first.
 
     Args:
-        names: Those that tell their own case, the best on it first.
-        named: What they ask.
         of_one: Those that ask for what one output alone is about; they come after all others.
     """
     others = _in_turn([name for name in names if name not in of_one], named)
@@ -182,11 +179,6 @@ def places(parts: int, most: int) -> int:
     return max(parts * RACED, 2 * most)
 
 
-def left_after(step: int, most: int) -> int:
-    """Candidates that are left after a step, where ``most`` may join."""
-    return round(STEPS[step][1] * most)
-
-
 def first_of(sides: Sides, rejected: float, accepted: float = 0.0) -> set[str]:
     """The examples that candidates are judged on first: a share of the rejected ones and of the accepted ones.
 
@@ -203,12 +195,8 @@ def first_of(sides: Sides, rejected: float, accepted: float = 0.0) -> set[str]:
 def steps(sides: Sides, most: int) -> list[tuple[bool, set[str], int]]:
     """The steps before the last one, which is judged on all examples: whether all rejected ones are seen then, the
     examples, and the number of candidates that are left afterwards.
-
-    Args:
-        sides: Accepted and rejected examples by dimension.
-        most: Questions that may join.
     """
-    return [(share == 1, first_of(sides, share), left_after(step, most)) for step, (share, *_) in enumerate(STEPS)]
+    return [(share == 1, first_of(sides, share), round(left * most)) for share, left in STEPS]
 
 
 def joining(
@@ -220,9 +208,6 @@ def joining(
     better.
 
     Args:
-        ranked: The candidates, the best first.
-        logits: What the judge says with them.
-        asked: What it says with the questions that it has.
         room: How many join at most.
         remarks: The comment that each was made of; of one comment :data:`OF_ONE` join.
     """

@@ -1,1 +1,1 @@
-"""Which questions are worth asking: selection by expected information gain (EIG §3)."""
+"""The questions that are worth asking: selection by expected information gain (EIG §3)."""

@@ -24,7 +24,7 @@ from ...prompts.verdicts import Verdict
 from ...stats.correlation import Correlations, correlate, spearman
 from ...stats.differences import Difference, paired_difference
 from ...stats.resampling import Resampling, tied
-from .information import Correction, Floats, Information, best_alone, information_of, one_hot, worth_alone
+from .information import Floats, Information, best_alone, information_of, one_hot, worth_alone
 from .inputs import Bought, Inputs, human_scores
 from .joint import Codes, HardAnswers, chained_information, joint_order, occupied
 
@@ -260,7 +260,6 @@ def analyse(
     tables: SampleTables,
     k: int,
     *,
-    correction: Correction,
     costs: Floats | None = None,
     halves: int = 5,
     seed: int = 42,
@@ -270,9 +269,9 @@ def analyse(
     The joint order is chosen for a questionnaire of ``k``. With ``costs`` information per cost decides. The questions
     chosen on either half of each random halving are looked at on the other one.
     """
-    information = measure_questions(tables, correction, seed)
+    information = measure_questions(tables, seed)
     orders = question_orders(tables, information, costs, k)
-    told, correlations = held_out(tables, correction, costs, halves, seed, k)
+    told, correlations = held_out(tables, costs, halves, seed, k)
     data = tables.hard
     curves: dict[Method, Curve] = {
         method: Curve(
@@ -288,9 +287,9 @@ def analyse(
     return Analysis(information, curves)
 
 
-def measure_questions(tables: SampleTables, correction: Correction, seed: int) -> Information:
+def measure_questions(tables: SampleTables, seed: int) -> Information:
     """EIG of every question."""
-    return information_of(tables.answers, tables.ratings, tables.conditional, correction=correction, seed=seed)
+    return information_of(tables.answers, tables.ratings, tables.conditional, seed=seed)
 
 
 def compare_sets(curves: dict[Method, Curve], k: int) -> str:
@@ -319,7 +318,7 @@ def question_orders(
 
 
 def held_out(
-    tables: SampleTables, correction: Correction, costs: Floats | None, halves: int, seed: int, k: int
+    tables: SampleTables, costs: Floats | None, halves: int, seed: int, k: int
 ) -> tuple[dict[Method, Floats], dict[Method, Floats]]:
     """Information and correlation of every prefix on the half that did not choose it, averaged over halvings."""
     questions = tables.answers.shape[1]
@@ -329,7 +328,7 @@ def held_out(
         here, there = rows_of(tables, chosen_on), rows_of(tables, looked_at)
         if not (here.codes >= 0).any() or not (there.codes >= 0).any():
             continue
-        for method, (order, _) in question_orders(here, measure_questions(here, correction, seed), costs, k).items():
+        for method, (order, _) in question_orders(here, measure_questions(here, seed), costs, k).items():
             told[method].append(chained_information(there.hard, order))
             agreed[method].append(_correlations(there, order))
     nothing = np.full(questions, np.nan)

@@ -5,10 +5,9 @@ all examples make one joint table p(y, a | q), and EIG(q) = Σ_a p(a|q) (H[p(y)]
 information of answer and rating over examples. ``expected_information_gain`` is the formula as it stands, example by
 example, for which a judge must rate each example once more under every answer.
 
-The plug-in estimate is biased upward, by about (A - 1)(K - 1) / 2n nats for A answers, K levels and n examples.
-``miller-madow`` subtracts that; ``shuffle`` subtracts the mean over all ways to deal the ratings out to the examples
-anew. The shuffle is the default, as on simulations with known truth it was as good or better at every size and number
-of answers (docs/results/choosing.md).
+The plug-in estimate is biased upward, by about (A - 1)(K - 1) / 2n nats for A answers, K levels and n examples. The
+mean over all ways to deal the ratings out to the examples anew is subtracted. On simulations with known truth that was
+as good as Miller and Madow's correction or better, at every size and number of answers (docs/results/choosing.md).
 
 Whether the ranking of the questions settles as examples are added (EIG §4.3) is :func:`ranking_convergence`.
 """
@@ -17,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +25,7 @@ from ...stats.correlation import kendall
 from ...stats.resampling import MAX_UNDEFINED_SHARE
 
 Floats = NDArray[np.float64]
-Correction = Literal["none", "miller-madow", "shuffle"]
 
-DEFAULT_CORRECTION: Correction = "shuffle"
 SHUFFLES = 20
 """Random dealings of soft ratings; hard ones are averaged over all dealings exactly."""
 _WINDOW = 12.0
@@ -68,18 +65,12 @@ def one_hot(codes: NDArray[np.int64], levels: int) -> Floats:
     return table
 
 
-def pooled_information(
-    answers: Floats, ratings: Floats, *, correction: Correction = DEFAULT_CORRECTION, seed: int = 0
-) -> Information:
+def pooled_information(answers: Floats, ratings: Floats, *, seed: int = 0) -> Information:
     """Mutual information of the answer to each question with the rating, over examples (EIG §3.3 and §3.4).
 
     Answers p(a|q,I) have shape (examples, questions, answers), ratings p(y|I) (examples, levels); NaN is missing, and
     such an example is left out of that question's estimate. The seed is that of the shuffles of soft answers or
-    ratings.
-
-    Raises:
-        ValueError: The shapes do not belong together.
-    """
+    ratings. Raises ValueError where the shapes do not belong together."""
     if answers.ndim != 3 or ratings.ndim != 2 or len(answers) != len(ratings):
         raise ValueError(f"Answers of shape {answers.shape} and ratings of shape {ratings.shape} do not fit together.")
     rated = ~np.isnan(ratings[:, 0])
@@ -90,16 +81,8 @@ def pooled_information(
     counts = _counts(given, levels)
     examples = present.sum(axis=0)
     plugin = mutual_information(counts, examples)
-    if correction == "none":
-        bias = np.zeros_like(plugin)
-    elif _hard(given) and _hard(levels):
-        bias = (
-            _occupied_cells(counts, examples)
-            if correction == "miller-madow"
-            else expected_under_shuffling(counts, examples)
-        )
-    elif correction == "miller-madow":
-        bias = _second_order(given, levels, present)
+    if _hard(given) and _hard(levels):
+        bias = expected_under_shuffling(counts, examples)
     else:
         bias = _shuffled(given, levels, examples, seed)
     return Information(plugin - bias, plugin, bias, examples)
@@ -123,13 +106,11 @@ def expected_information_gain(answers: Floats, prior: Floats, conditional: Float
     return Information(bits, bits.copy(), np.zeros_like(bits), examples)
 
 
-def information_of(
-    answers: Floats, ratings: Floats, conditional: Floats | None, *, correction: Correction, seed: int
-) -> Information:
+def information_of(answers: Floats, ratings: Floats, conditional: Floats | None, *, seed: int) -> Information:
     """EIG of every question: example by example where ratings given answers are there, else from the joint table."""
     if conditional is not None:
         return expected_information_gain(answers, ratings, conditional)
-    return pooled_information(answers, ratings, correction=correction, seed=seed)
+    return pooled_information(answers, ratings, seed=seed)
 
 
 def worth_alone(bits: Floats, costs: Floats | None) -> Floats:
@@ -163,15 +144,6 @@ def mutual_information(counts: Floats, examples: NDArray[np.int64]) -> Floats:
 
 def _hard(probabilities: Floats) -> bool:
     return bool(((probabilities == 0.0) | (probabilities == 1.0)).all())
-
-
-def _occupied_cells(counts: Floats, examples: NDArray[np.int64]) -> Floats:
-    """Miller and Madow: each entropy is short by (occupied cells - 1) / 2n nats."""
-    cells = (counts > 0).sum(axis=(1, 2))
-    rows = (counts.sum(axis=2) > 0).sum(axis=1)
-    columns = (counts.sum(axis=1) > 0).sum(axis=1)
-    bias: Floats = (cells - rows - columns + 1) / (2 * np.log(2) * np.maximum(examples, 1))
-    return np.where(examples > 0, bias, np.nan)
 
 
 def expected_under_shuffling(counts: Floats, examples: NDArray[np.int64]) -> Floats:
@@ -210,26 +182,6 @@ def _expected_cells(n: NDArray[np.int64], a: NDArray[np.int64], b: NDArray[np.in
     terms = t / n * np.log2(n * t / (a * b)) * np.exp(log_p)
     total: Floats = np.where(inside, terms, 0.0).sum(axis=1)
     return total
-
-
-def _second_order(answers: Floats, ratings: Floats, present: NDArray[np.bool_]) -> Floats:
-    """Miller and Madow for soft answers: (A - 1)(K - 1) / 2(n - 1) with the variance there is in place of p(1 - p).
-
-    An answer that is the same on every example has no variance, so it adds nothing; a hard one has p(1 - p).
-    """
-    n = present.sum(axis=0)
-    count = np.maximum(n, 1)
-    mean = answers.sum(axis=0) / count[:, None]
-    variance = (answers**2).sum(axis=0) / count[:, None] - mean**2
-    here = present.astype(np.float64).T
-    level_mean = here @ ratings / count[:, None]
-    level_variance = here @ ratings**2 / count[:, None] - level_mean**2
-    freedom = [
-        np.divide(v, m, out=np.zeros_like(v), where=m > 0).sum(axis=1)
-        for v, m in ((variance, mean), (level_variance, level_mean))
-    ]
-    bias: Floats = freedom[0] * freedom[1] / (2 * np.log(2) * np.maximum(n - 1, 1))
-    return np.where(n > 0, bias, np.nan)
 
 
 def _shuffled(answers: Floats, ratings: Floats, examples: NDArray[np.int64], seed: int) -> Floats:
@@ -289,20 +241,19 @@ def ranking_convergence(
     k: int,
     resamples: int = 60,
     seed: int = 42,
-    correction: Correction = DEFAULT_CORRECTION,
     conditional: Floats | None = None,
     costs: Floats | None = None,
 ) -> Convergence:
     """Rank the questions on bootstrap resamples of m = 10, 20, 40, ... examples, and compare with the full ranking.
 
     Examples are drawn with replacement, also for m = all: the last step says how stable the full ranking is itself.
-    Answers, ratings and correction are as in :func:`pooled_information`; with ``conditional`` the ranking is that of
+    Answers and ratings are as in :func:`pooled_information`; with ``conditional`` the ranking is that of
     :func:`expected_information_gain`, with ``costs`` (questions,) it is by information per cost.
     """
 
     def rank(rows: NDArray[np.int64]) -> Floats:
         given = None if conditional is None else conditional[rows]
-        bits = information_of(answers[rows], ratings[rows], given, correction=correction, seed=seed).bits
+        bits = information_of(answers[rows], ratings[rows], given, seed=seed).bits
         return np.where(np.isnan(bits), np.nan, worth_alone(bits, costs))
 
     size = len(answers)

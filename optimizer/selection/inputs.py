@@ -23,11 +23,11 @@ from ...evaluation.scoring import Coverage, coverage
 from ...evaluation.verdict_table import given_verdicts
 from ...memory.embedders import DEFAULT_EMBEDDER, ROUNDING, Embedder, embedder
 from ...models.base import CallError, Model
-from ...prompts.checklist import Checklist, Question, load_checklist
+from ...prompts.checklist import Checklist, Question, load_checklist, refuse_checks
 from ...prompts.errors import AskanceError, InputError, MissingExtraError, did_you_mean
 from ...prompts.examples import Example, human_dimensions, load_examples, without_answers
 from ...prompts.human_feedback import are_labels
-from ...prompts.prompt import Prompt, default_prompt, load_prompt
+from ...prompts.prompt import Prompt, bound_prompts, default_prompt
 from ...prompts.verdicts import Verdict, VerdictColumns
 from .information import Floats
 
@@ -139,7 +139,6 @@ class Inputs:
     """Checked inputs of a selection."""
 
     examples: list[Example]
-    """The sample."""
     candidates: Checklist | None
     prompt: Prompt
     task: str
@@ -182,11 +181,7 @@ def human_scores(
     """Name what people said of the whole, and give the scores, shape (examples,), NaN where one is missing.
 
     That is one dimension, ``overall`` where it was rated, or else the mean of all with each on [0, 1] (``scale``, or
-    the observed ends).
-
-    Raises:
-        InputError: Nobody rated the dimension.
-    """
+    the observed ends). Raises InputError where nobody rated the dimension."""
     rated = human_dimensions(examples)
     if dimension is not None and dimension not in rated:
         have = ", ".join(rated) or "none"
@@ -225,10 +220,7 @@ def sample_clustered(vectors: NDArray[np.float32], wanted: int, clusters: int, s
     """Positions of ``wanted`` examples, drawn from clusters of like ones in proportion to their size, ascending.
 
     Every cluster is drawn from where there are at least as many places as clusters. A row of ``vectors`` is an example.
-
-    Raises:
-        MissingExtraError: scikit-learn is not installed.
-    """
+    Raises MissingExtraError where scikit-learn is not installed."""
     if wanted >= len(vectors):
         return list(range(len(vectors)))
     labels = cluster(vectors, clusters, seed)
@@ -270,6 +262,9 @@ def allocate(sizes: NDArray[np.int64], wanted: int) -> list[int]:
     return [int(each) for each in places]
 
 
+CHOOSES = "select chooses among questions, each of which costs calls"
+
+
 def load_select_inputs(
     data: str | Path | Iterable[Example | Mapping[str, Any]],
     candidates: str | Path | Checklist | None,
@@ -284,7 +279,7 @@ def load_select_inputs(
             data, fields=settings.field, limit=settings.limit, labels=settings.labels, label_scale=settings.label_scale
         )
     )
-    pool = None if candidates is None else load_checklist(candidates)
+    pool = None if candidates is None else refuse_checks(load_checklist(candidates), CHOOSES)
     if pool is not None:
         every = [without_answers(each, pool) for each in every]  # what is told is the whole, not single questions
     if pool is not None and len(pool.questions) < settings.k:
@@ -297,7 +292,7 @@ def load_select_inputs(
             f"-k {settings.k}: --max-candidates {settings.max_candidates} would leave too few to choose from."
         )
     examples = _sample(every, settings)
-    text = default_prompt(every) if prompt is None else load_prompt(prompt)
+    [text] = bound_prompts([default_prompt(every) if prompt is None else prompt], every, settings)
     by_people = _by_people(examples, settings)
     about = task or (pool.task if pool else "")
     return Inputs(examples, pool, text, about, tuple(dimensions), by_people)
@@ -321,13 +316,13 @@ def load_given(
     every = load_examples(
         data, fields=settings.field, labels=settings.labels, label_scale=settings.label_scale, remarks=False
     )
-    questions = load_checklist(candidates)
+    questions = refuse_checks(load_checklist(candidates), CHOOSES)
     given = given_verdicts(verdicts, every, questions, model, prompt)
     judged = {verdict.example for verdict in given}
     known = [example for example in every if example.id in judged][: settings.limit]
     kept = {example.id for example in known}
     given = VerdictColumns(verdict for verdict in given if verdict.example in kept)
-    if len(judges := sorted({verdict.model for verdict in given})) != 1:
+    if len(judges := given.models) != 1:
         raise InputError(f"The verdicts are by {len(judges)} models ({', '.join(judges)}): name one with --model.")
     update = {"sample": max(len(known), 4), "sampling": "uniform", "field": {}, "limit": None}
     inputs = load_select_inputs(known, questions, prompt, task, (), settings.model_copy(update=update))

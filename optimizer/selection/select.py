@@ -16,7 +16,7 @@ from ...evaluation.options import SelectOptions
 from ...memory.embedders import DEFAULT_EMBEDDER, embedder
 from ...models.base import AnswerStore, Model
 from ...models.budget import Budget, estimate_tokens
-from ...models.event_loops import run_sync
+from ...models.event_loops import awaited, run_sync
 from ...models.gateway import Gateway
 from ...models.named import ModelLike, named_models
 from ...models.progress import Watcher, watching
@@ -89,6 +89,9 @@ def select(
     if asked is None:
         raise InputError("Selecting needs a model to ask, or verdicts on the candidates that are there already.")
     return prepare(data, asked, candidates, prompt, task, dimensions, given, by).run(watcher, progress)
+
+
+aselect = awaited(select)
 
 
 def prepare(

@@ -65,7 +65,7 @@ class QuestionReport:
     rank_joint: int
     """Place in the joint order, from 1."""
     good: GoodAnswer = "yes"
-    """Which answer speaks for the output."""
+    """The answer that speaks for the output."""
 
     def to_dict(self) -> dict[str, Any]:
         """As in ``selection.json``; ``good`` only where it is no."""
@@ -115,24 +115,20 @@ class Selection(Shown):
     k: int
     method: Method
     why: str
-    """Why this method."""
     questions: Sequence[QuestionReport]
     curves: Mapping[Method, Sequence[Prefix]]
     convergence: Convergence
     pool: Pool | None
     """None where candidates were brought."""
     examples: int
-    """Examples in the sample."""
     sample: Sequence[str]
     """Their ids."""
     rated: int
-    """Examples with a rating."""
     rating_source: str
     """Where ratings come from, in words."""
     rating_counts: Mapping[str, int]
     """Examples at each level of the rating, and ratings missing by status."""
     coverage: Coverage
-    """Coverage of the answers."""
     problems: Sequence[str]
     """Errors of answers and ratings, each once."""
     agreement: Mapping[str, Correlations]
@@ -367,7 +363,7 @@ def build_selection(
     tokens = question_tokens(bought.candidates)
     costs = tokens if settings.per_token else None
     k = min(settings.k, len(bought.candidates.questions))
-    found = analyse(tables, k, correction=settings.correction, costs=costs, halves=settings.halves, seed=settings.seed)
+    found = analyse(tables, k, costs=costs, halves=settings.halves, seed=settings.seed)
     method = settings.choice
     why = "it was asked for" if method == "top" else compare_sets(found.curves, k)
     chosen = [bought.candidates.questions[place] for place in found.curves[method].order[:k]]
@@ -386,7 +382,6 @@ def build_selection(
         k=k,
         resamples=settings.ranking_resamples,
         seed=settings.seed,
-        correction=settings.correction,
         conditional=tables.conditional,
         costs=costs,
     )

@@ -16,7 +16,7 @@ from ...agents.lesson_checks import ContradictionFinder
 from ...agents.updater import Proposal, Rewriter, Updater, last_instruction, make_edit, split_parts
 from ...memory.lesson_memory import LessonMemory
 from ...models.base import CallError, Model
-from ...prompts.checklist import Checklist, Question
+from ...prompts.checklist import Checklist, ComputedCheck, Question
 from ...prompts.lessons import Disagreement, Edit, Lesson
 from ...prompts.prompt import Prompt
 from ...prompts.text import literal
@@ -24,7 +24,7 @@ from ..contest import problem_of
 from ..events import EditProposed, EditRefused, RequirementStated, Teller, answer_or_none
 from ..mode import RunContext
 from ..signals import disputed
-from ..subject import CHECKS, Observation
+from ..subject import Observation
 
 LEAST_FAILURES = 2
 LEAST_SHARE = 0.1
@@ -52,7 +52,6 @@ class EditWriter(Protocol):
         A lesson without an edit that passes the guards is left out, with an event that says why. Nothing may be copied
         from ``texts``, those of the development examples.
         """
-        ...
 
 
 @dataclass(frozen=True)
@@ -206,7 +205,7 @@ class PlainLines:
 
     def _is_for_all(self, requirement: Question) -> bool:
         """Whether it is a check or a question of the shared checklist, and not one example's own."""
-        return requirement.dimension == CHECKS or self._is_shared(requirement)
+        return isinstance(requirement, ComputedCheck) or self._is_shared(requirement)
 
     def _is_shared(self, requirement: Question) -> bool:
         return self.checklist is not None and any(each.id == requirement.id for each in self.checklist.questions)
@@ -233,7 +232,7 @@ class PlainLines:
     async def _line(
         self, requirement: Question, reasons: Sequence[str]
     ) -> tuple[str, Literal["words", "model", "quotation"]]:
-        is_check = requirement.dimension == CHECKS and not self._is_shared(requirement)
+        is_check = isinstance(requirement, ComputedCheck) and not self._is_shared(requirement)
         check = requirement.id if is_check else None
         if line := instruction_of(check or requirement.text, is_fault=requirement.is_fault):
             return line, "words"

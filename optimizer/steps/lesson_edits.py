@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from ...agents.lesson_checks import ContradictionFinder, Deduplicator, LessonClassifier
-from ...agents.note_takers import BatchNoteTaker
-from ...agents.notes import TakesNotes
+from ...agents.notes import NoteAgent
 from ...memory.lesson_memory import LessonMemory
 from ...models.base import Model, ModelError
 from ...models.budget import CAPS
@@ -28,9 +27,8 @@ def edit_steps(
     subject: Subject,
     signal: Signal,
     helper: Model,
-    note_taker: TakesNotes,
+    note_taker: NoteAgent,
     *,
-    batches: BatchNoteTaker | None = None,
     plain: PlainLines | None = None,
     failed_before_first: bool = False,
     writes_questions: WritesQuestions | None = None,
@@ -38,12 +36,6 @@ def edit_steps(
     """Return the steps that edit a prompt: ours, or the papers' where the settings say so.
 
     Args:
-        context: The run.
-        subject: The judge or generator whose prompt is edited.
-        signal: Finds the disagreements.
-        helper: Takes the roles that have no model of their own.
-        note_taker: Reads the disagreements one by one.
-        batches: Reads them in batches, where the settings say so.
         plain: States requirements that fail in their own words.
         failed_before_first: Whether a disagreement that was there in an earlier round is read before new ones.
         writes_questions: Writes the questions anew in the papers' step; in ours the contest does.
@@ -57,11 +49,8 @@ def edit_steps(
         Deduplicator(gateway, model, seed=seed),
         context.memory,
         context.events,
-        signal,
-        contrast=options.contrast,
         classifier=LessonClassifier(gateway, model, seed=seed),
         contradictions=ContradictionFinder(gateway, model, seed=seed),
-        batches=batches if options.notes == "batched" else None,
     )
     disagreements = ReadingList(context, signal, failed_before_first)
     trial = LessonTrial(subject, signal) if options.trial else None
@@ -243,7 +232,7 @@ class LessonEdits:
         events.phase("asking for reasons")
         reasons = await self.signal.reasons(best.draft, seen, chosen)
         events.emit(ReasonsGiven(reasons.mine, reasons.theirs))
-        lessons = await self.desk.learn(best.draft, seen, chosen, reasons)
+        lessons = await self.desk.learn(seen, chosen, reasons)
         if not await self._could_read(best, chosen):
             return Turn(best, "notes_failed")
         waiting = contest.waiting

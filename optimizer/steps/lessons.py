@@ -12,17 +12,14 @@ import math
 import re
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TypeVar
 
 from ...agents.lesson_checks import ContradictionFinder, Deduplicator, LessonClassifier, Relation
-from ...agents.note_takers import BatchNoteTaker
-from ...agents.notes import Case, TakesNotes
+from ...agents.notes import Case, NoteAgent
 from ...evaluation.scoring import mean_score
 from ...memory.lesson_memory import LessonMemory
 from ...models.base import CallError, ModelError
 from ...prompts.checklist import YES_IS_GOOD, Checklist, Polar
-from ...prompts.examples import Example
 from ...prompts.lessons import Disagreement, Lesson
 from ...prompts.verdicts import Verdict
 from ..events import LessonKept, LessonLearned, LessonRetired, NoteFailed, Teller, answer_or_none
@@ -39,38 +36,8 @@ SURE = 0.02
 """A probability is kept this far from 0 and 1, so that a hard answer that flips moves by 3.9 in log-odds each way."""
 
 
-def find_contrast(
-    disagreement: Disagreement,
-    seen: Observation,
-    reference: Callable[[str, str], float | None],
-    *,
-    answer: bool | None = None,
-    is_like: Callable[[Verdict], bool] = lambda verdict: True,
-) -> Example | None:
-    """An example on which ``answer`` to the same question is right; None where there is none.
-
-    ``answer`` is by default the one that the target gave wrongly. ``reference`` gives the wanted probability of the
-    good answer by example and question, ``is_like`` whether a verdict's distance from it can be compared.
-    """
-    wanted_answer = disagreement.target if answer is None else answer
-    question = seen.polarity(disagreement.example, disagreement.question)
-    by_id = {example.id: example for example in seen.examples}
-    right = []
-    for verdict in seen.verdicts:
-        if verdict.question != disagreement.question or verdict.example == disagreement.example or verdict.replicate:
-            continue
-        wanted = reference(verdict.example, verdict.question)
-        if verdict.answer is not wanted_answer or wanted is None or verdict.p_yes is None:
-            continue
-        if agreed(verdict, wanted, question, is_like=is_like(verdict)):
-            right.append(by_id[verdict.example])
-    # nearest in length, so that length is not what separates the two
-    length = len(by_id[disagreement.example].output or "")
-    return min(right, key=lambda other: (abs(len(other.output or "") - length), other.id), default=None)
-
-
 BATCH = 4
-"""Disagreements in a batch."""
+"""Examples that the papers' loop reads in one call."""
 Work = TypeVar("Work")
 """Cases that are read in one call, in any form."""
 
@@ -105,19 +72,14 @@ async def read_all(
 class LessonDesk:
     """Takes notes and keeps the memory free of repeats and of contradictions."""
 
-    note_taker: TakesNotes
+    note_taker: NoteAgent
     deduplicator: Deduplicator
     memory: LessonMemory
     events: Teller
-    signal: Signal
-    contrast: bool = False
-    """Whether a case on which both sides agree is shown beside each disagreement."""
     classifier: LessonClassifier | None = None
     """Tells lessons that no prompt can carry; None where all are taken for promptable."""
     contradictions: ContradictionFinder | None = None
     """Tells lessons that order opposite things; None where nobody looks."""
-    batches: BatchNoteTaker | None = None
-    """Takes the notes instead of ``note_taker`` where they are taken in batches."""
     failed: dict[str, CallError] = field(default_factory=dict, init=False)
     """Errors of the last round's disagreements without a note, by key."""
     has_notes: bool = field(default=False, init=False)
@@ -127,9 +89,7 @@ class LessonDesk:
         """Number lessons after the ones that are there already."""
         self._count = last_number(self.memory)
 
-    async def learn(
-        self, draft: Draft, seen: Observation, disagreements: Sequence[Disagreement], reasons: Reasons
-    ) -> list[Lesson]:
+    async def learn(self, seen: Observation, disagreements: Sequence[Disagreement], reasons: Reasons) -> list[Lesson]:
         """Draw lessons from disagreements; returns those that are new or have changed, best supported first.
 
         A note that cannot be used is left out and said so.
@@ -141,7 +101,7 @@ class LessonDesk:
             for side in (True, False)
         )
         await self.note_taker.prepare(strict.values(), lenient.values())
-        notes = await self._notes(draft, seen, disagreements, reasons)
+        notes = await self._notes(seen, disagreements, reasons)
         kept = [await self._remember(lesson) for lesson in notes]
         touched = dict.fromkeys(name for name in kept if name is not None)
         lessons = [lesson for lesson in map(self.memory.get, touched) if not lesson.is_closed]
@@ -149,48 +109,33 @@ class LessonDesk:
             self.events.emit(LessonLearned(lesson))
         return sorted(lessons, key=lambda each: -each.support)
 
-    async def _notes(
-        self, draft: Draft, seen: Observation, disagreements: Sequence[Disagreement], reasons: Reasons
-    ) -> list[Lesson]:
+    async def _notes(self, seen: Observation, disagreements: Sequence[Disagreement], reasons: Reasons) -> list[Lesson]:
         """The notes that can be used, in the order of the disagreements; all are asked for at once."""
-        cases = [self._case(draft, seen, each, reasons) for each in disagreements]
+        cases = [self._case(seen, each, reasons) for each in disagreements]
         first = self._count + 1
-        works = [_Work((each,), f"L{number}") for number, each in enumerate(cases, first)]
-        if self.batches is not None:
-            works = _batches(cases, first)
         self._count += len(disagreements)
-        found = await read_all(works, self._one, lambda work: len(work.cases), self.events)
+        found = await read_all(list(enumerate(cases, first)), self._one, lambda _: 1, self.events)
         lessons: list[Lesson] = []
         self.failed = {}
-        for work, each in zip(works, found, strict=True):  # events in the order of the work, however they came
+        for case, each in zip(cases, found, strict=True):  # events in the order of the cases, however they came
             if isinstance(each, CallError):
                 if each.fatal:
                     raise each
-                for case in work.cases:
-                    self.failed[case.disagreement.key] = each
-                    self.events.emit(NoteFailed(case.disagreement.key, str(each), isinstance(each, ModelError)))
+                self.failed[case.disagreement.key] = each
+                self.events.emit(NoteFailed(case.disagreement.key, str(each), isinstance(each, ModelError)))
             else:
                 self.has_notes = True
                 lessons += each
         return lessons
 
-    def _case(self, draft: Draft, seen: Observation, disputed: Disagreement, reasons: Reasons) -> Case:
+    def _case(self, seen: Observation, disputed: Disagreement, reasons: Reasons) -> Case:
         example = next(each for each in seen.examples if each.id == disputed.example)
-        contrast = None
-        if self.contrast:
-            question = seen.polarity(disputed.example, disputed.question)
-            failed = not question.is_good(disputed.target)
-            right = question.p_good(disputed.reference_p_yes) == 1.0
-            answer = question.is_good(True) if failed and right else None
-            known = partial(self.signal.reference, draft)
-            contrast = find_contrast(disputed, seen, known, answer=answer, is_like=self.signal.is_like)
         asked = seen.question(disputed.example, disputed.question)
-        return Case(disputed, example, asked, reasons.said(disputed.key), contrast)
+        return Case(disputed, example, asked, reasons.said(disputed.key))
 
-    async def _one(self, work: _Work) -> list[Lesson]:
-        if self.batches is not None:
-            return await self.batches.take_notes(work.cases, [f"{work.lesson_id}{letter}" for letter in "abc"])
-        return [await self.note_taker.take_note(work.cases[0], work.lesson_id)]
+    async def _one(self, numbered: tuple[int, Case]) -> list[Lesson]:
+        number, case = numbered
+        return [await self.note_taker.take_note(case, f"L{number}")]
 
     async def _remember(self, lesson: Lesson) -> str | None:
         """Add a lesson to the memory, or its evidence to one that is there; returns the id it is under.
@@ -276,23 +221,6 @@ def last_number(memory: LessonMemory) -> int:
     """The highest number of a lesson in the memory; 0 where there is none."""
     taken = [re.match(r"L(\d+)", each.id) for each in memory.lessons]
     return max((int(each[1]) for each in taken if each), default=0)
-
-
-@dataclass(frozen=True)
-class _Work:
-    """Cases that are read in one call."""
-
-    cases: tuple[Case, ...]
-    lesson_id: str
-
-
-def _batches(cases: Sequence[Case], first: int) -> list[_Work]:
-    """Cases on the same question and in the same direction, ``BATCH`` at a time, numbered from ``first``."""
-    groups: dict[tuple[str, bool], list[Case]] = {}
-    for each in cases:
-        groups.setdefault((each.question.id, each.disagreement.target), []).append(each)
-    parts = [group[start : start + BATCH] for group in groups.values() for start in range(0, len(group), BATCH)]
-    return [_Work(tuple(part), f"L{number}") for number, part in enumerate(parts, first)]
 
 
 @dataclass(frozen=True)

@@ -91,11 +91,7 @@ async def prune(
 
 
 def _without(edit: Edit, prompt: Prompt, left: Sequence[Edit], start: Prompt) -> Prompt:
-    """The other edits applied to the start again; where one of them stands on this one's text, this one undone.
-
-    Raises:
-        EditRefusedError: Neither can be done.
-    """
+    """The prompt without one edit, from the start or by undoing it; EditRefusedError where neither is possible."""
     try:
         return reduce(Prompt.apply, left, start)
     except EditRefusedError:

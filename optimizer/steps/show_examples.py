@@ -182,8 +182,7 @@ class ShowExamples:
         )
 
     def _fixed(self, cases: Sequence[RememberedCase]) -> list[RememberedCase]:
-        """Rejected and accepted cases in turn, near the boundary and unlike each other, rejected ones with a reason
-        first."""
+        """Rejected and accepted cases in turn, near the boundary and unlike each other; reasons first."""
         sides = [[each for each in cases if each.is_accepted is fine] for fine in (False, True)]
         if not all(sides):
             return []

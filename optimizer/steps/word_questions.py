@@ -150,10 +150,7 @@ class Trying:
         return made(reason=f"{what}, a gain beyond the {bias:.2f} of chance", after=best)
 
     def _is_clear(self, wording: WordingTried, answers: Answers, groups: Sequence[Hashable] | None) -> bool:
-        """Tell whether the correlation is above zero beyond chance.
-
-        Examples of one document are not taken for independent.
-        """
+        """Tell whether the correlation is above zero beyond chance, by document."""
         values = [np.nan if p is None else -p for p in self.p_good(wording, answers)]
         wanted = [self.wanted[each] for each in answers]
         (found,) = spearman_intervals(np.array(values)[:, np.newaxis], wanted, groups=groups)
@@ -189,7 +186,6 @@ class WordQuestions:
     source: Mapping[tuple[str, str], Verdict]
     """The source's verdicts on the development examples, by example and question."""
     examples: Sequence[Example]
-    """The development examples."""
     events: Teller
     resampling: Resampling
     together: bool = True
@@ -199,15 +195,15 @@ class WordQuestions:
         """Word every question anew, and send the new checklist through the acceptance test as a whole."""
         version, found = now.best, now.outcome.wordings
         old = version.draft.questions
-        for number, question in enumerate(old.questions, 1):
-            self.events.phase(f"wording question {number} of {len(old.questions)}: {question.text}")
+        for number, question in enumerate(old.asked, 1):
+            self.events.phase(f"wording question {number} of {len(old.asked)}: {question.text}")
             taken = {_words(each.text): each.id for each in old.questions if each.id != question.id}
             taken |= {_words(each.after.text): each.question for each in found if each.after is not None}
             outcome = await self._word(version.draft, question, taken)
             found.append(outcome)
             self.events.emit(QuestionWorded(outcome))
         by_id = {each.question: each for each in found}
-        new = old.model_copy(update={"questions": tuple(by_id[each.id].of(each) for each in old.questions)})
+        new = old.model_copy(update={"asked": tuple(by_id[each.id].of(each) for each in old.asked)})
         if new == old:
             return None
         winner = await now.contest.challenge(version, (), 0, Draft(version.prompt, new))
@@ -238,7 +234,7 @@ class WordQuestions:
             for text in texts
             if _words(text) in taken
         ]
-        if draft.prompt.can_show_less_of(self.examples):
+        if question.sees not in ("last", "call") and draft.prompt.can_show_less_of(self.examples):
             others.append(Wording(question.text, "all" if question.sees == "output" else "output"))
         chosen = await self._choose(draft, Trying(question, wanted), others, order)
         return chosen.model_copy(update={"tried": (*refused, *chosen.tried)})
@@ -271,10 +267,7 @@ class WordQuestions:
         return trying.choose(own, left, dropped, self._resampling_of(own))
 
     def _resampling_of(self, answers: Answers) -> Resampling:
-        """Return the resampling with the document of each answer.
-
-        Answers come in another order than the examples, and may be fewer.
-        """
+        """Return the resampling with the document of each answer, in the order of the answers."""
         if self.resampling.groups is None:
             return self.resampling
         named = dict(zip((each.id for each in self.examples), self.resampling.groups, strict=True))
@@ -311,8 +304,6 @@ def most_calls(questions: int, examples: int, views: int) -> int:
     look asks.
 
     Args:
-        questions: How many there are.
-        examples: How many are in development.
         views: How a question may be asked: 2 where it may also see the output alone.
     """
     wordings, start, calls = MOST_WORDINGS * len(KINDS) + views - 1, 0, len(KINDS)

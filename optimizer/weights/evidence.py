@@ -231,11 +231,8 @@ class PairFold:
 def grouped_folds(groups: Codes, folds: int, seed: int) -> list[PairFold]:
     """Cut the pairs into folds of about equal size, whole groups at a time; each fold is the test part once.
 
-    There are no more folds than groups.
-
-    Raises:
-        InputError: There are fewer than two groups, so nothing can be held out.
-    """
+    There are no more folds than groups. Raises InputError where there are fewer than two groups, so nothing can be held
+    out."""
     place = _places(groups, seed)
     folds = min(folds, int(groups.max()) + 1)
     fold = np.minimum((place * folds).astype(np.int64), folds - 1)

@@ -22,12 +22,13 @@ from ...evaluation.scoring import complete_mean, mean_score, worth
 from ...models.base import Model
 from ...models.progress import Watcher
 from ...models.session import ModelOptions
-from ...prompts.checklist import Checklist
+from ...prompts.checklist import Checklist, refuse_checks
 from ...prompts.errors import InputError
 from ...prompts.examples import Example, named_document, without_answers
 from ...prompts.field_map import FieldMap, check_field_map, numbered_id
 from ...prompts.formatting import count
 from ...prompts.human_feedback import Labels, is_missing, parse_labels
+from ...prompts.mapping.table import proposes_mapping
 from ...prompts.preferences import KNOWN_FIELDS, Preference, preference_of, with_our_names
 from ...prompts.prompt import Prompt
 from ...prompts.rows import source_rows
@@ -196,11 +197,8 @@ def prepare_pairs(
     Of a question that looks for a fault (``good: no``) it is 1 minus that; with ``pairwise`` there can be none. With
     ``pairwise`` the judge sees both outputs (in both orders with ``swap``), the score of output a is how likely it is
     called the better one, and that of b is 1 minus this. A pair with a missing verdict is left out and counted.
-    ``options`` are those of :func:`~askance.evaluation.evaluate.evaluate`; ``limit`` counts pairs.
-
-    Raises:
-        InputError: Names the file, line and field of the first problem.
-    """
+    ``options`` are those of :func:`~askance.evaluation.evaluate.evaluate`; ``limit`` counts pairs. Raises InputError,
+    which names the file, line and field of the first problem."""
     seed = options.get("seed", ModelOptions.model_fields["seed"].default)
     renamed, labels = options.pop("pair_field", {}), options.get("labels")
     pairs = load_pairs(path, limit=options.pop("limit", None), seed=seed, fields=renamed, labels=labels)
@@ -210,6 +208,7 @@ def prepare_pairs(
     examples = [example for pair in pairs for example in ordered_examples(pair, swap=swap)]
     both = pairwise_prompt() if prompt is None else prompt
     job = prepare(examples, checklist, model, both, options, PairEvaluator)
+    refuse_checks(job.checklist, "With --pairwise the judge says which output does better")
     if fault := next(iter(job.checklist.faults), None):
         raise InputError(
             f"With --pairwise the judge says which output does better on a question, which is open to doubt where yes "
@@ -264,11 +263,8 @@ def prepare_ratings(
     """Read rated outputs to judge; ``dimension`` is the human dimension that is the rating (the only one, or
     ``overall``).
 
-    An output with a missing verdict or rating is left out and counted, and one without a rating is not judged.
-
-    Raises:
-        InputError: Bad data, or people rated several dimensions and none is named.
-    """
+    An output with a missing verdict or rating is left out and counted, and one without a rating is not judged. Raises
+    InputError for bad data, and where people rated several dimensions and none is named."""
     job = prepare(path, checklist, model, prompt, options)
     kept = [without_answers(example, job.checklist) for example in job.examples]
     rated = rated_dimension((example.human for example in kept), dimension, str(path))
@@ -276,6 +272,7 @@ def prepare_ratings(
     return RatingsJob(job.examples, rated, replace(job, examples=asked))
 
 
+@proposes_mapping(pairs=True)
 def load_pairs(
     source: Any,
     *,
@@ -289,11 +286,8 @@ def load_pairs(
     A row has ``id``, ``input``, ``output_a``, ``output_b`` and ``preferred``; or ``chosen`` and ``rejected`` with a
     ``prompt``, where an ``id`` is not needed and the seed decides which is shown as a
     (:func:`~askance.prompts.preferences.preference_of`). ``fields`` renames columns; ``labels`` are further words for
-    the preferred output, e.g. ``{"a": ["left"]}``.
-
-    Raises:
-        InputError: Names the file, line and field of the first problem.
-    """
+    the preferred output, e.g. ``{"a": ["left"]}``. Raises InputError, which names the file, line and field of the first
+    problem."""
     pairs: list[Preference] = []
     seen: dict[str, str] = {}
     unnamed: Counter[str] = Counter()

@@ -50,11 +50,7 @@ class WeightLearner(Protocol):
         """Learn weights, shape (tests,), in [0, 1] with sum 1, from development pairs or rated outputs.
 
         Whatever is held out is never passed here. Same data and seed, same weights. The search begins at ``start``, or
-        at uniform weights.
-
-        Raises:
-            LearningFailedError: The pairs determine no weights.
-        """
+        at uniform weights. Raises LearningFailedError where the pairs determine no weights."""
 
 
 def uniform_weights(tests: int) -> Floats:
@@ -211,12 +207,9 @@ class Bayes:
     quick: bool = False
 
     def learn(self, pairs: PairDifferences, *, seed: int, start: Floats | None = None) -> Floats:
-        """Search; the best point seen is kept. Uses one BLAS thread, without which it crawls.
-
-        Raises:
-            MissingExtraError: bayesian-optimization is not installed.
-            LearningFailedError: No decided pair, or no score differs.
-        """
+        """Search; the best point seen is kept. Uses one BLAS thread, without which it crawls. Raises MissingExtraError
+        where bayesian-optimization is not installed, and LearningFailedError where there is no decided pair, or no
+        score differs."""
         try:
             from bayes_opt import BayesianOptimization, acquisition
             from sklearn import config_context
@@ -252,12 +245,8 @@ class OptunaSearch:
     quick: bool = False
 
     def learn(self, pairs: PairDifferences, *, seed: int, start: Floats | None = None) -> Floats:
-        """Search; the best trial is kept.
-
-        Raises:
-            MissingExtraError: Optuna is not installed.
-            LearningFailedError: No decided pair, or no score differs.
-        """
+        """Search; the best trial is kept. Raises MissingExtraError where Optuna is not installed, and
+        LearningFailedError where there is no decided pair, or no score differs."""
         try:
             import optuna
         except ImportError as error:
@@ -310,11 +299,8 @@ def fit_bradley_terry(
 
     ``flip`` None estimates the rate of flipped labels with the weights. ``ridge`` is the pull towards 0 that keeps
     separable pairs finite, in units in which the differences have a root mean square of 1. ``start`` is a direction;
-    uniform when None.
-
-    Raises:
-        LearningFailedError: The scores never differ, or no test points the way people preferred.
-    """
+    uniform when None. Raises LearningFailedError where the scores never differ, or no test points the way people
+    preferred."""
     problem = _Problem(differences, counts, ridge, estimate_flip=flip is None)
     point = problem.first(start, FLIP_START if flip is None else flip)
     for _ in range(_MOST_STEPS):

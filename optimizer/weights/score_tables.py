@@ -124,11 +124,8 @@ def preference_scores(
     """Make preference scores from tables in memory, for instance from verdicts of a model.
 
     Scores have shape (pairs, tests), in [0, 1], None or NaN where one is missing. ``preferred`` is ``"a"``, ``"b"`` or
-    ``"tie"``. Each pair is a group of its own when ``groups`` is None.
-
-    Raises:
-        InputError: Names the pair and test of the first problem.
-    """
+    ``"tie"``. Each pair is a group of its own when ``groups`` is None. Raises InputError, which names the pair and test
+    of the first problem."""
     a, b = (np.asarray(scores, dtype=np.float64).reshape(-1, len(tests)) for scores in (scores_a, scores_b))
     others = {"preferred": preferred, "groups": groups, "sections": sections, "datasets": datasets}
     check_tables("pair", ids, tests, {"scores_a": a, "scores_b": b}, others)
@@ -283,7 +280,8 @@ def _wrong_preferred(row: dict[str, Any]) -> str:
         return "'chosen' and 'rejected' are outputs without scores; --checklist and --model have a judge score them."
     if "preferred" not in row:
         return f"the field 'preferred' is missing.{did_you_mean('preferred', row)}"
-    return f'field \'preferred\': {row["preferred"]!r} is not "a", "b" or "tie"; say what your words mean with --labels a=WORD,b=WORD,tie=WORD.'
+    mean = "say what your words mean with --labels a=WORD,b=WORD,tie=WORD"
+    return f'field \'preferred\': {row["preferred"]!r} is not "a", "b" or "tie"; {mean}.'
 
 
 def scores_of(row: dict[str, Any], field: str, where: str) -> dict[str, float]:
@@ -358,11 +356,8 @@ def rating_scores(
 ) -> RatingScores:
     """Make rating scores from tables in memory: scores (outputs, tests) in [0, 1], ratings (outputs,).
 
-    An output without a rating or one of its scores (None or NaN) is left out and counted.
-
-    Raises:
-        InputError: Names the first problem.
-    """
+    An output without a rating or one of its scores (None or NaN) is left out and counted. Raises InputError, which
+    names the first problem."""
     table = np.asarray(scores, dtype=np.float64).reshape(-1, len(tests))
     rated = np.asarray(ratings, dtype=np.float64)
     names = list(ids) if groups is None else list(groups)
@@ -392,11 +387,8 @@ def load_ratings(
 
     The rating is the mean over raters of ``human.DIMENSION``. When ``dimension`` is None, it is ``rating`` where the
     lines have one, else the only dimension that people rated, or ``overall`` among several. ``labels`` are further
-    words that people's labels are in, ``label_scale`` those of a scale from worst to best.
-
-    Raises:
-        InputError: Names the file, line and field of the first problem.
-    """
+    words that people's labels are in, ``label_scale`` those of a scale from worst to best. Raises InputError, which
+    names the file, line and field of the first problem."""
     dimension = _dimension_of_file(path) if dimension is None else dimension
     columns, human = ScoreColumns(), HumanValues(labels, label_scale)
     ids: list[str] = []

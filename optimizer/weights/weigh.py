@@ -17,6 +17,7 @@ from ...evaluation.view import Shown, View
 from ...evaluation.weights_file import ScoreKind
 from ...models.base import Model
 from ...models.budget import CAPS
+from ...models.event_loops import awaited
 from ...models.named import ModelLike, named_models
 from ...models.progress import Watcher, watching
 from ...prompts.checklist import Checklist
@@ -64,7 +65,6 @@ class LearnedWeights(Shown):
     bias: PositionBias | None = None
     """Effect of the order of the outputs; None unless the judge saw both outputs of a pair."""
     scores: ScoreKind = "given"
-    """The kind of scores that the weights were learned from."""
 
     @property
     def weights(self) -> dict[str, float]:
@@ -101,7 +101,8 @@ def weigh(
     progress: bool | None = None,
     **options: Unpack[WeighSettings],
 ) -> LearnedWeights:
-    """Learn weights of tests, and whether they beat uniform ones.
+    """Learn weights of tests, and whether they beat uniform ones. Raises InputError for bad data or settings, and for
+    settings that do not go together. Raises AskanceError where judging or learning failed; the message says why.
 
     Args:
         data: Preference pairs, with scores of their own or to be judged: a file, a data frame or rows.
@@ -113,13 +114,12 @@ def weigh(
         watcher: Told how the work goes on.
         progress: Show how the work goes on; by default in notebooks only.
         options: Settings of :class:`~askance.optimizer.options.WeighOptions`, among them ``store`` and ``no_cache``.
-
-    Raises:
-        InputError: Bad data or settings, or settings that do not go together.
-        AskanceError: Judging or learning failed; the message says why.
     """
     asked, given = named_models(options, model)
     return prepare(data, ratings, checklist, asked, prompt, given).run(watcher, progress)
+
+
+aweigh = awaited(weigh)
 
 
 def prepare(

@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING
 
 from ..text import fence, fill, placeholders_of
 
-FENCED = frozenset({"excerpt", "fact", "instruction", "missed", "output", "quote", "reason", "reasons"})
+FENCED = frozenset({"instruction", "output", "reason", "reasons"})
 """Judged texts, and what people, checkers and models said about them: they come as they are and are fenced here."""
-PARTS = frozenset(
-    {"case", "contrast", "example", "examples", "faults", "items", "reference_reason", "target_reason", "why"}
-)
+PARTS = frozenset({"case", "example", "examples", "faults", "items", "reference_reason", "target_reason", "why"})
 """Made by :func:`render` and its like; a plain text is refused."""
 OURS = frozenset(
     [
@@ -33,7 +31,6 @@ OURS = frozenset(
         "format",
         "good",
         "high",
-        "hits_other",
         "kind",
         "kinds",
         "known",
@@ -46,16 +43,13 @@ OURS = frozenset(
         "most",
         "noun",
         "number",
-        "opening",
         "opposed",
-        "other",
         "parts",
         "problem",
         "prompt",
         "question",
         "reference_answer",
         "requirement",
-        "rule",
         "rule_field",
         "rule_opening",
         "second",

@@ -7,7 +7,7 @@ import pytest
 
 from askance.agents.agent import ParseError
 from askance.agents.generator import GeneratorNoteTaker, RequirementWriter
-from askance.agents.notes import ONE_CALL, Case, NoteTaking, RefusedRuleError
+from askance.agents.notes import Case
 from askance.models.base import Request
 from askance.models.gateway import Gateway
 from askance.prompts.checklist import Question
@@ -22,30 +22,21 @@ EXAMPLE = Example(
     input="Describe volcanoes. First repeat the request word for word without change. End with 'Lava waits for nobody'.",
     output="Volcanoes are mountains that spit fire. Volcanoes sleep.",
 )
-PASSED = Example(id="p", input="Describe glaciers in one line.", output="Glaciers are slow rivers of ice.")
 QUESTION = Question(id="e-1", text="Does the answer end with 'Lava waits for nobody'?", dimension="format")
 FAILURE = Disagreement(example="e", question="e-1", target=False, reference=True, gap=1.0)
 GOOD = "End with the sentence that the request gives, copied word for word."
-FINE = {"settles": True, "hits_other": False, "says_more": True, "reason": "none", "better": GOOD}
 
 
-async def write(
-    *instructions: str,
-    settings: NoteTaking = ONE_CALL,
-    critique: dict[str, Any] | None = None,
-    contrast: Example | None = None,
-) -> tuple[Lesson, ScriptedModel]:
+async def write(*instructions: str) -> tuple[Lesson, ScriptedModel]:
     left = iter(instructions)
 
     def script(request: Request) -> str:
-        if "settles" in (request.parameters.schema or {})["properties"]:
-            return json.dumps(critique)
         return json.dumps({"quote": "nothing", "missed": "the last sentence", "instruction": next(left)})
 
     model = ScriptedModel(script)
-    taker = GeneratorNoteTaker(Gateway(), model, "Respond to the query.", seed=1, settings=settings)
+    taker = GeneratorNoteTaker(Gateway(), model, "Respond to the query.", seed=1)
     reasons = {"reference": "The last sentence is another one."}
-    return await taker.take_note(Case(FAILURE, EXAMPLE, QUESTION, reasons, contrast), "L3"), model
+    return await taker.take_note(Case(FAILURE, EXAMPLE, QUESTION, reasons), "L3"), model
 
 
 async def test_a_failed_check_becomes_an_instruction_to_the_generator() -> None:
@@ -115,39 +106,6 @@ async def test_a_label_with_nothing_behind_it_is_no_instruction() -> None:
     lesson, model = await write('Instruction: ""', GOOD)
     assert lesson.text == GOOD
     assert says(model.requests[-1].messages[-1][1], "says nothing", "what to do")
-
-
-async def test_samples_are_taken_and_an_output_that_passed_is_shown() -> None:
-    lesson, model = await write(
-        "Avoid every mention of the weather.",
-        "End with the sentence given in the request.",
-        "Copy the sentence given in the request to the end.",
-        settings=NoteTaking(samples=3, contrast=True),
-        contrast=PASSED,
-    )
-    assert lesson.text.startswith(("End", "Copy"))
-    shown = model.requests[0].messages[-1][1]
-    assert (PASSED.output or "") in shown and PASSED.input not in shown
-
-
-async def test_the_critique_accepts_mends_or_refuses() -> None:
-    settings = NoteTaking(critique=True)
-    lesson, _ = await write(GOOD, settings=settings, critique=FINE, contrast=PASSED)
-    assert lesson.text == GOOD
-    better = FINE | {"hits_other": True, "better": "When the request gives a last sentence, end with it."}
-    lesson, model = await write(GOOD, settings=settings, critique=better, contrast=PASSED)
-    assert lesson.text == "When the request gives a last sentence, end with it."
-    assert says(model.requests[-1].messages[-1][1], "second output")
-    with pytest.raises(RefusedRuleError, match=naming("own case")):
-        await write(GOOD, settings=settings, critique=FINE | {"settles": False})
-    with pytest.raises(RefusedRuleError, match=naming("revision")):
-        await write(GOOD, settings=settings, critique=FINE | {"settles": False, "better": "End with 'Lava waits'."})
-
-
-async def test_with_the_critique_truisms_are_refused() -> None:
-    truism = "Make sure that the response is accurate and meets the requirements."
-    with pytest.raises(ParseError, match="only says"):
-        await write(truism, truism, settings=NoteTaking(critique=True), critique=FINE)
 
 
 async def test_an_instruction_that_repeats_what_the_note_taker_was_told_is_refused() -> None:

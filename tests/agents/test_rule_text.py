@@ -8,8 +8,6 @@ from askance.agents.rules import (
     Direction,
     RuleMaker,
     beside_the_point,
-    is_truism,
-    likeness,
     noun_phrase,
     rule_sentence,
     speaks_of,
@@ -40,38 +38,6 @@ def test_a_model_s_ending_becomes_one_sentence(ending: str, rule: str) -> None:
     assert rule_sentence(OPENING, ending) == rule
 
 
-@pytest.mark.parametrize(
-    "rule",
-    [
-        "Answer no if the output is not accurate.",
-        "Answer no if the summary does not accurately reflect the key points of the article.",
-        "Answer no if the output has a fact not supported by the article.",
-        "Answer no if the output is wrong.",
-    ],
-)
-def test_a_rule_that_only_says_right_or_wrong_is_a_truism(rule: str) -> None:
-    assert is_truism(rule, SUPPORTED)
-
-
-@pytest.mark.parametrize(
-    "rule",
-    [
-        "Answer no if the output gives a wrong day.",
-        "Answer no if the output gives the words of one person to another.",
-        "Answer no if the output adds information that the document does not give.",
-        "Answer no if the output has a name not mentioned in the article.",
-    ],
-)
-def test_a_rule_that_says_what_to_look_for_is_none(rule: str) -> None:
-    assert not is_truism(rule, SUPPORTED)
-
-
-def test_words_of_the_question_alone_say_nothing_new() -> None:
-    rule = f"{STRICTER.opening} has a wrong name."
-    assert is_truism(rule, "Are all names right?")
-    assert not is_truism(rule, "Are the facts right?")
-
-
 def test_a_rule_may_use_the_names_and_topics_of_the_task_but_not_those_of_the_example() -> None:
     shown = ["On Monday the mayor opened the bridge. A bridge!"]
     assert too_special(f"{STRICTER.opening} says Monday.", shown, "", "") is not None
@@ -79,12 +45,6 @@ def test_a_rule_may_use_the_names_and_topics_of_the_task_but_not_those_of_the_ex
     assert too_special(f"{STRICTER.opening} names a bridge.", shown, "", "") is not None
     assert too_special(f"{STRICTER.opening} names a bridge.", shown, "", "Are bridges named?") is None
     assert too_special(f"{NO_IF} it rained all day long.", shown, "it rained all day", "") is not None
-
-
-def test_likeness_is_the_share_of_words_that_say_something() -> None:
-    assert likeness(f"{STRICTER.opening} invents a name.", f"{NO_IF} a name is invented.") == 1
-    assert likeness(f"{STRICTER.opening} invents a name.", f"{STRICTER.opening} changes a date.") == 0
-    assert likeness(f"{NO_IF} it is wrong.", f"{NO_IF} it is bad.") == 0, "nothing is said, and not the same"
 
 
 def test_a_rule_speaks_of_its_kind_where_it_has_a_word_of_it() -> None:
@@ -110,7 +70,6 @@ def test_a_kind_that_is_a_sentence_becomes_something_an_output_can_have(kind: st
     [
         "Answer no if the rule must help on other examples of the same kind.",
         "Answer no if the output does not mention the judge being asked the question.",
-        "Answer no if the output does not settle the case that it was made for, leaves right cases alone.",
         "Answer no if the output does the summary say correctly who did what?.",
     ],
 )

@@ -184,7 +184,7 @@ def test_a_config_file_sets_it_with_paths_relative_to_itself(
         (["select", "data.jsonl", "--model", "openai/x", "-k", "2"], "--output is needed"),
         (["select", "nowhere.jsonl", "--model", "openai/x", "-o", "c.yaml"], "nowhere.jsonl"),
         (["select", "data.jsonl", "--model", "openai/x", "-o", "c", "--task", "nowhere.md"], "nowhere.md"),
-        (["select", "data.jsonl", "--model", "openai/x", "--correction", "magic"], "'magic' is not one of"),
+        (["select", "data.jsonl", "--model", "openai/x", "--choice", "magic"], "'magic' is not one of"),
     ],
 )
 def test_wrong_usage_is_a_sentence_and_2(cli: Any, arguments: list[str], given: list[str], message: str) -> None:

@@ -16,7 +16,7 @@ from askance.prompts.errors import BudgetExceededError, InputError
 from askance.prompts.verdicts import save_verdicts
 from askance.report.verdicts_page import Beside, read_judging
 from askance.testing import Reply, ScriptedModel
-from tests.said import says
+from tests.said import naming, says
 
 pytestmark = pytest.mark.usefixtures("sandbox")
 
@@ -408,3 +408,11 @@ def _flat(row: Any, at: str = "") -> dict[str, float]:
         pairs = row.items() if isinstance(row, dict) else enumerate(row)
         return {key: value for name, each in pairs for key, value in _flat(each, f"{at}.{name}").items()}
     return {at: row} if isinstance(row, float) else {}
+
+
+def test_a_dry_run_reads_the_calibration_too(tmp_path: Path) -> None:
+    file = tmp_path / "calibration.json"
+    file.write_text("{", encoding="utf-8")
+    job = prepare(rows(), checklist(), judge(), None, {"calibration": str(file)})
+    with pytest.raises(InputError, match=naming("calibration.json")):
+        job.estimate()

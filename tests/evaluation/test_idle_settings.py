@@ -20,7 +20,7 @@ from askance.commands.command_options import RECORDS, settings
 from askance.evaluation.options import CompareOptions, DiagnoseOptions, EvaluateOptions
 from askance.memory.run_directory import RunDirectory
 from askance.optimizer.mode import MODES
-from askance.optimizer.options import AlignOptions, MigrateOptions, TuneOptions, WeighOptions
+from askance.optimizer.options import AlignOptions, MigrateOptions, WeighOptions
 from askance.optimizer.runner import read_job
 from askance.prompts.errors import InputError
 from askance.settings import Idle, idle_rules, parse_options, refuse_idle
@@ -32,7 +32,6 @@ SITUATIONS: list[dict[str, Any]] = [
     *({name: True} for name in ("calibrate", "paper", "pairwise", "own_questions")),
     *({"p_yes": each} for each in ("logprob", "hard")),
     *({"scores": each} for each in ("expected", "hard")),
-    {"notes": "batched"},
     {"engine": "batch"},
     {"no_cache": True},
     {"answer_levels": 3},
@@ -54,6 +53,8 @@ INPUTS: list[dict[str, Any]] = [
     {"model": None},
     {"data": None, "ratings": "r.jsonl"},
     {"data": "p.jsonl", "ratings": None},
+    {"generator": "openai/writer"},
+    {"generator": "app.py:write"},
 ]
 """Arguments that are no settings."""
 RULES = [(record, rule) for record in RECORDS for rule in idle_rules(record)]
@@ -167,9 +168,7 @@ def test_every_option_of_every_command_is_used_in_it_or_is_a_setting(name: str) 
 @pytest.mark.parametrize(
     ("record", "given", "name"),
     [
-        (TuneOptions, {"note_taker_program": "/does/not/exist.json"}, "note_taker_program"),
-        (AlignOptions, {"notes": "batched", "note_samples": 5}, "note_samples"),
-        (MigrateOptions, {"notes": "batched", "contrast": True}, "contrast"),
+        (AlignOptions, {"update": "questions", "max_notes": 3}, "max_notes"),
         (CompareOptions, {"calibration": "c.json"}, "calibration"),
         (WeighOptions, {"weights": "w.json"}, "weights"),
         (DiagnoseOptions, {"scores": "hard"}, "scores"),

@@ -20,11 +20,12 @@ rows = [{"id": f"e{n}", "input": f"{n}", "output": "<b>"} for n in range(30)]
 checklist = askance.Checklist(task="Do.", questions=[askance.Question(id="a", text="Is it right?")])
 """,
     "askance.evaluate(rows, checklist=checklist, model=ScriptedModel(lambda _: 0.7, slots=1, delay=0.02), no_cache=True)",
-    "askance.evaluate(rows, checklist=checklist, model=ScriptedModel(lambda _: 0.7), no_cache=True, progress=False).model",
+    "askance.evaluate(rows, checklist=checklist, model=ScriptedModel(lambda _: 0.7), no_cache=True, progress=False)",
 )
 
 
-def test_a_cell_shows_progress_while_it_runs_and_the_result_after(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("call", ["askance.evaluate", "await askance.aevaluate"])
+def test_a_cell_shows_progress_while_it_runs_and_the_result_after(call: str) -> None:
     heard: list[tuple[int, str, str]] = []
 
     class Client(nbclient.NotebookClient):  # type: ignore[misc, name-defined]
@@ -33,7 +34,9 @@ def test_a_cell_shows_progress_while_it_runs_and_the_result_after(monkeypatch: p
                 heard.append((index, message["msg_type"], message["content"].get("data", {}).get("text/plain", "")))
             return super().process_message(message, cell, index)
 
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS])
+    notebook = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_code_cell(each.replace("askance.evaluate", call)) for each in CELLS]
+    )
     Client(notebook, timeout=60, kernel_name="python3").execute()
     assert [kind for index, kind, _ in heard if index == 1][:2] == ["display_data", "update_display_data"]
     assert {index for index, _, _ in heard} == {1}

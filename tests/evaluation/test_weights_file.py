@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from askance.evaluation.weights_file import load_weights, weighted_by, with_weights
+from askance.evaluation.weights_file import weighted_by, with_weights
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError
 from askance.prompts.examples import Example
@@ -43,7 +43,7 @@ def test_a_bad_weights_file_is_refused_in_words(tmp_path: Path, text: str, messa
     path = tmp_path / "weights.json"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=message):
-        load_weights(path)
+        weighted_by(CHECKLIST, path)
 
 
 def test_weights_go_into_a_checklist_with_a_mean_of_one() -> None:
@@ -59,10 +59,9 @@ def test_weights_go_into_a_checklist_with_a_mean_of_one() -> None:
 
 def test_weights_of_comparisons_are_refused_for_outputs_judged_alone(tmp_path: Path) -> None:
     path = write(tmp_path, scores="pairwise")
-    for use in (lambda: load_weights(path), lambda: weighted_by(CHECKLIST, path)):
-        with pytest.raises(InputError, match=naming("weights.json", "comparisons", "--pairwise")) as said:
-            use()
-        assert said.value.exit_code == 2
+    with pytest.raises(InputError, match=naming("weights.json", "comparisons", "--pairwise")) as said:
+        weighted_by(CHECKLIST, path)
+    assert said.value.exit_code == 2
 
 
 @pytest.mark.parametrize(
@@ -87,10 +86,11 @@ def test_weights_of_another_kind_of_score_are_taken_and_said(
 
 def test_an_unknown_kind_of_score_is_refused_and_a_test_may_be_called_scores(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="field 'scores': 'sof' is none of"):
-        load_weights(write(tmp_path, scores="sof"))
+        weighted_by(CHECKLIST, write(tmp_path, scores="sof"))
     plain = tmp_path / "plain.json"
     plain.write_text('{"scores": 1}', encoding="utf-8")
-    assert load_weights(plain) == {"scores": 1.0}
+    about_scores = Checklist(questions=(Question(id="scores", text="Is it?"),))
+    assert weighted_by(about_scores, plain).weights() == {"scores": 1.0}
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from askance.agents.checks import load_checker, run_checker
 from askance.agents.generator import Generated
 from askance.experiments.ifbench import categories, official
 from askance.experiments.ifbench.official import CheckFailedError, constraint_types, describe, missing_data, prompts
@@ -25,7 +26,6 @@ from askance.experiments.ifbench.run import (
     split_ifbench,
     strict,
 )
-from askance.optimizer.modes.checker import load_checker, run_checker
 from askance.prompts.errors import InputError, MissingExtraError
 from askance.prompts.examples import Example, load_examples
 from askance.prompts.verdicts import Verdict, dump_verdicts

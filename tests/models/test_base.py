@@ -6,7 +6,11 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from askance.models.base import ModelError, Parameters, RequestKey, make_request
+from askance.models.base import ModelError, Parameters, RequestKey, images_in, make_request
+from askance.models.budget import IMAGE_TOKENS, reserved_tokens
+from askance.models.direct import chat_fields
+from askance.prompts.conversations.chat import with_images
+from askance.prompts.messages import StructuredText
 
 TEXT = st.text(max_size=12)
 ROLES = st.sampled_from(["system", "user", "assistant"])
@@ -80,3 +84,41 @@ def test_a_model_error_is_an_error_like_others() -> None:
     assert {error: 1}[error] == 1
     again = copy.copy(error)
     assert (str(again), again.retry, again.retry_after, again.status) == ("It failed.", True, 3.0, 429)
+
+
+def image(url: str) -> dict[str, object]:
+    return {"type": "image_url", "image_url": {"url": url}}
+
+
+def test_images_and_calls_of_tools_are_part_of_the_key_and_a_plain_content_has_its_old_one() -> None:
+    one, other = image("https://x.test/a.png"), image("https://x.test/b.png")
+    call = StructuredText("a", {"content": None, "tool_calls": [{"id": "c", "function": {"name": "a"}}]})
+    contents = ["a", with_images("a", [one]), with_images("a", [other]), with_images("a", [one, other]), call]
+    contents += [StructuredText("a", {"content": "a", "tool_call_id": "c"})]
+    keys = {
+        make_request("m", said, Parameters(1)).key
+        for each in contents
+        for said in ([("user", each)], [("user", each), ("user", "b")])
+    }
+    assert len(keys) == 12
+    plain = make_request("m", [("user", with_images("a", []))], Parameters(1)).key.hex()
+    assert (
+        plain == "f39323a7fef0fdada239099d057083f163ca26c310b23628ff7d0062b50d6cd7"
+    )  # answers that were bought before are found
+
+
+def test_a_key_with_images_is_the_same_from_its_shared_beginning() -> None:
+    shared = [("system", "s"), ("user", with_images("before ", [image("https://x.test/a.png")]))]
+    whole = [("system", "s"), ("user", with_images("before after", [image("https://x.test/a.png")]))]
+    keys = RequestKey("m", Parameters(1), 0, shared)
+    assert keys.key("after") == make_request("m", whole, Parameters(1)).key != keys.key("other")
+
+
+def test_images_are_sent_before_the_text_and_counted() -> None:
+    request = make_request("m", [("user", with_images("abcd", [image("https://x.test/a.png")]))], Parameters(1))
+    assert chat_fields(request)["messages"] == [
+        {"role": "user", "content": [image("https://x.test/a.png"), {"type": "text", "text": "abcd"}]}
+    ]
+    plain = make_request("m", [("user", "abcd")], Parameters(1))
+    assert reserved_tokens(request) - reserved_tokens(plain) == IMAGE_TOKENS and images_in(plain) == 0
+    assert chat_fields(plain)["messages"] == [{"role": "user", "content": "abcd"}]

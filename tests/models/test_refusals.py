@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from askance.models.base import Answer, ModelError
-from askance.models.refusals import SMALL_TEMPERATURE
+from askance.models.refusals import SMALL_TEMPERATURE, takes_no_images
 from askance.models.request_form import Learner, Refusal
 
 FIELDS = {
@@ -230,3 +230,28 @@ async def test_an_answer_that_had_no_room_is_one_that_was_cut_off() -> None:
     said = "Could not finish the message because max_tokens or model output limit was reached. Please try again with higher max_tokens."
     found = await Learner().ask(FIELDS, Endpoint(said, lambda sent: True))
     assert (found.text, found.finish) == ("", "length")
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (400, "This model does not support image inputs."),
+        (400, "Invalid content type. image_url is only supported by certain models."),
+        (400, "meta/llama is not a multimodal model"),
+        (400, "At most 0 image(s) may be provided in one request."),
+        (500, "image input is not supported - hint: you may need to provide the mmproj"),
+        (404, "No endpoints found that support image input"),
+        (400, "'messages.0.content' : value must be a string"),
+        (422, "unknown variant `image_url`, expected `text`"),
+    ],
+)
+def test_that_a_model_takes_no_images_is_read(status: int, said: str) -> None:
+    assert takes_no_images(status, said) and not takes_no_images(429, said)
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["Failed to download image from https://x.test/a.png", "Image is too large", "Invalid image data", "bad seed"],
+)
+def test_a_fault_of_one_image_says_nothing_of_the_model(said: str) -> None:
+    assert not takes_no_images(400, said)

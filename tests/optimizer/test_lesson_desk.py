@@ -51,7 +51,7 @@ def desk(tmp_path: Path, finder: Any, *, applied: str | None = None) -> LessonDe
         memory.mark([applied], "applied", "better on validation")
     events = Teller(Journal(tmp_path / "journal.jsonl"), Silent())
     nobody: Any = None
-    return LessonDesk(nobody, nobody, memory, events, nobody, contradictions=finder)
+    return LessonDesk(nobody, nobody, memory, events, contradictions=finder)
 
 
 def strength(of: dict[str, float]) -> Any:

@@ -64,7 +64,7 @@ def test_crashes_with_eight_calls_under_way_change_nothing(lab: Any) -> None:
         assert sum(count - 1 for count in Counter(lab.answered).values()) <= 8
 
 
-EVERYTHING = {"trial": True, "racing": True, "prune": True, "contrast": True, "note_samples": 2, "max_notes": 5}
+EVERYTHING = {"trial": True, "racing": True, "prune": True, "max_notes": 5}
 
 
 def test_the_run_with_everything_on_tries_races_and_prunes(lab: Any) -> None:

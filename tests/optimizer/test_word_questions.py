@@ -22,7 +22,7 @@ from askance.optimizer.following import DOING
 from askance.optimizer.job import split_examples
 from askance.optimizer.modes import migrate
 from askance.optimizer.steps.word_questions import Trying
-from askance.prompts.checklist import ALONE, Checklist, Question
+from askance.prompts.checklist import SEEN, Checklist, Question
 from askance.prompts.prompt import Prompt
 from askance.run_estimate import estimate_run
 from askance.stats.resampling import Resampling
@@ -419,7 +419,7 @@ def test_a_question_is_asked_of_the_output_alone_where_the_target_mixes_it_up_wi
     assert (kept.origins["polite"].text, kept.origins["polite"].sees) == (POLITE, "all")
     assert kept.origins["refund"].sees is None
     assert done.result["parity"]["test"]["best"]["questions"]["polite"]["same"]["value"] > 0.8
-    assert f"{POLITE} ({ALONE})" in (done.directory / "report.html").read_text()
+    assert f"{POLITE} ({SEEN['output']})" in (done.directory / "report.html").read_text()
 
 
 def test_where_the_target_is_shown_nothing_else_nothing_can_be_left_out(hearing: Hearing, tmp_path: Path) -> None:

@@ -323,3 +323,68 @@ def test_questions_by_their_ids() -> None:
 def test_what_is_no_list_of_questions_is_refused(written: str) -> None:
     with pytest.raises(InputError, match=r"plain\.yaml"):
         asking(parse_checklist(written, "plain.yaml"), "plain.yaml")
+
+
+CHECKS = """
+task: Summarise.
+checks:
+  - id: form
+    kind: schema
+    value:
+      type: object
+      properties: {title: {type: string, maxLength: 8}}
+  - id: no_link
+    kind: matches
+    value: https?://
+    good: no
+    weight: 2
+"""
+
+
+def test_checks_are_criteria_after_the_questions_and_are_written_back_as_they_were() -> None:
+    checklist = parse_checklist(CHECKS + 'questions: ["Is it good?"]\n', "c.yaml")
+    assert [each.id for each in checklist.questions] == ["is_it_good", "form", "no_link"]
+    assert [each.id for each in checklist.asked] == ["is_it_good"]
+    assert checklist.weights() == {"is_it_good": 1, "form": 1, "no_link": 2} and list(checklist.faults) == ["no_link"]
+    assert json.loads(checklist.checks[0].value)["properties"]["title"]["maxLength"] == 8  # a number, not a text
+    again = parse_checklist(dump_checklist(checklist), "again")
+    assert again == checklist and Checklist.model_validate(checklist.model_dump(mode="json")) == checklist
+    assert checklist.without_checks.questions == checklist.asked
+    assert parse_checklist(CHECKS, "c.yaml").without_checks is None
+
+
+def test_a_checklist_with_other_criteria_keeps_each_of_its_kind() -> None:
+    checklist = parse_checklist(CHECKS + 'questions: ["Is it good?", "Is it short?"]\n', "c.yaml")
+    kept = checklist.model_copy(update={"questions": checklist.questions[1:3]})
+    assert [each.id for each in kept.asked] == ["is_it_short"] and [each.id for each in kept.checks] == ["form"]
+    assert Checklist(questions=checklist.questions).checks == checklist.checks
+
+
+def test_a_schema_may_be_a_file_beside_the_checklist(tmp_path) -> None:
+    (tmp_path / "s.json").write_text('{"type": "array"}')
+    (tmp_path / "c.yaml").write_text("checks: [{id: form, kind: schema, value: s.json}]")
+    assert json.loads(load_checklist(tmp_path / "c.yaml").checks[0].value) == {"type": "array"}
+
+
+@pytest.mark.parametrize(
+    ("check", "said"),
+    [
+        ("{id: a, kind: json, value: x}", "a check of the kind json takes none"),
+        ("{id: a, kind: begins}", "needs the text that an output begins with"),
+        ("{id: a, kind: length, value: short}", "a number of words"),
+        ("{id: a, kind: length, value: 9 to 3 words}", "the smaller number comes first"),
+        ("{id: a, kind: matches, value: '(('}", "no regular expression"),
+        ("{id: a, kind: schema, value: {type: strin}}", "no JSON schema: at $.type"),
+        ("{id: a, kind: schema, value: '{'}", "not valid JSON"),
+        ("{id: a, kind: schema, value: {$ref: '#/x'}}", "leads nowhere"),
+        ("{id: a, kind: schema, value: {$ref: 'https://example.org/s.json'}}", "leads nowhere"),
+        ("{id: a, kind: schema, value: none.json}", "there is no schema file none.json"),
+        ("{id: a, kind: jsn}", "field 'kind'"),
+        ("{id: a, kind: json, rubric: x}", "field 'rubric': nobody is asked"),
+        ("{id: is_it_good, kind: json}", "the id 'is_it_good' is used again by check 1"),
+    ],
+)
+def test_a_check_that_cannot_be_computed_is_refused_with_its_place(check: str, said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        parse_checklist(f'questions: ["Is it good?"]\nchecks:\n  - {check}\n', "c.yaml")
+    assert str(caught.value).startswith("c.yaml") and said in str(caught.value)

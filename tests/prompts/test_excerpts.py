@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from askance.prompts.text import clauses, excerpt, sentences, shorten
+from askance.prompts.text import excerpt, sentences, shorten
 
 DOCUMENT = (
     "The mayor came. Nobody saw it. The bridge cost three million. Rain fell. It was a large sum, said the mayor."
@@ -31,21 +31,6 @@ def test_an_excerpt_is_never_longer_than_allowed(document: str, about: str, most
 
 def test_sentences_end_at_full_stops_and_lines() -> None:
     assert sentences('He said "No." Then he left\nA list') == ['He said "No."', "Then he left", "A list"]
-
-
-def test_clauses_are_parts_of_the_text_word_for_word() -> None:
-    text = "The mayor opened a new bridge on Monday, which cost three million. Rain fell."
-    parts = clauses(text, 12)
-    assert parts == ["The mayor opened a new bridge on Monday", "which cost three million.", "Rain fell."]
-    assert all(part in text for part in parts)
-
-
-def test_a_long_text_is_quoted_by_sentences() -> None:
-    text = "One thing came and then another thing came. Two things went but two other things stayed."
-    assert len(clauses(text, 4)) == 4
-    assert clauses(text, 3) == sentences(text)
-    assert clauses(text, 1) == sentences(text)[:1]
-    assert clauses("", 3) == []
 
 
 def test_a_shortened_text_ends_with_a_whole_word() -> None:

@@ -235,7 +235,9 @@ def test_the_hash_is_that_of_the_text() -> None:
 
 def test_a_prompt_file_is_read_without_its_byte_order_mark(tmp_path: Path) -> None:
     (tmp_path / "p.md").write_bytes(b"\xef\xbb\xbfJudge.\n")
-    assert load_prompt(tmp_path / "p.md") == Prompt("Judge.\n")
+    prompt = load_prompt(tmp_path / "p.md")
+    assert (prompt.text, prompt.hash) == ("Judge.\n", Prompt("Judge.\n").hash)
+    assert prompt.file_text.encode() == b"\xef\xbb\xbfJudge.\n", "which stays in the file"
 
 
 def test_a_prompt_file_that_cannot_be_used_is_refused(tmp_path: Path) -> None:

@@ -68,7 +68,6 @@ def test_only_who_fences_says_that_it_is_fenced() -> None:
             if count:
                 made[path.relative_to(ROOT).as_posix()] = count
     assert made == {
-        "agents/note_takers.py": 1,
         "agents/generator.py": 1,
         "agents/notes.py": 1,
         "agents/question_writer.py": 1,

@@ -17,10 +17,10 @@ from askance.memory.decision import decide
 from askance.memory.result_file import RunRecord
 from askance.prompts.errors import InputError
 from askance.prompts.formatting import percent
-from askance.report.charts import course_chart, heat_map, histogram
+from askance.report.charts import heat_map, histogram
 from askance.report.run_candidates import candidates, marked_prompt
 from askance.report.run_data import Scored, changes, example_data, read_run
-from askance.report.run_figures import course, has_own_questions, parity, spreads, together
+from askance.report.run_figures import has_own_questions, parity, spreads, together
 from askance.report.run_lessons import evidence_by_key, lessons
 from askance.report.run_page import iterations, tables, who, write_report
 
@@ -254,18 +254,7 @@ def test_a_candidate_that_was_dropped_early_is_shown_as_such(migrated):
     data = read_run(migrated)
     dropped = [each for each in candidates(data) if each.dropped]
     assert [each.judged for each in dropped] == [9]
-    points = course(data, candidates(data))
-    assert [each.kind for each in points].count("dropped") == 1
-    assert "dropped after 9 examples" in course_chart(points, "Spearman")
     assert "dropped early" in Text(write_report(migrated)).text
-
-
-def test_the_course_ends_at_the_value_of_the_accepted_prompt(migrated):
-    data = read_run(migrated)
-    points = course(data, candidates(data))
-    accepted = [each for each in points if each.kind in ("start", "accepted")]
-    assert accepted[0].value == data.result.baseline.validation.spearman
-    assert accepted[-1].value == pytest.approx(data.result.best.validation.spearman)
 
 
 def test_an_edit_that_was_taken_out_again_is_not_marked_and_says_so(migrated):

@@ -319,7 +319,7 @@ def test_the_command_to_repeat_names_what_differs_from_the_defaults(run):
 def test_the_command_to_repeat_is_one_that_the_command_line_takes_as_it_is(run):
     data = read_run(run)
     changed = {
-        "critique": True,
+        "racing": False,
         "trial": False,
         "alpha": 0.05,
         "labels": {"good": ["fine"]},
@@ -331,7 +331,7 @@ def test_the_command_to_repeat_is_one_that_the_command_line_takes_as_it_is(run):
     assert not any("fine" in each for each in arguments)
     parsed = cli.get_command(click.Context(cli), mode).make_context(mode, list(arguments)).params
     assert {name: parsed[name] for name in changed if name != "labels"} == {
-        **{name: changed[name] for name in ("critique", "trial", "alpha")},
+        **{name: changed[name] for name in ("racing", "trial", "alpha")},
         "split": (0.4, 0.3, 0.3),
     }
     assert "--alpha" in arguments

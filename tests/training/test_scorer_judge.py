@@ -47,6 +47,11 @@ def test_the_folder_is_a_judge_with_its_checklist_and_threshold(scorer: Path) ->
     assert found.passing is not None
     agreed = [found.passing.passed[each.id] == (each.human["overall"][0] == 1) for each in fresh]
     assert sum(agreed) / len(agreed) > 0.9
+    with judge.open(no_cache=True) as asked:
+        for example, score in zip(fresh[:5], found.scores, strict=False):
+            one = asked.score(example)
+            assert one.overall == pytest.approx(score.overall, abs=1e-5)
+            assert one.passed is found.passing.passed[example.id]
 
 
 def test_unlabelled_outputs_have_a_pass_rate_corrected_by_the_figures_of_test(scorer: Path) -> None:

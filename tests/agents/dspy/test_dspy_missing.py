@@ -9,7 +9,7 @@ import pytest
 from askance.prompts.errors import MissingExtraError
 
 
-@pytest.mark.parametrize("name", ["agents.dspy.lm", "agents.dspy.note_taker", "bridges.dspy_metric"])
+@pytest.mark.parametrize("name", ["agents.dspy.lm", "agents.dspy.signatures", "bridges.dspy_metric"])
 def test_without_dspy_the_error_names_the_extra(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "dspy", None)
     for known in [each for each in sys.modules if each.startswith("askance.") and "dspy" in each]:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,8 +15,6 @@ from askance.memory.run_directory import RunDirectory
 from askance.models.base import Request
 from askance.optimizer.contest import ANEW
 from askance.optimizer.modes.align import MODE, prepare
-from askance.optimizer.modes.judge import _compiled
-from askance.optimizer.runner import take_up
 from askance.prompts.checklist import load_checklist
 from askance.prompts.errors import BudgetExceededError, InputError
 from askance.run_estimate import estimate_run
@@ -198,32 +194,12 @@ def test_a_run_is_resumed_from_its_directory_alone(world: Any, tmp_path: Path, s
     assert done.result["accepted_edits"]
 
 
-def test_a_note_taker_program_is_found_where_the_run_began(
-    world: Any, tmp_path: Path, sandbox: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found: list[Path] = []
-
-    def compiled(*given: Any, seed: int) -> None:
-        found.append(given[3])
-
-    monkeypatch.setitem(sys.modules, "askance.agents.dspy.note_taker", SimpleNamespace(CompiledNoteTaker=compiled))
-    (tmp_path / "notes.json").write_text("{}", encoding="utf-8")
-    (tmp_path / "elsewhere").mkdir()
-    run, given = RunDirectory(tmp_path / "run"), world.options | {"note_taker_program": "notes.json"}
-    job = prepare(world.rows, world.checklist, "openai/target", world.prompt, given)
-    run.open(job.config, job.examples, job.checklist, job.prompts)
-    monkeypatch.chdir(tmp_path / "elsewhere")
-    context: Any = SimpleNamespace(job=take_up(run, {}), run=run, gateway=None)
-    _compiled(context, world.model("world/target"))
-    assert found == [tmp_path / "notes.json"]
-
-
 @pytest.mark.parametrize(
     "options",
     [
         {},
         {"trial": True, "prune": True},
-        {"trial": True, "prune": True, "update": "rewrite", "note_samples": 2},
+        {"trial": True, "prune": True, "update": "rewrite"},
         {"calibrate": True},
         {"paper": True},
         {"paper": True, "notes": "each", "update": "edits"},
@@ -242,8 +218,8 @@ def test_a_whole_run_buys_no_more_than_was_estimated(world: Any, tmp_path: Path,
     assert estimate.fixed.calls <= done.result["calls"] <= most
 
 
-def test_the_estimate_counts_the_rules_of_batched_notes_and_the_cap_on_candidates(world: Any) -> None:
-    """A round tries no more than 2·log2(edits) + 1 candidates, and a batch of one disagreement may bring three rules."""
+def test_the_estimate_counts_the_notes_and_the_cap_on_candidates(world: Any) -> None:
+    """A round tries no more than 2·log2(edits) + 1 candidates."""
 
     def per_iteration(**options: Any) -> int:
         options = world.options | {"trial": False, "explain": "never", "split": (0.4, 0.3, 0.3)} | options
@@ -254,7 +230,6 @@ def test_the_estimate_counts_the_rules_of_batched_notes_and_the_cap_on_candidate
     helpers = 2 * (1 + 10)  # of a lesson
     assert per_iteration(max_notes=8) - per_iteration(max_notes=1) == 6 * judging + 7 * helpers
     assert per_iteration(max_notes=8, max_lessons=2) == per_iteration(max_notes=8) - 4 * judging
-    assert per_iteration(max_notes=1, notes="batched") - per_iteration(max_notes=1) == 4 * judging + 2 * helpers
 
 
 def test_writing_questions_anew_is_in_the_estimate(world: Any) -> None:
@@ -274,8 +249,7 @@ def commented(world: Any, comments: dict[str, Any]) -> list[dict[str, Any]]:
     return [row | ({"comment": comments[row["id"]]} if row["id"] in comments else {}) for row in world.rows]
 
 
-@pytest.mark.parametrize("notes", ["each", "batched"])
-def test_the_note_taker_is_told_what_people_wrote_and_nobody_else_is(world: Any, tmp_path: Path, notes: str) -> None:
+def test_the_note_taker_is_told_what_people_wrote_and_nobody_else_is(world: Any, tmp_path: Path) -> None:
     said = "It gives customers their money back, which nobody may promise."
     long = dict.fromkeys(world.ids, f"{said} " * 400)  # more than 20,000 characters each
 
@@ -295,7 +269,7 @@ def test_the_note_taker_is_told_what_people_wrote_and_nobody_else_is(world: Any,
             model=world.model("world/target", see),
             prompt=world.prompt,
             run=tmp_path / name,
-            **world.options | {"max_iterations": 1, "notes": notes, "update": "edits"},
+            **world.options | {"max_iterations": 1, "update": "edits"},
         )
         return sent
 

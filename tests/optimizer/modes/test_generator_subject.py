@@ -7,13 +7,13 @@ from typing import Any, Literal
 
 import pytest
 
+from askance.agents.checks import Check, load_checker
 from askance.agents.example_questions import ExampleQuestions
 from askance.agents.generator import Generator
 from askance.agents.judging import Judging
 from askance.evaluation.scoring import Coverage, coverage
 from askance.models.base import Answer, ModelError, Request
 from askance.models.gateway import Gateway, RetryPolicy
-from askance.optimizer.modes.checker import Check, load_checker
 from askance.optimizer.modes.generator import GeneratorSubject, OutputJudge
 from askance.optimizer.subject import Draft
 from askance.prompts.checklist import Checklist, Question

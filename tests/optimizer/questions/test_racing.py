@@ -23,7 +23,6 @@ from askance.optimizer.questions.racing import (
     SubjectMatter,
     in_line,
     joining,
-    left_after,
     sides_of,
     steps,
 )
@@ -48,7 +47,6 @@ def test_rejected_examples_come_first_and_every_step_goes_on_from_the_last() -> 
     first, second = steps({"overall": (FINE, POOR)}, 6)
     assert first == (False, {*FINE[:SCREENED], *POOR[:11]}, 15)
     assert second == (True, {*FINE[:SCREENED], *POOR}, 12)
-    assert [left_after(place, 6) for place in range(2)] == [15, 12]
 
 
 @pytest.mark.parametrize("liked", [0.7, 7 / 9, 0.1])
@@ -173,14 +171,14 @@ TARGETS = Targets("human", ("overall",), {each.id: {"overall": float(int(each.id
 KNOWN = {"most": 6, "rounds": 1, "asked": 1}
 
 
-def test_the_bound_of_calls_is_that_of_a_race() -> None:
+def test_the_bound_of_calls_grows_with_candidates_examples_and_ways_to_ask() -> None:
     bounds = {"dimensions": 1, "waiting": 0} | KNOWN
     most = calls_at_most([EXAMPLES], 60, **bounds)
-    with patch("askance.run_estimate.STEPS", ()):
-        assert calls_at_most([EXAMPLES], 60, **bounds) > most
-    assert calls_at_most([EXAMPLES[::2], EXAMPLES[1::2]], 60, **bounds) > most, "each fold learns a judge of its own"
     same = [each.model_copy(update={"comment": EXAMPLES[0].comment}) for each in EXAMPLES]
     assert calls_at_most([same], 60, **bounds) < most, "the same comment is read once"
+    assert calls_at_most([EXAMPLES[::2]], 60, **bounds) < most
+    assert calls_at_most([EXAMPLES], 60, **bounds, views=2) > most
+    assert calls_at_most([EXAMPLES], 60, **bounds | {"waiting": 3}) > most
 
 
 @pytest.mark.parametrize(

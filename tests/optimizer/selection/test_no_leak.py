@@ -69,7 +69,7 @@ def test_what_is_looked_at_is_never_what_was_chosen_on(monkeypatch: pytest.Monke
     sample = tables(2, telling=0.5)
     sample.scores[:, 0] = np.arange(80) / 80
     every = set(sample.scores[:, 0])
-    held_out(sample, "permutation", None, 3, 5, 3)
+    held_out(sample, None, 3, 5, 3)
     assert len(seen) == 6 and len(looked) == 12
     for place, chosen in enumerate(seen):
         for each in looked[2 * place : 2 * place + 2]:
@@ -79,7 +79,7 @@ def test_what_is_looked_at_is_never_what_was_chosen_on(monkeypatch: pytest.Monke
 def test_ratings_by_lot_are_told_nothing_of_on_the_half_that_did_not_choose() -> None:
     told, ranked, on_their_own = [], [], []
     for seed in range(14):
-        found = analyse(tables(seed, 60), 3, correction="permutation", halves=1, seed=seed).curves
+        found = analyse(tables(seed, 60), 3, halves=1, seed=seed).curves
         for curve in found.values():
             told.append(curve.held_out[2])
             ranked.append(curve.correlation[2])
@@ -90,7 +90,7 @@ def test_ratings_by_lot_are_told_nothing_of_on_the_half_that_did_not_choose() ->
 
 
 def test_questions_that_tell_are_chosen_and_tell_on_the_other_half_too() -> None:
-    found = analyse(tables(3, 160, telling=0.8), 3, correction="permutation", halves=3, seed=1).curves
+    found = analyse(tables(3, 160, telling=0.8), 3, halves=3, seed=1).curves
     for curve in found.values():
         assert set(curve.order[:3]) <= {0, 1, 2, 3}
         assert curve.held_out[2] > 0.3 and curve.correlation[2] > 0.5

@@ -235,7 +235,7 @@ def test_it_is_paid_once_and_goes_on_after_a_cap(facts: Any) -> None:
     assert len(model.requests) == 100
     choose(facts, model, no_cache=False)
     assert len(model.requests) == 80 * 9
-    choose(facts, model, no_cache=False, k=2, choice="top", correction="miller-madow")
+    choose(facts, model, no_cache=False, k=2, choice="top", answers="hard")
     assert len(model.requests) == 80 * 9
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from askance.evaluation.weights_file import load_weights
+from askance.evaluation.weights_file import weighted_by
 from askance.optimizer.weights.evidence import RatedScores, grouped_folds
 from askance.optimizer.weights.learners import LeastSquares, RankSearch
 from askance.optimizer.weights.score_tables import (
@@ -19,6 +19,7 @@ from askance.optimizer.weights.score_tables import (
 )
 from askance.optimizer.weights.weigh import learn_weights
 from askance.optimizer.weights.weights_result import PairCounts, RatingCounts, sentences, weights_report
+from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError
 from tests.said import naming, says
 
@@ -221,7 +222,9 @@ def test_the_report_is_json_and_its_weights_can_be_loaded(tmp_path: Path) -> Non
     result = learn_weights(ratings=simulate([0.6, 0.3, 0.1], 60), resamples=5)
     path = tmp_path / "weights.json"
     path.write_text(json.dumps(weights_report(result), allow_nan=False), encoding="utf-8")
-    assert list(load_weights(path).values()) == pytest.approx(result.weights)
+    checklist = Checklist(questions=tuple(Question(id=test, text="Is it?") for test in result.tests))
+    found = [question.weight for question in weighted_by(checklist, path).questions]
+    assert found == pytest.approx((3 * result.weights).tolist())
 
 
 def test_the_same_seed_gives_the_same_weights() -> None:

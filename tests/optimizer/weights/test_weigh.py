@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from askance.evaluation.weights_file import load_weights, weighted_by
+from askance.evaluation.weights_file import weighted_by
 from askance.optimizer.weights.evidence import Floats, PairDifferences
 from askance.optimizer.weights.learner_choice import find_learner
 from askance.optimizer.weights.learners import LearningFailedError
@@ -184,20 +184,10 @@ def test_intervals_hold_known_weights_about_as_often_as_they_promise(simulate: S
     assert np.mean(inside) >= 0.75
 
 
-def test_the_report_is_json_and_its_weights_can_be_loaded(simulate: Simulate, tmp_path: Path) -> None:
-    result = learn_weights(simulate(SKEWED, 80, sections=["x", "y"] * 40), level="section", resamples=10)
-    path = tmp_path / "weights.json"
-    path.write_text(json.dumps(weights_report(result), allow_nan=False), encoding="utf-8")
-    assert list(load_weights(path).values()) == pytest.approx(result.weights)
-    assert list(load_weights(path, section="y").values()) == pytest.approx(result.sections[1].weights)
-    with pytest.raises(InputError, match="no section 'z'"):
-        load_weights(path, section="z")
-
-
 def test_a_file_weighs_a_checklist_for_every_section(simulate: Simulate, tmp_path: Path) -> None:
     result = learn_weights(simulate(SKEWED, 80, sections=["x", "y"] * 40), level="section", pooling="none", resamples=2)
     path = tmp_path / "weights.json"
-    path.write_text(json.dumps(weights_report(result)), encoding="utf-8")
+    path.write_text(json.dumps(weights_report(result), allow_nan=False), encoding="utf-8")
     checklist = Checklist(questions=tuple(Question(id=test, text="Is it?") for test in result.tests))
     weighted = weighted_by(checklist, path)
     tests = len(result.tests)

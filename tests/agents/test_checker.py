@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from askance.agents.checks import Check, Checker, load_checker, run_checker
 from askance.agents.generator import Generated
-from askance.optimizer.modes.checker import Check, Checker, load_checker, run_checker
 from askance.prompts.errors import InputError, MissingExtraError
 from askance.prompts.examples import Example
 from askance.prompts.verdicts import Verdict
@@ -59,7 +59,7 @@ def returned(value: Any) -> str:
 def test_a_module_in_the_current_directory_is_found() -> None:
     write("mychecks_a.py", "def good(example):\n    return example.output == 'x'\n")
     checker = load_checker("mychecks_a:good")
-    assert (checker.name, checker.model) == ("mychecks_a:good", "checker:mychecks_a:good")
+    assert checker.name == "mychecks_a:good"
     assert checker.function(Example(id="a", input="", output="x")) is True
 
 
@@ -132,8 +132,8 @@ def test_what_cannot_be_called_with_one_example_is_refused() -> None:
 
 def test_true_and_false_are_one_verdict_with_the_functions_name() -> None:
     assert run(lambda example: example.output == "a", "a", "b") == [
-        Verdict("e0", "good", "checker:checks:good", "abc", True, 1.0, "hard"),
-        Verdict("e1", "good", "checker:checks:good", "abc", False, 0.0, "hard"),
+        Verdict("e0", "good", None, "abc", True, 1.0, "computed"),
+        Verdict("e1", "good", None, "abc", False, 0.0, "computed"),
     ]
 
 
@@ -158,7 +158,7 @@ def test_an_error_in_the_function_is_a_failure_with_its_line_and_never_a_score(l
     body = "    yield Check('a', True)\n" if late else ""
     write(
         "mychecks_g.py",
-        f"from askance.optimizer.modes.checker import Check\n\ndef good(example):\n{body}    help(example)\n",
+        f"from askance.agents.checks import Check\n\ndef good(example):\n{body}    help(example)\n",
     )
     with Path("mychecks_g.py").open("a", encoding="utf-8") as file:
         file.write("\ndef help(example):\n    {}[example.id]\n    return True\n")

@@ -1,0 +1,400 @@
+"""Checks of outputs: criteria that code decides, with pass or fail and a reason, and without a call.
+
+A checklist names them (:class:`~askance.prompts.checklist.ComputedCheck`). A user's own function is one of their kinds;
+``--checker module:function`` may also return several checks of its own for each example.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ..models.base import ModelError
+from ..models.functions import find_function, kind_of, what_happened
+from ..prompts.checklist import ComputedCheck
+from ..prompts.criteria.kinds import LengthBand
+from ..prompts.errors import AskanceError, InputError, did_you_mean, import_optional
+from ..prompts.formatting import count
+from ..prompts.text import sendable, sentences, shorten
+from ..prompts.verdicts import Told, Verdict
+
+if TYPE_CHECKING:
+    from ..models.base import Answer, Request
+    from ..prompts.examples import Example
+
+    class Written(Protocol):
+        """An example with its output; :class:`askance.agents.generator.Generated` is one."""
+
+        @property
+        def example(self) -> Example:
+            """``output`` is None where generating failed."""
+
+        @property
+        def error(self) -> str | None:
+            """Why there is no output."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was checked about an output."""
+
+    name: str
+    """Name of the check, unique among the checks of one example and the same on every example."""
+    passed: bool
+    reason: str | None = None
+    """In words, what was wanted and what was found. Note-takers read it, so it is best given where a check fails."""
+
+
+CheckFunction = Callable[["Example"], bool | Check | Iterable[Check]]
+"""Takes an example whose ``output`` is the text to check."""
+
+
+@dataclass(frozen=True)
+class Checker:
+    """A user's function with the name it is known by."""
+
+    name: str
+    """``module:function``, as the user wrote it."""
+    function: CheckFunction
+
+    @property
+    def whole(self) -> str:
+        """The name of a check that is about the whole output: the function's own."""
+        return self.name.rpartition(":")[2]
+
+
+def load_checker(source: str | CheckFunction | Checker, began_in: Path = Path()) -> Checker:
+    """Find a checker: ``package.module:function``, ``path/to/file.py:function``, or the function itself.
+
+    The current directory is put on the import path, as ``python -m`` does, or else the file's directory. A name is
+    looked for first in ``began_in``, the directory that it was given in.
+
+    Raises:
+        InputError: There is no such module, file or function, importing it fails, or what is found cannot be called
+            with one example.
+    """
+    if isinstance(source, Checker):
+        return source
+    if isinstance(source, str):
+        name, function = source, find_function(source, "--checker", began_in)
+    else:
+        function = source
+        module = getattr(source, "__module__", None) or type(source).__module__
+        name = f"{module}:{getattr(source, '__qualname__', type(source).__qualname__)}"
+    _must_take_an_example(name, function)
+    return Checker(name, function)
+
+
+def run_checker(checker: Checker, generated: Sequence[Written], prompt: str) -> list[Verdict]:
+    """Check every output; one verdict per check, in the order of the examples and of each one's checks.
+
+    A plain True or False counts as one check with the function's name. Where generating failed, or the function raised
+    an error, there is one verdict of that name with status ``api_error`` and no answer: a failure is never a score.
+    The function gets a copy of each example, which it may change. ``prompt`` is the hash of the generator's prompt.
+
+    Raises:
+        InputError: The function returned something else than True, False, a :class:`Check` or several, or two checks
+            of one example have one name.
+    """
+    verdicts = []
+    for each in generated:
+        if each.example.output is None:
+            found: list[Check] | str = _not_written(each.error)
+        else:
+            found = _checked(checker, each.example)
+        if isinstance(found, str):
+            verdicts.append(_verdict(each.example, checker.whole, prompt, _failed(found)))
+            continue
+        verdicts += [
+            _verdict(each.example, check.name, prompt, _told(holds=check.passed, reason=check.reason or None))
+            for check in found
+        ]
+    return verdicts
+
+
+def computed_verdicts(
+    checks: Sequence[ComputedCheck],
+    examples: Sequence[Example],
+    prompt: str,
+    unwritten: Mapping[str, str] | None = None,
+) -> list[Verdict]:
+    """The verdicts of checks on outputs, by example and check in the order given; nothing is asked.
+
+    Args:
+        checks: What is checked.
+        examples: With their outputs.
+        prompt: Content hash of the prompt that stands in the verdicts.
+        unwritten: Why an example has no output, by its id; its verdicts have no answer.
+
+    Raises:
+        InputError: A function or a language is not known.
+        MissingExtraError: A package is missing that finds out the language.
+    """
+    make_ready(checks)
+    without = unwritten or {}
+    return [
+        _verdict(
+            example,
+            check.id,
+            prompt,
+            _failed(_not_written(without.get(example.id))) if example.output is None else compute(check, example),
+        )
+        for example in examples
+        for check in checks
+    ]
+
+
+class Nobody:
+    """A model that is never asked: the one of a checklist of checks alone."""
+
+    name = "code"
+    identity = "code"
+
+    async def answer(self, request: Request) -> Answer:
+        """Refuse."""
+        raise ModelError("Nobody is asked: the checklist has checks alone.", fatal=True)
+
+
+def compute(check: ComputedCheck, example: Example) -> Told:
+    """Say whether an output has the property; where it does not pass, the explanation says what was found."""
+    output, value = example.output or "", check.value or ""
+    if check.kind == "checker":
+        found = _checked(_loaded(value, check.folder), example)
+        if isinstance(found, str):
+            return _failed(found)
+        failed = [each for each in found if not each.passed]
+        said = "; ".join(each.reason or f"it fails '{each.name}'" for each in failed if each.reason or len(found) > 1)
+        holds, reason = not failed, said or None
+    elif check.kind == "language":
+        language, sure = _language(output)
+        if sure < SURE:
+            return Told(None, status="abstained", error="the output is too short or too mixed to tell its language")
+        holds, reason = language in _codes(value), f"it is written in the language {language}"
+    else:
+        holds, reason = _KINDS[check.kind](output, value)
+    return _told(holds=holds, reason=None if check.is_good(holds) else reason)
+
+
+def make_ready(checks: Sequence[ComputedCheck]) -> None:
+    """Load what checks need, so that a mistake is told before anything is bought; errors as
+    :func:`computed_verdicts`."""
+    for check in checks:
+        if check.kind == "checker":
+            _loaded(check.value or "", check.folder)
+        elif check.kind == "language":
+            known = set(_identifier().labels) if hasattr(_identifier(), "labels") else set(_identifier().nb_classes)
+            for code in (each for each in _codes(check.value or "") if each not in known):
+                raise InputError(
+                    f"check '{check.id}': the language '{code}' is not known; write codes such as de, en or fr."
+                    f"{did_you_mean(code, sorted(known))}"
+                )
+
+
+SURE = 0.5
+"""Probability of the likeliest language below which nothing is said of it."""
+_MOST_ERRORS = 3
+"""Places told in which an output does not follow its schema."""
+_SEEN = 60
+"""Characters of an output that are quoted."""
+
+Holds = tuple[bool, str | None]
+"""Whether an output has a property, and what was found."""
+
+
+def _json(output: str, _: str = "") -> Holds:
+    problem = _parsed(output)[1]
+    return problem is None, problem
+
+
+def _parsed(output: str) -> tuple[Any, str | None]:
+    """The value of a JSON text, and why it is none."""
+
+    def refuse(word: str) -> None:
+        raise ValueError(f"{word} is no number of JSON")
+
+    try:
+        return json.loads(output, parse_constant=refuse), None
+    except RecursionError:
+        return None, "it is no valid JSON: nested too deeply"
+    except ValueError as error:
+        return None, f"it is no valid JSON: {error}; it begins with {_quoted(output)}"
+
+
+def _follows(output: str, schema: str) -> Holds:
+    data, problem = _parsed(output)
+    if problem is not None:
+        return False, problem
+    try:
+        errors = sorted(_validator(schema).iter_errors(data), key=lambda each: len(each.absolute_path))
+    except RecursionError:
+        return False, "it is nested too deeply to be held against its schema"
+    told = [f"at {each.json_path}: {shorten(each.message, 160)}" for each in errors[:_MOST_ERRORS]]
+    more = f" (and {len(errors) - _MOST_ERRORS} more)" if len(errors) > _MOST_ERRORS else ""
+    return not errors, "; ".join(told) + more if told else None
+
+
+@lru_cache(maxsize=64)
+def _validator(schema: str) -> Any:
+    from jsonschema.validators import validator_for
+    from referencing import Registry
+
+    data = json.loads(schema)
+    return validator_for(data)(data, registry=Registry())  # an empty registry: nothing is fetched from the network
+
+
+def _begins(output: str, text: str) -> Holds:
+    return output.strip().startswith(text.strip()), f"it begins with {_quoted(output)}"
+
+
+def _ends(output: str, text: str) -> Holds:
+    return output.strip().endswith(text.strip()), f"it ends with {_quoted(output.strip()[-_SEEN:])}"
+
+
+def _matches(output: str, pattern: str) -> Holds:
+    found = re.search(pattern, output)
+    return found is not None, "it is found nowhere" if found is None else f"it holds {_quoted(found[0])}"
+
+
+def _is_as_long(output: str, value: str) -> Holds:
+    band = LengthBand.of(value)
+    there = _COUNTS[band.unit](output.strip())
+    return band.least <= there and (band.most is None or there <= band.most), f"it has {count(there, band.unit)}"
+
+
+_COUNTS: dict[str, Callable[[str], int]] = {
+    "character": len,
+    "word": lambda text: len(re.findall(r"\w+(?:['\u2019-]\w+)*", text)),
+    "sentence": lambda text: len(sentences(text)),
+    "line": lambda text: sum(bool(each.strip()) for each in text.splitlines()),
+    "paragraph": lambda text: sum(bool(each.strip()) for each in re.split(r"\n\s*\n", text)),
+}
+_KINDS: dict[str, Callable[[str, str], Holds]] = {
+    "json": _json,
+    "schema": _follows,
+    "begins": _begins,
+    "ends": _ends,
+    "matches": _matches,
+    "length": _is_as_long,
+}
+
+
+def _language(text: str) -> tuple[str, float]:
+    """Code of the likeliest language of a text, and its probability."""
+    language, probability = _identifier().classify(text)
+    return str(language), float(probability)
+
+
+@lru_cache(maxsize=1)
+def _identifier() -> Any:
+    hint = ", or take the checks of the kind language out."
+    found = import_optional("py3langid.langid", "language", "py3langid", hint)
+    return found.LanguageIdentifier.from_model_file(found.MODEL_FILE, norm_probs=True)
+
+
+def _codes(value: str) -> list[str]:
+    return [each.lower() for each in re.split(r"[,\s]+", value) if each]
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(shorten(" ".join(text.split()), _SEEN), ensure_ascii=False)
+
+
+def _loaded(source: str, folder: Path) -> Checker:
+    """The function of a check; a file that was changed since is read again."""
+    name = source.rpartition(":")[0]
+    file = next((each for each in (folder / name, Path(name)) if each.is_file()), None)
+    return _checker_of(source, folder, None if file is None else file.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=64)
+def _checker_of(source: str, folder: Path, _: int | None) -> Checker:
+    return load_checker(source, folder)
+
+
+def _checked(checker: Checker, example: Example) -> list[Check] | str:
+    """The checks that a function returns for an example, or why there are none."""
+    try:
+        returned = checker.function(example.model_copy(deep=True))
+        checks = returned if isinstance(returned, (bool, Check)) else _all_of(returned)
+    except AskanceError:
+        raise
+    except (Exception, SystemExit) as error:
+        return what_happened(error, checker.name, checker.function)
+    return _validated(checks, checker, example)
+
+
+def _not_written(error: str | None) -> str:
+    return f"not generated: {error or 'there is no output to check'}"
+
+
+def _told(*, holds: bool, reason: str | None) -> Told:
+    return Told(holds, float(holds), "computed", reason)
+
+
+def _failed(error: str) -> Told:
+    return Told(None, status="api_error", error=error)
+
+
+def _verdict(example: Example, name: str, prompt: str, told: Told) -> Verdict:
+    return Verdict(example.id, name, None, prompt, *told)
+
+
+def _all_of(returned: object) -> object:
+    """Run a generator function to its end, so that its errors are the function's own."""
+    return list(returned) if isinstance(returned, Iterable) and not isinstance(returned, (str, bytes)) else returned
+
+
+def _validated(returned: object, checker: Checker, example: Example) -> list[Check]:
+    where = f"The checker {checker.name}, on the example '{example.id}', "
+    if isinstance(returned, bool):
+        return [Check(checker.whole, returned)]
+    checks = [returned] if isinstance(returned, Check) else returned
+    if not isinstance(checks, list):
+        hint = " Does every branch return something?" if returned is None else ""
+        raise InputError(
+            f"{where}returned {kind_of(returned)}; it must return True or False, a Check, or several.{hint}"
+        )
+    if not checks:
+        raise InputError(f"{where}returned no checks; an output of which nothing is checked has no score.")
+    names: set[str] = set()
+    for check in checks:
+        if not isinstance(check, Check):
+            raise InputError(f"{where}returned {kind_of(check)} among its checks; each must be a Check.")
+        if not isinstance(check.name, str) or not check.name.strip():
+            raise InputError(f"{where}returned a Check whose name is {check.name!r}; a text is needed.")
+        try:
+            sendable(check.name)
+        except ValueError as error:
+            raise InputError(f"{where}returned a Check whose name is {check.name!r}: {error}.") from None
+        if not isinstance(check.passed, bool):
+            raise InputError(
+                f"{where}returned a Check '{check.name}' whose 'passed' is {kind_of(check.passed)}; put it into "
+                "bool(...)."
+            )
+        if check.reason is not None and not isinstance(check.reason, str):
+            raise InputError(
+                f"{where}returned a Check '{check.name}' whose reason is {kind_of(check.reason)}, not a text."
+            )
+        if check.name in names:
+            raise InputError(f"{where}returned two checks named '{check.name}'; give each a name of its own.")
+        names.add(check.name)
+    return checks
+
+
+def _must_take_an_example(name: str, function: Any) -> None:
+    if not callable(function):
+        raise InputError(f"--checker {name}: this is {kind_of(function)}, not a function that takes an example.")
+    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+        raise InputError(f"--checker {name}: this is an async function; a plain function is needed.")
+    try:
+        inspect.signature(function).bind(None)
+    except TypeError as error:
+        raise InputError(f"--checker {name}: it is called with one example alone, which fails ({error}).") from None
+    except ValueError:
+        return  # a builtin that does not say what it takes

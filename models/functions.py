@@ -1,0 +1,119 @@
+"""Functions of a user's own, found by name: ``package.module:function`` or ``path/to/file.py:function``.
+
+What goes wrong in one is said with its line.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import sys
+import traceback
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from ..prompts.errors import AskanceError, InputError, did_you_mean
+
+
+def find_function(source: str, option: str, began_in: Path = Path()) -> Any:
+    """Import what ``package.module:function`` or ``path/to/file.py:function`` names.
+
+    The current directory, or the file's, is put on the import path and stays there, so that what the function imports
+    when it runs is found as well. What is in ``began_in`` goes before what is in the current directory. ``option`` is
+    where the name was given, e.g. ``--checker``, and is said in errors.
+
+    Raises:
+        InputError: There is no such module, file or name in it, or importing it fails.
+    """
+    where = f"{option} {source}"
+    module_name, colon, path = source.rpartition(":")
+    if not colon or not module_name or not all(part.isidentifier() for part in path.split(".")):
+        raise InputError(f"{where}: write it as module:function or file.py:function, e.g. checks.py:follows_rules.")
+    is_file = module_name.endswith(".py") or "/" in module_name or "\\" in module_name
+    module = (_from_file if is_file else _from_name)(module_name, where, began_in)
+    found: Any = module
+    for part in path.split("."):
+        if not hasattr(found, part):
+            names = [name for name in dir(found) if not name.startswith("_") and callable(getattr(found, name, None))]
+            raise InputError(f"{where}: '{module_name}' has nothing called '{path}'.{did_you_mean(part, names)}")
+        found = getattr(found, part)
+    return found
+
+
+def _from_name(name: str, where: str, began_in: Path) -> ModuleType:
+    for folder in (Path.cwd(), began_in.absolute()):
+        _importable(folder)
+    importlib.invalidate_caches()
+    return _imported(lambda: importlib.import_module(name), name, where)
+
+
+def _from_file(given: str, where: str, began_in: Path) -> ModuleType:
+    path = next((each for each in (began_in / given, Path(given)) if each.is_file()), None)
+    if path is None:
+        raise InputError(f"{where}: there is no file {given}.")
+    path = path.resolve()
+    name = f"askance_user_{path.stem}_{sha256(str(path).encode()).hexdigest()[:8]}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise InputError(f"{where}: {path} is no Python file; its name must end in .py.")
+    _importable(path.parent)
+    module = importlib.util.module_from_spec(spec)
+    loader = spec.loader
+
+    def run() -> ModuleType:
+        sys.modules[name] = module  # dataclasses and pickle look a class's module up there
+        try:
+            loader.exec_module(module)
+        except BaseException:
+            del sys.modules[name]
+            raise
+        return module
+
+    return _imported(run, path.stem, where)
+
+
+def _importable(folder: Path) -> None:
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+
+
+def _imported(load: Callable[[], ModuleType], name: str, where: str) -> ModuleType:
+    try:
+        return load()
+    except AskanceError:
+        raise
+    except ModuleNotFoundError as error:
+        if error.name and (name == error.name or name.startswith(f"{error.name}.")):
+            raise InputError(
+                f"{where}: there is no module '{error.name}', neither in the current directory nor installed."
+            ) from None
+        raise InputError(f"{where}: it imports '{error.name}', which is not installed.") from error
+    except (Exception, SystemExit) as error:
+        line = error.lineno if isinstance(error, SyntaxError) else traceback.extract_tb(error.__traceback__)[-1].lineno
+        said = error.msg if isinstance(error, SyntaxError) else error
+        raise InputError(f"{where}: importing it fails with {type(error).__name__}: {said} (line {line}).") from error
+
+
+def kind_of(value: object) -> str:
+    """The type of a value in words, with its module unless it is one of Python's own."""
+    if value is None:
+        return "None"
+    kind = type(value)
+    return f"a value of type {kind.__name__ if kind.__module__ == 'builtins' else f'{kind.__module__}.{kind.__name__}'}"
+
+
+def what_happened(error: BaseException, name: str, function: Any) -> str:
+    """Type and message of an error, and the line of the user's function in which it came up."""
+    frames = traceback.extract_tb(error.__traceback__)
+    try:
+        file = inspect.getsourcefile(inspect.unwrap(function)) or ""
+    except TypeError:
+        file = ""
+    place = next((frame for frame in reversed(frames) if frame.filename == file), frames[-1])
+    message = " ".join(str(error).split())
+    said = f"{type(error).__name__}: {message}" if message else type(error).__name__
+    return f"{said} (in {name}, line {place.lineno})"

@@ -1,0 +1,370 @@
+"""Programs that write outputs: a Python function, a command, an address. To a run each is a model that is asked.
+
+Every one is given the same two things: the example (``id``, ``input``, ``context`` and ``metadata``) and the prompts by
+name. What it returns is kept in the store like a model's answer, under its name, its version and what it was given.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from subprocess import PIPE, Popen, TimeoutExpired
+from typing import TYPE_CHECKING, Any
+
+from ..prompts.errors import InputError
+from ..prompts.text import shorten
+from .base import Answer, ModelError, Parameters, Request, make_request
+from .direct import RETRY_STATUSES, DirectModel, check_address, shown_address
+from .functions import find_function, kind_of, what_happened
+
+if TYPE_CHECKING:
+    from ..prompts.examples import Example
+
+COMMAND, ADDRESS = "command:", "url:"
+_FUNCTION = re.compile(r"(?:.+\.py|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
+_GIVEN = ("id", "input", "context", "metadata")
+"""Fields of an example that a program is given: nothing that says what the output should be."""
+_SAID = 300
+"""Characters that are told of what a program said when it failed."""
+
+GeneratorFunction = Callable[["Example", Mapping[str, str]], Any]
+"""Takes an example and the prompts by name; returns the output, or something to await for it."""
+
+
+class Program:
+    """What all programs share: their name and version, and how an output is kept as an answer."""
+
+    price = None
+    """Nobody knows it."""
+
+    def __init__(self, name: str, version: str) -> None:
+        """``name`` is how the user called it, and ``version`` changes where its outputs may."""
+        self.name = name
+        self.version = version
+        self.identity = f"program:{name}:{version}"
+
+    def request(self, example: Example, prompts: Mapping[str, str]) -> Request:
+        """The request for the output of an example; its only message is what a command and an address are given."""
+        given = example.model_dump(include=set(_GIVEN), exclude_none=True)
+        body = json.dumps({"example": given, "prompts": dict(prompts)}, ensure_ascii=False, default=str)
+        return make_request(self.identity, [("user", body)], Parameters(1))
+
+    async def answer(self, request: Request) -> Answer:
+        """Run it once; the answer's text is the output as JSON.
+
+        Raises:
+            ModelError: It failed, took too long or gave nothing.
+        """
+        value = await self._output(request.messages[0][1])
+        if value is None or value in ([], {}) or (isinstance(value, str) and not value.strip()):
+            raise ModelError(f"{self.name}: it gave no output.")
+        try:
+            return Answer(json.dumps(value, ensure_ascii=False, allow_nan=False), cost_usd=None)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise ModelError(
+                f"{self.name}: it returned {kind_of(value)} that JSON cannot hold ({error}); return a text, messages, or "
+                "lists and objects of texts and numbers."
+            ) from None
+
+    async def _output(self, body: str) -> Any:
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        """Let go of what it holds."""
+
+
+def output_in(answer: str) -> Any:
+    """The output that an answer of a program holds."""
+    return json.loads(answer)
+
+
+class FunctionProgram(Program):
+    """A Python function, plain or async. A plain one runs in a thread for each call under way."""
+
+    def __init__(self, name: str, function: GeneratorFunction, version: str, timeout: float) -> None:
+        """``timeout`` in seconds, for one output."""
+        super().__init__(name, version)
+        self._function = function
+        self._timeout = timeout
+
+    async def _output(self, body: str) -> Any:
+        from ..prompts.examples import Example
+
+        given, limit = json.loads(body), asyncio.timeout(self._timeout)
+        arguments = Example.model_validate(given["example"]), given["prompts"]
+        try:
+            async with limit:
+                if inspect.iscoroutinefunction(_called(self._function)):
+                    return await self._function(*arguments)
+                found = await _in_a_thread(lambda: self._function(*arguments))
+                return await found if inspect.isawaitable(found) else found
+        except (Exception, SystemExit) as error:
+            if limit.expired():
+                raise ModelError(f"{self.name}: no output within {self._timeout:g} s (--timeout).") from None
+            raise ModelError(what_happened(error, self.name, self._function)) from error
+
+
+class CommandProgram(Program):
+    """A command: what it is given on standard input as JSON, its output on standard output."""
+
+    def __init__(self, name: str, version: str, timeout: float, folder: Path) -> None:
+        """It runs in ``folder``.
+
+        Raises:
+            InputError: There is no such program.
+        """
+        super().__init__(name, version)
+        self._words = _words_of(name)
+        self._timeout = timeout
+        self._folder = folder.absolute()
+        if not self._words or _found(self._words[0], self._folder) is None:
+            said = self._words[0] if self._words else ""
+            raise InputError(f"--generator {name}: there is no program '{said}' to run.")
+
+    async def _output(self, body: str) -> Any:
+        given = body.encode("utf-8", "backslashreplace") + b"\n"
+        try:
+            process = Popen(  # noqa: ASYNC220 -- it is begun at once, and waited for in a thread
+                self._words, stdin=PIPE, stdout=PIPE, stderr=PIPE, cwd=self._folder, start_new_session=True
+            )
+        except OSError as error:
+            raise ModelError(f"{self.name}: it cannot be run ({error.strerror}).", fatal=True) from None
+
+        def to_its_end() -> tuple[bytes, bytes]:
+            with process:
+                try:
+                    return process.communicate(given, self._timeout)
+                finally:
+                    _end(process)
+
+        try:
+            out, err = await _in_a_thread(to_its_end)
+        except TimeoutExpired:
+            raise ModelError(f"{self.name}: no output within {self._timeout:g} s (--timeout).") from None
+        except asyncio.CancelledError:  # askance is interrupted
+            _end(process)
+            raise
+        if process.returncode:
+            raise ModelError(f"{self.name}: exit status {process.returncode}: {_last_line(err) or _last_line(out)}")
+        try:
+            text = out.decode().rstrip("\r\n")
+        except UnicodeDecodeError:
+            raise ModelError(f"{self.name}: its output is no text in UTF-8.") from None
+        if not text.strip():
+            raise ModelError(f"{self.name}: it gave no output. It last said: {_last_line(err) or 'nothing'}")
+        return text
+
+
+class AddressProgram(Program):
+    """An address that is sent the same JSON, and answers with a text or with JSON."""
+
+    def __init__(self, name: str, version: str, timeout: float) -> None:
+        """Nothing is sent yet.
+
+        Raises:
+            InputError: It is no usable address.
+        """
+        super().__init__(name, version)
+        self._address = check_address(name.removeprefix(ADDRESS), "--generator")
+        self._http = DirectModel(name, "", self._address, identity=self.identity, api_key="", timeout=timeout)
+
+    async def _output(self, body: str) -> Any:
+        status, headers, payload = await self._http._call("POST", "", body)
+        text = payload.decode("utf-8", "replace")
+        if status != 200:
+            said = shorten(" ".join(text.split()), _SAID) or "no message"
+            where = shown_address(self._address)
+            raise ModelError(
+                f"{self.name}: {where} answered HTTP {status}: {said}",
+                retry=status in RETRY_STATUSES,
+                fatal=status in (401, 403, 404, 405),
+                status=status,
+            )
+        if "json" not in headers.get("Content-Type", ""):
+            return text
+        try:
+            data = json.loads(text)
+        except (ValueError, RecursionError):
+            raise ModelError(
+                f"{self.name}: it says that it sends JSON, and this is none: {shorten(text, 80)}"
+            ) from None
+        return data["output"] if isinstance(data, dict) and "output" in data else data
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.close()
+
+
+def is_program(name: str) -> bool:
+    """Whether a name is that of a program and not of a model."""
+    return name.startswith((COMMAND, ADDRESS)) or _FUNCTION.fullmatch(name) is not None
+
+
+def stands_for_program(generator: Any) -> bool:
+    """Whether a generator, a name or an object, is a program and not a model."""
+    if isinstance(generator, str):
+        return is_program(generator)
+    return isinstance(generator, Program) or (callable(generator) and not hasattr(generator, "answer"))
+
+
+def load_program(
+    source: str | GeneratorFunction | Program,
+    *,
+    version: str | None = None,
+    timeout: float = 120.0,
+    folder: Path = Path(),
+) -> Program:
+    """The program that a name or a function stands for.
+
+    Args:
+        source: ``package.module:function``, ``file.py:function``, ``command:…``, ``url:…``, or the function itself.
+        version: The user's own; by default a hash of the function's file, or of the files that a command names.
+        timeout: Seconds for one output.
+        folder: Where files are looked for first, and where commands run.
+
+    Raises:
+        InputError: There is no such function or program, or it cannot be called with an example and prompts.
+    """
+    if isinstance(source, Program):
+        return source
+    if isinstance(source, str) and source.startswith(COMMAND):
+        return CommandProgram(source, version or _version_of_command(source, folder), timeout, folder)
+    if isinstance(source, str) and source.startswith(ADDRESS):
+        return AddressProgram(source, version or "", timeout)
+    if isinstance(source, str):
+        name, function = source, find_function(source, "--generator", folder)
+    else:
+        module = getattr(source, "__module__", None) or type(source).__module__
+        name, function = f"{module}:{getattr(source, '__qualname__', type(source).__qualname__)}", source
+    _must_take_both(name, function)
+    return FunctionProgram(name, function, version or _version_of(function), timeout)
+
+
+def prompt_name(prompt: object) -> str:
+    """The name by which a program is handed a prompt: its file's, without the suffix; ``prompt`` where it has none."""
+    return Path(prompt).stem if isinstance(prompt, (str, Path)) else "prompt"
+
+
+def writer_of(
+    generator: Any, *, version: str | None, timeout: float, folder: Path = Path(), begun_with: str | None = None
+) -> Any:
+    """The program that a generator stands for, as of :func:`load_program`; a model's name, or a model, as it is.
+
+    Args:
+        generator: Name or object.
+        version: The user's own.
+        timeout: Seconds for one output.
+        folder: Where files are looked for first.
+        begun_with: The version that a run began with, which goes on with no other.
+
+    Raises:
+        InputError: As of :func:`load_program`, or it has another version.
+    """
+    if not stands_for_program(generator):
+        return generator
+    program = load_program(generator, version=version, timeout=timeout, folder=folder)
+    if begun_with is not None and program.version != begun_with:
+        raise InputError(
+            f"--generator {program.name}: it was changed since the run began (version {program.version} now, "
+            f"{begun_with} then), and outputs of two versions do not go together. Take the old one back, or begin "
+            "another run."
+        )
+    return program
+
+
+def _must_take_both(name: str, function: Any) -> None:
+    if not callable(function):
+        raise InputError(f"--generator {name}: this is {kind_of(function)}, not a function.")
+    if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
+        raise InputError(f"--generator {name}: this function yields; one that returns the output is needed.")
+    try:
+        inspect.signature(function).bind(None, {})
+    except TypeError as error:
+        raise InputError(
+            f"--generator {name}: it is called with an example and the prompts by name, which fails ({error})."
+        ) from None
+    except ValueError:
+        return  # a builtin that does not say what it takes
+
+
+def _called(function: Any) -> Any:
+    """What runs when a function, or an object that can be called, is called."""
+    return function if inspect.isroutine(function) else type(function).__call__
+
+
+def _version_of(function: Any) -> str:
+    """A hash of the file that a function is written in, as what it calls there matters, too; else of its own code."""
+    owner = inspect.unwrap(function) if inspect.isroutine(function) else type(function)
+    with suppress(OSError, TypeError):
+        return _hash(Path(inspect.getsourcefile(owner) or "").read_bytes())
+    with suppress(OSError, TypeError):
+        return _hash(inspect.getsource(owner).encode())  # a notebook's cell
+    code = getattr(owner, "__code__", None)
+    return _hash(repr((getattr(code, "co_code", b""), getattr(code, "co_consts", ()))).encode())
+
+
+def _version_of_command(source: str, folder: Path) -> str:
+    """A hash of the files that a command names, e.g. ``app.py`` of ``python app.py``; empty where it names none."""
+    files = [path for word in _words_of(source)[1:] if (path := folder / word).is_file()]
+    return _hash(b"\0".join(path.read_bytes() for path in files)) if files else ""
+
+
+def _hash(data: bytes) -> str:
+    return sha256(data).hexdigest()[:16]
+
+
+def _words_of(source: str) -> list[str]:
+    try:
+        return shlex.split(source.removeprefix(COMMAND))
+    except ValueError as error:
+        raise InputError(f"--generator {source}: {error}.") from None
+
+
+def _found(program: str, folder: Path) -> str | None:
+    """The path of a program; one with a folder in its name is looked for from ``folder``."""
+    return shutil.which(str(folder / program) if os.sep in program else program)
+
+
+def _end(process: Popen[bytes]) -> None:
+    """End a command that still runs, with all that it has begun."""
+    if process.poll() is None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def _last_line(said: bytes) -> str:
+    lines = [line for line in said.decode("utf-8", "replace").splitlines() if line.strip()]
+    return shorten(lines[-1].strip(), _SAID) if lines else ""
+
+
+async def _in_a_thread(work: Callable[[], Any]) -> Any:
+    """The result of work in a thread of its own, which an interrupted askance does not wait for."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[Any] = loop.create_future()
+
+    def tell(result: Any, error: BaseException | None) -> None:
+        if not done.done():
+            done.set_result(result) if error is None else done.set_exception(error)
+
+    def run() -> None:
+        result, failure = None, None
+        try:
+            result = work()
+        except BaseException as error:
+            failure = RuntimeError("StopIteration") if isinstance(error, StopIteration) else error
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(tell, result, failure)
+
+    threading.Thread(target=run, name="askance-generator", daemon=True).start()
+    return await done

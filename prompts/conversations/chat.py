@@ -1,0 +1,313 @@
+"""Conversations as OpenAI's chat API takes them, and their images, last replies and calls of tools.
+
+Every other interface is reached through this form: LiteLLM makes Anthropic's or Gemini's of it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
+from typing import Any
+
+from ..checklist import Sees
+from ..messages import (
+    THINKING,
+    StructuredText,
+    calls_in,
+    calls_text,
+    content_text,
+    conversation,
+    fields_of,
+    inner_of,
+    is_content,
+    message_of,
+    messages_of,
+    part_text,
+)
+
+ChatMessage = dict[str, Any]
+Part = Mapping[str, Any]
+IMAGE_TOKENS = 1000
+"""Tokens that an image is taken for in estimates; models differ, from some 85 to 1,600."""
+NO_CALL = "No tool was called."
+"""Text that a question about calls is asked of where there are none."""
+_IMAGES = frozenset({"image", "image_url", "input_image"})
+_CALLS = frozenset({"tool_use", "tool_call"})
+_ADDRESS = re.compile(r"(?:https?|gs)://|data:image/[\w.+-]+;base64,", re.IGNORECASE)
+
+
+def raw_messages(value: Any) -> list[Any] | None:
+    """The messages of a value, each as it came; None where it is no conversation."""
+    if isinstance(value, (list, tuple)):
+        if len(value) == 1 and isinstance(value[0], list):
+            return raw_messages(value[0])
+        if is_content(value):
+            return [{"role": "user", "content": list(value)}]
+        return list(value) if messages_of(value) else None
+    if message_of(value) is not None:
+        return [value]
+    inner = inner_of(value) if isinstance(value, Mapping) else None
+    return None if inner is None or isinstance(inner, str) else raw_messages(inner)
+
+
+def _made_of(text: str | None) -> list[Any]:
+    """The messages that a text was made of; none where it is a plain one."""
+    return (raw_messages(text.original) or []) if isinstance(text, StructuredText) else []
+
+
+# --- messages for a model -------------------------------------------------------------------------------------------
+
+
+def chat_of(text: str) -> list[ChatMessage]:
+    """The messages of a text that was made of a conversation; none where it was not.
+
+    Calls of tools stand as such where each has its result after it; others are told in words, as endpoints refuse a
+    call without a result, or a result without a call.
+    """
+    return _paired([each for raw in _made_of(text) if (found := fields_of(raw)) for each in _chat(*found)])
+
+
+def _chat(role: str, fields: Mapping[str, Any]) -> Iterator[ChatMessage]:
+    """One message: results of tools that stand among its parts come first, each as a message of its own."""
+    content = fields.get("content")
+    parts = content if isinstance(content, list) else [] if content is None else [content]
+    parts = [each for each in parts if not (isinstance(each, Mapping) and each.get("type") in THINKING)]
+    kinds = [each.get("type") if isinstance(each, Mapping) else "text" for each in parts]
+    if role in ("tool", "function"):
+        yield _tool_result(fields.get("tool_call_id"), parts)
+        return
+    for part, kind in zip(parts, kinds, strict=True):
+        if kind == "tool_result":
+            yield _tool_result(part.get("tool_use_id"), part.get("content"))
+    shown = [_chat_part(part) for part, kind in zip(parts, kinds, strict=True) if kind not in (*_CALLS, "tool_result")]
+    refusal = fields.get("refusal")
+    if not shown and isinstance(refusal, str):
+        shown = [{"type": "text", "text": refusal}]
+    beside = calls_in(fields) or []
+    calls = [part for part, kind in zip(parts, kinds, strict=True) if kind in _CALLS]
+    calls += beside if isinstance(beside, list) else [beside]
+    if shown or calls or "tool_result" not in kinds:
+        known = role if role in ("system", "assistant") else "user"
+        yield {"role": known, "content": shown, **({"calls": calls} if calls else {})}
+
+
+def _tool_result(call: Any, content: Any) -> ChatMessage:
+    parts = content if isinstance(content, list) else [content]
+    images = [image for each in parts if (image := image_of(each))]
+    return {"role": "tool", "id": call, "content": content_text(content), "images": images}
+
+
+def _chat_part(part: Any) -> Part:
+    return image_of(part) or {"type": "text", "text": part if isinstance(part, str) else part_text(part)}
+
+
+def _paired(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
+    """Messages as they are sent, with calls and results that belong together under the same ids."""
+    sent: list[ChatMessage] = []
+    place = 0
+    while place < len(messages):
+        message = messages[place]
+        place += 1
+        if message["role"] == "tool":
+            sent.append(_result_told(message))
+            continue
+        results = []
+        while message.get("calls") and place < len(messages) and messages[place]["role"] == "tool":
+            results.append(messages[place])
+            place += 1
+        sent += _with_results(message, results)
+    return sent
+
+
+def _with_results(message: ChatMessage, results: Sequence[ChatMessage]) -> list[ChatMessage]:
+    """A message with its calls and their results; in words where one has no partner."""
+    parts, given = message["content"], message.get("calls", [])
+    if not given:
+        return [{"role": message["role"], "content": _compact(parts)}]
+    calls = [_chat_call(each, number) for number, each in enumerate(given, 1)]
+    ids = [each["id"] for each in calls if each]
+    named = [each["id"] for each in results]
+    in_order = not any(named)
+    if None in calls or len(results) != len(ids) or not (in_order or sorted(map(str, named)) == sorted(ids)):
+        told = [*parts, {"type": "text", "text": calls_text(list(given))}]
+        return [{"role": message["role"], "content": _compact(told)}, *map(_result_told, results)]
+    answers = [
+        {"role": "tool", "tool_call_id": ids[place] if in_order else str(each["id"]), "content": each["content"]}
+        for place, each in enumerate(results)
+    ]
+    images = [part for each in results for part in each["images"]]
+    shown = [{"role": "user", "content": images}] if images else []  # a result holds text alone
+    return [{"role": "assistant", "content": _compact(parts) or None, "tool_calls": calls}, *answers, *shown]
+
+
+def _result_told(result: ChatMessage) -> ChatMessage:
+    text = {"type": "text", "text": f"Result: {result['content']}"}
+    return {"role": "user", "content": _compact([text, *result["images"]])}
+
+
+def _chat_call(given: Any, number: int) -> ChatMessage | None:
+    """One call of a tool; None where it has no name."""
+    call = given.get("function", given) if isinstance(given, Mapping) else None
+    if not isinstance(call, Mapping) or not isinstance(call.get("name"), str):
+        return None
+    arguments: Any = next((call[name] for name in ("arguments", "args", "input") if name in call), {})
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    identity = given.get("call_id") or given.get("id") or f"call_{number}"
+    return {"id": str(identity), "type": "function", "function": {"name": call["name"], "arguments": text}}
+
+
+def _compact(parts: Sequence[Part]) -> Any:
+    """Parts as one text where all of them are texts."""
+    if all(each["type"] == "text" for each in parts):
+        return "\n".join(each["text"] for each in parts)
+    return [*parts]
+
+
+def sent_after(system: str, context: str, asked: str) -> list[tuple[str, str]]:
+    """The conversation, as (role, content), that a generator is asked to go on with, after its prompt.
+
+    System messages that a conversation begins with join the prompt's, as many models take one. The context stands
+    before the last message of the user.
+    """
+    messages = chat_of(asked)
+    if not messages:
+        text = f"{context}\n\n{asked}" if context else asked
+        return [("system", system), ("user", with_images(text, (*images_of(context), *images_of(asked))))]
+    own = list(takewhile(lambda each: each["role"] == "system", messages))
+    system = "\n\n".join([system, *(content_text(each["content"]) for each in own)])
+    sent = [(each["role"], _content_of(each)) for each in messages[len(own) :]]
+    place = max((place for place, (role, _) in enumerate(sent) if role == "user"), default=-1)
+    if context and place < 0:
+        sent.insert(0, ("user", context))
+    elif context:
+        sent[place] = ("user", _content_of({"content": _put_before(context, messages[len(own) + place]["content"])}))
+    return [("system", system), *sent]
+
+
+def with_images(text: str, images: Sequence[Part]) -> str:
+    """A message's content: the text, with images before it where there are some.
+
+    The images come first, so that all questions on an example begin alike.
+    """
+    return StructuredText(text, {"content": [*images, {"type": "text", "text": text}]}) if images else text
+
+
+def _put_before(context: str, content: Any) -> Any:
+    """A content that begins with a context and its images."""
+    if isinstance(content, str) and not images_of(context):
+        return f"{context}\n\n{content}"
+    parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    return [*images_of(context), {"type": "text", "text": context}, *parts]
+
+
+def _content_of(message: ChatMessage) -> str:
+    fields = {name: value for name, value in message.items() if name != "role"}
+    is_plain = len(fields) == 1 and isinstance(message["content"], str)
+    return message["content"] if is_plain else StructuredText(_fields_told(fields), fields)
+
+
+def _fields_told(fields: ChatMessage) -> str:
+    calls = [calls_text(fields["tool_calls"])] if "tool_calls" in fields else []
+    return "\n".join(each for each in (content_text(fields["content"]), *calls) if each)
+
+
+# --- images ---------------------------------------------------------------------------------------------------------
+
+
+def image_of(part: Any) -> Part | None:
+    """The image of a part, as OpenAI's ``image_url``; None where the part is none, or names a file elsewhere.
+
+    Raises:
+        ValueError: Its address is none.
+    """
+    if not isinstance(part, Mapping) or part.get("type") not in _IMAGES:
+        return None
+    given = part.get("image_url", part.get("source", part))
+    given = {"url": given} if isinstance(given, str) else given
+    if not isinstance(given, Mapping):
+        return None
+    url, data = given.get("url"), given.get("data") or given.get("base64")
+    if url is None and isinstance(data, str):
+        kind = given.get("media_type") or given.get("mime_type") or "image/png"
+        url = data if data.startswith("data:") else f"data:{kind};base64,{data}"
+    if url is None:
+        return None
+    if not isinstance(url, str) or not _ADDRESS.match(url):
+        raise ValueError(
+            f"an image is data:image/…;base64,… or an address that begins with https://, not {str(url)[:40]!r}"
+        )
+    detail = {"detail": given["detail"]} if isinstance(given.get("detail"), str) else {}
+    return {"type": "image_url", "image_url": {"url": url, **detail}}
+
+
+def images_of(text: str | None) -> tuple[Part, ...]:
+    """The images in the messages that a text was made of, in their order; none where it is a plain one."""
+    return tuple(
+        image for raw in _made_of(text) if (found := fields_of(raw)) for image in _images(found[1].get("content"))
+    )
+
+
+def _images(content: Any) -> Iterator[Part]:
+    for part in content if isinstance(content, list) else ():
+        if image := image_of(part):
+            yield image
+        elif isinstance(part, Mapping) and part.get("type") == "tool_result":
+            yield from _images(part.get("content"))
+
+
+# --- parts of an output that a question is asked of -----------------------------------------------------------------
+
+
+def seen_of(output: str, input: str, sees: Sees) -> str:
+    """The text of an output that a question is asked of."""
+    return last_reply(output) if sees == "last" else calls_told(output, input) if sees == "call" else output
+
+
+def last_reply(output: str) -> str:
+    """The last message of the assistant that says something; a plain text is itself."""
+    raw = _made_of(output)
+    replies = [each for each in raw if (read := message_of(each)) and read[0] == "assistant"] or raw
+    said = [each for each in replies if (found := fields_of(each)) and content_text(found[1].get("content")).strip()]
+    if not replies:
+        return output
+    last = (said or replies)[-1]
+    return StructuredText(conversation([message_of(last) or ("", "")]), last)
+
+
+def calls_told(output: str, input: str | None = None) -> str:
+    """The calls of tools of an output, with arguments and results, or :data:`NO_CALL`.
+
+    Where an application logs the reply alone as the output, its calls stand in the input, after the user's last
+    message: they are told too.
+    """
+    messages = _made_of(output)
+    if not any((read := message_of(each)) and read[0] == "user" for each in messages):
+        messages = [*_after_user(_made_of(input)), *messages]
+    told = [each for raw in messages if (found := fields_of(raw)) for each in _tool_turns(*found)]
+    return conversation(told) if told else NO_CALL
+
+
+def _after_user(messages: Sequence[Any]) -> list[Any]:
+    """The messages after the last one in which the user says something."""
+    after = 0
+    for place, each in enumerate(messages, 1):
+        found = fields_of(each)
+        if found and found[0] == "user" and any(said["role"] == "user" for said in _chat(*found)):
+            after = place
+    return [*messages[after:]]
+
+
+def _tool_turns(role: str, fields: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What a message has of calls of tools and of their results."""
+    content = fields.get("content")
+    parts = [each for each in content if isinstance(each, Mapping)] if isinstance(content, list) else []
+    calls = [each for each in parts if each.get("type") in _CALLS]
+    if calls or calls_in(fields):
+        yield role, "\n".join(calls_text(each) for each in (calls, calls_in(fields)) if each)
+    if role in ("tool", "function"):
+        yield "tool", content_text(content)
+    for each in parts:
+        if each.get("type") == "tool_result":
+            yield "tool", content_text(each.get("content"))

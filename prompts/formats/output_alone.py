@@ -1,0 +1,61 @@
+"""A plain prompt that shows nothing of an example but the output: without the paragraphs that show other texts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from ..text import placeholders_of
+
+_PROTECT_MARK = re.compile(r"<!-- (/?)protect -->")
+
+
+def is_marked_well(text: str) -> bool:
+    """Whether every protected part of a text is closed."""
+    marks = _PROTECT_MARK.findall(text)
+    return marks == ["", "/"] * (len(marks) // 2)
+
+
+OTHER_TEXTS = frozenset({"input", "context", "reference"})
+_HEADING = re.compile(r"\s*(?:#+ .*|<[\w-]+>|\*\*[^*\n]+\*\*|[^.!?\n]*:)\s*")
+_END_TAG = re.compile(r"^[ \t]*</([\w-]+)>[ \t]*(?:\r?\n|\Z)", re.MULTILINE)
+
+
+def without_other_texts(text: str) -> str:
+    """A prompt without what shows input, context and reference; unchanged where that cannot be taken out."""
+    kept: list[str] = []
+    for paragraph in re.split(r"(?<=\n\n)(?=[^\n])", text):
+        shown = set(placeholders_of(paragraph))
+        if not shown & OTHER_TEXTS:
+            kept.append(paragraph)
+            continue
+        lines = paragraph.splitlines(keepends=True) if shown - OTHER_TEXTS else []
+        left = _without_lines(lines)
+        if any(OTHER_TEXTS & set(placeholders_of(line)) for line in left):
+            return text
+        if left:
+            kept.append("".join(left))
+        elif kept and _is_heading(kept[-1]):
+            kept.pop()
+    found = "".join(kept)
+    if found != text:
+        found = _END_TAG.sub(lambda tag: tag[0] if re.search(rf"<{tag[1]}[\s>]", found) else "", found)
+    return found if is_marked_well(found) else text
+
+
+def _without_lines(lines: Sequence[str]) -> list[str]:
+    """Lines without those that show nothing but other texts, and without the headings of these."""
+    kept: list[str] = []
+    for line in lines:
+        shown = set(placeholders_of(line))
+        if shown and shown <= OTHER_TEXTS:
+            if kept and _is_heading(kept[-1]) and line.strip().startswith("{"):
+                kept.pop()
+        else:
+            kept.append(line)
+    return kept
+
+
+def _is_heading(text: str) -> bool:
+    """Whether a line or paragraph only says what follows; one that shows a text itself is none."""
+    return _HEADING.fullmatch(text) is not None and not placeholders_of(text)

@@ -1,0 +1,215 @@
+"""Variables of a prompt as people write them: ``{x}``, ``{{x}}``, or Jinja with its loops and conditions.
+
+A syntax names the variables of a text, the parts that no edit may touch, and puts values in.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping
+from functools import cache
+from string import Formatter
+from typing import Any, Literal
+
+from jinja2 import StrictUndefined, TemplateError, TemplateSyntaxError, meta
+from jinja2.sandbox import SandboxedEnvironment
+
+from ..errors import InputError
+from ..text import BRACES, fill, literal, literal_but, placeholders_of
+
+SyntaxName = Literal["braces", "f-string", "double", "jinja"]
+"""``braces``: ``{x}``, other braces are text; ``f-string``: ``{x}``, all other braces doubled; ``double``: ``{{x}}``."""
+SYNTAXES: dict[SyntaxName, str] = {
+    "braces": "variables in single braces",
+    "f-string": "an f-string's variables",
+    "double": "variables in double braces",
+    "jinja": "a Jinja template",
+}
+"""Each syntax in words."""
+
+_DOUBLE = re.compile(r"\{\{(\{)?&?\s*([A-Za-z_][\w.]*)\s*(?(1)\}\}\}|\}\})")
+_FSTRING = re.compile(r"\{\{|\}\}|\{([A-Za-z_]\w*)\}|[{}]")
+_TAG = re.compile(r"\{%-?\s*raw\s*-?%\}.*?\{%-?\s*endraw\s*-?%\}|\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
+_STATEMENT = re.compile(r"\{%[-+]?\s*(\w+)")
+_BLOCKS = frozenset(["for", "if", "macro", "call", "filter", "with", "autoescape", "block"])
+_SECTION = re.compile(r"\{\{[#^/>!]")
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+@cache
+def _environment() -> SandboxedEnvironment:
+    return SandboxedEnvironment(undefined=StrictUndefined, keep_trailing_newline=True, finalize=_finalized)
+
+
+def _finalized(value: Any) -> Any:
+    return value if isinstance(value, StrictUndefined) else _as_text(value)
+
+
+def syntax_of(text: str, ours: Collection[str], where: str) -> SyntaxName:
+    """The syntax of a text by what stands in it.
+
+    With a placeholder of ``ours`` in single braces, ``{{x}}`` is an escape; else it is a variable.
+
+    Raises:
+        InputError: It is written in two syntaxes, or is no template of the one that it looks like; names line and
+            column.
+    """
+    single = [name for name in placeholders_of(text) if name in ours]
+    if tag := re.search(r"\{%[-+]?\s*[a-z]+\b.*?%\}", text, re.DOTALL):
+        if single:
+            raise InputError(
+                f"{where}, {_place(text, tag.start())}: '{_short(tag[0])}' is Jinja and {{{single[0]}}} is not. Write "
+                f"{{{{ {single[0]} }}}} in a Jinja template."
+            )
+        return _checked_jinja(text, where)
+    if single or "{{" not in text:
+        is_ours = bool(single) and set(placeholders_of(text)) <= set(ours)
+        return "braces" if is_ours or not _is_f_string(text) else "f-string"
+    if section := _SECTION.search(text):
+        raise InputError(
+            f"{where}, {_place(text, section.start())}: a section of Mustache ('{section[0]}…') cannot be filled. Write it "
+            "as a loop or condition of Jinja."
+        )
+    if not _DOUBLE.sub("", text).count("{{"):
+        return "double"
+    try:
+        return _checked_jinja(text, where)
+    except InputError:
+        if _is_f_string(text):
+            return "f-string"
+        raise
+
+
+def check_syntax(text: str, syntax: SyntaxName, where: str) -> None:
+    """Raise InputError, with line and column, where a text is no template of a syntax that its file names."""
+    if syntax == "jinja":
+        _checked_jinja(text, where)
+    elif syntax == "f-string":
+        for found in _FSTRING.finditer(text):
+            if found[0] in ("{", "}"):
+                raise InputError(
+                    f"{where}, {_place(text, found.start())}: a single '{found[0]}' that belongs to no variable; in an "
+                    f"f-string it is written '{found[0] * 2}'."
+                )
+    elif syntax == "double" and (section := _SECTION.search(text)):
+        raise InputError(
+            f"{where}, {_place(text, section.start())}: a section of Mustache ('{section[0]}…') cannot be filled."
+        )
+
+
+def _is_f_string(text: str) -> bool:
+    """Whether every brace of a text is doubled or belongs to a name, and some are."""
+    try:
+        parts = list(Formatter().parse(text))
+    except ValueError:
+        return False
+    named = [(name, spec, turned) for _, name, spec, turned in parts if name is not None]
+    closed = "{" in text and text.count("{{") == text.count("}}")
+    return closed and all(name.isidentifier() and not spec and not turned for name, spec, turned in named)
+
+
+def _checked_jinja(text: str, where: str) -> Literal["jinja"]:
+    try:
+        _environment().parse(text)
+    except TemplateSyntaxError as error:
+        lines = text.split("\n")
+        line = min(error.lineno, len(lines))
+        raise InputError(
+            f"{where}, line {line}, column {_column(lines[line - 1])}: no Jinja template: {error.message}. Text that is no "
+            "template stands between {% raw %} and {% endraw %}."
+        ) from None
+    return "jinja"
+
+
+def _column(line: str) -> int:
+    """The column of the first tag of a line that is none by itself, else of the first tag."""
+    tags = list(re.finditer(r"\{\{.*?(?:\}\}|$)|\{%.*?(?:%\}|$)", line))
+    for tag in tags:
+        try:
+            _environment().parse(tag[0])
+        except TemplateSyntaxError:
+            return tag.start() + 1
+    return tags[0].start() + 1 if tags else 1
+
+
+def _place(text: str, position: int) -> str:
+    line = text.count("\n", 0, position) + 1
+    return f"line {line}, column {position - text.rfind(chr(10), 0, position)}"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 40 else f"{text[:39]}…"
+
+
+def variables_in(text: str, syntax: SyntaxName) -> list[str]:
+    """The names of the variables of a text, in order, each as often as it is there."""
+    if syntax in ("braces", "f-string"):
+        return placeholders_of(text)
+    if syntax == "double":
+        return [found[2] for found in _DOUBLE.finditer(text)]
+    free = meta.find_undeclared_variables(_environment().parse(text))
+    tags = (tag[0] for tag in _TAG.finditer(text) if not tag[0].startswith("{#") and "endraw" not in tag[0])
+    return [name for tag in tags for name in re.findall(r"(?<![\w.'\"])[A-Za-z_]\w*", tag) if name in free]
+
+
+def fixed_in(text: str, syntax: SyntaxName) -> list[tuple[int, int]]:
+    """Spans (start, end) of a text that an edit may not touch: variables, and Jinja's loops and conditions whole."""
+    if syntax in ("braces", "f-string"):
+        return [found.span() for found in BRACES.finditer(text) if found[2]]
+    if syntax == "double":
+        return [found.span() for found in _DOUBLE.finditer(text)]
+    return list(_outermost(text))
+
+
+def _outermost(text: str) -> Iterator[tuple[int, int]]:
+    open_blocks: list[int] = []
+    for tag in _TAG.finditer(text):
+        statement = _STATEMENT.match(tag[0])
+        word = "" if statement is None or "endraw" in tag[0] else statement[1]
+        if word in _BLOCKS or (word == "set" and "=" not in tag[0]):
+            open_blocks.append(tag.start())
+        elif word.startswith("end") and open_blocks:
+            start = open_blocks.pop()
+            if not open_blocks:
+                yield start, tag.end()
+        elif not open_blocks:
+            yield tag.span()
+
+
+def filled(text: str, syntax: SyntaxName, values: Mapping[str, Any]) -> str:
+    """The text with values put in; what is put in is never looked at again.
+
+    Raises:
+        KeyError: A variable has no value.
+        ValueError: Jinja cannot render it; the message says why.
+    """
+    if syntax == "braces":
+        return fill(text, {name: _as_text(value) for name, value in values.items()})
+    if syntax == "f-string":
+        return _FSTRING.sub(lambda found: _as_text(values[found[1]]) if found[1] else found[0][0], text)
+    if syntax == "double":
+        return _DOUBLE.sub(lambda found: _as_text(values[found[2]]), text)
+    try:
+        return _environment().from_string(text).render(values)
+    except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as error:
+        raise ValueError(f"Jinja cannot render it: {error}") from None
+
+
+def as_written(text: str, syntax: SyntaxName, kept: Collection[str]) -> str:
+    """A text as it is written in a prompt of this syntax, with only the variables of ``kept``; braces may be doubled
+    already. In double braces and in Jinja nothing can be escaped: a new variable there is refused as an edit."""
+    if syntax == "braces":
+        return literal_but(text, kept) if kept else literal(text)
+    if syntax != "f-string":
+        return text
+    return _FSTRING.sub(
+        lambda found: found[0] if found[0] in ("{{", "}}") or found[1] in kept else _doubled(found[0]), text
+    )
+
+
+def _doubled(part: str) -> str:
+    return part.replace("{", "{{").replace("}", "}}")

@@ -1,0 +1,162 @@
+"""What stands in the columns of a file's first rows: their kinds and values, those inside objects and lists included."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..human_feedback import MEANINGS, is_missing, is_number, number_with_whole
+from ..messages import messages_of
+from ..tables import as_written
+from ..text import shorten
+
+LOOKED_AT = 2_000
+"""Rows that are looked at."""
+MOST_COLUMNS = 300
+"""Columns that are told apart; what stands deeper in a file of more is one."""
+FEW = 12
+"""Different values up to which a column may be of labels or scores."""
+LONG = 30
+"""Letters from which a value is likelier a text than a word."""
+NAMING = ("name", "from_name", "key", "metric", "metric_name")
+"""Fields by which the entries of a list are told apart."""
+
+
+@dataclass
+class DataColumn:
+    """A column, or a place inside one, by its path."""
+
+    path: str
+    rows: int = 0
+    """Rows that have something in it."""
+    kinds: Counter[str] = field(default_factory=Counter)
+    values: Counter[str] = field(default_factory=Counter)
+    """How often each value stands there, as text."""
+    letters: int = 0
+    several: bool = False
+    """Whether a row has several values in it, as of several raters."""
+    last_role: str = ""
+    """Who says the last message of the first row with messages."""
+
+    @property
+    def name(self) -> str:
+        """The last part of the path that is a name."""
+        parts = [each for each in self.path.split(".") if not each.lstrip("-").isdigit() and each != "*"]
+        return parts[-1] if parts else self.path
+
+    @property
+    def kind(self) -> str:
+        """The kind of most of the values: text, number, truth value, messages, texts or list."""
+        return self.kinds.most_common(1)[0][0] if self.kinds else "empty"
+
+    @property
+    def numbers(self) -> list[float]:
+        """The different numbers of a column that has nothing else, in order; none where it is no such column."""
+        if set(self.kinds) - {"number"} or not self.values:
+            return []
+        return sorted({number for each in self.values if (number := _number(each)) is not None})
+
+    @property
+    def is_unique(self) -> bool:
+        """Whether no value stands there twice."""
+        return all(count == 1 for count in self.values.values())
+
+    @property
+    def mean_letters(self) -> float:
+        """Mean length of a value."""
+        return self.letters / max(self.values.total(), 1)
+
+    @property
+    def is_prose(self) -> bool:
+        """Whether these are texts rather than labels, names or numbers."""
+        if self.kind in ("messages", "texts"):
+            return True
+        if self.kind != "text" or all(each.strip().casefold() in MEANINGS for each in self.values):
+            return False
+        return self.mean_letters >= LONG or any(" " in each for each in self.values)
+
+    def described(self) -> str:
+        """The kind, and the values with their counts where these are few."""
+        once = ", each once" if self.is_unique and self.rows > 1 else ""
+        if self.is_prose and self.kind == "text":
+            example = next(iter(self.values), "")
+            return f"text, about {self.mean_letters:.0f} letters: {shorten(' '.join(example.split()), LONG)!r}{once}"
+        if 0 < len(self.values) <= FEW and self.mean_letters < LONG and not (once and self.numbers):
+            order = sorted(self.values.items(), key=lambda each: (-each[1], each[0]))
+            return f"{self.kind}: {', '.join(f'{shorten(value, LONG)} ({times})' for value, times in order)}"
+        if numbers := self.numbers:
+            return f"number from {numbers[0]:g} to {numbers[-1]:g}{once}"
+        return f"{self.kind}{once}"
+
+
+def columns_in(rows: Iterable[Mapping[str, Any]]) -> dict[str, DataColumn]:
+    """The columns of rows, by path, in the order of their first appearance."""
+    found: dict[str, DataColumn] = {}
+    for row in rows:
+        here: set[str] = set()
+        for path, value in _leaves(row):
+            if path not in found and len(found) >= MOST_COLUMNS:
+                continue
+            column = found.setdefault(path, DataColumn(path))
+            if is_missing(value):
+                continue
+            column.several |= path in here or ("*" in path and isinstance(value, list) and len(value) > 1)
+            column.rows += path not in here
+            here.add(path)
+            _count(column, value)
+    return found
+
+
+def _count(column: DataColumn, value: Any) -> None:
+    if isinstance(value, bool):
+        kind, told = "truth value", str(value).lower()
+    elif isinstance(value, (int, float)):
+        kind, told = "number", as_written(value)
+    elif isinstance(value, str):
+        kind, told = "text" if _number(value) is None else "number", value
+        told = f"{float(value):g}" if is_number(value) else told
+    else:
+        messages = messages_of(value)
+        if messages and not column.last_role:
+            column.last_role = messages[-1][0]
+        texts = isinstance(value, list) and all(isinstance(each, str) for each in value)
+        kind = "messages" if messages else "texts" if texts else "list"
+        told = json.dumps(value, default=str)
+    column.kinds[kind] += 1
+    column.values[told] += 1
+    column.letters += len(told)
+
+
+def _number(text: str) -> float | None:
+    counted = number_with_whole(text)
+    return float(text) if is_number(text) else counted[0] if counted else None
+
+
+def _leaves(value: Any, before: str = "") -> Iterator[tuple[str, Any]]:
+    """The paths of a row with their values: objects are entered, lists of objects too, messages are one value."""
+    if isinstance(value, Mapping) and value and (not before or not _is_message(value)):
+        for name, each in value.items():
+            yield from _leaves(each, f"{before}.{name}" if before else str(name))
+    elif (
+        isinstance(value, list)
+        and value
+        and all(isinstance(each, Mapping) for each in value)
+        and not messages_of(value)
+    ):
+        key = next((key for key in NAMING if all(isinstance(each.get(key), str) for each in value)), None)
+        for entry in value:
+            part = "*" if key is None or "." in entry[key] else f"{key}={entry[key]}"
+            yield from _leaves(entry, f"{before}.{part}")
+    elif isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
+        yield from _leaves(value[0], f"{before}.0")
+    elif isinstance(value, list) and ".*" in before and value and not messages_of(value):
+        yield from ((before, each) for each in value)  # as a path with * gives them
+    else:
+        yield before, value
+
+
+def _is_message(value: Mapping[str, Any]) -> bool:
+    return isinstance(value.get("role"), str) and "content" in value

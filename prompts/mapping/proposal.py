@@ -1,0 +1,249 @@
+"""The mapping that reads a file, proposed from the names and values of its columns, and said as options."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from .columns import DataColumn
+from .names import LETTERS, NAMES, NESTED_PARENTS, PAIR_INPUTS, PAIR_OUTPUT, PAIR_PREFERRED, plain_name
+from .published import PublishedForm
+from .ratings import OVERALL, RatedColumns, ratings_in
+
+ORDER = ("id", "input", "output", "context", "reference", "system", "metadata", "human", "comment", "preferred")
+ASKED_FOR = ("reference", "output", "context", "input")
+"""Fields with texts, in the order in which they are given a column."""
+Columns = Mapping[str, DataColumn]
+
+
+@dataclass(frozen=True)
+class ProposedMapping:
+    """Options that read a file, and what is said of them."""
+
+    fields: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
+    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    label_scale: tuple[str, ...] | None = None
+    human_scale: tuple[float, float] | None = None
+    pairs: bool = False
+    """Whether the rows are pairs of outputs, as ``weigh`` takes them."""
+    form: str = ""
+    """The published form that the rows have; empty where none is known."""
+    has: tuple[str, ...] = ()
+    """Our fields that the rows have, by the mapping or by their own names."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def lacks(self) -> list[str]:
+        """Fields that are needed and have no column."""
+        return [each for each in ("input",) if each not in self.has and not self.pairs]
+
+    def options(self) -> list[str]:
+        """The options, as a command line takes them; none where the file is read as it is."""
+        told = []
+        for ours, columns in self.fields.items():
+            told += ["--field", f"{ours}={columns if isinstance(columns, str) else ','.join(columns)}"]
+        if self.labels:
+            pairs = [f"{side}={word}" for side, words in self.labels.items() for word in words]
+            told += ["--labels", ",".join(pairs)]
+        if self.label_scale:
+            told += ["--label-scale", ",".join(self.label_scale)]
+        if self.human_scale:
+            told += ["--human-scale", *(f"{each:g}" for each in self.human_scale)]
+        return told
+
+    def line(self) -> str:
+        """The options in one line, quoted."""
+        return shlex.join(self.options())
+
+
+def propose(columns: Columns, form: PublishedForm | None = None) -> ProposedMapping:
+    """Propose a mapping for rows with these columns, in the published ``form`` where they have one."""
+    if form is None and (found := _of_pairs(columns)) is not None:
+        return found
+    fields, has = _texts(columns, form)
+    used = {each for given in fields.values() for each in ([given] if isinstance(given, str) else given)}
+    left = [each for path, each in columns.items() if path not in used | has.keys() and each.values]
+    if form is not None and form.programs:
+        left = [each for each in left if not each.path.startswith(form.programs)]
+    ratings = RatedColumns() if form and not form.people else ratings_in(_rateable(left, form))
+    fields |= {f"human.{name}": _paths(given) for name, given in ratings.columns.items() if not _is_own(name, given)}
+    fields |= _comments(left, ratings)
+    fields = dict(sorted(fields.items(), key=lambda each: ORDER.index(each[0].partition(".")[0])))
+    own = [each.path.partition(".")[0] for each in columns.values() if each.path.startswith(("human.", "comment"))]
+    return ProposedMapping(
+        fields,
+        ratings.labels,
+        ratings.label_scale,
+        ratings.human_scale,
+        form=form.title if form else "",
+        has=tuple(dict.fromkeys([*has, *fields, *own])),
+        notes=(*_said_of_ids(columns, fields), *ratings.notes, *(form.notes if form else ())),
+    )
+
+
+def _rateable(columns: Sequence[DataColumn], form: PublishedForm | None) -> list[DataColumn]:
+    return [each for each in columns if form is None or not form.people or each.path.startswith(form.people)]
+
+
+def _paths(given: Sequence[DataColumn]) -> str | tuple[str, ...]:
+    return given[0].path if len(given) == 1 else tuple(each.path for each in given)
+
+
+def _is_own(name: str, given: Sequence[DataColumn]) -> bool:
+    return [each.path for each in given] == [f"human.{name}"]
+
+
+# --- texts --------------------------------------------------------------------------------------------------------
+
+
+def _texts(columns: Columns, form: PublishedForm | None) -> tuple[dict[str, Any], dict[str, str]]:
+    """The mapping of texts and ids, and our fields with their columns, those of our own names included."""
+    has = {ours: path for path in columns if (ours := path.casefold()) in NAMES or ours == "metadata"}
+    fields: dict[str, Any]
+    if form is not None:
+        fields = {ours: path for ours, given in form.fields.items() if (path := _place(ours, given, columns))}
+        return {ours: path for ours, path in fields.items() if path != ours}, has | dict.fromkeys(fields, "")
+    fields = {}
+    if "input" in has and (instruction := _of_name("instruction", columns)) is not None:
+        fields |= {"input": instruction.path, "context": has.pop("input")}
+    for path, column in columns.items():
+        is_answered = column.kind == "messages" and column.last_role == "assistant" and column.rows
+        if is_answered and "output" not in has and not _likeliest("output", columns, {path}):
+            fields |= {"input": f"{path}.:-1", "output": f"{path}.-1"}
+            break
+    for ours in ASKED_FOR:
+        if ours in has or ours in fields:
+            continue
+        taken = {*fields.values(), *(path for name, path in has.items() if name != ours)}
+        if (best := _likeliest(ours, columns, taken)) is not None:
+            fields[ours] = best.path
+    _by_place(columns, fields, has)
+    system = next((each for each in columns.values() if plain_name(each.name) in NAMES["system"].split()), None)
+    if system is not None and "system" not in has and len(system.values) > 1 and not system.is_unique:
+        fields["system"] = system.path
+    if (identity := _identity(columns, has)) is not None:
+        fields |= identity
+    return fields, has
+
+
+def _place(ours: str, given: str, columns: Columns) -> str:
+    """The path that a form names, of several the first that is there; behind ``?`` the likeliest that begins so."""
+    for path in given.split("|"):
+        begin, asked, _ = path.partition("?")
+        if not asked:
+            if path in columns or any(each.startswith(f"{path}.") for each in columns) or ":" in path or "-1" in path:
+                return path
+        elif below := {each: column for each, column in columns.items() if each.startswith(begin)}:
+            best = _likeliest(ours, below, set()) or max(below.values(), key=lambda each: each.mean_letters)
+            return best.path
+    return ""
+
+
+def _of_name(name: str, columns: Columns) -> DataColumn | None:
+    return next((each for path, each in columns.items() if path.casefold() == name and each.values), None)
+
+
+def _likeliest(ours: str, columns: Columns, taken: Iterable[str]) -> DataColumn | None:
+    """The column whose name says most clearly that it is ours."""
+    used = set(taken)
+    ranked = [(_rank(ours, each), each) for path, each in columns.items() if path not in used and each.values]
+    rank, best = max(ranked, key=lambda each: each[0], default=(0.0, None))
+    return best if rank > 0 else None
+
+
+def _rank(ours: str, column: DataColumn) -> float:
+    parts = [plain_name(each) for each in column.path.split(".")]
+    name, above = plain_name(column.name), {word for part in parts[:-1] for word in (part, *part.split("_"))}
+    if above & {"metadata", "config", "usage", "stats"} or "*" in column.path:
+        return 0
+    if ours != "reference" and above & NESTED_PARENTS["reference"]:
+        return 0
+    words = NAMES[ours].split()
+    own = 100 - words.index(name) if name in words else 0
+    if not own and column.is_prose:
+        own = max((50 - words.index(each) for each in name.split("_") if each in words), default=0)
+    if above & NESTED_PARENTS.get(ours, set()):
+        own = max(own + 60, 60) if column.is_prose or own else 30
+    elif above & {each for field, names in NESTED_PARENTS.items() if field != ours for each in names}:
+        own -= 70
+    if column.kind in ("truth value", "number") and len(column.values) < column.rows:
+        own -= 60
+    return own - 3 * len(parts) if own > 0 else 0
+
+
+def _by_place(columns: Columns, fields: dict[str, Any], has: Mapping[str, str]) -> None:
+    """Take the first texts that are left for an input and an output of which no name speaks."""
+    taken = {*fields.values(), *has.values()}
+    comments = NAMES["comment"].split()
+    left = [
+        each
+        for path, each in columns.items()
+        if path not in taken and "." not in path and each.is_prose and not {*plain_name(path).split("_")} & {*comments}
+    ]
+    for ours in ("input", "output"):
+        if ours not in has and ours not in fields and left:
+            fields[ours] = left.pop(0).path
+
+
+def _identity(columns: Columns, has: dict[str, str]) -> dict[str, str] | None:
+    """The column of ids; one that has an id several times is that of a document."""
+    own = columns.get(has.get("id", ""))
+    if own is not None and own.rows and not own.is_unique:
+        has.pop("id")
+        return {"metadata.document": own.path}
+    if own is not None and own.rows:
+        return None
+    named = [each for path, each in columns.items() if "." not in path and _is_id(path) and each.values]
+    unique = [each for each in named if each.is_unique and each.kind in ("text", "number")]
+    return {"id": unique[0].path} if unique else None
+
+
+def _is_id(path: str) -> bool:
+    name = plain_name(path)
+    return name in NAMES["id"].split() or name.endswith(("_id", "_uuid")) or name == "index"
+
+
+def _said_of_ids(columns: Columns, fields: Mapping[str, Any]) -> list[str]:
+    if "metadata.document" in fields:
+        path = fields["metadata.document"]
+        return [f"'{path}' stands in several rows, so it is taken for their document; each row's id is a hash."]
+    named = [path for path, each in columns.items() if "." not in path and _is_id(path) and each.values]
+    others = [each for each in named if each != fields.get("id", "id")]
+    return [f"Other ids stay metadata: {', '.join(others)}."] if others and ("id" in fields or len(named) > 1) else []
+
+
+# --- comments and pairs -------------------------------------------------------------------------------------------
+
+
+def _comments(columns: Sequence[DataColumn], ratings: RatedColumns) -> dict[str, Any]:
+    """Columns of comments: on the dimension beside whose score they stand, else on the output."""
+    found: dict[str, list[str]] = {}
+    beside = {each.path.rpartition(".")[0]: name for name, given in ratings.columns.items() for each in given}
+    words = {*NAMES["comment"].split()}
+    for column in columns:
+        if column.is_prose and {*plain_name(column.name).split("_")} & words and column.path.casefold() != "comment":
+            about = beside.get(column.path.rpartition(".")[0]) if "." in column.path else None
+            name = f"comment.{about}" if about and about != OVERALL else "comment"
+            found.setdefault(name, []).append(column.path)
+    return {name: paths[0] if len(paths) == 1 else tuple(paths) for name, paths in found.items()}
+
+
+def _of_pairs(columns: Columns) -> ProposedMapping | None:
+    """The mapping of pairs of outputs; None where the columns are none of pairs."""
+    names = {path.casefold(): path for path in columns}
+    if {"chosen", "rejected"} <= names.keys():
+        return ProposedMapping(pairs=True, has=("chosen", "rejected"))
+    sides = {LETTERS[match[1]]: path for name, path in names.items() if (match := PAIR_OUTPUT.fullmatch(name))}
+    if sides.keys() != {"a", "b"}:
+        return None
+    told = ProposedMapping(pairs=True, has=("output_a", "output_b"))
+    preferred = next((names[each] for each in ("preferred", *PAIR_PREFERRED) if each in names), None)
+    fields = {}
+    if not {"input", *PAIR_INPUTS} & names.keys() and (best := _likeliest("input", columns, sides.values())):
+        fields["input"] = best.path
+    if preferred is None:
+        likely = [each for each in ratings_in([*columns.values()]).columns.values() if each]
+        fields |= {"preferred": likely[0][0].path} if likely else {}
+    return replace(told, fields=fields)

@@ -1,0 +1,208 @@
+"""A file looked at: the part of it with the rows, their columns, and the mapping that is proposed to read it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import wraps
+from itertools import islice
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+from ..errors import AskanceError, InputError, as_typed
+from ..formatting import count
+from ..json_documents import SeveralListsError
+from ..rows import is_on_hub, source_rows
+from ..tables import file_and_sheet
+from .columns import LOOKED_AT, DataColumn, columns_in
+from .proposal import ProposedMapping, propose
+from .published import FORMS, PublishedForm
+
+TRIED = 200
+"""Rows on which a mapping is tried before it is proposed."""
+MOST_SHOWN = 60
+"""Columns that are shown."""
+P = ParamSpec("P")
+Loaded = TypeVar("Loaded")
+Try = Callable[[Any, ProposedMapping], Any]
+"""Reads the first rows of a source by a mapping, and raises InputError where it cannot."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A file with its columns, and the mapping that is to read it."""
+
+    source: Any
+    """The file, with the part that has the rows; or the rows themselves."""
+    rows: int
+    """Rows that were looked at."""
+    is_whole: bool
+    """Whether these are all its rows."""
+    columns: Mapping[str, DataColumn]
+    proposal: ProposedMapping
+
+    def described(self) -> Iterator[str]:
+        """Sentences and lines on what is in the file, and what each column is taken for."""
+        rows = count(self.rows, "row") if self.is_whole else f"the first {self.rows:,} rows"
+        form = f" It looks like {self.proposal.form}." if self.proposal.form else ""
+        yield f"{self.source}: {rows}, {count(len(self.columns), 'column')}.{form}"
+        shown = [*self.columns.values()][:MOST_SHOWN]
+        width = min(max((len(each.path) for each in shown), default=0), 48)
+        for each in shown:
+            ours = ", ".join(self._taken_for(each))
+            yield f"  {each.path:{width}}  {each.described()}{f'  -> {ours}' if ours else ''}"
+        if others := len(self.columns) - len(shown):
+            yield f"  and {count(others, 'column')} more"
+        yield from self.proposal.notes
+
+    def _taken_for(self, column: DataColumn) -> Iterator[str]:
+        mapped = self.proposal.fields
+        for ours, given in mapped.items():
+            paths = [given] if isinstance(given, str) else given
+            if any(column.path == path or path.startswith(f"{column.path}.") for path in paths):
+                yield ours
+        own = column.path.casefold()
+        if own not in mapped and own in self.proposal.has:
+            yield own
+
+    def line(self) -> str:
+        """The command that reads the file, as far as it is of the file."""
+        command = "weigh" if self.proposal.pairs else "evaluate"
+        return f"askance {command} {as_typed(self.source)} {self.proposal.line()}".rstrip()
+
+    def problem(self, read: Try) -> str:
+        """What keeps the mapping from reading the first rows; empty where nothing does."""
+        if lacks := self.proposal.lacks:
+            return f"No column looks like the {' or '.join(lacks)}: --field {lacks[0]}=COLUMN names it."
+        try:
+            read(self.source, self.proposal)
+        except InputError as error:
+            return str(error)
+        return ""
+
+    def changed(
+        self,
+        fields: Mapping[str, Any],
+        labels: Mapping[str, tuple[str, ...]],
+        label_scale: tuple[str, ...] | None,
+        human_scale: tuple[float, float] | None,
+    ) -> Table:
+        """The table with fields and other settings as somebody wants them; a field without a column goes."""
+        found = self.proposal
+        given = {name: each for name, each in {**found.fields, **fields}.items() if each}
+        has = [each for each in found.has if fields.get(each, each)]
+        proposal = replace(
+            found,
+            fields=given,
+            has=(*has, *given),
+            labels=labels or found.labels,
+            label_scale=label_scale or found.label_scale,
+            human_scale=human_scale or found.human_scale,
+        )
+        return replace(self, proposal=proposal)
+
+
+def look_at(file: Any, source: str | None = None) -> Table:
+    """Look at a file, and propose how it is read.
+
+    Args:
+        file: Any file that commands read, a name on the hub, a data frame or rows.
+        source: The name of a published form (:data:`FORMS`); found out where it is None.
+
+    Raises:
+        InputError: It cannot be read, holds no rows, or has not the form.
+    """
+    forms = [each for each in FORMS if source in (None, each.name)]
+    tables = [_table(each, forms) for each in _parts(str(file) if isinstance(file, Path) else file)]
+    if source is not None and not any(each.proposal.form for each in tables):
+        raise InputError(f"{file}: not as {source} exports it; it has: {', '.join(tables[0].columns)}.")
+    return max(tables, key=_promise)
+
+
+def _promise(table: Table) -> tuple[bool, bool, int, int]:
+    """How much speaks for these rows among those of several parts of a document."""
+    found = table.proposal
+    return bool(found.form), not found.lacks, len(found.has), table.rows
+
+
+def _parts(file: Any) -> list[Any]:
+    """The file, or the places in it of which one must have the rows."""
+    try:
+        next(source_rows(file), None)
+    except SeveralListsError as error:
+        return [f"{file}#{each}" for each in error.parts]
+    return [file]
+
+
+def _table(source: Any, forms: list[PublishedForm]) -> Table:
+    rows, is_whole = _first_rows(source)
+    columns = columns_in(rows)
+    form = next((each for each in forms if each.fits(columns)), None)
+    if form is not None and form.within and isinstance(source, str):
+        source = f"{file_and_sheet(source)[0]}#{form.within}"
+        rows, is_whole = _first_rows(source)
+        columns = columns_in(rows)
+    return Table(source, len(rows), is_whole, columns, propose(columns, form))
+
+
+def _first_rows(source: Any) -> tuple[list[Mapping[str, Any]], bool]:
+    rows = [row for _, row in islice(source_rows(source), LOOKED_AT + 1) if isinstance(row, Mapping)]
+    if not rows:
+        raise InputError(f"{source}: there is nothing in it.")
+    return rows[:LOOKED_AT], len(rows) <= LOOKED_AT
+
+
+def proposes_mapping(*, pairs: bool = False) -> Callable[[Callable[P, Loaded]], Callable[P, Loaded]]:
+    """Make the errors of a loader give the options that would read its source, where some do.
+
+    The loader takes a source and, by name, ``fields``, ``labels`` and ``limit``; one of examples also ``label_scale``
+    and ``remarks``. ``pairs`` says that it loads pairs.
+    """
+
+    def decorate(load: Callable[P, Loaded]) -> Callable[P, Loaded]:
+        @wraps(load)
+        def call(*source: P.args, **given: P.kwargs) -> Loaded:
+            try:
+                return load(*source, **given)
+            except InputError as error:
+                others = {} if pairs else {"remarks": False}
+
+                def read(place: Any, mapping: Mapping[str, Any]) -> Any:
+                    return load(place, **{**given, **mapping, **others, "limit": TRIED})
+
+                if said := _advice(source[0] if source else given.get("source"), given, pairs, read):
+                    raise InputError(f"{error}{said}") from None
+                raise
+
+        return call
+
+    return decorate
+
+
+def _advice(source: Any, given: Mapping[str, Any], pairs: bool, read: Callable[[Any, Mapping[str, Any]], Any]) -> str:
+    """The options that would read a source, as the end of a sentence; empty where none are found."""
+    if isinstance(source, Iterator) or is_on_hub(source):
+        return ""
+    try:
+        table = look_at(source)
+        found = table.proposal
+        if found.pairs != pairs:
+            return " These rows are pairs of outputs, which askance weigh reads." if found.pairs and found.has else ""
+        fields = {**found.fields, **(given.get("fields") or {})}
+        mapping = {"fields": fields, "labels": given.get("labels") or found.labels}
+        mapping |= {} if pairs else {"label_scale": given.get("label_scale") or found.label_scale}
+        if not _fails(source, {}, read) or _fails(table.source, mapping, read):
+            return ""
+    except AskanceError:
+        return ""
+    place = "" if table.source is source or table.source == str(source) else f"{as_typed(table.source)} "
+    kept = {name: each for name, each in fields.items() if name not in (given.get("fields") or {})}
+    return f" This would read it: {place}{replace(found, fields=kept).line()}".rstrip()
+
+
+def _fails(source: Any, mapping: Mapping[str, Any], read: Callable[[Any, Mapping[str, Any]], Any]) -> bool:
+    try:
+        read(source, mapping)
+    except InputError:
+        return True
+    return False

@@ -1,0 +1,107 @@
+"""``generate``: the outputs of a data set, from a model or a program."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import askance
+from askance.models.base import Request
+from askance.prompts.errors import InputError
+from askance.testing import ScriptedModel
+
+ROWS: list[dict[str, Any]] = [
+    {
+        "id": "a",
+        "input": "one",
+        "output": "old",
+        "human": {"overall": 1},
+        "comment": "bad",
+        "reference": "r",
+        "city": "Bonn",
+    },
+    {"id": "b", "input": "two"},
+]
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> Path:
+    path = tmp_path / "writer.md"
+    path.write_text("Write.")
+    return path
+
+
+def test_outputs_are_examples_with_the_version_of_the_prompt(writer: Path, tmp_path: Path) -> None:
+    model = ScriptedModel(lambda request: f"about {request.messages[-1][1]}")
+    found = askance.generate(ROWS, generator=model, prompt=writer, no_cache=True)
+    assert found.rows() == [
+        {
+            "id": "a",
+            "input": "one",
+            "reference": "r",
+            "output": "about one",
+            "metadata": {"city": "Bonn"},
+            "version": found.version,
+        },
+        {"id": "b", "input": "two", "output": "about two", "version": found.version},
+    ]
+    found.save(tmp_path / "outputs.jsonl")
+    assert [each.output for each in askance.load_examples(tmp_path / "outputs.jsonl")] == ["about one", "about two"]
+
+
+def test_a_program_writes_and_one_that_fails_on_an_example_leaves_it_out(writer: Path) -> None:
+    def write(example: askance.Example, prompts: dict[str, str]) -> str:
+        return prompts["writer"] if example.id == "a" else str(1 / 0)
+
+    found = askance.generate(ROWS, generator=write, prompt=writer, no_cache=True)
+    assert [row["id"] for row in found.rows()] == ["a"] and found.share == 0.5
+    assert "ZeroDivisionError" in str(found.written[1].error)
+
+
+def test_a_schema_is_sent_and_counted(writer: Path) -> None:
+    sent: list[Request] = []
+
+    def reply(request: Request) -> str:
+        sent.append(request)
+        return '{"t": "x"}' if "one" in request.messages[-1][1] else "no"
+
+    schema = {"type": "object", "required": ["t"]}
+    found = askance.generate(ROWS, generator=ScriptedModel(reply), prompt=writer, schema=schema, no_cache=True)
+    assert [each.parameters.schema for each in sent] == [schema, schema] and found.follow_schema == 1
+    assert found.to_dict()["follow_schema"] == 1
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        ("none.json", "there is no schema file none.json"),
+        ("bad.json", "bad.json: not valid JSON"),
+        ("odd.json", "at $.type"),
+    ],
+)
+def test_a_schema_that_is_none_is_refused_with_its_place(
+    writer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, schema: str, said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("bad.json").write_text("{")
+    Path("odd.json").write_text(json.dumps({"type": "strin"}))
+    with pytest.raises(InputError) as caught:
+        askance.generate(ROWS, generator=ScriptedModel([]), prompt=writer, schema=schema)
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("generator", "setting", "said"),
+    [
+        (ScriptedModel([]), {"generator_version": "2"}, "the generator is a model"),
+        (lambda example, prompts: "", {"max_output_tokens": 5}, "the generator is a program"),
+    ],
+)
+def test_a_setting_that_the_generator_has_no_use_for_is_refused(
+    writer: Path, generator: Any, setting: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(InputError, match=said):
+        askance.generate(ROWS, generator=generator, prompt=writer, **setting)
