@@ -12,7 +12,7 @@ from .models.event_loops import awaited
 from .models.named import ModelLike, named_models
 from .models.programs import GeneratorFunction
 from .models.progress import Watcher, watching
-from .optimizer.events import Callback
+from .optimizer.events import Callback, as_callbacks
 from .optimizer.job import Job
 from .optimizer.modes import align as alignment
 from .optimizer.modes import migrate as migration
@@ -21,6 +21,7 @@ from .optimizer.run_result import RunResult
 from .optimizer.runner import run_job, take_up
 from .prompts.checklist import Checklist
 from .prompts.examples import Example
+from .prompts.formats.several import PromptsOfProgram
 from .prompts.prompt import Prompt
 from .report.run_page import write_report
 from .setting_types import AlignSettings, MigrateSettings, ResumeSettings, TuneSettings
@@ -29,10 +30,10 @@ from .setting_types import AlignSettings, MigrateSettings, ResumeSettings, TuneS
 def migrate(
     data: str | Path | Iterable[Example | Mapping[str, Any]],
     *,
-    checklist: str | Path | Checklist,
     source: ModelLike,
     target: ModelLike,
     run: str | Path,
+    checklist: str | Path | Checklist | None = None,
     prompt: str | Path | Prompt | None = None,
     source_prompt: str | Path | Prompt | None = None,
     watcher: Watcher | None = None,
@@ -44,7 +45,7 @@ def migrate(
 
     Args:
         data: JSONL or CSV file, or rows; with human scores the held-out correlation is with those.
-        checklist: YAML or JSON file, or a checklist.
+        checklist: YAML or JSON file, or a checklist; none for a judge in people's own words (``reads``).
         source: The judge to be matched: ``provider/model``, a :class:`~askance.models.named.NamedModel`, or an object
             that can be asked.
         target: The judge whose prompt is improved.
@@ -117,7 +118,7 @@ def tune(
     data: str | Path | Iterable[Example | Mapping[str, Any]],
     *,
     generator: ModelLike | GeneratorFunction,
-    prompt: str | Path | Prompt,
+    prompt: PromptsOfProgram,
     run: str | Path,
     checklist: str | Path | Checklist | None = None,
     judge: ModelLike | None = None,
@@ -135,7 +136,8 @@ def tune(
         data: JSONL or CSV file, or rows; outputs in it are not used.
         generator: The model that writes, or a program of your own: a function, plain or async, that takes an example
             and the prompts by name, or ``file.py:function``, ``command:…``, ``url:…``.
-        prompt: Its starting prompt; without placeholders it is the system message.
+        prompt: Its starting prompt; without placeholders it is the system message. A program may have several, as files
+            or by name (``{"plan": …, "answer": …}``).
         run: Directory of the run; the same command on it goes on where it stopped.
         checklist: Questions about every output. Without one, and with ``own_questions``, each example has its own.
         judge: The model that answers the questions.
@@ -214,4 +216,5 @@ def run_and_report(
     Raises:
         AskanceError: As :func:`~askance.optimizer.runner.run_job`, or the report cannot be written.
     """
-    return run_job(job, RunDirectory(run), watcher, callbacks, report=write_report, ask_first=ask_first)
+    told = as_callbacks(callbacks)
+    return run_job(job, RunDirectory(run), watcher, told, report=write_report, ask_first=ask_first)

@@ -2,7 +2,7 @@
 
 From Python: ``judge(input="…", output="…")`` gives ``score`` (0 to 1), ``passed``, ``dimensions``, ``verdicts`` and a
 ``reason``. From a shell: ``python THIS_FILE data.jsonl`` writes one such object a line, for lines with ``input``,
-``output`` and perhaps ``context``, ``reference`` and ``id``.
+``output`` and perhaps ``context``, ``reference`` and ``id``. Texts may be messages, lists or objects.
 
 The server's address is OPENAI_BASE_URL (default: OpenAI's), its key OPENAI_API_KEY, and JUDGE_MODEL takes the place of
 the model's name there. A verdict that cannot be had is a JudgeError, never a score.
@@ -21,6 +21,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -39,8 +40,11 @@ from ..models.replies.yes_no import (
     stated_p_yes,
     wants_room,
 )
+from ..prompts.conversations.chat import images_of, seen_of, with_images
+from ..prompts.messages import StructuredText, told
 
 JUDGE: dict[str, Any] = {}
+_Frame = tuple[list[tuple[str, str]], str, str, tuple[Any, ...]]
 
 _BRACES = re.compile(r"\{\{([A-Za-z_]\w*)\}\}|\{([A-Za-z_]\w*)\}")
 _ABSTAINS = {"n/a", "na", "unknown", "unclear", "undetermined", "neither", "cannot", "unsure"}
@@ -58,28 +62,32 @@ class JudgeError(RuntimeError):
     """A verdict could not be had; there is no score."""
 
 
-def judge(*, output: str, input: str = "", context: str = "", reference: str = "") -> dict[str, Any]:
-    """Judge one output. Raises JudgeError where the server failed, or the model gave no usable answer."""
-    texts = {"input": input, "context": context, "output": output, "reference": reference}
+def judge(*, output: Any, input: Any = "", context: Any = "", reference: Any = "") -> dict[str, Any]:
+    """Judge one output; texts may be messages, lists or objects.
+
+    Raises JudgeError where the server failed, or the model gave no usable answer, and ValueError where a message has no
+    content.
+    """
+    given = {"input": input, "context": context, "output": output, "reference": reference}
+    texts = {name: told(value, passages=name == "context") or "" for name, value in given.items()}
     frames = {sees: _frame(prompt, _seen(texts, sees)) for sees, prompt in JUDGE["prompts"].items()}
-    frames["quote"] = JUDGE["quoting"], f"Text:\n{_fence(output)}\n\n", ""
+    frames["quote"] = JUDGE["quoting"], f"Text:\n{_fence(texts['output'])}\n\n", "", ()
     stated = JUDGE["stated"]
-    source, draws = ("stated", 1) if stated else _settle(*frames[JUDGE["questions"][0]["sees"]])
+    source, draws = ("stated", 1) if stated else _settle(frames[JUDGE["questions"][0]["sees"]])
     repeats = range(JUDGE["repeat"] * draws)
     asked = [(question, replicate) for question in JUDGE["questions"] for replicate in repeats]
 
     def ask(each: tuple[dict[str, Any], int]) -> tuple[bool, float]:
         question, replicate = each
-        opening, before, after = frames[question["sees"]]
-        quoted = output if question["sees"] == "quote" else None  # whose words are a yes
-        return _verdict(_messages(opening, before + question["block"] + after), source, replicate, quoted)
+        quoted = texts["output"] if question["sees"] == "quote" else None  # whose words are a yes
+        return _verdict(_messages(frames[question["sees"]], question["block"]), source, replicate, quoted)
 
     with ThreadPoolExecutor(max_workers=8) as pool:
         answers = [] if stated else list(pool.map(ask, asked))
         parts = [(part, replicate) for replicate in repeats for part in stated]
-        told = list(pool.map(lambda each: _numbers(each[0], frames, each[1]), parts))
+        stating = list(pool.map(lambda each: _numbers(each[0], frames, each[1]), parts))
     said: dict[str, list[tuple[bool, float]]] = {}
-    for name, read in (each for part in told for each in part.items()):
+    for name, read in (each for part in stating for each in part.items()):
         said.setdefault(name, []).append(read)
     for place, question in enumerate(JUDGE["questions"]):
         if stated:
@@ -171,22 +179,36 @@ def _merged(draws: list[tuple[bool, float]]) -> tuple[bool, float]:
 
 
 def _seen(texts: dict[str, str], sees: str) -> dict[str, str]:
-    """The texts that a question sees: all of them, or the output alone, also to quote it."""
-    return {name: text if sees == "all" or name == "output" else "" for name, text in texts.items()}
+    """The texts that a question sees: all of them, or the output alone, or of it the last reply or the calls."""
+    if sees == "all":
+        return texts
+    return dict.fromkeys(texts, "") | {"output": seen_of(texts["output"], texts["input"], sees)}  # type: ignore[arg-type]
 
 
-def _frame(prompt: str, texts: dict[str, str]) -> tuple[list[tuple[str, str]], str, str]:
-    """The opening messages, and the texts before and after the question."""
-    places = [match for match in _BRACES.finditer(prompt) if match[2]]
-    if not places:
-        shown = [name for name in ("context", "input", "reference") if texts[name]]
-        parts = [f"{name.capitalize()}:\n{_fence(texts[name])}\n" for name in [*shown, "output"]]
-        return [("system", _fill(prompt, {}))], "\n".join(parts) + "\n", ""
-    fenced = {name: _fence(text) for name, text in texts.items()}
-    place = next((match for match in places if match[2] == "question"), None)
-    if place is None:
-        return [], _fill(prompt, fenced) + "\n\n", ""
-    return [], _fill(prompt[: place.start()], fenced), _fill(prompt[place.end() :], fenced)
+_ORDER = ("context", "input", "reference", "output")
+
+
+def _frame(prompt: dict[str, Any], texts: dict[str, str]) -> _Frame:
+    """The opening messages, the texts before and after the question, and the images that are sent before them."""
+    mark = "\ue000question\ue000"
+    names = {match[2] for _, text in prompt["messages"] for match in _BRACES.finditer(text)}
+    fenced = {each: _fence(text) if text or each in prompt["always"] else "" for each, text in texts.items()}
+    made = [(role, _fill(text, fenced | {"question": mark})) for role, text in prompt["messages"]]
+    shows = "output" in names
+    if not shows and "question" not in names:
+        shown = [f"{each.capitalize()}:\n{fenced[each]}\n" for each in _ORDER if texts[each] or each == "output"]
+        made.append(("user", "\n".join(shown) + "\n"))
+    elif made[-1][0] == "system":
+        made.append(("user", ""))
+    system = "\n\n".join(content for role, content in made if role == "system")
+    before, _, after = made[-1][1].partition(mark)
+    opening = [("system", system)] * bool(system) + [each for each in made[:-1] if each[0] != "system"]
+    images = _images_in(texts, [each for each in _ORDER if each in names or not shows])
+    return opening, before + "\n\n" * bool(before and shows and "question" not in names), after, images
+
+
+def _images_in(texts: dict[str, str], shown: Iterable[str]) -> tuple[Any, ...]:
+    return tuple(image for name in shown for image in images_of(texts[name]))
 
 
 def _fill(text: str, values: dict[str, str]) -> str:
@@ -206,23 +228,25 @@ def _fence(text: str) -> str:
     return f"<{digest[:8]}>\n{text}\n</{digest[:8]}>"
 
 
-def _settle(opening: list[tuple[str, str]], before: str, after: str) -> tuple[str, int]:
+def _settle(frame: _Frame) -> tuple[str, int]:
     """Where P(yes) comes from, settled by the first answer, and how often each question is asked for it."""
     if not _source:
         source = JUDGE["p_yes"]
         if source == "auto":
-            content = before + JUDGE["questions"][0]["block"] + after
-            _, logprobs, _ = _ask(_messages(opening, content), "logprob", 0, 1)
+            _, logprobs, _ = _ask(_messages(frame, JUDGE["questions"][0]["block"]), "logprob", 0, 1)
             source = "logprob" if logprobs else "sampled" if JUDGE["samples"] > 1 else "hard"
         _source.append(source)
     return _source[0], JUDGE["samples"] if _source[0] == "sampled" else 1
 
 
-def _messages(opening: list[tuple[str, str]], content: str) -> list[dict[str, str]]:
+def _messages(frame: _Frame, block: str) -> list[dict[str, Any]]:
+    opening, before, after, images = frame
+    asked = with_images(f"{before}{block}{after}", images)
+    content = asked.original["content"] if isinstance(asked, StructuredText) else asked
     return [{"role": role, "content": said} for role, said in [*opening, ("user", content)]]
 
 
-def _verdict(messages: list[dict[str, str]], source: str, replicate: int, output: str | None) -> tuple[bool, float]:
+def _verdict(messages: list[dict[str, Any]], source: str, replicate: int, output: str | None) -> tuple[bool, float]:
     """Answer and P(yes), with one more try after a reply of no use; ``output`` where words of it are a yes."""
     form, wanted = (JUDGE["form"], "yes nor no") if output is None else (_QUOTE_FORM, "none nor words of the output")
     words = _words()
@@ -257,8 +281,7 @@ def _verdict(messages: list[dict[str, str]], source: str, replicate: int, output
 
 def _numbers(part: dict[str, Any], frames: dict[str, Any], replicate: int) -> dict[str, tuple[bool, float]]:
     """Answers with the probabilities that are stated with them, by question; what a reply leaves out is asked alone."""
-    opening, before, after = frames[part["sees"]]
-    messages = _messages(opening, before + part["block"] + after)
+    messages = _messages(frames[part["sees"]], part["block"])
     found: dict[str, tuple[bool, float]] = {}
     for again in (True, False):
         text, _, _ = _ask(messages, "stated", replicate, part["most"], schema=part["schema"])
@@ -304,7 +327,7 @@ def _shown(text: str) -> str:
 
 
 def _ask_with_room(
-    messages: list[dict[str, str]], source: str, replicate: int, words: AnswerWords, *, quotes: bool
+    messages: list[dict[str, Any]], source: str, replicate: int, words: AnswerWords, *, quotes: bool
 ) -> tuple[str, list[Any] | None, bool]:
     """An answer as of :func:`_ask`, asked for with more tokens where a mark, a blank or a label took the first ones."""
     most = _room[0] if _room else _FEW[source]
@@ -316,7 +339,7 @@ def _ask_with_room(
 
 
 def _ask(
-    messages: list[dict[str, str]],
+    messages: list[dict[str, Any]],
     source: str,
     replicate: int,
     most: int,
@@ -455,10 +478,10 @@ def main(arguments: list[str]) -> int:
             continue
         try:
             row = json.loads(line)
-            texts = {name: str(row.get(name) or "") for name in ("input", "context", "reference")}
+            texts = {name: row.get(name) or "" for name in ("input", "context", "reference")}
             if row["output"] is None:
                 raise ValueError("there is no output")
-            found = judge(output=str(row["output"]), **texts)
+            found = judge(output=row["output"], **texts)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             sys.stderr.write(f"{arguments[0]}, line {number}: {type(error).__name__}: {error}\n")
             return 2

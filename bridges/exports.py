@@ -30,13 +30,16 @@ from ..models.thinking_room import ROOM
 from ..models.trained.scorer_file import is_scorer
 from ..prompts import messages
 from ..prompts.checklist import Question, Sees, refuse_checks
+from ..prompts.conversations import chat
 from ..prompts.errors import InputError, did_you_mean
-from ..prompts.prompt import Prompt, quoting
+from ..prompts.prompt import PLACEHOLDERS, Prompt, quoting
 from ..prompts.text import TAGS, fill
 from . import exported_judge
 
 Tool = Literal["python", "promptfoo", "inspect", "deepeval", "mlflow", "openai-grader"]
 TOOLS: tuple[Tool, ...] = get_args(Tool)
+OF_REPLIES = frozenset({"promptfoo", "deepeval", "openai-grader"})
+"""Tools that hand over the text of the last reply."""
 
 
 _SIDES = {"yes": True, "no": False}
@@ -69,17 +72,22 @@ def export_judge(judge: str | Path | KeptJudge, to: str) -> ExportedJudge:
         raise InputError(f"--to {to}: there is no such tool (known: {', '.join(TOOLS)}).{did_you_mean(to, TOOLS)}")
     kept = load_judge(judge)
     _check(kept)
+    if to in OF_REPLIES and any(each.sees == "call" for each in kept.checklist.questions):
+        raise InputError(
+            f"This judge has questions about calls of tools, and --to {to} hands over the reply alone, without them. "
+            "Export it --to python, inspect or mlflow."
+        )
     notices = [] if kept.asked.startswith("openai/") else [_served(kept)]
     if to == "openai-grader":
         return _grader(kept, notices)
     if kept.threshold is None and to in THRESHOLDS:
         notices.append(f"This judge has no threshold from which an output passes; give it one: {THRESHOLDS[to]}.")
     source = inspect.getsource(exported_judge)
-    for module in (yes_no, json_object, thoughts, refusals):
+    for module in (yes_no, json_object, thoughts, refusals, chat, messages):
         source = _inlined(source, module)
     before, main = source.split("\n\nif __name__")
     written = f"JUDGE: dict[str, Any] = {pformat(_parts(kept), width=110, sort_dicts=False)}"
-    adapter = (_of_values() if "judge_of_values" in ADAPTERS[to] else "") + ADAPTERS[to]
+    adapter = (VALUES if "judge_of_values" in ADAPTERS[to] else "") + ADAPTERS[to]
     text = before.replace("JUDGE: dict[str, Any] = {}", written) + adapter + "\n\nif __name__" + main
     name = "judge.py" if to == "python" else f"{to}_judge.py"
     return ExportedJudge(text, name, USES[to].format(name=name), tuple(notices))
@@ -89,15 +97,9 @@ def _inlined(text: str, module: ModuleType) -> str:
     """The file with a module in place of its import, so that what askance does is done there by the same lines."""
     name = module.__name__.partition(".")[2]
     source = inspect.getsource(module).partition("from __future__ import annotations\n")[2].strip()
+    source = re.sub(r"^from \.\.[\w.]* import (?:\([^)]*\)|.*)\n", "", source, flags=re.MULTILINE)
     imported = rf"^from \.\.{re.escape(name)} import (?:\([^)]*\)|.*)\n"
     return re.sub(imported, lambda _: f"{source}\n\n", text, flags=re.MULTILINE)
-
-
-def _of_values() -> str:
-    """Lines for a tool whose values need not be texts: they are read as ``askance import`` reads traces."""
-    imports, begins, rest = inspect.getsource(messages).partition("ROLES = ")
-    needed = "".join(f"{line}\n" for line in imports.splitlines() if line.startswith("from collections"))
-    return f"\n\n{needed}\n{begins}{rest}{VALUES}"
 
 
 def _check(kept: KeptJudge) -> None:
@@ -194,8 +196,16 @@ def _by_side(words: Mapping[str, bool]) -> dict[str, str]:
 
 def _prompts(kept: KeptJudge) -> dict[Sees, Prompt]:
     """The prompt by what questions see; of these only what some question sees."""
-    of: dict[Sees, Prompt] = {"all": kept.prompt, "output": kept.prompt.of_output_alone}
+    alone = kept.prompt.of_output_alone
+    of: dict[Sees, Prompt] = {"all": kept.prompt, "output": alone, "last": alone, "call": alone}
     return {sees: of[sees] for sees in dict.fromkeys(each.sees for each in kept.checklist.questions) if sees in of}
+
+
+def _as_exported(prompt: Prompt) -> dict[str, Any]:
+    """A prompt's messages, with the fields whose tags are there ``always``. Raises InputError where it needs more."""
+    if prompt.form is not None and not prompt.form.is_plain:
+        return {"messages": prompt.form.exported(prompt.text), "always": ["output"]}
+    return {"messages": [("user" if prompt.placeholders else "system", prompt.text)], "always": [*PLACEHOLDERS]}
 
 
 def _quotes(kept: KeptJudge) -> bool:
@@ -220,21 +230,14 @@ def _parts(kept: KeptJudge) -> dict[str, Any]:
         "model": _model_name(kept),
         "fields": fields,
         "thinking_room": list((kept.named and kept.named.thinking_room) or ROOM),
-        "prompts": {sees: prompt.text for sees, prompt in _prompts(kept).items()},
+        "prompts": {sees: _as_exported(prompt) for sees, prompt in _prompts(kept).items()},
         "stated": _stated(kept),
         "form": _asking(kept).form,
         "words": [_by_side(each) for each in _asking(kept).words],
         "quoting": opening(quoting(""), "")[:-1] if _quotes(kept) else [],
         "questions": [
-            {
-                "id": each.id,
-                "text": each.text,
-                "block": block,
-                "good": each.good,
-                "weight": each.weight,
-                "dimension": each.dimension,
-                "sees": each.sees,
-            }
+            {name: getattr(each, name) for name in ("id", "text", "good", "weight", "dimension", "sees")}
+            | {"block": block}
             for each, block in _asked(kept)
         ],
         "soft": settings["scores"] == "soft",
@@ -295,12 +298,15 @@ def _graded(prompt: Prompt, sees: Sees, block: str) -> list[tuple[str, str]]:
     """The messages in which a grader is asked a question; the texts are OpenAI's to put in."""
     beside = {name: f"{{{{item.{name}}}}}" if sees == "all" else "" for name in ("input", "context", "reference")}
     texts = beside | {"output": "{{sample.output_text}}"}
-    fenced = {name: f"<{name}>\n{each}\n</{name}>" for name, each in texts.items()}
-    if prompt.placeholders:
-        end = "" if "question" in prompt.placeholders else f"\n\n{block}"
-        return [("user", fill(prompt.text, fenced | {"question": block}) + end)]
-    shown = "\n".join(f"{name.capitalize()}:\n{fenced[name]}\n" for name in ("input", "output") if texts[name])
-    return [("system", fill(prompt.text, {})), ("user", f"{shown}\n{block}")]
+    asked = _as_exported(prompt)
+    tags = {name: f"<{name}>\n{each}\n</{name}>" for name, each in texts.items() if each or name in asked["always"]}
+    put_in = dict.fromkeys(texts, "") | tags | {"question": block}
+    made = [(role, fill(text, put_in)) for role, text in asked["messages"]]
+    if "output" not in prompt.placeholders:
+        shown = "\n".join(f"{name.capitalize()}:\n{tags[name]}\n" for name in ("input", "output") if texts[name])
+        return [*made, ("user", f"{shown}\n{block}")]
+    end = "" if "question" in prompt.placeholders else f"\n\n{block}"
+    return [*made[:-1], (made[-1][0], made[-1][1] + end)]
 
 
 assert quote_format() == exported_judge._QUOTE_FORM, "an exported judge asks again in the same words"
@@ -335,9 +341,26 @@ def judge_of_values(**given: Any) -> dict[str, Any]:
 
 
 def _as_text(value: Any) -> str:
-    return value if isinstance(value, str) else str(value) if isinstance(value, (int, float)) else text_of(value) or ""
+    if isinstance(value, (str, int, float)):
+        return str(value)
+    return StructuredText(text_of(value) or "", value)
 '''
 """How values that a tool holds are judged."""
+
+
+def turns_of(state: Any) -> Any:
+    """The messages of a sample from the first reply on; the reply alone where there are none."""
+    told: list[dict[str, Any]] = []
+    for each in state.messages:
+        calls = [
+            {"id": call.id, "function": {"name": call.function, "arguments": call.arguments}}
+            for call in getattr(each, "tool_calls", None) or ()
+        ]
+        if told or each.role == "assistant":
+            named = {"tool_calls": calls} if calls else {"tool_call_id": getattr(each, "tool_call_id", None)}
+            told.append({"role": each.role, "content": each.text, **named})
+    return told or state.output.completion
+
 
 ADAPTERS = {
     "python": "",
@@ -369,13 +392,17 @@ def get_assert(output: Any, context: dict[str, Any]) -> dict[str, Any]:
         "component_results": parts,
     }
 ''',
-    "inspect": '''
+    "inspect": """
 
 from functools import partial
 
 from anyio import to_thread
 from inspect_ai.scorer import Score, mean, scorer, stderr
 
+
+"""
+    + inspect.getsource(turns_of)
+    + '''
 
 @scorer(metrics=[mean(), stderr()])
 def askance_judge(reference: bool = False, context: str | None = None) -> Any:
@@ -385,13 +412,15 @@ def askance_judge(reference: bool = False, context: str | None = None) -> Any:
     async def score(state: Any, target: Any) -> Any:
         if not (state.output.choices or state.output.completion):
             raise JudgeError("There is no output.")
-        texts = {"input": state.input_text, "output": state.output.completion}
+        whole = any(question["sees"] in ("last", "call") for question in JUDGE["questions"])
+        texts = {"input": state.input_text, "output": turns_of(state) if whole else state.output.completion}
         if reference:
             texts["reference"] = target.text
         if context is not None:
             texts["context"] = str(state.metadata[context])
         found = await to_thread.run_sync(partial(judge, **texts))
-        return Score(value=found["score"], answer=texts["output"], explanation=found["reason"], metadata=found)
+        answer = state.output.completion
+        return Score(value=found["score"], answer=answer, explanation=found["reason"], metadata=found)
 
     return score
 ''',

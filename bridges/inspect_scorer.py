@@ -15,6 +15,7 @@ from ..prompts.checklist import Checklist
 from ..prompts.errors import CoverageError, InputError, import_optional
 from ..prompts.examples import Example
 from ..prompts.prompt import Prompt
+from .exports import turns_of
 
 inspect_scorer: Any = import_optional("inspect_ai.scorer", "inspect", "inspect-ai")
 
@@ -57,6 +58,7 @@ def checklist_scorer(
         raise InputError(f"on_missing is '{on_missing}'; it can be error or unscored.")
     shown = ["input", *(["reference"] if reference else []), *(["context"] if context is not None else [])]
     job = used.job(given, shown)
+    whole = any(each.sees in ("last", "call") for each in job.checklist.questions)
     ask = partial(OpenJudge(job, keeps=True).score, explained=job.settings.explain != "never")
 
     async def score(state: Any, target: Any) -> Any:
@@ -65,7 +67,7 @@ def checklist_scorer(
             if on_missing == "error":
                 raise nothing
             return inspect_scorer.Score.unscored(reason="no_response", explanation=str(nothing))
-        example = _example(state, target, reference, context)
+        example = _example(state, target, reference, context, whole=whole)
         anyio: Any = importlib.import_module("anyio")  # comes with Inspect, and serves both of its backends
         found: Judged = await anyio.to_thread.run_sync(ask, example)
         metadata = {"verdicts": [each.to_dict() for each in found.verdicts], "dimensions": dict(found.dimensions)}
@@ -82,9 +84,10 @@ def checklist_scorer(
     return score
 
 
-def _example(state: Any, target: Any, reference: bool, context: str | None) -> Example:
-    """The texts of a sample that the judge is shown."""
-    fields: dict[str, Any] = {"id": str(state.sample_id), "input": state.input_text, "output": state.output.completion}
+def _example(state: Any, target: Any, reference: bool, context: str | None, *, whole: bool) -> Example:
+    """The texts of a sample that the judge is shown; its output is the ``whole`` conversation, or the last reply."""
+    output = turns_of(state) if whole else state.output.completion
+    fields: dict[str, Any] = {"id": str(state.sample_id), "input": state.input_text, "output": output}
     if reference:
         fields["reference"] = target.text
     if context is not None:

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
+from ..evaluation.evaluate import ONE_BY_ONE
 from ..evaluation.judge_file import load_judge
 from ..evaluation.open_judge import OpenJudge
 from ..evaluation.pass_fail import PassThreshold
@@ -164,7 +165,7 @@ class AskanceJudge(mlflow_judges.Judge):  # type: ignore[misc]
         """
         super().__init__(name=original.name, description=original.description, aggregations=original.aggregations)
         kept = load_judge(result.directory)
-        job = kept.prepare(None, model, options)
+        job = kept.prepare(ONE_BY_ONE, model, options)
         self._original, self._form, self._run = original, form, result
         self._fields = tuple(each.name for each in original.get_input_fields())
         self._source = kept.model

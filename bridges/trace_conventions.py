@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .traced_spans import (
+    GivenReference,
     GivenScore,
     Part,
     Row,
@@ -267,3 +268,29 @@ def _answer(body: Row) -> Any:
     items = entries(body.get("output"))
     messages = [each for each in items if each.get("type") == "message"]
     return messages or [each for each in items if each.get("type") != "reasoning"] or None
+
+
+# --- OpenAI Evals -------------------------------------------------------------------------------------------------
+#
+# Read is the log of a run (``oaieval``): one event a line, of which ``sampling`` has what a model was asked and answered,
+# and ``match``, ``metrics`` and the like what a grader made of it; the lines of the run itself hold no sample.
+
+_OF_RUN = ("spec", "final_report")
+
+
+def openai_evals_parts(row: Row) -> list[Part] | None:
+    """Return the sample or the grade that an event of a log holds."""
+    if any(isinstance(row.get(name), Mapping) for name in _OF_RUN) and "sample_id" not in row:
+        return []
+    if not {"sample_id", "event_id", "type"} <= row.keys():
+        return None
+    name, data = str(row["sample_id"]), mapping(row.get("data"))
+    if row["type"] == "sampling":
+        sampled = data.get("sampled")
+        answer = sampled[0] if isinstance(sampled, list) and sampled else sampled
+        return [TracedSpan(name, name, None, "", data.get("prompt"), answer, short({"run": row.get("run_id")}))]
+    expected = data.get("expected")
+    said: list[Part] = [GivenReference(name, expected)] if isinstance(expected, str) else []
+    scores = {each: value for each, value in data.items() if isinstance(value, (bool, int, float))}
+    grades = scores | {each: data[each] for each in ("choice",) if isinstance(data.get(each), str)}
+    return said + [GivenScore(each, value, None, "model", name, None) for each, value in grades.items()]

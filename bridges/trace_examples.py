@@ -11,13 +11,15 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
+from ..prompts.conversations import chat
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.field_map import TEXTS, FieldMap, check_field_map, columns_of, put
 from ..prompts.human_feedback import MEANINGS
 from ..prompts.json_documents import at
-from ..prompts.messages import text_of
+from ..prompts.mapping.published import FORMS
+from ..prompts.messages import StructuredText, as_text, text_of
 from ..prompts.tables import is_numbered_by_row, read_rows, suffix_of, text_encoding
-from .trace_conventions import openai_parts, openinference_parts
+from .trace_conventions import openai_evals_parts, openai_parts, openinference_parts
 from .trace_platforms import langfuse_parts, langsmith_parts, mlflow_parts
 from .traced_spans import (
     GivenScore,
@@ -37,6 +39,7 @@ FORMATS: dict[str, Callable[[Row], list[Part] | None]] = {
     "openinference": openinference_parts,
     "mlflow": mlflow_parts,
     "openai": openai_parts,
+    "openai-evals": openai_evals_parts,
 }
 """By name, what reads a row of each format; None is the answer for a row of another one."""
 LISTS = ("data", "traces", "runs", "spans", "items", "feedback", "annotations")
@@ -183,7 +186,7 @@ def _mapped(span: TracedSpan, fields: FieldMap) -> dict[str, Any]:
             continue
         if ours in TEXTS:
             text = str(values[0]) if isinstance(values[0], (int, float)) else text_of(values[0])
-            row |= {} if text is None else {ours: text}
+            row |= {} if text is None else {ours: _conversation_or(text, values[0])}
         elif ours in ("human", "metadata") and not isinstance(values[0], Mapping):
             raise InputError(
                 f"Field map: '{ours}' takes an object, and in trace {span.trace} '{given}' is none; {ours}.NAME takes "
@@ -192,6 +195,14 @@ def _mapped(span: TracedSpan, fields: FieldMap) -> dict[str, Any]:
         else:
             put(row, ours, values, several=len(values) > 1)
     return row
+
+
+def _conversation_or(text: str, value: Any) -> Any:
+    """The messages of a value, where it has several, or images or calls, and they read as its text; else the text."""
+    raw, sent = chat.raw_messages(value), chat.chat_of(StructuredText(text, value))
+    if len(sent) < 2 and not any("tool_calls" in each or isinstance(each["content"], list) for each in sent):
+        return text
+    return next((each for each in (sent, raw) if as_text(each) == text), text)
 
 
 def _one(values: list[Any]) -> Any:
@@ -306,18 +317,20 @@ def _read_parts(rows: list[tuple[str, Mapping[str, Any]]], source: str | None) -
 
 
 def are_traces(files: Sequence[Path], source: str | None = None) -> bool:
-    """Whether files are to be read as traces: ``source`` is a format of them, or their first rows are known by one.
+    """Whether files are to be read as traces: their first rows are known by a format of them, or ``source`` is one.
 
     Lists of messages with further columns are a table, whose scores and comments would otherwise be lost.
     """
-    if source is not None:
+    if source is not None and not (source in FORMATS and source in {each.name for each in FORMS}):
         return source in FORMATS
     try:
         first = [next(_rows_of_file(path))[1] for path in files]
     except (InputError, StopIteration):
         return False
-    known = [name for name, each in FORMATS.items() if all(_knows(each, row) for row in first)]
-    return bool(known) and (known != ["openai"] or not any("messages" in row and row.keys() - TUNED for row in first))
+    formats = FORMATS if source is None else {source: FORMATS[source]}
+    known = [name for name, each in formats.items() if all(_knows(each, row) for row in first)]
+    is_table = any("messages" in row and row.keys() - TUNED for row in first)
+    return bool(known) and (known != ["openai"] or source is not None or not is_table)
 
 
 def _detected(rows: list[tuple[str, Mapping[str, Any]]]) -> str:
@@ -338,6 +351,6 @@ def _detected(rows: list[tuple[str, Mapping[str, Any]]]) -> str:
 
 def _knows(read: Callable[[Row], list[Part] | None], row: Mapping[str, Any]) -> bool:
     try:
-        return bool(read(row))
+        return read(row) is not None
     except (AttributeError, KeyError, TypeError, ValueError):
         return False

@@ -126,6 +126,8 @@ def _of_table(
         table = _agreed(table)
     elif not quiet or not yes:
         _show(table)
+    if not asks and (problem := problem_of(table)):
+        raise InputError(problem)
     if not yes and not asks:
         raise InputError(
             "Nothing was written, as nobody is at the terminal to agree: --yes takes the mapping, and --field, "
@@ -134,19 +136,18 @@ def _of_table(
     return rows_of_table(table)
 
 
-def _show(table: Table) -> str:
-    """Say what is in a file, how it would be read, and what keeps it from that."""
-    for line in (*table.described(), f"Read by: {table.line()}"):
+def _show(table: Table) -> None:
+    """Say what is in a file, and how it would be read."""
+    for line in (*table.described(), *([] if table.proposal.lacks else [f"Read by: {table.line()}"])):
         echo(line, err=True)
-    if problem := problem_of(table):
-        echo(f"It is not read so: {problem}", err=True)
-    return problem
 
 
 def _agreed(table: Table) -> Table:
     """The table with the mapping that the person at the terminal wants."""
     while True:
-        problem = _show(table)
+        _show(table)
+        if problem := problem_of(table):
+            echo(f"It is not read so: {problem}", err=True)
         answer = click.prompt(_QUESTION, default="n" if problem else "y", err=True).strip()
         if answer.casefold() in ("n", "no"):
             raise AskanceError("Nothing was written.")
@@ -177,6 +178,8 @@ def _changes(
     gone = {each.removesuffix("=").strip(): () for each in field if each.endswith("=")}
     fields = parse_field_map(each for each in field if not each.endswith("="))
     check_field_map(fields, ANY_FIELDS)
+    if human_scale and human_scale[0] == human_scale[1]:
+        raise InputError("human_scale: the worst and the best score must differ.")
     return {
         "fields": fields | gone,
         "labels": parse_labels(labels),

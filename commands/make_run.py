@@ -193,7 +193,7 @@ def migrate_command(**given: Any) -> None:
 
     An edit is kept only if held-out correlation says so: with the human scores in DATA, else with the source.
     """
-    run_mode(MigrateOptions, migration.prepare, ("data", "checklist", "source", "target"), **given)
+    run_mode(MigrateOptions, migration.prepare, ("data", "source", "target"), **given)
 
 
 @click.command(name="align", cls=GroupedCommand)
@@ -215,7 +215,7 @@ def align_command(**given: Any) -> None:
     A change is kept only if held-out correlation with the human scores in DATA says so. --from improves the judge of an
     earlier run by what DATA has in further examples and comments, and pays for those alone.
     """
-    run_mode(AlignOptions, alignment.prepare, ("data", "checklist", "model"), **given)
+    run_mode(AlignOptions, alignment.prepare, ("data", "model"), **given)
 
 
 @click.command(name="tune", cls=GroupedCommand)
@@ -226,7 +226,11 @@ def align_command(**given: Any) -> None:
     help="The model whose prompt is improved, as provider/model; or a program of yours: file.py:function, "
     'command:"python app.py" or url:http://….',
 )
-@click.option("--prompt", default=None, help="Its starting prompt; without placeholders it is the system message.")
+@click.option(
+    "--prompt",
+    multiple=True,
+    help="Its starting prompt; without placeholders it is the system message. Several, of a program, by giving it again.",
+)
 @click.option("--judge", default=None, help="The model that answers the questions about the outputs.")
 @click.option("--checklist", default=None, help="Questions about every output (YAML or JSON).")
 @click.option("--judge-prompt", default=None, help="The judge's prompt, which stays as it is; default: a neutral one.")

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, Unpack
 from ..agents.checks import Nobody
 from ..agents.evaluator import Evaluator
 from ..agents.example_questions import DIMENSION, OWN, ExampleQuestions, estimate_unwritten, judge_by_own
+from ..agents.requests import without_calls
 from ..models.event_loops import awaited, run_sync
 from ..models.gateway import StoredAnswers
 from ..models.named import ModelLike, named_models
 from ..models.progress import watching
 from ..models.session import session
-from ..prompts.checklist import Checklist, load_checklist
+from ..prompts.checklist import Checklist, load_checklist, with_schema
 from ..prompts.errors import InputError
 from ..prompts.examples import Example, ExampleTable, documents, human_dimensions, load_examples
 from ..prompts.prompt import Prompt, bound_prompts, default_prompt
@@ -30,6 +31,7 @@ from ..stats.resampling import Resampling
 from .calibration import load_calibration
 from .evaluation_result import Agreement, Evaluation, slice_rows, slice_values
 from .options import EvaluateOptions, JudgeOptions
+from .own_words import about_what_people_rated, judge_asked
 from .pass_fail import PassThreshold, judge_passes, pass_labels
 from .scoring import ExampleScore, coverage, human_targets, nothing_in_common, score_examples
 from .weights_file import weighted_by
@@ -59,6 +61,7 @@ def evaluate(
     watcher: Watcher | None = None,
     progress: bool | None = None,
     evaluator: type[Evaluator] = Evaluator,
+    schema: str | Path | Mapping[str, Any] | None = None,
     **options: Unpack[EvaluateSettings],
 ) -> Evaluation:
     """Judge examples with a checklist.
@@ -72,6 +75,7 @@ def evaluate(
         watcher: Told how the work goes on.
         progress: Show how the work goes on; by default in notebooks only.
         evaluator: What puts the questions to the model.
+        schema: JSON schema, or its file, that outputs are to follow: one more check, free of calls.
         options: Settings of :class:`~askance.evaluation.options.EvaluateOptions`, among them ``store`` and
             ``no_cache``.
 
@@ -81,7 +85,7 @@ def evaluate(
         AskanceError: The endpoint is down or refuses every call.
     """
     asked, given = named_models(options, model)
-    return prepare(data, checklist, asked, prompt, given, evaluator).run(watcher, progress)
+    return prepare(data, checklist, asked, prompt, given, evaluator, schema).run(watcher, progress)
 
 
 aevaluate = awaited(evaluate)
@@ -94,19 +98,25 @@ def prepare(
     prompt: str | Path | Prompt | None,
     options: Mapping[str, Any],
     evaluator: type[Evaluator] = Evaluator,
+    schema: str | Path | Mapping[str, Any] | None = None,
 ) -> EvaluationJob:
     """Load and check what :func:`evaluate` is given; nothing is bought. InputError names the file, line and field at
     fault."""
     settings = parse_options(EvaluateOptions, options)
     if settings.own_questions and checklist is not None:
         raise InputError("--own-questions writes questions for each example; leave out --checklist, or that.")
-    if settings.own_questions:
-        checklist = OWN
-    elif checklist is None:
+    if settings.own_questions and schema is not None:
+        raise InputError("--schema is a check of a checklist, and --own-questions writes one for each example.")
+    own_words = prompt is not None or settings.reads is not None
+    if checklist is None and schema is None and not own_words and not settings.own_questions:
         raise InputError(
-            "The judge has nothing to ask: give a --checklist, --own-questions, or a --judge, which brings its own."
+            "The judge has nothing to ask: give a --checklist, a --schema, --own-questions, or a --judge, which brings "
+            "its own. A judge in your own words needs its --prompt alone."
         )
-    checklist = load_checklist(checklist)
+    given: str | Path | Checklist | None = OWN if settings.own_questions else checklist
+    if not settings.own_questions and (checklist is not None or own_words):
+        given, settings = judge_asked(checklist, prompt, settings)
+    checklist = with_schema(None if given is None else load_checklist(given), schema) or OWN
     if model is None and checklist.asked:
         raise InputError("--model is needed: it answers the questions of the checklist.")
     examples, questions, text = load_inputs(data, checklist, prompt, settings)
@@ -290,23 +300,31 @@ class EvaluationJob:
         return self.threshold or (PassThreshold(HALF, "default", dimensions=rated) if labels is not None else None)
 
 
+ONE_BY_ONE = ExampleTable()
+"""The data of a judge that is asked about one output at a time: nobody knows them yet."""
+
+
 def load_inputs(
-    data: str | Path | Iterable[Example | Mapping[str, Any]] | None,
+    data: str | Path | Iterable[Example | Mapping[str, Any]],
     checklist: str | Path | Checklist,
     prompt: str | Path | Prompt | None,
     settings: JudgeOptions,
     beside: str | Path | Prompt | None = None,
 ) -> tuple[ExampleTable, Checklist, Prompt]:
     """Examples, checklist and evaluator prompt from files or objects, checked; ``beside`` is another judge's prompt.
-    InputError names the file, line and field at fault. Without data the examples come one by one, later."""
+    InputError names the file, line and field at fault. ``data`` may be :data:`ONE_BY_ONE`."""
     questions, examples = load_checklist(checklist), ExampleTable()
-    if data is not None:
+    if data is not ONE_BY_ONE:
         examples = load_examples(
             data, fields=settings.field, limit=settings.limit, labels=settings.labels, label_scale=settings.label_scale
         )
+    if settings.judging.reads is not None:
+        questions = about_what_people_rated(questions, examples)
     questions = weighted(questions, examples, settings)
+    if said := without_calls(examples, questions.questions):
+        logger.warning("%s", said)
     given = default_prompt(examples) if prompt is None else prompt
-    known, prompts = None if data is None else examples, [given, *([] if beside is None else [beside])]
+    known, prompts = None if data is ONE_BY_ONE else examples, [given, *([] if beside is None else [beside])]
     return examples, questions, bound_prompts(prompts, known, settings)[0]
 
 

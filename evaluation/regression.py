@@ -29,6 +29,7 @@ from .evaluation_result import Evaluation
 from .judge_file import judge_of_parts
 from .open_judge import failing_questions
 from .options import EvaluateOptions, RegressionOptions
+from .own_words import judge_asked
 from .pass_fail import require_at_least
 from .scoring import mean_score, whole_name
 
@@ -99,6 +100,9 @@ def check_regression(
             :func:`~askance.evaluation.evaluate.evaluate`.
     """
     asked, given = named_models(options, model)
+    if judge is None and (given.get("reads") is not None or (checklist is None and prompt is not None)):
+        checklist, own = judge_asked(checklist, prompt, parse_options(RegressionOptions, given))
+        given = {**given, "reads": own.reads}
     used = judge_of_parts(judge, checklist, asked, prompt)
     settings = parse_options(RegressionOptions, used.with_options(given))
     if used.kept is not None:
@@ -171,7 +175,8 @@ def _require_outputs(examples: ExampleTable, least: float) -> None:
 def _require_coverage(found: Evaluation, least: float) -> None:
     seen = found.coverage
     if seen.share < least or not seen.answered:
-        error = next((each.error for each in found.verdicts if each.error), "")
+        failed = next((each for each in found.verdicts if each.error), None)
+        error = "" if failed is None else f"Example '{failed.example}', question '{failed.question}': {failed.error}"
         raise CoverageError(
             f"Only {seen.answered} of {seen.asked} verdicts are there ({coverage_text(seen.share)}), less than "
             f"min_coverage={least:.1%}, so nothing can be said about the score. {error}".rstrip()

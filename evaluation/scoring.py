@@ -15,6 +15,7 @@ from ..prompts.errors import InputError, did_you_mean
 from ..prompts.examples import answered_questions, documents, human_dimensions, mean_rating
 from ..prompts.formatting import coverage_text
 from ..prompts.human_feedback import are_labels
+from ..prompts.mapping.proposal import scores_left
 from ..prompts.rows import column
 from ..prompts.verdicts import Status, VerdictColumns
 from ..stats.correlation import correlate, correlations_dict
@@ -389,6 +390,7 @@ def human_targets(examples: Sequence[Example], checklist: Checklist, scale: Scal
             like = f'"human": {{"{asked[0]}": 4}}'
             raise InputError(
                 f"No example has a human score. Give each its own as {like}; the checklist asks about {have}."
+                f"{scores_left(column(examples, 'metadata'))}"
             )
         if unweighed := [each for each in rated if each in checklist.dimensions]:
             raise InputError(

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..prompts.checklist import Question
+from ..prompts.conversations.chat import pictures_of
 from ..prompts.errors import InputError
 from ..prompts.examples import Example
 from ..prompts.human_feedback import Comment
@@ -225,7 +226,9 @@ class Desk:
         example, why = asked
         draft = self.draft(example.id) or self.said.standing(self.rater).get(example.id)
         shown = {name: getattr(example, name) for name in ("id", "input", "context", "output", "reference")}
+        images = {name: found for name, text in shown.items() if (found := pictures_of(text))}
         return shown | {
+            **({"images": images} if images else {}),
             "why": WORDS[why],
             "human": {name: said for name, said in draft.human.items() if name in self._known} if draft else {},
             "comment": draft.comment if draft else "",

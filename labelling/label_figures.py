@@ -194,8 +194,7 @@ class Enough:
         return (
             f"{self.wanted} in all. Assumed: a judge at Spearman {self.start:.2f}, a pass rate of "
             f"{self.pass_rate:.0%}, the paired test at level {level:g} on the {development + validation:.0%} of the "
-            "labels that align tests learned "
-            f"questions on; for edits of the prompt it has {validation:.0%}, and needs "
+            f"labels that align tests learned questions on; for edits of the prompt it has {validation:.0%}, and needs "
             f"{math.ceil(self.wanted * (development + validation) / validation)} labels."
         )
 
@@ -206,13 +205,8 @@ def enough(labelled: int, passed: int, *, gain: float, start: float | None = Non
     Scores are normal among passed and among failed outputs (the binormal model), shifted so that Spearman is ``start``
     before and ``start + gain`` after, and correlated by :data:`ALIKE` within each. The spread of the difference of
     Spearman is measured on simulated data and falls with the root of the number of examples; the test is that of
-    :func:`~askance.stats.differences.paired_difference`.
-
-    Args:
-        labelled: Outputs that people labelled.
-        passed: Of these, how many passed.
-        gain: In Spearman.
-        start: Of the judge before, where it is known.
+    :func:`~askance.stats.differences.paired_difference`. ``passed`` are those of the ``labelled`` outputs; ``gain`` and
+    ``start``, of the judge before where it is known, are in Spearman.
     """
     rate = passed / labelled if labelled >= FEWEST_KNOWN else 0.5
     rate = min(max(rate, BALANCE[0]), BALANCE[1])

@@ -27,8 +27,7 @@ class LabelOptions(BaseModel):
         "auto",
         description="What comes first. informative: where judges disagree, the judge is unsure or questions are "
         "untested (disagreement, uncertain, untested: one of these), every third output drawn at random; spread: "
-        "unlike outputs; "
-        "auto: informative where a judge is given, else spread.",
+        "unlike outputs; auto: informative where a judge is given, else spread.",
     )
     gain: Annotated[float, Heading.LABELS] = Field(
         0.2,

@@ -271,12 +271,8 @@ class Queue:
         return f"outputs first on which {named}; every third is drawn at random, to tell how well the judge does on all"
 
     def pick(self, open_places: Places, labelled: NDArray[np.bool_], asked: dict[Why, int]) -> tuple[int, Why]:
-        """The next output and why.
-
-        Args:
-            open_places: Positions of the outputs that may be asked about; at least one.
-            labelled: Which outputs have a label; shape (examples,).
-        """
+        """The next output and why. ``open_places`` are positions of the outputs that may be asked about, at least one;
+        ``labelled`` says which outputs have a label, shape (examples,)."""
         if not self._signals:
             why: Why = "random" if self.order == "random" else "file" if self.order == "file" else "spread"
             return int(open_places[np.argmin(self._rank[open_places])]), why

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from pydantic_core import from_json
 
 from ..models.base import Answer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
 
 COLUMNS = "key, text, logprobs, prompt_tokens, completion_tokens, cost_usd, finish"
 """Columns of the table of answers; a row holds them in this order."""

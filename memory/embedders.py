@@ -46,13 +46,9 @@ class Embedder(Protocol):
 
 
 def embedder(name: str = DEFAULT_EMBEDDER) -> Embedder:
-    """Load the embedder called ``name``. Raises InputError where there is no such embedder, and MissingExtraError where
-    its packages are not installed.
-
-    Args:
-        name: ``minilm``, ``words`` (no model: shared words only, for tests and as a floor to
-            compare with) or ``sentence-transformers:MODEL`` with a model name or folder.
-    """
+    """Load an embedder by ``name``: ``minilm``, ``words`` (no model: shared words only, for tests and
+    as a floor to compare with) or ``sentence-transformers:MODEL`` with a model name or folder. Raises InputError where
+    there is no such embedder, and MissingExtraError where its packages are not installed."""
     if name.startswith(_SENTENCE_TRANSFORMERS):
         return SentenceTransformerEmbedder(name.removeprefix(_SENTENCE_TRANSFORMERS))
     known: dict[str, Callable[[], Embedder]] = {
@@ -268,11 +264,8 @@ def greedy_unique(vectors: NDArray[np.float32], threshold: float) -> list[int]:
     """Keep each row unless its cosine with an earlier kept row is at least ``threshold``.
 
     Fit for identical wording only: sentences that differ in one decisive word ("at least" / "at most") come out nearer
-    than most paraphrases, so no threshold can stand in for a model's decision. Raises ValueError where the threshold is
-    out of range or a row is not a unit vector.
-
-    Args:
-        vectors: Unit vectors, shape (n, d), the preferred ones first.
+    than most paraphrases, so no threshold can stand in for a model's decision. ``vectors`` are unit vectors, shape (n,
+    d), the preferred ones first. Raises ValueError where the threshold is out of range or a row is not a unit vector.
     """
     _check_cosine(threshold)
     rows = _unit_vectors(vectors)

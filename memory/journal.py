@@ -135,7 +135,6 @@ class JournalTail:
         except (ValueError, KeyError, TypeError, RecursionError):
             raise InputError(
                 f"{self._path}, line {self._number}: damaged. Move the journal away and run the command again: the "
-                "answers "
-                "are in the store, so nothing is bought twice."
+                "answers are in the store, so nothing is bought twice."
             ) from None
         return row

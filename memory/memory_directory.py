@@ -18,7 +18,7 @@ from ..prompts.errors import AskanceError, InputError, like_named
 from ..prompts.lessons import Edit, Lesson
 from ..prompts.rows import validate_row
 from ..prompts.tables import read_rows
-from ..prompts.text_files import write_whole
+from ..prompts.text_files import path_of, write_whole
 from .memory_contents import (
     ENTRIES,
     FORMAT,
@@ -154,7 +154,7 @@ def _no_directory(path: Path, why: str | None) -> InputError:
 
 def load_memory(path: str | Path) -> MemoryDirectory:
     """The lesson memory in a directory, to be read, searched and corrected. Raises InputError where there is none."""
-    found = MemoryDirectory(Path(path))
+    found = MemoryDirectory(path_of(path, "memory"))
     if found.path.is_file():
         raise InputError(f"{path}: this is a file; a directory is needed.")
     if not found.file.is_file():

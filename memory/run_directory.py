@@ -15,11 +15,12 @@ from filelock import FileLock, Timeout
 from ..prompts.checklist import Checklist, dump_checklist, found_in, load_checklist
 from ..prompts.errors import AskanceError, InputError, as_typed, not_text
 from ..prompts.examples import Example, load_examples
+from ..prompts.formats.form import FormRecord
 from ..prompts.formatting import count
 from ..prompts.lessons import Lesson
-from ..prompts.prompt import Prompt
+from ..prompts.prompt import Prompt, kept_prompt
 from ..prompts.rows import validate_row
-from ..prompts.text_files import read_text, read_yaml, remove_partial, write_whole
+from ..prompts.text_files import path_of, read_text, read_yaml, remove_partial, write_whole
 from ..prompts.verdicts import Verdict, dump_verdicts
 from ..settings import GONE, RENAMED, by_new_names
 from .journal import Journal
@@ -30,8 +31,10 @@ FORMAT = 2
 """1 was the format before `align` and `tune`."""
 JUDGE_FILE = "judge.yaml"
 """The whole judge, in runs that improve one."""
+SUFFIXES = (".md", ".txt", ".jinja", ".json", ".yaml")
+"""Suffixes of the files that hold prompts."""
 WRITTEN = (
-    "prompt.md",
+    *(f"prompt{suffix}" for suffix in SUFFIXES),
     "checklist.yaml",
     JUDGE_FILE,
     "lessons.jsonl",
@@ -48,7 +51,7 @@ class RunDirectory:
 
     def __init__(self, path: str | Path) -> None:
         """``path`` need not exist yet."""
-        self.path = Path(path)
+        self.path = path_of(path, "run")
         self._lock = FileLock(self.path / ".lock", timeout=0)
         self._begun_with: list[Path] = []
 
@@ -78,10 +81,13 @@ class RunDirectory:
         texts = {"examples.jsonl": "".join(_line(example) for example in examples)}
         if checklist is not None:
             texts["checklist.yaml"] = dump_checklist(checklist)
-        texts |= {f"{name}.md": prompt.text for name, prompt in prompts.items()} | dict(further or {})
+        texts |= dict(further or {})
+        for name, prompt in prompts.items():
+            texts |= _files_of(name, prompt)
         self._make()
         if self.config_file.exists():
-            self._refuse_another(config, texts)
+            told = "".join(_line(example, as_texts=True) for example in examples)  # as runs before kept conversations
+            self._refuse_another(config, (texts, {**texts, "examples.jsonl": told}))
             return True
         if there := [name for name in WRITTEN if (self.path / name).exists()]:
             raise InputError(
@@ -114,8 +120,8 @@ class RunDirectory:
                 for file in (self.config_file, self.path / "journal.jsonl", *self._begun_with):
                     file.unlink(missing_ok=True)
 
-    def _refuse_another(self, config: Mapping[str, Any], texts: Mapping[str, str]) -> None:
-        """Refuse a run with other settings or inputs than the one that is here."""
+    def _refuse_another(self, config: Mapping[str, Any], inputs: Sequence[Mapping[str, str]]) -> None:
+        """Refuse a run with other settings, or none of these inputs, than the one that is here."""
         before = self.read_config()
         known = before["config"]
         # the fingerprint is of the run as it was begun: without settings that came after that, and by the names of
@@ -126,7 +132,7 @@ class RunDirectory:
         before_renaming = {OLD_NAMES.get(name, name): value for name, value in then.items()}
         gone = {name: default for name, (default, _) in GONE.items() if name in before["settings_written"]}
         if is_as_long and before["fingerprint"] in (
-            _fingerprint({**each, **gone}, texts) for each in (as_begun, then, before_renaming)
+            _fingerprint({**each, **gone}, texts) for each in (as_begun, then, before_renaming) for texts in inputs
         ):
             return
         changed = sorted(key for key in {*config, *known} if config.get(key) != known.get(key))
@@ -134,8 +140,7 @@ class RunDirectory:
         more = " --max-iterations MORE" if changed == ["max_iterations"] else ""
         raise InputError(
             f"{self.path} holds a run with {what}. Choose another --run directory, or go on with the one that is "
-            "there: "
-            f"askance resume {as_typed(self.path)}{more}"
+            f"there: askance resume {as_typed(self.path)}{more}"
         )
 
     @property
@@ -206,7 +211,7 @@ class RunDirectory:
         """The inputs as they were when the run began; a run without a checklist has None in its place. Raises
         InputError where a file is missing or was damaged."""
         inputs = self.path / "inputs"
-        prompts = {path.stem: Prompt(read_exactly(path)) for path in sorted(inputs.glob("*.md"))}
+        prompts = _prompts_in(inputs)
         examples = list(load_examples(inputs / "examples.jsonl", need_output=False, remarks=False))
         checklist = inputs / "checklist.yaml"
         asked = found_in(load_checklist(checklist), self.began_in) if checklist.exists() else None
@@ -230,18 +235,32 @@ class RunDirectory:
         return Journal(self.path / "journal.jsonl")
 
     def store(self, shared: Place | None = None) -> VerdictStore:
-        """The run's answers.
-
-        Args:
-            shared: The store of all commands, as of :class:`~askance.memory.verdict_store.VerdictStore`. A run that was
-                begun with ``no_cache`` goes without.
-        """
+        """The run's answers. ``shared`` is the store of all commands, as of
+        :class:`~askance.memory.verdict_store.VerdictStore`; a run that was begun with ``no_cache`` goes without."""
         apart = self.config_file.is_file() and self.read_config().get("no_cache")
         return VerdictStore(self.path / "verdicts.db", shared=None if apart else shared, is_ours=True)
 
     def save_version(self, number: int, prompt: Prompt) -> None:
         """Keep one prompt version, accepted or not."""
-        self.write(f"prompts/{number:03d}-{prompt.hash}.md", prompt.text)
+        self.write(f"prompts/{number:03d}-{prompt.hash}{prompt.suffix}", prompt.file_text)
+
+    def read_start(self) -> Prompt:
+        """The prompt that the run began with.
+
+        Raises:
+            InputError: Its file is missing or damaged.
+        """
+        start = _prompts_in(self.path / "inputs").get("prompt")
+        if start is None:
+            path = self.path / "inputs" / "prompt.md"
+            raise InputError(f"{path}: missing, so it cannot be said what the prompt was at the start.")
+        return start
+
+    def read_versions(self, number: int, start: Prompt) -> list[Prompt]:
+        """The prompts that are kept as a version, in the form of the start."""
+        files = sorted(each for each in (self.path / "prompts").glob(f"{number:03d}-*") if each.suffix in SUFFIXES)
+        record = None if start.form is None else start.form.record
+        return [kept_prompt(read_exactly(file), record, str(file)) for file in files]
 
     def save_lessons(self, lessons: Iterable[Lesson]) -> None:
         """Replace ``lessons.jsonl``."""
@@ -287,12 +306,55 @@ class RunDirectory:
             raise InputError(f"{self.path}: cannot be made a run directory ({error.strerror}).") from None
 
 
+FORM = ".form.yaml"
+"""Ends the name of the file that says how a prompt beside it is to be read."""
+
+
+def prompt_file(directory: Path) -> Path:
+    """The file of the prompt that a run accepted, whatever its format."""
+    files = [directory / f"prompt{suffix}" for suffix in SUFFIXES]
+    return next((file for file in files if file.is_file()), files[0])
+
+
+def _files_of(name: str, prompt: Prompt) -> dict[str, str]:
+    """The files of a prompt in ``inputs/``, with their texts."""
+    if prompt.form is None:
+        return {f"{name}.md": prompt.text}
+    record = prompt.form.record.model_dump(mode="json", exclude_defaults=True)
+    written = yaml.safe_dump(record, sort_keys=False, allow_unicode=True)
+    return {f"{name}{prompt.suffix}": prompt.file_text, f"{name}{FORM}": written}
+
+
+def _prompts_in(inputs: Path) -> dict[str, Prompt]:
+    """The prompts of a folder, by name: plain texts, and those with the record of their form beside them."""
+    files = {path.stem: path for path in inputs.glob("*.md")}
+    for record in inputs.glob(f"*{FORM}"):
+        name = record.name.removesuffix(FORM)
+        found = [path for suffix in SUFFIXES if (path := inputs / f"{name}{suffix}").is_file()]
+        if not found:
+            raise InputError(f"{inputs / name}.*: the prompt is missing; {record.name} says how it is to be read.")
+        files[name] = found[0]
+    return {name: _kept_prompt(files[name]) for name in sorted(files)}
+
+
+def _kept_prompt(path: Path) -> Prompt:
+    """A prompt from its file and the one beside it; without one it is plain text of ours."""
+    beside, record = path.with_suffix(FORM), None
+    if beside.is_file():
+        given = read_yaml(read_text(beside), beside, "record of a prompt's form")
+        record = validate_row(FormRecord, given, f"{beside}: damaged, or not written by askance")
+    return kept_prompt(read_exactly(path), record, str(path))
+
+
 OLD_NAMES = {new: old for old, new in RENAMED.items()}
 """Names that settings have in the ``config.yaml`` of earlier runs."""
 
 
-def _line(example: Example) -> str:
-    return json.dumps(example.model_dump(exclude_defaults=True), ensure_ascii=False, default=str) + "\n"
+def _line(example: Example, *, as_texts: bool = False) -> str:
+    row = example.model_dump(exclude_defaults=True)
+    if as_texts:
+        row |= {name: getattr(example, name) for name in ("input", "output", "context", "reference") if name in row}
+    return json.dumps(row, ensure_ascii=False, default=str) + "\n"
 
 
 def _fingerprint(config: Mapping[str, Any], texts: Mapping[str, str]) -> str:

@@ -343,8 +343,7 @@ def _open_shared(place: Place) -> SharedStore:
             raise
         raise type(error)(
             f"{error} It holds the answers of all commands; ASKANCE_CACHE names another folder for it, and --no-cache "
-            "goes "
-            "without."
+            "goes without."
         ) from None
 
 

@@ -81,9 +81,7 @@ _THREAD: ContextVar[_Thread[Any] | None] = ContextVar("askance_thread", default=
 
 def run_sync(work: Coroutine[Any, Any, Result]) -> Result:
     """Run a coroutine to its end, also from within a running event loop (a notebook's): then in a thread."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
+    if not _is_loop_running():
         thread = _THREAD.get()
         return asyncio.run(_boxed(work if thread is None else thread.cancellable(work))).value
     own: _Thread[Result] = _Thread(partial(run_sync, work))
@@ -94,6 +92,14 @@ def run_sync(work: Coroutine[Any, Any, Result]) -> Result:
             own.cancel()
             wait([own.done])
         raise
+
+
+def _is_loop_running() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def awaited(function: Callable[Given, Result]) -> Callable[Given, Coroutine[Any, Any, Result]]:

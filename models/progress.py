@@ -7,7 +7,7 @@ import sys
 import time
 from contextlib import contextmanager
 from html import escape
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from ..prompts.errors import InputError
 from ..prompts.text import visible
@@ -27,6 +27,7 @@ LATEST = 4
 """Messages that a cell shows while the work goes on; afterwards all of them can be opened."""
 
 
+@runtime_checkable
 class Watcher(Protocol):
     """Somebody who is told how the work goes on: the terminal, a notebook, a test."""
 
@@ -53,6 +54,9 @@ def watching(watcher: Watcher | None, progress: bool | None) -> Iterator[Watcher
     if watcher is not None:
         if progress:
             raise InputError("Progress is told to the watcher that was given: leave out watcher=, or progress=True.")
+        if not isinstance(watcher, Watcher):
+            needs = "watch, phase, advance and say"
+            raise InputError(f"watcher: an object with {needs} is needed, not {type(watcher).__name__}.")
         yield watcher
         return
     with showing(progress) as shown:

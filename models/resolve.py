@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
@@ -76,11 +77,17 @@ class Models:
         if isinstance(model, Program):
             return self._program(model)
         if not isinstance(model, str):
-            if not callable(getattr(model, "answer", None)):
+            if not callable(getattr(model, "answer", None)) or isinstance(model, type):
+                given = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
                 raise InputError(
-                    f"model: a name, as provider/model, or an object that can be asked is needed, not "
-                    f"{type(model).__name__}."
+                    f"model: a name, as provider/model, or an object that can be asked is needed, not {given}."
                 )
+            for name in ("name", "identity"):
+                if not isinstance(getattr(model, name, None), str):
+                    raise InputError(
+                        f"model: {type(model).__name__} has no text '{name}'; see askance.models.base.Model for what a model "
+                        "needs."
+                    )
             if self._reach is not None and model not in self._by_name.values():
                 raise InputError(f"--engine ray asks models by name; {model.name} is an object of this process alone.")
             return model
@@ -128,6 +135,8 @@ class Models:
             raise InputError(
                 f"{what}: there is no trained scorer in this folder (scorer.json, written by `askance train`)."
             )
+        if re.search(r",\s*[\w.-]+/", what):
+            raise InputError(f"'{what}' names several models, and one is asked here. Name one.")
         if not slash or not provider or not rest:
             others = did_you_mean(name, self._named) if self._named and not slash else ""
             raise InputError(

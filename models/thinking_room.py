@@ -10,10 +10,11 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from inspect import isawaitable
 from math import isfinite
 from typing import Any
 
-from ..prompts.errors import AskanceError, BudgetExceededError
+from ..prompts.errors import AskanceError, BudgetExceededError, InputError
 from ..prompts.formatting import count
 from .base import A_WORD, Answer, AnswerStore, EmptyAnswerError, Model, ModelError, Request, ThinkingFacts
 from .budget import Budget, highest_cost, reserved_tokens
@@ -175,7 +176,7 @@ class ThinkingRoom:
         else:
             await self.budget.reserve_in_turn(tokens, cost)
         try:
-            return await model.answer(request)
+            return await _answer(model, request)
         finally:
             self.budget.release(tokens, cost)
 
@@ -287,6 +288,20 @@ def tokens_thought(usage: Any, raw: str, answer: str, *, apart: bool) -> int:
         return max(1, written)
     share = 1 / 4 if apart else written / len(raw.strip())  # tokens a character
     return max(1, written - max(1, round(share * len(said_at_last))))
+
+
+async def _answer(model: Model, request: Request) -> Answer:
+    """One answer. Raises InputError where the method of somebody's own model is none to be awaited, or gives no answer."""
+    given = model.answer(request)
+    if not isawaitable(given):
+        raise InputError(f"model: 'answer' of {type(model).__name__} is not asynchronous; write async def answer.")
+    answer = await given
+    if not isinstance(answer, Answer):
+        raise InputError(
+            f"model: 'answer' of {type(model).__name__} returned {type(answer).__name__}; an askance.models.base.Answer is "
+            "needed."
+        )
+    return answer
 
 
 def seconds_for(room: int, timeout: float) -> float:

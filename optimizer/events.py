@@ -20,6 +20,7 @@ from ..memory.records import CriterionRecord, PrunedRecord, QuestionWordings, Tr
 from ..models.base import CallError
 from ..models.budget import Budget
 from ..models.progress import Watcher
+from ..prompts.errors import InputError
 from ..prompts.lessons import Disagreement, Edit, Lesson
 from ..prompts.text import shorten
 from .subject import TrialResult
@@ -380,6 +381,15 @@ class EventWatcher(Protocol):
 
     def on_event(self, event: Event) -> object:
         """Something happened."""
+
+
+def as_callbacks(given: Iterable[Callback]) -> list[Callback]:
+    """Functions that are told every event. Raises InputError where these are no functions."""
+    found = [*given] if isinstance(given, Iterable) else None
+    wrong = given if found is None else next((each for each in found if not callable(each)), None)
+    if found is None or wrong is not None:
+        raise InputError(f"callbacks: a list of functions is needed (callbacks=[tell]), not {type(wrong).__name__}.")
+    return found
 
 
 class Teller:

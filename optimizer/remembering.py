@@ -152,12 +152,9 @@ class Remembering:
         *,
         write: bool,
     ) -> None:
-        """Add what the run has learned so far to the memory; adding it again changes nothing. Raises InputError where
-        the memory was damaged meanwhile, and AskanceError where it cannot be written.
-
-        Args:
-            write: False while the run only repeats what an earlier process did.
-        """
+        """Add what the run has learned so far to the memory; adding it again changes nothing. ``write`` is False while
+        the run only repeats what an earlier process did. Raises InputError where the memory was damaged meanwhile, and
+        AskanceError where it cannot be written."""
         for each in lessons:
             self._since.setdefault(each.id, iteration)
         if not write:
@@ -165,8 +162,7 @@ class Remembering:
         if not self.path.is_dir():
             self.events.say(
                 f"the memory {self.path} is not there any more, so what was learned is in the run alone. Put it back "
-                "and "
-                f"resume the run to add it: askance resume {as_typed(self.run.path)}"
+                f"and resume the run to add it: askance resume {as_typed(self.run.path)}"
             )
             return
         facts = facts_of_run(self.run)

@@ -105,11 +105,8 @@ class Subject(Protocol):
         where a cap was reached, and ModelError where an endpoint refuses every call or is down."""
 
     async def probe(self, draft: Draft, pairs: Sequence[Pair], seen: Observation) -> dict[Pair, Verdict]:
-        """Verdicts with the draft on some (example, question) pairs alone, for the trial of a lesson.
-
-        Args:
-            seen: What the draft before it did on the same examples.
-        """
+        """Verdicts with the draft on some (example, question) pairs alone, for the trial of a lesson. ``seen`` is what
+        the draft before it did on the same examples."""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ PLAIN_KEYS = ("output", "answer", "response", "text", "content", "result", "inpu
 THINKING = frozenset({"thinking", "redacted_thinking", "reasoning"})
 """Kinds of parts with what a model thought before it answered, which is no part of what it wrote."""
 
-PARTS = frozenset({"text", "input_text", "output_text", "image", "image_url", "input_image"})
+CONTENT_PARTS = frozenset({"text", "input_text", "output_text", "image", "image_url", "input_image"})
 """Kinds of parts of which a list is one message's content."""
 
 Message = tuple[str, str]
@@ -127,7 +127,9 @@ def is_content(value: Any) -> bool:
     return (
         isinstance(value, (list, tuple))
         and bool(value)
-        and all(isinstance(each, Mapping) and each.get("type") in PARTS and "content" not in each for each in value)
+        and all(
+            isinstance(each, Mapping) and each.get("type") in CONTENT_PARTS and "content" not in each for each in value
+        )
     )
 
 
@@ -158,6 +160,8 @@ def text_of(value: Any) -> str | None:
         return None
     if isinstance(value, str):
         return value if value.strip() else None
+    if is_content(value):
+        return content_text(value) or None
     messages = messages_of(value)
     if messages is None and (one := message_of(value)) is not None:
         messages = [one]

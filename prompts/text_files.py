@@ -27,6 +27,14 @@ PARTIAL = ".part"
 """Ends the name of a file that is being written; a process's number comes before it."""
 
 
+def path_of(given: Any, name: str) -> Path:
+    """A path as somebody gave it from Python. Raises InputError where it is none; ``name`` says what it is for."""
+    try:
+        return Path(given)
+    except TypeError:
+        raise InputError(f"{name}: a path is needed, not {type(given).__name__}.") from None
+
+
 def write_whole(path: str | Path, text: str | Iterable[str]) -> None:
     """Write a text, whole or in parts, as :func:`whole_file` does; parts are never held together.
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from math import ceil, floor, log10
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from markupsafe import Markup
 
@@ -14,9 +15,6 @@ from ..memory.decision import FEW
 from ..prompts.formatting import Figure, count, number, p_value, percent
 from .charts import Scale, drawing, histogram, tallest_bar
 from .page import FirstScreen, Section, Tile, cost_tile, examples_section, failures, render_result_page, view_sections
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 SHORT = 20
 """Characters of a label that leaves room beside it in the picture."""

@@ -176,6 +176,7 @@ def _screen(found: JudgedFile) -> FirstScreen:
     """The findings in words."""
     data, seen = found.data, found.data["coverage"]
     pooled = {name: Figure.of(row["pooled"], key="spearman") for name, row in data.get("agreement", {}).items()}
+    first = sorted(pooled.items(), key=lambda each: each[0] != "overall")[:1]
     known = {name: each for name, each in pooled.items() if each.value is not None}
     findings, notes = sorted_findings(data.get("findings", ()))
     rates = [each for each in _rates(data) if each is not None]
@@ -185,7 +186,7 @@ def _screen(found: JudgedFile) -> FirstScreen:
     examples = len(data["scores"]) if "scores" in data else data["examples"]
     tiles = [
         *_pass_tiles(data),
-        *(Tile(f"Spearman with people, {name}", each, each.reason or "") for name, each in _overall_first(pooled)[:1]),
+        *(Tile(f"Spearman with people, {name}", each, each.reason or "") for name, each in first),
         *([Tile("Mean score", Figure(mean, form=".2f"), "over all questions")] if "means" in data else []),
         *(
             [Tile("Answers that are yes", percent(yes), "mean over the questions")]
@@ -261,7 +262,3 @@ def _questions(data: Mapping[str, Any]) -> str:
     if "own_questions" in data:
         return f"{count(sum(map(len, data['own_questions'].values())), 'question')}, each example's own,"
     return count(len(_rates(data)), "question")
-
-
-def _overall_first(pooled: Mapping[str, Figure]) -> list[tuple[str, Figure]]:
-    return sorted(pooled.items(), key=lambda each: each[0] != "overall")

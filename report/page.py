@@ -24,6 +24,7 @@ from ..evaluation.pass_fail import confusion_text
 from ..evaluation.view import columns
 from ..memory.decision import Choice
 from ..models.direct import shown_address
+from ..prompts.conversations.chat import pictures_of
 from ..prompts.formatting import NONE, Figure, count, interval, money, number, p_value, percent, signed
 from .charts import Scale
 
@@ -73,6 +74,7 @@ def _environment() -> Environment:
     )
     for write in (number, signed, interval, money, p_value, count, clip, confusion_text):
         environment.filters[write.__name__] = write
+    environment.filters["pictures"] = pictures_of
     environment.filters["percent"] = lambda *given: percent(*given).replace(" ", "\u00a0")
     environment.globals["NONE"] = NONE
     environment.tests["figure_cell"] = lambda each: isinstance(each, Figure)
@@ -85,6 +87,8 @@ def _hash(text: str) -> str:
 
 MISSING = 255
 """Stands for a missing P(yes) in the packed numbers; the others are P(yes) times 200."""
+MOST_PICTURES = 20_000_000
+"""Characters of the data of all images in a table."""
 CLIPPED = 1_200
 """Characters of each text in a table of examples."""
 
@@ -92,6 +96,23 @@ CLIPPED = 1_200
 def clipped(text: str) -> str:
     """The beginning of a text, with an ellipsis where something is left out."""
     return text[:CLIPPED] + ("\N{HORIZONTAL ELLIPSIS}" if len(text) > CLIPPED else "")
+
+
+class PictureRoom:
+    """Room for the images of a page's table: the first ones are in it, the others are named."""
+
+    def __init__(self) -> None:
+        """There is nothing in it yet."""
+        self._left = MOST_PICTURES
+
+    def beside(self, text: str) -> list[list[tuple[str, str]]]:
+        """The images of a text, in a list of their own; an empty list where it has none."""
+        found = []
+        for kind, value in pictures_of(text):
+            fits = kind != "image" or len(value) <= self._left
+            self._left -= len(value) if kind == "image" and fits else 0
+            found.append((kind, value) if fits else ("note", "An image is in the data; this page has many."))
+        return [found] if found else []
 
 
 HALF = 100
@@ -274,10 +295,7 @@ def _column(name: str, cells: Sequence[Any], *, is_drawn: bool) -> Column:
 
 def view_sections(view: View, *names: str, **changes: Mapping[str, Any]) -> list[Section]:
     """The tables of a view that have rows, as sections; what a caption says after its first ``;`` is a note.
-
-    Args:
-        changes: Fields of a section, by the name of its table.
-    """
+    ``changes`` are fields of a section, by the name of its table."""
     sections = []
     for name, rows in ((name, rows) for name, rows in view.shown_tables().items() if name in names):
         title, _, about = view.caption(name).partition("; ")
@@ -316,12 +334,8 @@ def render_result_page(screen: FirstScreen, sections: Sequence[Section]) -> str:
 def examples_section(
     ids: Sequence[str], values: Mapping[str, Sequence[float | None]], note: str, *, down: bool, by: int = 0
 ) -> Section:
-    """The table of all examples, with a column for each name.
-
-    Args:
-        down: Whether the largest come first.
-        by: Place of the column that they are sorted by.
-    """
+    """The table of all examples, with a column for each name. ``by`` is the place of the column that they are sorted
+    by, the largest first where ``down``."""
     rows: dict[str, Any] = {
         "ids": ids,
         "columns": [["Example", "ids"], *([label, f"c{place}"] for place, label in enumerate(values))],
@@ -345,11 +359,8 @@ UNANSWERED = {"abstained": "abstention", "parse_error": "unreadable answer", "ap
 
 def failures(answers: Iterable[Mapping[str, Any]], asked: str = "question") -> Rows:
     """The answers that are missing, with their reasons, the most frequent first, and where the first of them are.
-
-    Args:
-        answers: Verdicts or ratings with ``example``, ``status`` and, where there is one, ``error``.
-        asked: Name of the field that says what was asked.
-    """
+    ``answers`` are verdicts or ratings with ``example``, ``status`` and, where there is one, ``error``; the field
+    ``asked`` says what was asked."""
     found: dict[tuple[str, str], list[str]] = {}
     for row in answers:
         if row["status"] != "ok":

@@ -12,9 +12,10 @@ from ..memory.run_directory import JUDGE_FILE, RunDirectory
 from ..prompts.checklist import load_checklist
 from ..prompts.errors import InputError
 from ..prompts.human_feedback import one_line, read_comments
+from ..prompts.messages import told
 from ..prompts.tables import read_rows
 from ..prompts.verdicts import read_verdicts
-from .page import clipped, json_data, packed, packed_places, probability_byte, thousandth
+from .page import PictureRoom, clipped, json_data, packed, packed_places, probability_byte, thousandth
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -133,7 +134,11 @@ def worst_first(scored: Sequence[Scored]) -> list[Scored]:
 
 def _examples(path: Path, wanted: set[str]) -> dict[str, dict[str, Any]]:
     """The wanted examples, by id."""
-    return {row["id"]: row for _, row in read_rows(path) if row.get("id") in wanted} if wanted else {}
+    rows = (row for _, row in read_rows(path) if row.get("id") in wanted) if wanted else ()
+    return {
+        row["id"]: row | {name: told(row[name], passages=name == "context") for name in FIELDS if name in row}
+        for row in rows
+    }
 
 
 Pair = tuple[str, str]
@@ -347,6 +352,7 @@ def example_data(data: RunData) -> Markup | None:
             asked.append(texts.setdefault(label, len(texts)))
             first.append(_byte(before.get(pair)))
             last.append(_byte(after.get(pair)))
+    pictures = PictureRoom()
     rows: dict[str, Any] = {
         "ids": [each.example for each in kept.scored],
         "before": [thousandth(each.before) for each in kept.scored],
@@ -354,7 +360,9 @@ def example_data(data: RunData) -> Markup | None:
         "wanted": [thousandth(each.wanted) for each in kept.scored],
         "better": [thousandth(each.better) for each in kept.scored],
         "questions": list(texts),
-        "texts": {each.example: _texts(data, each.example) for each in kept.scored if each.example in data.examples},
+        "texts": {
+            each.example: _texts(data, each.example, pictures) for each in kept.scored if each.example in data.examples
+        },
         "judged": {"mode": data.result.mode, "changed": kept.changed},
         "counts": packed(counts),
         "asked": packed_places(asked, len(texts)),
@@ -364,18 +372,18 @@ def example_data(data: RunData) -> Markup | None:
     return json_data(rows)
 
 
-def _texts(data: RunData, example: str) -> list[list[str]]:
-    """Label and text of what is known of an example."""
+def _texts(data: RunData, example: str, pictures: PictureRoom) -> list[list[Any]]:
+    """Label and text of what is known of an example, and its images where it has some."""
     row: Mapping[str, Any] = data.examples[example]
     kept = data.kept
     # an output in a generator's data is an earlier one, which nobody judged here
     fields = FIELDS if data.is_judge else FIELDS[:-1]
-    found = [[field.capitalize(), str(row[field])] for field in fields if row.get(field)]
+    found: list[list[Any]] = [[field.capitalize(), row[field]] for field in fields if row.get(field)]
     for version, label in ((kept.first, "Output before"), (kept.best, "Output after")):
         written = kept.outputs.get((version, example))
         if written and not (label == "Output after" and not kept.changed):
             found.append([label, written])
-    return [[label, clipped(text)] for label, text in found]
+    return [[label, clipped(text), *pictures.beside(text)] for label, text in found]
 
 
 def _by_example(pairs: Iterable[Pair]) -> dict[str, list[Pair]]:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..memory.decision import decide, finish_sentence, measured_name
 from ..memory.result_file import CROSSED
@@ -22,15 +23,9 @@ from ..settings import MODEL, flag, settings_naming
 from .charts import Scale, heat_map
 from .page import UNANSWERED, Section, duration, file_name, public_text, render_page
 from .run_candidates import ShownCandidate, candidates, marked_prompt
-from .run_data import changes, example_data, read_run
+from .run_data import RunData, changes, example_data, read_run
 from .run_figures import parity, scores, spreads, together, wordings
 from .run_lessons import STATUSES, lessons, what_was_learned
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from .run_data import RunData
-
 
 SCRIPTS = ("report_lessons.js", "report_table.js", "report_sort.js", "report_examples.js")
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from markupsafe import Markup
 
 from ..memory.decision import Choice
 from ..prompts.formatting import Figure, count, money, number, percent
 from ..training.scorer_folder import TrainResult, rationales_said
 from .charts import Point, Scale, line_chart
 from .page import FirstScreen, Section, Tile, render_result_page, settings_section, view_sections
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from markupsafe import Markup
 
 MOST_STEPS = 60
 """Places of the curve of steps; each is the mean of as many steps as that takes."""

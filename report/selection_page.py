@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from markupsafe import Markup
 
 from ..memory.decision import Choice
 from ..optimizer.selection.selected import selection_view
 from ..prompts.formatting import Figure, count, number, percent
 from .charts import Point, Scale, line_chart
 from .page import FirstScreen, Section, Tile, cost_tile, render_result_page, settings_section, view_sections
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from markupsafe import Markup
 
 SURE = 0.8
 """Share of the information from which a selection is called good."""

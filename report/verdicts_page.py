@@ -21,7 +21,7 @@ from ..prompts.examples import Example, ExampleTable, human_dimensions, load_exa
 from ..prompts.rows import column
 from ..prompts.verdicts import VerdictColumns, read_verdicts
 from .judged_page import JudgedFile
-from .page import HALF, MISSING, Section, clipped, failures, json_data, packed, packed_places, thousandth
+from .page import HALF, MISSING, PictureRoom, Section, clipped, failures, json_data, packed, packed_places, thousandth
 from .run_data import FIELDS
 
 if TYPE_CHECKING:
@@ -274,24 +274,26 @@ def _texts(
     reasons: Mapping[int, Mapping[str, str]],
     urgency: Sequence[float | None],
     gone: Sequence[int],
-) -> tuple[dict[str, list[list[str]]], dict[str, dict[str, str]]]:
+) -> tuple[dict[str, list[list[Any]]], dict[str, dict[str, str]]]:
     """Texts and explanations of the examples that need looking at most, until the page has enough."""
     far = read.targets is not None
     order = sorted(
         range(len(read.examples)),
         key=lambda place: (not gone[place], (-1 if far else 1) * (urgency[place] or 0.0), place),
     )
-    texts: dict[str, list[list[str]]] = {}
+    texts: dict[str, list[list[Any]]] = {}
     said: dict[str, dict[str, str]] = {}
-    left = TEXT_BUDGET
+    left, pictures = TEXT_BUDGET, PictureRoom()
     for place in order:
         if left <= 0:
             break
         example = read.examples[place]
         if read.has_texts:
             found = [(field, getattr(example, field)) for field in FIELDS]
-            texts[example.id] = [[field.capitalize(), clipped(text)] for field, text in found if text]
-            left -= sum(len(text) for _, text in texts[example.id])
+            texts[example.id] = [
+                [field.capitalize(), clipped(text), *pictures.beside(text)] for field, text in found if text
+            ]
+            left -= sum(len(text) for _, text, *_ in texts[example.id])
         why = dict(reasons.get(place, {}))
         if why:
             said[example.id] = why

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from ..memory.decision import Choice
 from ..optimizer.weights.weights_result import held_out, weights_view
 from ..prompts.errors import as_typed
 from ..prompts.formatting import Figure, count
 from .page import FirstScreen, Section, Tile, render_result_page, settings_section, view_sections
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _HEADLINES: dict[str, tuple[Choice, str]] = {
     "better": ("adopt", "The learned weights beat uniform ones"),

@@ -207,12 +207,8 @@ class SimulatedWorld:
         return self.misjudged(prompt) & set(self.errors)
 
     def p_yes(self, example: str, signs: Iterable[str], topic: Topic, told: str, *, perfect: bool = False) -> float:
-        """P(yes) of one of the starting questions.
-
-        Args:
-            told: All that the judge is told besides the example: prompt and question. Its length counts.
-            perfect: Whether it has no errors to begin with.
-        """
+        """P(yes) of one of the starting questions. ``told`` is all that the judge is told besides the example, prompt
+        and question; its length counts. A ``perfect`` judge has no errors to begin with."""
         guidance = read_guidance(told)
         there = frozenset(signs)
         fault = any(self._takes_for_fault(kind, guidance, perfect) for kind in topic.kinds if kind.sign in there)
@@ -228,9 +224,7 @@ class SimulatedWorld:
         """P(yes) of a question about one thing, between 0 and 1.
 
         The noise does not depend on the prompt. Questions on one output share a part of it, and those about one thing.
-
-        Args:
-            told: All that the judge is told besides the example. Its length counts.
+        ``told`` is all that the judge is told besides the example; its length counts.
         """
         low, high = self.usable_area if asked.usable else self.spoilt_area
         area = low + (high - low) * self.share("area", asked.text)

@@ -196,12 +196,9 @@ def read_learned(text: str) -> AskedThing | None:
 def write_questions(
     messages: Sequence[tuple[str, str]], usable: float, seen: float, chance: random.Random
 ) -> str | None:
-    """The reply of a model that is asked for questions, one a line; None where something else is asked for.
-
-    Args:
-        usable: Share of the questions after a comment that are usable; the others are spoilt.
-        seen: Share of an output's things that are named by a model that is shown it.
-    """
+    """The reply of a model that is asked for questions, one a line; None where something else is asked for. ``usable``
+    is the share of the questions after a comment that are usable; the others are spoilt. ``seen`` is the share of an
+    output's things that are named by a model that is shown it."""
     asked = messages[-1][1]
     opening, comment, signs = _OPENING.search(messages[0][1]), _COMMENT.search(asked), SIGNS.search(asked)
     there = [kind for kind in KINDS if signs and kind.sign in signs[1].split()]

@@ -230,12 +230,9 @@ def _shown(checklist: Checklist) -> list[dict[str, str]]:
 
 
 def scores_table(scores: Mapping[str, PreferenceScores], first_test: str, seed: int) -> list[Row]:
-    """Table 12: each kind of score, all tests with equal weights and the first test by itself, on all pairs.
-
-    Args:
-        scores: By kind; the same tests. Only pairs that have every kind are compared.
-        first_test: What the paper's single test is called here.
-    """
+    """Table 12: each kind of score, all tests with equal weights and the first test by itself, on all pairs. ``scores``
+    are by kind, of the same tests; only pairs that have every kind are compared. ``first_test`` is what the paper's
+    single test is called here."""
     common = set.intersection(*({*each.ids} for each in scores.values())) if scores else set()
     rows = []
     for kind, prefs in scores.items():
@@ -277,13 +274,10 @@ def weights_table(
     """Table 14 and the upper half of Table 15: single test, equal weights, and learned ones, on held-out halves.
 
     The paper learns with ``bayes``, which takes minutes a fit, and keeps sections apart. Other learners stand beside it
-    on the same pairs, and quick ones also with pooled weights, which lean a small section on the whole. Raises
-    InputError for an unknown learner, and for too few pairs to hold half of them out.
-
-    Args:
-        first_test: What the paper's single test is called here.
-        splits: Random halves; with several every row is about all held-out pairs of all of them.
-        seed: Of the first half; the others follow.
+    on the same pairs, and quick ones also with pooled weights, which lean a small section on the whole. ``first_test``
+    is what the paper's single test is called here. ``splits`` are random halves, the first one by ``seed``; with
+    several every row is about all held-out pairs of all of them. Raises InputError for an unknown learner, and for too
+    few pairs to hold half of them out.
     """
     alike = prefs.differences()
     halves = [each for number in range(splits) for each in single_split(alike.groups, 0.5, seed + number)]

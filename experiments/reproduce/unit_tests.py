@@ -93,13 +93,10 @@ def _in_section(pair: Preference, name: str) -> Preference:
 
 
 def variants(checklist: Checklist, name: str) -> dict[str, Checklist]:
-    """The compositions of Table 10 that the checklist allows: question, with rubric, with reference, with both. Raises
-    InputError where there is neither a rubric nor a reference answer, so there is nothing to compare.
-
-    Args:
-        checklist: Its own rubrics and references are used; where it has no rubric, ours of ``rubrics.yaml``.
-        name: Of our rubrics: ``global`` or a data set.
-    """
+    """The compositions of Table 10 that the checklist allows: question, with rubric, with reference, with both. Rubrics
+    and references are the checklist's own; where it has no rubric, ours of ``rubrics.yaml`` by ``name``: ``global`` or
+    a data set. Raises InputError where there is neither a rubric nor a reference answer, so there is nothing to
+    compare."""
     full = with_rubrics(checklist, name)
     has_rubric = any(each.rubric for each in full.questions)
     has_reference = any(each.reference for each in full.questions)
@@ -157,13 +154,10 @@ def judge_access(model: str | Model, **options: Any) -> JudgeAccess:
 
 
 def judge(asked: Sequence[TestForm], by: JudgeAccess) -> tuple[list[list[Verdict]], Budget]:
-    """Put all tests to the judge; whatever is asked about one output is asked close together. Raises
-    BudgetExceededError where a cap was reached; the answers so far are kept. Raises AskanceError where the endpoint is
-    down, refuses every call, or gives no log-probabilities for scores from 1 to 5.
-
-    Returns:
-        Verdicts, one list for each form, and what this run paid.
-    """
+    """Put all tests to the judge; whatever is asked about one output is asked close together. Returns one list of
+    verdicts for each form, and what this run paid. Raises BudgetExceededError where a cap was reached; the answers so
+    far are kept. Raises AskanceError where the endpoint is down, refuses every call, or gives no log-probabilities for
+    scores from 1 to 5."""
 
     async def work(store: AnswerStore) -> tuple[list[list[Verdict]], Budget]:
         async with session(by.options, store) as (models, gateway):

@@ -88,6 +88,15 @@ function showAnswers() {
   }
 }
 
+// An image of an example: its data, a link to it, or why it is not shown. Nothing is fetched.
+function picture(kind, value) {
+  if (kind === "note") return make("p", value, "soft");
+  const shown = make(kind === "link" ? "a" : "img", kind === "link" ? value : undefined, "picture");
+  if (kind === "link") Object.assign(shown, {href: value, rel: "noopener noreferrer", target: "_blank"});
+  else Object.assign(shown, {src: value, alt: "Image of the example"});
+  return shown;
+}
+
 function showQuestions() {
   part("questions-part").hidden = !state.questions.length;
   part("questions").replaceChildren(...state.questions.map((question, place) => {
@@ -169,6 +178,9 @@ function show(told) {
   for (const name of ["context", "reference"]) {
     part(name).textContent = item[name] || "";
     part(`${name}-part`).hidden = !item[name];
+  }
+  for (const name of ["input", "context", "reference", "output"]) {
+    part(name).append(...(item.images?.[name] || []).map(([kind, value]) => picture(kind, value)));
   }
   part("comment").value = item.comment;
   showAnswers();

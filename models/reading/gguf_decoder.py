@@ -1,4 +1,4 @@
-"""A decoder in a GGUF file: weights, tokenizer and shape, and sample prompts that go through it in single precision."""
+"""A decoder in a GGUF file: weights, tokenizer and shape."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from ...prompts.errors import AskanceError, import_optional
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from threading import Event
 
     from jinja2 import Template
@@ -46,8 +46,13 @@ class Shape:
     bos: str
     eos: str
     longest: int
-    first: int
-    """The token that every prompt begins with."""
+
+    @property
+    def angles(self) -> Floats:
+        """Rotation of a pair of numbers at each place; shape (longest, head / 2)."""
+        turns = np.arange(self.longest)[:, None] * self.rope_base ** -(np.arange(0, self.head, 2) / self.head)
+        angles: Floats = turns.astype(np.float32)
+        return angles
 
     def text(self, messages: Sequence[Message]) -> str:
         """Messages in the model's form, up to where it answers."""
@@ -148,7 +153,6 @@ class GgufFile:
             bos=bos,
             eos=eos,
             longest=longest,
-            first=-1,
         )
 
     def attention(self, layer: int) -> Attention:
@@ -166,8 +170,8 @@ class GgufFile:
         return Gated(*(self.tensor(f"blk.{layer}.ffn_{each}.weight") for each in ("norm", "gate", "up", "down")))
 
 
-def write_tokenizer(file: GgufFile, path: Path) -> Any:
-    """Write the file's tokenizer in the form of the package tokenizers, and return it."""
+def write_tokenizer(file: GgufFile, path: Path) -> None:
+    """Write the file's tokenizer in the form of the package tokenizers."""
     tokenizers = import_optional("tokenizers", "onnx", "tokenizers")
     tokens, merges = (file.value(f"tokenizer.ggml.{each}") for each in ("tokens", "merges"))
     numbers = {text: number for number, text in enumerate(tokens)}
@@ -188,98 +192,3 @@ def write_tokenizer(file: GgufFile, path: Path) -> Any:
     special = [text for text, kind in zip(tokens, kinds, strict=True) if kind in (3, 4)]  # of control, and the user's
     made.add_special_tokens([tokenizers.AddedToken(each, normalized=False) for each in special])
     made.save(str(path))
-    return made
-
-
-PROMPTS = (
-    "Read the text and answer the question with yes or no.\n\nText:\nThe new bus timetable starts on Monday. Route 12 "
-    "will run every ten minutes until seven in the evening, and the night line stops at the hospital again.\n\nDoes "
-    "the text name a day?",
-    "Question: Is the text polite?\n\n<text>\nThanks for your order! Your parcel left our warehouse this morning and "
-    "should be with you by Thursday. If nobody is in, the driver leaves it with a neighbour.\n</text>\n\nAnswer with "
-    "one word: yes or no.",
-    "Read the text and answer the question with yes or no.\n\nText:\nFixed a crash when the settings page was opened "
-    "without a network. The search box now remembers the last five queries. Removed the old export format.\n\nDoes "
-    "the text ask the reader to do something?",
-    "Question: Is there a number in the text?\n\n<text>\nI'm sorry, but I can't say how long the repair will take. "
-    "Please call again next week, maybe somebody knows more by then.\n</text>\n\nAnswer with one word: yes or no.",
-    "Read the text and answer the question with yes or no.\n\nText:\nBoil the potatoes in salted water for twenty "
-    "minutes, then mash them with butter and warm milk. Season to taste, and serve at once.\n\nIs the text free of "
-    "errors?",
-    "Question: Does the text say who wrote it?\n\n<text>\nIn 1869 a chemist from Tobolsk put the known elements in "
-    "order of their weight and left gaps for those that had not been found yet.\n</text>\n\nAnswer with one word: yes "
-    "or no.",
-)
-"""Short prompts like those of a judge, made up for this."""
-
-
-class SamplePrompts:
-    """Prompts of tokens, and what a decoder holds of them, shape (tokens of all, width)."""
-
-    def __init__(self, shape: Shape, prompts: Sequence[Sequence[int]], embedded: Callable[[int], Floats]) -> None:
-        """``embedded`` gives a token's row."""
-        self._shape = shape
-        self._ends = np.cumsum([len(each) for each in prompts])
-        self._starts = [0, *self._ends[:-1]]
-        self.held = np.concatenate([embedded(token) for each in prompts for token in each])
-        turns = np.arange(shape.longest)[:, None] * shape.rope_base ** -(np.arange(0, shape.head, 2) / shape.head)
-        self.angles = turns.astype(np.float32)
-        """Rotation of a pair of numbers at each place; shape (longest, head / 2)."""
-
-    def normed(self) -> Floats:
-        """The hidden state, scaled to a root mean square of 1."""
-        normed: Floats = self.held / np.sqrt(
-            (self.held**2).mean(axis=1, keepdims=True) + np.float32(self._shape.epsilon)
-        )
-        return normed
-
-    def attend(self, layer: Attention) -> tuple[Floats, Floats, Floats]:
-        """Go through a layer's attention; return keys and values before their rotation, and the attended values."""
-        rows = self.normed() * layer.norm
-        keys, values = np.add(rows @ layer.k.T, layer.bias_k), np.add(rows @ layer.v.T, layer.bias_v)
-        seen = self._seen(np.add(rows @ layer.q.T, layer.bias_q), keys, values)
-        self.held += seen @ layer.out.T
-        return keys, values, seen
-
-    def pass_gate(self, layer: Gated) -> Floats:
-        """Go through a layer's gated part; what is behind the gate."""
-        rows = self.normed() * layer.norm
-        gates = rows @ layer.gate.T
-        with np.errstate(over="ignore"):  # far below 0 SiLU is 0
-            passed: Floats = gates / (1 + np.exp(-gates)) * (rows @ layer.up.T)
-        self.held += passed @ layer.down.T
-        return passed
-
-    def mean(self, rows: Floats) -> Floats:
-        """The mean of the tokens' rows, shape (1, width); without the first of each prompt, which is like no other."""
-        others = np.delete(rows, self._starts, axis=0)
-        mean: Floats = others.mean(axis=0, keepdims=True)
-        return mean
-
-    def _seen(self, queries: Floats, keys: Floats, values: Floats) -> Floats:
-        """Attention of each token over those up to it; shape as that of the queries."""
-        shape = self._shape
-        seen = np.empty_like(queries)
-        for start, end in zip(self._starts, self._ends, strict=True):
-            length = end - start
-            q, k, v = (
-                each[start:end].reshape(length, shape.kv_heads, -1, shape.head) for each in (queries, keys, values)
-            )
-            q, k = self._turned(q), self._turned(k)
-            scores = np.einsum("ighd,jgod->ghij", q, k) / np.float32(np.sqrt(shape.head))
-            scores = np.where(np.tri(length, dtype=bool), scores, -np.inf)
-            share = np.exp(scores - scores.max(axis=-1, keepdims=True))
-            share /= share.sum(axis=-1, keepdims=True)
-            seen[start:end] = np.einsum("ghij,jgod->ighd", share, v).reshape(length, -1)
-        return seen
-
-    def _turned(self, rows: Floats) -> Floats:
-        """Rows (tokens, ..., head) by their places."""
-        pairs = (
-            rows.reshape(*rows.shape[:-1], -1, 2) if self._shape.interleaved else rows.reshape(*rows.shape[:-1], 2, -1)
-        )
-        one, other = (pairs[..., 0], pairs[..., 1]) if self._shape.interleaved else (pairs[..., 0, :], pairs[..., 1, :])
-        cos, sin = (each(self.angles[: len(rows), None, None]) for each in (np.cos, np.sin))
-        both = one * cos - other * sin, other * cos + one * sin
-        turned: Floats = np.stack(both, axis=-1 if self._shape.interleaved else -2).reshape(rows.shape)
-        return turned

@@ -4,10 +4,7 @@ Products of 8-bit integers are three times as fast as those in single precision 
 of what a decoder holds have a few channels that are much larger than the rest, which 8 bits for a row would drown. So
 all of it is turned by one rotation, which no verdict depends on: it is multiplied into the weights on both sides of it
 (QuaRot, Ashkboos et al. 2024, arXiv 2404.00456, section 4). What goes through the gate is turned where it comes out, in
-blocks of 128. The norms' own weights are multiplied in, too. What the first token of every prompt leaves is far larger
-than all else, and all others look at it: it is computed once and for all in single precision (IntactKV, Liu et al.
-2024, arXiv 2403.01241, section 3). What rounding its weights takes from a product on average is given back to it (bias
-correction, Nagel et al. 2019, arXiv 1906.04721, section 4.2).
+blocks of 128. The norms' own weights are multiplied in, too.
 
 Weights have 8 bits and one scale for each output. Processors without VNNI add the products of two neighbours in 16
 bits: the scale is the finest by which no two of the same sign go beyond that.
@@ -16,14 +13,14 @@ bits: the scale is the finest by which no two of the same sign go beyond that.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...prompts.errors import import_optional
-from .gguf_decoder import PROMPTS, GgufFile, SamplePrompts, Shape, write_tokenizer
+from .gguf_decoder import GgufFile, Shape, write_tokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -38,8 +35,6 @@ WEIGHTS = "weights.data"
 """The file beside the graphs that holds their weights."""
 LARGEST = 127
 """Largest weight, and sum of two neighbours of one sign, before rounding: 255 times 128 are 16 bits."""
-CONSTANT = 0.25
-"""Share of a row's norm in a constant channel: large beside the row's rounding, and small enough for its weights."""
 
 
 class Graph:
@@ -117,12 +112,6 @@ class Graph:
         mean = self.op("Mul", squares, self.constant(np.float32(1 / width)))
         return self.op("Sqrt", self.op("Add", mean, self.constant(np.float32(epsilon))))
 
-    def with_constant(self, x: str, norm: str) -> str:
-        """Rows with two constant channels, each a quarter of the row's norm: their weights add to a product of rows of
-        norm 1."""
-        channel = self.op("Unsqueeze", self.op("Mul", norm, self.constant(np.float32(CONSTANT))), self.across)
-        return self.op("Concat", x, channel, channel, axis=1)
-
     def product(self, rows: str, weights: NDArray[np.int8], steps: Floats) -> str:
         """Quantised rows times weights (outputs, inputs) of so large a step for each output, in steps of the row."""
         inputs = (rows, self.weight(weights.T), self.one, self.constant(steps), self.zero)
@@ -146,22 +135,10 @@ def eight_bits(weights: Floats) -> tuple[NDArray[np.int8], Floats]:
     return np.rint(weights / steps[:, None]).astype(np.int8), steps
 
 
-def for_constant(lost: Floats, steps: Floats) -> NDArray[np.int8]:
-    """Weights of the two constant channels that add ``lost`` (outputs,), in steps of each output; shape (outputs, 2)."""
-    both = np.clip(np.rint(lost / CONSTANT / steps), -LARGEST, LARGEST).astype(np.int8)
-    return np.stack([both // 2, both - both // 2], axis=1)
-
-
-FORM = 2
+FORM = 3
 """Counts up when what is made of a file answers differently; a part of the answers' identity."""
-DECODER, HEAD, EMBEDDINGS, FIRST, TOKENIZER, ABOUT = (
-    "decoder.onnx",
-    "head.onnx",
-    "embeddings.npy",
-    "first.npy",
-    "tokenizer.json",
-    "about.json",
-)
+DECODER, HEAD, EMBEDDINGS = "decoder.onnx", "head.onnx", "embeddings.npy"
+TOKENIZER, ABOUT = "tokenizer.json", "about.json"
 PARTS = 126
 """Number of finer steps in a weight's step of the vocabulary's matrix."""
 GATED = 128
@@ -178,22 +155,19 @@ def convert(path: Path, folder: Path, longest: int, stop: Event | None = None) -
     """
     file = GgufFile(path, stop)
     shape = file.shape(longest)
-    tokenizer = write_tokenizer(file, folder / TOKENIZER)
-    prompts = [tokenizer.encode(shape.text([("user", each)]), add_special_tokens=False).ids for each in PROMPTS]
-    shape = replace(shape, first=prompts[0][0])
+    shape.text([("user", "Is it?")])  # a template that cannot be filled is no later surprise
+    write_tokenizer(file, folder / TOKENIZER)
     turn = _rotation(shape.width)
     _write_embeddings(file, shape, turn, folder / EMBEDDINGS)
-    sample = SamplePrompts(shape, prompts, lambda token: file.tensor("token_embd.weight", slice(token, token + 1)))
     with (folder / WEIGHTS).open("wb") as weights:
         graph = Graph(weights)
         x = graph.given("embedded", "FLOAT", ["tokens", shape.width])
-        layers = _Layers(graph, file, shape, turn, sample)
+        layers = _Layers(graph, file, shape, turn)
         for layer in range(shape.layers):
             x = layers.gated(layer, layers.attention(layer, x, last=layer == shape.layers - 1))
         graph.op("Identity", x, to=["held"])
         graph.result("held", "FLOAT", [1, shape.width])
         graph.save(folder / DECODER)
-        np.save(folder / FIRST, np.array(layers.of_first, np.float32))
         graph = Graph(weights)
         _head(graph, file, shape, turn)
         graph.save(folder / HEAD)
@@ -240,39 +214,26 @@ def _hadamard(width: int, most: int | None = None) -> Floats:
 
 
 class _Layers:
-    """Makes a decoder's layers, from embedded tokens (tokens, width) and keys and values of those before on.
+    """Makes a decoder's layers, from embedded tokens (tokens, width) and keys and values of those before on."""
 
-    A sample of prompts goes through them in single precision: a product's mean inputs say how much rounding its weights
-    takes from its mean outputs, which is given back to them.
-    """
-
-    def __init__(
-        self, graph: Graph, file: GgufFile, shape: Shape, turn: Callable[[Floats], Floats], sample: SamplePrompts
-    ) -> None:
-        self._graph, self._file, self._shape, self._sample = graph, file, shape, sample
+    def __init__(self, graph: Graph, file: GgufFile, shape: Shape, turn: Callable[[Floats], Floats]) -> None:
+        self._graph, self._file, self._shape = graph, file, shape
         self._turn, self._turn_head = turn, _rotation(shape.head)
         self._until = graph.given("until", "INT32", [1])
         self._total = graph.given("total", "INT32", [])
-        self._places = [graph.constant(each(sample.angles)) for each in (np.cos, np.sin)]
-        self.of_first: list[list[Floats]] = []
-        """Keys and values of the first token of all prompts in each layer; shape (kv_heads, head)."""
+        self._places = [graph.constant(each(shape.angles)) for each in (np.cos, np.sin)]
 
     def attention(self, layer: int, x: str, last: bool) -> str:
         """Hidden state after the attention: of all tokens, or of the ``last`` alone."""
-        graph, shape, sample, has = self._graph, self._shape, self._sample, self._file.attention(layer)
-        inputs = sample.normed()
-        keys, values, seen_there = sample.attend(has)
-        first = keys[0], self._by_head(values[:1])[0]  # at place 0, which turns nothing
-        self.of_first.append([each.reshape(shape.kv_heads, -1) for each in first])
-
+        graph, shape, has = self._graph, self._shape, self._file.attention(layer)
         rows, step = graph.quantised(x)
         over_norm = graph.op("Reciprocal", graph.norm(x, shape.width, shape.epsilon))
         weights = self._turn(
             np.concatenate([has.q * has.norm, has.k * has.norm, _columns(self._by_head, has.v * has.norm)])
         )
-        asked, lost = self._product(rows, weights, self._turn(sample.mean(inputs)))
         biases = np.concatenate([has.bias_q, has.bias_k, self._by_head(has.bias_v[None])[0]])
-        asked = graph.op("Add", graph.in_units(asked, step, over_norm), graph.constant(biases + lost))
+        asked = graph.in_units(self._product(rows, weights), step, over_norm)
+        asked = graph.op("Add", asked, graph.constant(biases))
         threefold = graph.constant(np.array([1, -1, (shape.heads + 2 * shape.kv_heads) * shape.head], np.int64))
         seen = graph.op(
             "GroupQueryAttention",
@@ -297,22 +258,14 @@ class _Layers:
             seen, x = (graph.op("Gather", each, graph.last, axis=0) for each in (seen, x))
         rows, step = graph.quantised(seen)
         weights = _columns(self._turn, self._by_head(has.out))
-        product, lost = self._product(rows, weights, self._by_head(sample.mean(seen_there)))
-        return graph.op("Sum", x, graph.in_units(product, step), graph.constant(lost))
+        return graph.op("Add", x, graph.in_units(self._product(rows, weights), step))
 
     def gated(self, layer: int, x: str) -> str:
         """Hidden state after the gated part."""
-        graph, shape, sample, has = self._graph, self._shape, self._sample, self._file.gated(layer)
-        inputs = sample.normed()
-        gated_there = sample.pass_gate(has)
-
-        norm = graph.norm(x, shape.width, shape.epsilon)
-        over_norm = graph.op("Reciprocal", norm)
-        rows, step = graph.quantised(graph.with_constant(x, norm))
-        mean = self._turn(sample.mean(inputs))
-        gates, ups = (
-            self._product_with_constant(rows, self._turn(each * has.norm), mean) for each in (has.gate, has.up)
-        )
+        graph, shape, has = self._graph, self._shape, self._file.gated(layer)
+        over_norm = graph.op("Reciprocal", graph.norm(x, shape.width, shape.epsilon))
+        rows, step = graph.quantised(x)
+        gates, ups = (self._product(rows, self._turn(each * has.norm)) for each in (has.gate, has.up))
         gates = graph.in_units(gates, step, over_norm)  # ups stay in units of the row, whose size goes by below
         gated = graph.op("Mul", graph.op("QuickGelu", gates, domain="com.microsoft", alpha=1.0), ups)
         hadamard = _hadamard(has.down.shape[1], GATED)
@@ -326,19 +279,11 @@ class _Layers:
         gated = graph.op("Reshape", parts, graph.constant(np.array([-1, has.down.shape[1]], np.int64)))
         rows, gated_step = graph.quantised(gated)
         weights = in_blocks(_columns(self._turn, has.down))
-        product, lost = self._product(rows, weights, in_blocks(sample.mean(gated_there)))
-        return graph.op("Sum", x, graph.in_units(product, gated_step, step, over_norm), graph.constant(lost))
+        return graph.op("Add", x, graph.in_units(self._product(rows, weights), gated_step, step, over_norm))
 
-    def _product(self, rows: str, weights: Floats, mean: Floats) -> tuple[str, Floats]:
-        """A product in steps of the row, and the loss of each output by rounding at inputs of ``mean`` (1, inputs)."""
-        whole, steps = eight_bits(weights)
-        return self._graph.product(rows, whole, steps), _lost(weights, whole, steps, mean)
-
-    def _product_with_constant(self, rows: str, weights: Floats, mean: Floats) -> str:
-        """A product in steps of a row with constant channels, which give back the loss by rounding without an addition."""
-        whole, steps = eight_bits(weights)
-        constant = for_constant(_lost(weights, whole, steps, mean), steps)
-        return self._graph.product(rows, np.concatenate([whole, constant], axis=1), steps)
+    def _product(self, rows: str, weights: Floats) -> str:
+        """A product in steps of the row."""
+        return self._graph.product(rows, *eight_bits(weights))
 
     def _by_head(self, rows: Floats) -> Floats:
         return self._turn_head(rows.reshape(-1, self._shape.head)).reshape(rows.shape)
@@ -353,11 +298,6 @@ class _Layers:
         for each in names:
             self._graph.result(each, "FLOAT", left)
         return names
-
-
-def _lost(weights: Floats, whole: NDArray[np.int8], steps: Floats, mean: Floats) -> Floats:
-    lost: Floats = (weights - whole * steps[:, None]) @ mean[0]
-    return lost
 
 
 def _columns(turn: Callable[[Floats], Floats], matrix: Floats) -> Floats:

@@ -17,7 +17,7 @@ from ..embedded.servers import available_threads
 from ..files import cache_directory, made_whole
 from .consistency import CONSISTENCY, PROCESSOR, consistent_reader
 from .gguf_decoder import CannotReadError, Shape
-from .onnx_decoder import ABOUT, DECODER, EMBEDDINGS, FIRST, FORM, HEAD, TOKENIZER, convert
+from .onnx_decoder import ABOUT, DECODER, EMBEDDINGS, FORM, HEAD, TOKENIZER, convert
 from .reading_model import BLOCK, CONTEXT, Block, KeptBlocks, Reader, normalised, parted
 
 if TYPE_CHECKING:
@@ -73,8 +73,8 @@ def folder_of(sha256: str) -> Path:
 
 
 def made_ready(name: str, path: Path, sha256: str, stop: Event | None = None) -> Path:
-    """The folder with a GGUF file in ONNX Runtime's form, made the first time (two minutes of two cores, twice its
-    size).
+    """The folder with a GGUF file in ONNX Runtime's form, made the first time (a minute or two of two cores, twice
+    its size).
 
     Raises MissingExtraError without a package, InputError where it cannot read the model or the file is damaged, and
     AskanceError where there is no room, or ``stop`` was set meanwhile.
@@ -107,12 +107,14 @@ class _OnnxReader:
             for each in (DECODER, HEAD)
         )
         self._shape = Shape(**json.loads((folder / ABOUT).read_text(encoding="utf-8")))
-        self._first = np.load(folder / FIRST)[:, :, :, None]
         self._embeddings = np.load(folder / EMBEDDINGS, mmap_mode="r")
         self._tokenizer = tokenizers.Tokenizer.from_file(str(folder / TOKENIZER))
         layers = range(self._shape.layers)
         self._before = [f"{each}{layer}" for layer in layers for each in ("keys", "values")]
         self._after = [f"{each}_after{layer}" for layer in layers for each in ("keys", "values")]
+        nothing = np.zeros((1, self._shape.kv_heads, 0, self._shape.head), np.float32)
+        self._begun: Block = [nothing] * len(self._before)
+        """Keys and values before a prompt's first token."""
         self._kept = KeptBlocks()
 
     def tokens(self, messages: Sequence[Message], framing: Framing | None) -> tuple[list[int], list[int]]:
@@ -121,7 +123,7 @@ class _OnnxReader:
     def next_token(self, tokens: Sequence[int], ends: Sequence[int]) -> NDArray[np.float32]:
         known, keys = self._kept.begun(tokens, ends)
         start = ends[len(known) - 1] if known else 0
-        left = [np.concatenate(each, axis=2) for each in zip(*known, strict=True)] or self._begun(tokens[0])
+        left = [np.concatenate(each, axis=2) for each in zip(*known, strict=True)] or self._begun
         for end, key in zip(ends[len(known) :], keys[len(known) :], strict=True):
             _, left = self._read(tokens[:end], left)
             self._kept.keep(key, [np.ascontiguousarray(each[:, :, start:]) for each in left])
@@ -138,11 +140,6 @@ class _OnnxReader:
 
     def _encode(self, text: str) -> list[int]:
         return list(self._tokenizer.encode(text, add_special_tokens=False).ids)
-
-    def _begun(self, token: int) -> Block:
-        """Keys and values of a prompt's first token, where they are known."""
-        known = slice(0, int(token == self._shape.first))
-        return [np.ascontiguousarray(each[None, :, known]) for layer in self._first for each in layer]
 
     def _read(self, tokens: Sequence[int], left: Block) -> tuple[NDArray[Any], Block]:
         """Hidden state of the last token, and keys and values of all tokens; ``left`` has those of the first tokens."""

@@ -155,12 +155,8 @@ def yes_logits(verdicts: Iterable[Verdict]) -> dict[str, dict[str, float]]:
 
 
 def badness(values: Vector, fine: Vector) -> Vector:
-    """How much each of some outputs stands out upwards from accepted ones, in [0, 1].
-
-    Args:
-        values: Log-odds that something is wrong, shape (n,).
-        fine: Those of accepted outputs, shape (m,), m > 1.
-    """
+    """How much each of some outputs stands out upwards from accepted ones, in [0, 1]. ``values`` are log-odds that
+    something is wrong, shape (n,); ``fine`` are those of accepted outputs, shape (m,), m > 1."""
     centre, spread = centre_and_spread(fine)
     return sigmoid(SLOPE * ((values - centre) / spread - HALF_BAD))
 
@@ -207,10 +203,8 @@ def agreeing(
 ) -> CriterionRecord:
     """Drop the sources of a candidate that do not stand out on its side, with their comments, where others are left.
 
-    The same words come of "doses by mail!" and of "no number to ring".
-
-    Args:
-        candidate: Its sources do not all say the same (:attr:`Standing.was_said`).
+    The same words come of "doses by mail!" and of "no number to ring". The sources of ``candidate`` do not all say the
+    same (:attr:`Standing.was_said`).
     """
     centre, spread = centre_and_spread(np.array([logits[each] for each in fine if each in logits]))
     least = LEAST_SOURCE * spread
@@ -292,11 +286,7 @@ def weighed(found: Mapping[str, Standing], mean: float) -> dict[str, float]:
 
     It is the linear discriminant of Fisher ("The use of multiple measurements in taxonomic problems", Annals of
     Eugenics 7, 1936) with the questions taken for independent. A question that stands out on many accepted outputs
-    would drown the others.
-
-    Args:
-        found: What is known of each. One without an effect has the mean weight.
-        mean: Mean weight.
+    would drown the others. A question without an effect has the ``mean`` weight.
     """
     raw = {
         name: each.effect / (each.noise**2 + PRIOR_NOISE**2)

@@ -225,9 +225,7 @@ def without_remarks_of(tested: Collection[Example], taught: Collection[Example],
     """Return the candidates without comments that only tested examples had.
 
     Several comments may lead to the same question, and each gives it a turn in the race (:func:`~.racing.in_line`).
-
-    Args:
-        taught: The other examples. A comment that one of them has too stays.
+    ``taught`` are the other examples; a comment that one of them has too stays.
     """
     written, gone = ({one_line(said.text) for each in some for said in each.comment} for some in (taught, tested))
     gone -= written

@@ -38,11 +38,8 @@ class Proposer(Protocol):
     async def propose(
         self, best: Draft, rejected: Mapping[str, Sequence[str]], iteration: int
     ) -> list[CriterionRecord]:
-        """New candidates; evidence that was read once is not read again.
-
-        Args:
-            rejected: By dimension, the examples that people like less than most, the least liked first.
-        """
+        """New candidates; evidence that was read once is not read again. ``rejected`` are, by dimension, the examples
+        that people like less than most, the least liked first."""
 
     def read(self) -> dict[str, Any]:
         """Evidence that was read so far, here and in earlier runs, as under ``read`` in ``result.json``."""

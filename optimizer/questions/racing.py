@@ -65,13 +65,10 @@ class Joining:
 class SubjectMatter:
     """Subject matter of outputs: the words that hardly any other output has.
 
-    A question with such a word stands out on the output that it comes from, and finds no other: "Does the summary
-    say how the squirrel bit the cable?". On a few outputs it looks better than all that find the same fault
-    elsewhere.
-
-    Args:
-        candidates: All of them. Words in questions from several outputs tell of no subject, nor does what all begin
-            with and the word behind it, which says what an output does.
+    A question with such a word stands out on the output that it comes from, and finds no other: "Does the summary say
+    how the squirrel bit the cable?". On a few outputs it looks better than all that find the same fault elsewhere. It
+    takes all candidates: words in questions from several outputs tell of no subject, nor does what all begin with and
+    the word behind it, which says what an output does.
     """
 
     def __init__(self, outputs: Mapping[str, str], candidates: Collection[CriterionRecord]) -> None:
@@ -151,11 +148,8 @@ def sides_of(wanted: Mapping[str, float | None]) -> tuple[list[str], list[str]]:
 
 
 def in_line(names: Sequence[str], named: Mapping[str, CriterionRecord], of_one: Collection[str]) -> list[str]:
-    """Who has a place in the race first.
-
-    Args:
-        of_one: Those that ask for what one output alone is about; they come after all others.
-    """
+    """Who has a place in the race first. Those in ``of_one``, which ask for what one output alone is about, come after
+    all others."""
     others = _in_turn([name for name in names if name not in of_one], named)
     return others + _in_turn([name for name in names if name in of_one], named)
 
@@ -205,11 +199,8 @@ def joining(
     """Choose who joins: none that gets the same verdicts as a better one, or finds much the same.
 
     On all examples alone: on a part of them verdicts seem the same that are not, and nobody knows which of two is
-    better.
-
-    Args:
-        room: How many join at most.
-        remarks: The comment that each was made of; of one comment :data:`OF_ONE` join.
+    better. At most ``room`` join. ``remarks`` are the comments that they were made of; of one comment :data:`OF_ONE`
+    join.
     """
     found = Joining()
     for name in ranked:

@@ -197,9 +197,8 @@ class Selection(Shown):
         elif last.tau is not None:
             more = " (--sample)" if self.examples == self.settings["sample"] else ""  # else there are no more of them
             lines.append(
-                f"The ranking of the questions has not converged: on resamples of all {last.m} examples its "
-                "Kendall's tau "
-                f"with itself is {last.tau:.2f}. More examples would change it{more}."
+                f"The ranking of the questions has not converged: on resamples of all {last.m} examples its Kendall's "
+                f"tau with itself is {last.tau:.2f}. More examples would change it{more}."
             )
         return lines
 
@@ -211,9 +210,8 @@ class Selection(Shown):
                 "No candidate tells anything about the rating beyond chance; do not rely on this checklist."
                 if together is None or together <= 0
                 else "No candidate by itself tells anything about the rating beyond chance, and what the kept ones "
-                "tell together "
-                f"({together:.3f} bits on held-out halves) may be chance; rate more examples before you rely on "
-                "this checklist."
+                f"tell together ({together:.3f} bits on held-out halves) may be chance; rate more examples before you "
+                "rely on this checklist."
             )
         flat = [
             each.id for each in self.questions if each.mean_score is not None and not 0.02 <= each.mean_score <= 0.98
@@ -228,8 +226,7 @@ class Selection(Shown):
         if every.side in (0, -1):
             lines.append(
                 "What share of the correlation with people is kept cannot be said: that of all "
-                f"{len(self.candidates.questions)} "
-                f"candidates is not clearly above 0 ({every})."
+                f"{len(self.candidates.questions)} candidates is not clearly above 0 ({every})."
             )
         if len({each.weight for each in self.candidates.questions}) > 1:
             lines.append(

@@ -19,7 +19,6 @@ from ...models.base import CallError, Model
 from ...prompts.checklist import Checklist, ComputedCheck, Question
 from ...prompts.lessons import Disagreement, Edit, Lesson
 from ...prompts.prompt import Prompt
-from ...prompts.text import literal
 from ..contest import problem_of
 from ..events import EditProposed, EditRefused, RequirementStated, Teller, answer_or_none
 from ..mode import RunContext
@@ -64,7 +63,7 @@ class OpposedParts:
 
     async def find(self, prompt: Prompt, lesson: Lesson) -> list[int]:
         """Their places among the parts of the prompt, from 0; a comparison that fails finds none, and is told."""
-        parts, found = [prompt.text[start:end] for start, end in split_parts(prompt.text)], []
+        parts, found = [prompt.text[start:end] for start, end in split_parts(prompt)], []
         for place in self.memory.like(lesson, parts):
             otherwise = f"lesson {lesson.id} was not compared with a part of the prompt"
             compared = await answer_or_none(self.finder.compare(lesson, parts[place]), otherwise, self.events)
@@ -145,28 +144,37 @@ async def _propose(proposal: Awaitable[Edit], lessons: Sequence[str], written: W
     written.edits.append(edit)
 
 
-def add_lines(prompt: Prompt, lessons: Sequence[Lesson], max_chars: int | None, events: Teller) -> WrittenEdits:
+def add_lines(
+    prompt: Prompt,
+    lessons: Sequence[Lesson],
+    max_chars: int | None,
+    events: Teller | None,
+    within: tuple[int, int] | None = None,
+) -> WrittenEdits:
     """Lessons as bullets, word for word and without a call: where the prompt lists its instructions, else at its end.
 
     Each is an edit of this prompt that can be applied alone. The end is the last line that may be edited and announces
-    nothing ("Summary:"): a protected part stays the last, and an example's input keeps its label.
+    nothing ("Summary:"): a protected part stays the last, and an example's input keeps its label. ``within`` is the
+    span of the text that they belong in, where that is not all of it; ``events`` is None where it is only tried.
     """
     written = WrittenEdits()  # a small model follows a short list there best
-    part = last_instruction(prompt.text)
+    part = last_instruction(prompt, within)
     for lesson in lessons:
-        line = literal(lesson.text)
+        line = prompt.as_written(lesson.text, ())
         problem = "all of the prompt is protected" if part is None else None
         if line in prompt.text:
             problem = "the prompt says it already, word for word"
         if part is not None and problem is None:
             proposal = Proposal.model_construct(part=1, action="add", text=line)
-            edit = make_edit(prompt.text, part, proposal, lesson.id)
+            edit = make_edit(prompt, part, proposal, lesson.id)
             problem = problem_of(prompt, edit, max_chars)
             if problem is None:
-                events.emit(EditProposed(edit))
+                if events is not None:
+                    events.emit(EditProposed(edit))
                 written.edits.append(edit)
                 continue
-        events.emit(EditRefused([lesson.id], str(problem)))
+        if events is not None:
+            events.emit(EditRefused([lesson.id], str(problem)))
         written.refused[lesson.id] = f"no edit: {problem}"
     return written
 

@@ -300,12 +300,8 @@ def _words(text: str) -> str:
 
 
 def most_calls(questions: int, examples: int, views: int) -> int:
-    """Calls at most before the acceptance test: written, and judged with the source's wording as often as the last
-    look asks.
-
-    Args:
-        views: How a question may be asked: 2 where it may also see the output alone.
-    """
+    """Calls at most before the acceptance test: written, and judged with the source's wording as often as the last look
+    asks. ``views`` is the number of ways to ask a question: 2 where it may also see the output alone."""
     wordings, start, calls = MOST_WORDINGS * len(KINDS) + views - 1, 0, len(KINDS)
     for rung in rungs(examples):
         calls += (rung - start) * (wordings + 1)

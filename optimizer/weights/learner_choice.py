@@ -315,10 +315,7 @@ def choose_recipe(
     """Make the choices that a method leaves open (learner, shrinkage, pooling), using only ``pairs``.
 
     With ``sections`` 0 the weights are global. ``pooling`` ``none`` keeps sections apart, ``partial`` pools as
-    cross-validation finds best.
-
-    Returns:
-        The recipe, and a sentence saying what was chosen and why (empty when nothing was open).
+    cross-validation finds best. The sentence says what was chosen and why; it is empty when nothing was open.
     """
     own: tuple[WeightLearner, ...]
     if not isinstance(learner, Auto):

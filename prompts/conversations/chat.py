@@ -257,6 +257,30 @@ def _images(content: Any) -> Iterator[Part]:
             yield from _images(part.get("content"))
 
 
+MOST_SHOWN = 2_000_000
+"""Characters of an image's data that a page takes in."""
+_PICTURE = re.compile(r"data:image/(?:png|jpeg|jpg|gif|webp);base64,[A-Za-z0-9+/=\s]+", re.IGNORECASE)
+
+
+def pictures_of(text: str | None) -> list[tuple[str, str]]:
+    """The images of a text as a page shows them, so that it never asks another machine for one.
+
+    Each is ``("image", data URL)``, ``("link", address)``, or ``("note", a sentence)`` on one that is not shown.
+    """
+    found = []
+    for each in images_of(text):
+        url = each["image_url"]["url"]
+        if url.lower().startswith(("https://", "http://")):
+            found.append(("link", url))
+        elif len(url) > MOST_SHOWN:
+            found.append(("note", f"An image of {len(url) * 3 / 4e6:.1f} MB is in the data."))
+        elif _PICTURE.fullmatch(url):
+            found.append(("image", "".join(url.split())))
+        else:
+            found.append(("note", "An image of another kind is in the data."))
+    return found
+
+
 # --- parts of an output that a question is asked of -----------------------------------------------------------------
 
 

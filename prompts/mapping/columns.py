@@ -1,8 +1,9 @@
-"""What stands in the columns of a file's first rows: their kinds and values, those inside objects and lists included."""
+"""Columns of a file's first rows, those inside objects and lists included: their kinds and values."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from ..human_feedback import MEANINGS, is_missing, is_number, number_with_whole
 from ..messages import messages_of
 from ..tables import as_written
 from ..text import shorten
+from .names import QUALITIES, RATINGS, plain_name
 
 LOOKED_AT = 2_000
 """Rows that are looked at."""
@@ -23,6 +25,8 @@ LONG = 30
 """Letters from which a value is likelier a text than a word."""
 NAMING = ("name", "from_name", "key", "metric", "metric_name")
 """Fields by which the entries of a list are told apart."""
+_NO_TEXT = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}(?:[ T].*)?|https?://\S+")
+"""Dates and addresses."""
 
 
 @dataclass
@@ -75,6 +79,8 @@ class DataColumn:
         if self.kind in ("messages", "texts"):
             return True
         if self.kind != "text" or all(each.strip().casefold() in MEANINGS for each in self.values):
+            return False
+        if all(_NO_TEXT.fullmatch(each.strip()) for each in self.values):
             return False
         return self.mean_letters >= LONG or any(" " in each for each in self.values)
 
@@ -150,12 +156,21 @@ def _leaves(value: Any, before: str = "") -> Iterator[tuple[str, Any]]:
         for entry in value:
             part = "*" if key is None or "." in entry[key] else f"{key}={entry[key]}"
             yield from _leaves(entry, f"{before}.{part}")
-    elif isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
-        yield from _leaves(value[0], f"{before}.0")
-    elif isinstance(value, list) and ".*" in before and value and not messages_of(value):
+    elif (
+        isinstance(value, list) and value and (".*" in before or _are_ratings(before, value)) and not messages_of(value)
+    ):
         yield from ((before, each) for each in value)  # as a path with * gives them
     else:
         yield before, value
+
+
+def _are_ratings(path: str, values: list[Any]) -> bool:
+    """Whether a list holds the ratings of several raters: numbers, or short words under a name that says so."""
+    if all(isinstance(each, (int, float)) for each in values):
+        return True
+    words = {*plain_name(path.rpartition(".")[2]).split("_")}
+    short = all(each is None or (isinstance(each, (str, int, float)) and len(str(each)) < LONG) for each in values)
+    return short and bool(words & (RATINGS | QUALITIES))
 
 
 def _is_message(value: Mapping[str, Any]) -> bool:

@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import re
 
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 USUAL = {
-    "input": "input question prompt instruction query user_input user_prompt inputs problem article document dialogue source",
-    "output": "output answer response completion prediction generation actual_output outputs reply model_output summary",
+    "input": "input question prompt instruction query user_input user_prompt inputs "
+    "problem article document dialogue source",
+    "output": "output answer response completion prediction generation "
+    "actual_output outputs reply model_output summary",
 }
 """Names that others give a column, the likelier first."""
 NAMES = {
-    "input": f"{USUAL['input']} user_message message request post task turns conversation instructions text",
-    "output": f"{USUAL['output']} decoded answer_text bot_response translation chatbot_response",
-    "context": "context contexts retrieved_contexts retrieval_context documents passages passage retrieved_context chunks "
-    "retrieved_documents source_text",
+    "input": f"{USUAL['input']} user_message message msg request post task turns conversation instructions text",
+    "output": f"{USUAL['output']} decoded answer_text bot_response resp translation chatbot_response",
+    "context": "context contexts retrieved_contexts retrieval_context documents passages passage "
+    "retrieved_context chunks retrieved_documents source_text",
     "reference": "reference expected_output ground_truth ground_truths expected_answer ideal gold reference_answer "
     "golden target expected_response expected gold_answer correct_answer reference_output reference_outputs references "
     "reference_summary best_answer label_text answers expected_outputs ideal_response",
     "system": "system model model_id model_name generator system_id provider",
-    "comment": "comment comments feedback remark remarks rationale reason explanation critique note notes justification "
-    "rationales",
+    "comment": "comment comments feedback remark remarks rationale reason explanation critique note "
+    "notes justification rationales",
     "id": "id uuid uid key guid",
 }
 """Our field to the usual names of its column, the likelier first."""
@@ -29,226 +36,35 @@ NESTED_PARENTS = {
     "reference": {"reference", "expected", "expectations", "reference_outputs", "expected_output", "answers", "target"},
 }
 """Objects in which a field usually stands."""
-OF_PROGRAMS = frozenset(
-    [
-        "llm",
-        "auto",
-        "gpt",
-        "gpt4",
-        "metric",
-        "metrics",
-        "predictions",
-        "prediction",
-        "bleu",
-        "rouge",
-        "rouge1",
-        "rouge2",
-        "rougel",
-        "bertscore",
-        "cost",
-        "latency",
-        "usage",
-        "tokens",
-        "length",
-        "count",
-        "index",
-        "idx",
-        "epoch",
-        "turn",
-        "seed",
-        "time",
-        "timestamp",
-        "created",
-        "updated",
-        "duration",
-        "temperature",
-        "version",
-        "year",
-        "age",
-    ]
+OF_PROGRAMS = _words(
+    "llm auto gpt gpt4 metric metrics predictions prediction bleu rouge rouge1 rouge2 rougel bertscore cost "
+    "latency usage tokens length count index idx epoch turn seed time timestamp created updated duration "
+    "temperature version year age suggestion suggestions agent status eval evals evaluator judge grader"
 )
 """Words in a name that speak of no score that a person gave."""
-RATINGS = frozenset(
-    [
-        "score",
-        "scores",
-        "rating",
-        "ratings",
-        "label",
-        "labels",
-        "grade",
-        "grades",
-        "human",
-        "verdict",
-        "judgment",
-        "judgement",
-        "judgments",
-        "annotation",
-        "annotations",
-        "evaluation",
-        "overall",
-        "stars",
-        "vote",
-        "votes",
-        "thumbs",
-        "mark",
-        "marks",
-        "expert",
-        "annotator",
-        "rater",
-        "raters",
-        "reviewer",
-        "value",
-        "choices",
-        "choice",
-        "number",
-        "responses",
-        "results",
-        "result",
-        "answer",
-        "fluency_score",
-        "completed",
-        "human_score",
-        "human_label",
-        "likert",
-    ]
+RATINGS = _words(
+    "score scores rating ratings label labels grade grades human verdict judgment judgement judgments annotation "
+    "annotations evaluation overall stars vote votes thumbs mark marks expert annotator rater raters reviewer "
+    "value choices choice number responses results result answer likert"
 )
 """Words in a name that say that there are scores or labels, and not of what."""
-QUALITIES = frozenset(
-    [
-        "quality",
-        "helpful",
-        "helpfulness",
-        "coherence",
-        "coherent",
-        "relevance",
-        "relevant",
-        "consistency",
-        "consistent",
-        "fluency",
-        "fluent",
-        "correctness",
-        "correct",
-        "accuracy",
-        "accurate",
-        "faithfulness",
-        "faithful",
-        "factuality",
-        "factual",
-        "groundedness",
-        "grounded",
-        "harmlessness",
-        "harmless",
-        "toxicity",
-        "complexity",
-        "verbosity",
-        "clarity",
-        "clear",
-        "completeness",
-        "complete",
-        "conciseness",
-        "concise",
-        "honesty",
-        "honest",
-        "truthfulness",
-        "instruction_following",
-        "usefulness",
-        "useful",
-        "style",
-        "tone",
-        "safety",
-        "safe",
-        "satisfaction",
-        "politeness",
-        "polite",
-        "engaging",
-        "engagingness",
-        "natural",
-        "naturalness",
-        "informativeness",
-        "informative",
-        "empathy",
-        "ok",
-        "pass",
-        "passed",
-        "acceptable",
-        "acceptability",
-        "appropriateness",
-        "readability",
-        "grammar",
-        "likeability",
-        "satisfied",
-        "success",
-        "adequacy",
-    ]
+QUALITIES = _words(
+    "quality helpful helpfulness coherence coherent relevance relevant consistency consistent fluency fluent "
+    "correctness correct accuracy accurate faithfulness faithful factuality factual groundedness grounded "
+    "harmlessness harmless toxicity complexity verbosity clarity clear completeness complete conciseness concise "
+    "honesty honest truthfulness instruction_following usefulness useful style tone safety safe satisfaction "
+    "politeness polite engaging engagingness natural naturalness informativeness informative empathy ok pass "
+    "passed acceptable acceptability appropriateness readability grammar likeability satisfied success adequacy"
 )
 """Words in a name that are qualities which people rate."""
-GOOD = frozenset(
-    [
-        "ok",
-        "okay",
-        "correct",
-        "right",
-        "helpful",
-        "approved",
-        "approve",
-        "accepted",
-        "positive",
-        "up",
-        "thumbs_up",
-        "thumbsup",
-        "like",
-        "liked",
-        "👍",
-        "safe",
-        "grounded",
-        "factual",
-        "faithful",
-        "supported",
-        "relevant",
-        "satisfied",
-        "acceptable",
-        "c",
-        "p",
-        "true",
-        "win",
-        "high",
-    ]
+GOOD = _words(
+    "ok okay correct right helpful approved approve accepted positive up thumbs_up thumbsup like liked 👍 safe "
+    "grounded factual faithful supported relevant satisfied acceptable true win high"
 )
-BAD = frozenset(
-    [
-        "wrong",
-        "incorrect",
-        "unhelpful",
-        "rejected",
-        "disapproved",
-        "negative",
-        "down",
-        "thumbs_down",
-        "thumbsdown",
-        "dislike",
-        "disliked",
-        "👎",
-        "unsafe",
-        "ungrounded",
-        "hallucinated",
-        "hallucination",
-        "unfaithful",
-        "unsupported",
-        "contradicted",
-        "irrelevant",
-        "not_relevant",
-        "unsatisfied",
-        "dissatisfied",
-        "unacceptable",
-        "i",
-        "f",
-        "false",
-        "loss",
-        "low",
-        "error",
-        "not_ok",
-    ]
+BAD = _words(
+    "wrong incorrect unhelpful rejected disapproved negative down thumbs_down thumbsdown dislike disliked 👎 "
+    "unsafe ungrounded hallucinated hallucination unfaithful unsupported contradicted irrelevant not_relevant "
+    "unsatisfied dissatisfied unacceptable false loss low error not_ok"
 )
 """Labels that speak for an output, and against it, beside those that are always known."""
 LADDER = (
@@ -263,8 +79,8 @@ LADDER = (
     "excellent perfect outstanding",
 )
 """Words on a scale, from worst to best; those of one rung never stand on one scale."""
-SCALES = ((1, 5), (0, 4), (0, 5), (0, 10), (1, 10), (1, 7), (0, 100), (1, 4), (1, 3), (0, 3), (0, 2))
-"""Worst and best score of usual scales."""
+SCALES = ((1, 5), (0, 5), (1, 10), (0, 10), (1, 7), (0, 100))
+"""Worst and best score of usual scales that are known by their best."""
 
 PAIR_INPUTS = ("prompt", "question", "instruction", "query")
 PAIR_PREFERRED = (

@@ -5,16 +5,21 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
-from .columns import DataColumn
+from .columns import LOOKED_AT, DataColumn, columns_in
 from .names import LETTERS, NAMES, NESTED_PARENTS, PAIR_INPUTS, PAIR_OUTPUT, PAIR_PREFERRED, plain_name
 from .published import PublishedForm
-from .ratings import OVERALL, RatedColumns, ratings_in
+from .ratings import OVERALL, RatedColumns, of_program, ratings_in
 
-ORDER = ("id", "input", "output", "context", "reference", "system", "metadata", "human", "comment", "preferred")
+ORDER = ("id", "input", "output", "context", "reference", "system", "metadata", "human", "comment")
 ASKED_FOR = ("reference", "output", "context", "input")
 """Fields with texts, in the order in which they are given a column."""
+OWN = ("human.", "comment.", "metadata.", "raters.")
+"""Beginnings of the names of columns that are ours already."""
+LONGER_THAN_NAMES = 15
+"""Letters from which a value is likelier a text than the name of somebody."""
 Columns = Mapping[str, DataColumn]
 
 
@@ -28,6 +33,8 @@ class ProposedMapping:
     human_scale: tuple[float, float] | None = None
     pairs: bool = False
     """Whether the rows are pairs of outputs, as ``weigh`` takes them."""
+    is_traces: bool = False
+    """Whether these are traces, of which ``askance import`` makes examples."""
     form: str = ""
     """The published form that the rows have; empty where none is known."""
     has: tuple[str, ...] = ()
@@ -62,50 +69,66 @@ def propose(columns: Columns, form: PublishedForm | None = None) -> ProposedMapp
     """Propose a mapping for rows with these columns, in the published ``form`` where they have one."""
     if form is None and (found := _of_pairs(columns)) is not None:
         return found
-    fields, has = _texts(columns, form)
+    fields, has = _texts(columns) if form is None else _of_form(columns, form)
+    if form is not None and form.pairs:
+        return ProposedMapping(fields, form.labels, pairs=True, form=form.title, has=tuple(fields))
     used = {each for given in fields.values() for each in ([given] if isinstance(given, str) else given)}
     left = [each for path, each in columns.items() if path not in used | has.keys() and each.values]
-    if form is not None and form.programs:
-        left = [each for each in left if not each.path.startswith(form.programs)]
-    ratings = RatedColumns() if form and not form.people else ratings_in(_rateable(left, form))
-    fields |= {f"human.{name}": _paths(given) for name, given in ratings.columns.items() if not _is_own(name, given)}
-    fields |= _comments(left, ratings)
+    left = [each for each in left if form is None or form.is_peoples(each.path)]
+    left = [each for each in left if not each.path.startswith(OWN)]
+    ratings = ratings_in(left)
+    fields |= {f"human.{name}": _paths(given) for name, given in ratings.columns.items()}
+    if "output" in fields or "output" in has:  # a comment is about an output
+        fields |= _comments(left, ratings, everything=form is not None)
     fields = dict(sorted(fields.items(), key=lambda each: ORDER.index(each[0].partition(".")[0])))
-    own = [each.path.partition(".")[0] for each in columns.values() if each.path.startswith(("human.", "comment"))]
+    own = [path for path, each in columns.items() if path.startswith(OWN) and each.values]
     return ProposedMapping(
         fields,
-        ratings.labels,
+        {**ratings.labels, **(form.labels if form else {})},
         ratings.label_scale,
         ratings.human_scale,
         form=form.title if form else "",
+        is_traces=form is not None and form.traces,
         has=tuple(dict.fromkeys([*has, *fields, *own])),
-        notes=(*_said_of_ids(columns, fields), *ratings.notes, *(form.notes if form else ())),
+        notes=(*_said_of_ids(columns, fields), *ratings.notes, *([form.note] if form and form.note else [])),
     )
 
 
-def _rateable(columns: Sequence[DataColumn], form: PublishedForm | None) -> list[DataColumn]:
-    return [each for each in columns if form is None or not form.people or each.path.startswith(form.people)]
+def scores_left(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Say which columns that were mapped to nothing look like people's scores, and the options that take them; empty
+    where none does."""
+    ratings = ratings_in([*columns_in(islice(rows, LOOKED_AT)).values()])
+    fields = {f"human.{name}": _paths(given) for name, given in ratings.columns.items()}
+    found = ProposedMapping(fields, ratings.labels, ratings.label_scale, ratings.human_scale)
+    return f" These columns look like scores: {found.line()}" if fields else ""
 
 
 def _paths(given: Sequence[DataColumn]) -> str | tuple[str, ...]:
     return given[0].path if len(given) == 1 else tuple(each.path for each in given)
 
 
-def _is_own(name: str, given: Sequence[DataColumn]) -> bool:
-    return [each.path for each in given] == [f"human.{name}"]
-
-
 # --- texts --------------------------------------------------------------------------------------------------------
 
 
-def _texts(columns: Columns, form: PublishedForm | None) -> tuple[dict[str, Any], dict[str, str]]:
+def _own(columns: Columns) -> dict[str, str]:
+    """Our fields that have a column of their own name, in any case."""
+    return {ours: path for path in columns if (ours := path.casefold()) in NAMES or ours == "metadata"}
+
+
+def _of_form(columns: Columns, form: PublishedForm) -> tuple[dict[str, Any], dict[str, str]]:
+    """The mapping of a published form, as far as its paths are there, and our fields with columns of their own."""
+    has, fields = _own(columns), dict[str, Any]()
+    for ours, given in sorted(form.fields.items(), key=lambda each: "?" in each[1]):
+        if path := _place(ours, given, columns, {*fields.values()}):
+            fields[ours] = path
+    if "id" not in fields and (identity := _identity(columns, has)) is not None:
+        fields |= identity
+    return {ours: path for ours, path in fields.items() if path != ours}, has | dict.fromkeys(fields, "")
+
+
+def _texts(columns: Columns) -> tuple[dict[str, Any], dict[str, str]]:
     """The mapping of texts and ids, and our fields with their columns, those of our own names included."""
-    has = {ours: path for path in columns if (ours := path.casefold()) in NAMES or ours == "metadata"}
-    fields: dict[str, Any]
-    if form is not None:
-        fields = {ours: path for ours, given in form.fields.items() if (path := _place(ours, given, columns))}
-        return {ours: path for ours, path in fields.items() if path != ours}, has | dict.fromkeys(fields, "")
-    fields = {}
+    has, fields = _own(columns), dict[str, Any]()
     if "input" in has and (instruction := _of_name("instruction", columns)) is not None:
         fields |= {"input": instruction.path, "context": has.pop("input")}
     for path, column in columns.items():
@@ -128,17 +151,26 @@ def _texts(columns: Columns, form: PublishedForm | None) -> tuple[dict[str, Any]
     return fields, has
 
 
-def _place(ours: str, given: str, columns: Columns) -> str:
+def _place(ours: str, given: str, columns: Columns, taken: set[str]) -> str:
     """The path that a form names, of several the first that is there; behind ``?`` the likeliest that begins so."""
+    there = [path for path, each in columns.items() if each.values]
     for path in given.split("|"):
         begin, asked, _ = path.partition("?")
-        if not asked:
-            if path in columns or any(each.startswith(f"{path}.") for each in columns) or ":" in path or "-1" in path:
-                return path
-        elif below := {each: column for each, column in columns.items() if each.startswith(begin)}:
-            best = _likeliest(ours, below, set()) or max(below.values(), key=lambda each: each.mean_letters)
+        if not asked and any(each == seen or each.startswith(f"{seen}.") for seen in _spelled(path) for each in there):
+            return path
+        below = {each: column for each, column in columns.items() if asked and each.startswith(begin) and column.values}
+        best = _likeliest(ours, below, taken)
+        left = [each for path, each in below.items() if path not in taken and each.is_prose]
+        if best is None and ours in ("input", "output") and left:
+            best = max(left, key=lambda each: each.mean_letters)
+        if best is not None:
             return best.path
     return ""
+
+
+def _spelled(path: str) -> tuple[str, str]:
+    """A path, and as the entries of lists are seen."""
+    return path, path.replace(".0.", ".*.")
 
 
 def _of_name(name: str, columns: Columns) -> DataColumn | None:
@@ -174,7 +206,7 @@ def _rank(ours: str, column: DataColumn) -> float:
 
 
 def _by_place(columns: Columns, fields: dict[str, Any], has: Mapping[str, str]) -> None:
-    """Take the first texts that are left for an input and an output of which no name speaks."""
+    """Take the first long texts that are left for an input and an output of which no name speaks."""
     taken = {*fields.values(), *has.values()}
     comments = NAMES["comment"].split()
     left = [
@@ -182,6 +214,8 @@ def _by_place(columns: Columns, fields: dict[str, Any], has: Mapping[str, str]) 
         for path, each in columns.items()
         if path not in taken and "." not in path and each.is_prose and not {*plain_name(path).split("_")} & {*comments}
     ]
+    longer = [each for each in left if each.mean_letters >= LONGER_THAN_NAMES]
+    left = longer if len(longer) > 1 else left
     for ours in ("input", "output"):
         if ours not in has and ours not in fields and left:
             fields[ours] = left.pop(0).path
@@ -190,14 +224,14 @@ def _by_place(columns: Columns, fields: dict[str, Any], has: Mapping[str, str]) 
 def _identity(columns: Columns, has: dict[str, str]) -> dict[str, str] | None:
     """The column of ids; one that has an id several times is that of a document."""
     own = columns.get(has.get("id", ""))
-    if own is not None and own.rows and not own.is_unique:
-        has.pop("id")
-        return {"metadata.document": own.path}
-    if own is not None and own.rows:
+    if own is not None and own.rows and own.is_unique:
         return None
+    document = {"metadata.document": own.path} if own is not None and own.rows else {}
+    if document:
+        has.pop("id")
     named = [each for path, each in columns.items() if "." not in path and _is_id(path) and each.values]
-    unique = [each for each in named if each.is_unique and each.kind in ("text", "number")]
-    return {"id": unique[0].path} if unique else None
+    unique = [each for each in named if each.is_unique and each.kind in ("text", "number") and each is not own]
+    return document | ({"id": unique[0].path} if unique else {}) or None
 
 
 def _is_id(path: str) -> bool:
@@ -208,7 +242,8 @@ def _is_id(path: str) -> bool:
 def _said_of_ids(columns: Columns, fields: Mapping[str, Any]) -> list[str]:
     if "metadata.document" in fields:
         path = fields["metadata.document"]
-        return [f"'{path}' stands in several rows, so it is taken for their document; each row's id is a hash."]
+        name = f"{fields['id']} is the id of a row" if "id" in fields else "a row's id is a hash"
+        return [f"'{path}' stands in several rows, so it is taken for their document; {name}."]
     named = [path for path, each in columns.items() if "." not in path and _is_id(path) and each.values]
     others = [each for each in named if each != fields.get("id", "id")]
     return [f"Other ids stay metadata: {', '.join(others)}."] if others and ("id" in fields or len(named) > 1) else []
@@ -217,13 +252,20 @@ def _said_of_ids(columns: Columns, fields: Mapping[str, Any]) -> list[str]:
 # --- comments and pairs -------------------------------------------------------------------------------------------
 
 
-def _comments(columns: Sequence[DataColumn], ratings: RatedColumns) -> dict[str, Any]:
-    """Columns of comments: on the dimension beside whose score they stand, else on the output."""
+def _comments(columns: Sequence[DataColumn], ratings: RatedColumns, *, everything: bool) -> dict[str, Any]:
+    """Columns of comments: on the dimension beside whose score they stand, else on the output.
+
+    Texts whose name says so are comments; with ``everything`` all texts are.
+    """
     found: dict[str, list[str]] = {}
     beside = {each.path.rpartition(".")[0]: name for name, given in ratings.columns.items() for each in given}
     words = {*NAMES["comment"].split()}
+    rated = [each for given in ratings.columns.values() for each in given]
     for column in columns:
-        if column.is_prose and {*plain_name(column.name).split("_")} & words and column.path.casefold() != "comment":
+        if column in rated or of_program(column):
+            continue
+        named = everything or {*plain_name(column.name).split("_")} & words
+        if column.is_prose and named and column.path.casefold() != "comment":
             about = beside.get(column.path.rpartition(".")[0]) if "." in column.path else None
             name = f"comment.{about}" if about and about != OVERALL else "comment"
             found.setdefault(name, []).append(column.path)

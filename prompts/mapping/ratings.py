@@ -12,6 +12,8 @@ from .names import BAD, GOOD, LADDER, OF_PROGRAMS, QUALITIES, RATINGS, SCALES, p
 
 RUNGS = {word: rung for rung, words in enumerate(LADDER) for word in words.split()}
 OVERALL = "overall"
+WORDS = 3
+"""Words of a label that is not known, at most."""
 
 
 @dataclass
@@ -35,7 +37,7 @@ def ratings_in(columns: Sequence[DataColumn]) -> RatedColumns:
     taken: list[DataColumn] = []
     for column in columns:
         kind = _values_of(column)
-        if (kind == "labels" and not _of_program(column)) or (kind in ("numbers", "truth") and _is_rating(column)):
+        if (kind == "labels" and not of_program(column)) or (kind in ("numbers", "truth") and _is_rating(column)):
             taken.append(column)
         elif kind == "words" and _is_rating(column):
             words = ", ".join(column.values)
@@ -63,7 +65,8 @@ def _values_of(column: DataColumn) -> str:
     if len(words) > FEW or column.mean_letters > LONG:
         return ""
     sided = all(each in MEANINGS or each in GOOD or each in BAD for each in words)
-    return "labels" if sided or words <= RUNGS.keys() else "words" if len(words) <= FEW // 2 else ""
+    short = len(words) <= FEW // 2 and all(len(each.split()) <= WORDS for each in column.values)
+    return "labels" if sided or words <= RUNGS.keys() else "words" if short else ""
 
 
 def _words(column: DataColumn) -> set[str]:
@@ -71,25 +74,26 @@ def _words(column: DataColumn) -> set[str]:
     return {word for each in whole for word in (each, *each.split("_"))}
 
 
-def _of_program(column: DataColumn) -> bool:
-    return bool(_words(column) & OF_PROGRAMS)
+def of_program(column: DataColumn) -> bool:
+    """Whether the name says that a program gave what stands there."""
+    return bool(_words(column) & OF_PROGRAMS) or "/" in column.path  # metrics are called fluency/score
 
 
 def _is_rating(column: DataColumn) -> bool:
     words = _words(column)
-    return bool(words & (RATINGS | QUALITIES)) and not words & OF_PROGRAMS and not column.path.endswith("id")
+    return bool(words & (RATINGS | QUALITIES)) and not of_program(column) and not column.path.endswith("id")
 
 
 def dimension_of(column: DataColumn) -> str:
     """What a column of scores is about: the last part of its path that says it, else ``overall``."""
-    parts = [each.partition("=")[2] or each for each in column.path.split(".")]
+    named = [each.partition("=")[2] for each in column.path.split(".") if "=" in each]
+    if named:
+        return plain_name(named[-1])
+    parts = column.path.split(".")
     for part in reversed(parts):
         name = plain_name(part)
-        if name in ("*", "") or name.lstrip("-").isdigit():
-            continue
-        own = [word for word in name.split("_") if word not in RATINGS]
-        if set(name.split("_")) & QUALITIES or (own and "=" in column.path and part != parts[-1]):
-            return name if name in QUALITIES else "_".join(own) or OVERALL
+        if {name, *name.split("_")} & QUALITIES:
+            return name if name in QUALITIES else "_".join(word for word in name.split("_") if word not in RATINGS)
     last = plain_name(parts[0] if len(parts) == 1 else parts[-1])
     kept = [word for word in last.split("_") if word not in RATINGS and not word.isdigit()]
     known = {*MEANINGS, *RUNGS}
@@ -131,7 +135,7 @@ def _scale(columns: Sequence[DataColumn]) -> tuple[float, float] | None:
     if wholes:
         top = wholes.most_common(1)[0][0]
         return (0.0 if low < 1 or top > 10 else 1.0, top)
-    fits = next(((worst, best) for worst, best in SCALES if worst <= low and high == best), None)
+    fits = next(((worst, best) for worst, best in SCALES if worst <= low < high == best), None)
     if fits is None or all((each[0], each[-1]) == fits for each in numbers):
         return None
     return float(fits[0]), float(fits[1])

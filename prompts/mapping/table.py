@@ -16,7 +16,7 @@ from ..rows import is_on_hub, source_rows
 from ..tables import file_and_sheet
 from .columns import LOOKED_AT, DataColumn, columns_in
 from .proposal import ProposedMapping, propose
-from .published import FORMS, PublishedForm
+from .published import form_of
 
 TRIED = 200
 """Rows on which a mapping is tried before it is proposed."""
@@ -54,6 +54,8 @@ class Table:
         if others := len(self.columns) - len(shown):
             yield f"  and {count(others, 'column')} more"
         yield from self.proposal.notes
+        if not self.proposal.pairs and "output" not in self.proposal.has:
+            yield "There is no output to judge; a generator writes one for each row (askance generate, askance tune)."
 
     def _taken_for(self, column: DataColumn) -> Iterator[str]:
         mapped = self.proposal.fields
@@ -61,8 +63,8 @@ class Table:
             paths = [given] if isinstance(given, str) else given
             if any(column.path == path or path.startswith(f"{column.path}.") for path in paths):
                 yield ours
-        own = column.path.casefold()
-        if own not in mapped and own in self.proposal.has:
+        own = column.path if column.path in self.proposal.has else column.path.casefold()
+        if own not in mapped and own in self.proposal.has and column.path not in mapped.values():
             yield own
 
     def line(self) -> str:
@@ -107,13 +109,12 @@ def look_at(file: Any, source: str | None = None) -> Table:
 
     Args:
         file: Any file that commands read, a name on the hub, a data frame or rows.
-        source: The name of a published form (:data:`FORMS`); found out where it is None.
+        source: The name of a published form; found out where it is None.
 
     Raises:
         InputError: It cannot be read, holds no rows, or has not the form.
     """
-    forms = [each for each in FORMS if source in (None, each.name)]
-    tables = [_table(each, forms) for each in _parts(str(file) if isinstance(file, Path) else file)]
+    tables = [_table(each, source) for each in _parts(str(file) if isinstance(file, Path) else file)]
     if source is not None and not any(each.proposal.form for each in tables):
         raise InputError(f"{file}: not as {source} exports it; it has: {', '.join(tables[0].columns)}.")
     return max(tables, key=_promise)
@@ -134,10 +135,10 @@ def _parts(file: Any) -> list[Any]:
     return [file]
 
 
-def _table(source: Any, forms: list[PublishedForm]) -> Table:
+def _table(source: Any, name: str | None) -> Table:
     rows, is_whole = _first_rows(source)
     columns = columns_in(rows)
-    form = next((each for each in forms if each.fits(columns)), None)
+    form = form_of(columns, name)
     if form is not None and form.within and isinstance(source, str):
         source = f"{file_and_sheet(source)[0]}#{form.within}"
         rows, is_whole = _first_rows(source)
@@ -146,7 +147,7 @@ def _table(source: Any, forms: list[PublishedForm]) -> Table:
 
 
 def _first_rows(source: Any) -> tuple[list[Mapping[str, Any]], bool]:
-    rows = [row for _, row in islice(source_rows(source), LOOKED_AT + 1) if isinstance(row, Mapping)]
+    rows = [row for _, row in islice(source_rows(source), LOOKED_AT + 1) if row and isinstance(row, Mapping)]
     if not rows:
         raise InputError(f"{source}: there is nothing in it.")
     return rows[:LOOKED_AT], len(rows) <= LOOKED_AT
@@ -171,7 +172,7 @@ def proposes_mapping(*, pairs: bool = False) -> Callable[[Callable[P, Loaded]], 
                     return load(place, **{**given, **mapping, **others, "limit": TRIED})
 
                 if said := _advice(source[0] if source else given.get("source"), given, pairs, read):
-                    raise InputError(f"{error}{said}") from None
+                    raise InputError(f"{str(error).rstrip('.')}.{said}") from None
                 raise
 
         return call
@@ -186,18 +187,29 @@ def _advice(source: Any, given: Mapping[str, Any], pairs: bool, read: Callable[[
     try:
         table = look_at(source)
         found = table.proposal
+        if found.is_traces:
+            return (
+                f" These are {found.form}; askance import {as_typed(source)} -o examples.jsonl makes examples of them."
+            )
         if found.pairs != pairs:
-            return " These rows are pairs of outputs, which askance weigh reads." if found.pairs and found.has else ""
-        fields = {**found.fields, **(given.get("fields") or {})}
-        mapping = {"fields": fields, "labels": given.get("labels") or found.labels}
-        mapping |= {} if pairs else {"label_scale": given.get("label_scale") or found.label_scale}
-        if not _fails(source, {}, read) or _fails(table.source, mapping, read):
+            other = "pairs of outputs, which askance weigh" if found.pairs else "single outputs, which askance evaluate"
+            return f" These rows are {other} reads." if {"output", "output_a", "chosen"} & {*found.has} else ""
+        if not _fails(source, {}, read):
             return ""
+        texts = {name: each for name, each in found.fields.items() if not name.startswith(("human", "comment"))}
+        for fields in (found.fields, texts):
+            mapping = {
+                "fields": {**fields, **(given.get("fields") or {})},
+                "labels": given.get("labels") or found.labels,
+            }
+            mapping |= {} if pairs else {"label_scale": given.get("label_scale") or found.label_scale}
+            if not _fails(table.source, mapping, read):
+                place = "" if table.source is source or table.source == str(source) else f"{as_typed(table.source)} "
+                left = {name: each for name, each in fields.items() if name not in (given.get("fields") or {})}
+                return f" This would read it: {place}{replace(found, fields=left).line()}".rstrip()
     except AskanceError:
-        return ""
-    place = "" if table.source is source or table.source == str(source) else f"{as_typed(table.source)} "
-    kept = {name: each for name, each in fields.items() if name not in (given.get("fields") or {})}
-    return f" This would read it: {place}{replace(found, fields=kept).line()}".rstrip()
+        pass
+    return ""
 
 
 def _fails(source: Any, mapping: Mapping[str, Any], read: Callable[[Any, Mapping[str, Any]], Any]) -> bool:

@@ -24,15 +24,31 @@ const unpack = (data, columns) => {
   return { starts, asked, values };
 };
 
+// An image of an example: its data, a link to it, or why it is not shown. Nothing is fetched.
+const picture = (kind, value) => {
+  if (kind === "note") return element("p", value, "note");
+  if (kind === "link") {
+    const line = element("p", "Image: ", "note"), link = line.appendChild(element("a", value));
+    link.href = value;
+    link.rel = "noopener noreferrer";
+    return line;
+  }
+  const shown = element("img", undefined, "picture");
+  shown.src = value;
+  shown.alt = "Image of the example";
+  return shown;
+};
+
 // The texts of an example, in boxes.
 const textFields = (cell, texts, elsewhere) => {
   const fields = cell.appendChild(element("div", undefined, "texts"));
-  for (const [label, text] of texts || []) {
+  for (const [label, text, images] of texts || []) {
     const field = fields.appendChild(element("div", undefined, "field"));
     field.appendChild(element("p", label, "label"));
     const box = field.appendChild(element("div", text, "text"));
     box.dir = "auto";
     box.tabIndex = 0;
+    for (const [kind, value] of images || []) field.appendChild(picture(kind, value));
   }
   if (!texts && elsewhere) cell.appendChild(element("p", elsewhere, "note"));
 };

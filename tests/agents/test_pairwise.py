@@ -117,5 +117,5 @@ async def test_a_prompt_without_placeholders_takes_the_place_of_our_own() -> Non
 
     await judge(script, prompt=Prompt("Prefer brevity {{always}}."))
     assert "Prefer brevity {always}." in asked[0].messages[0][1]
-    with pytest.raises(InputError, match="no placeholders"):
+    with pytest.raises(InputError, match="without placeholders"):
         await judge(script, prompt=Prompt("{output}"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -38,6 +38,34 @@ ROWS = [
     {"id": "2", "input": "Say <hi>.", "output": "No {output} here, nor 是 — good day."},
     {"id": "3", "input": "Again, who?", "output": "Somebody else, surely."},
 ]
+
+
+AGENT = [
+    {
+        "id": "4",
+        "input": [
+            {
+                "role": "user",
+                "content": [
+                    {"type": "text", "text": "Who is this?"},
+                    {"type": "image_url", "image_url": {"url": "https://x.test/a.png"}},
+                ],
+            }
+        ],
+        "output": [
+            {
+                "role": "assistant",
+                "content": "",
+                "tool_calls": [{"id": "c", "function": {"name": "look", "arguments": "{}"}}],
+            },
+            {"role": "tool", "tool_call_id": "c", "content": "Ada"},
+            {"role": "assistant", "content": "It is Ada."},
+        ],
+        "context": ["A page about Ada.", "Another."],
+    },
+    {"id": "5", "input": {"question": "Who?", "shop": 7}, "output": "Ada."},
+]
+"""Conversations, lists and objects in place of texts."""
 
 
 def share(body: Mapping[str, Any], scale: int = 97) -> float:
@@ -114,9 +142,17 @@ def read_beside(prompt: Prompt) -> Calibration:
     return Calibration(method="accepted", model="openai/judge", prompt=prompt.hash, target="human", n=9, questions=fits)
 
 
-def kept(prompt: Prompt = PLAIN, alone: Collection[str] = (), quoted: Collection[str] = (), **more: Any) -> KeptJudge:
+def kept(
+    prompt: Prompt = PLAIN,
+    alone: Collection[str] = (),
+    quoted: Collection[str] = (),
+    last: Collection[str] = (),
+    call: Collection[str] = (),
+    **more: Any,
+) -> KeptJudge:
     """A judge; it is shown the output alone where it is asked the questions that are named, also where it quotes."""
     sees = dict.fromkeys(alone, "output") | dict.fromkeys(quoted, "quote")
+    sees |= dict.fromkeys(last, "last") | dict.fromkeys(call, "call")
     questions = tuple(each.model_copy(update={"sees": sees.get(each.id, "all")}) for each in QUESTIONS)
     checklist = Checklist(task="Answer.", questions=questions)
     return KeptJudge(model="openai/judge", prompt=prompt, checklist=checklist, **more)
@@ -149,8 +185,10 @@ def texts(row: Mapping[str, Any]) -> dict[str, str]:
     return {name: row[name] for name in ("input", "output", "context") if name in row}
 
 
-def ours(judge: KeptJudge, server: StandInServer) -> tuple[askance.Evaluation, set[str]]:
-    found = judge.evaluate(ROWS, api_base=server.url, no_cache=True, explain="never", resamples=100)
+def ours(
+    judge: KeptJudge, server: StandInServer, rows: Sequence[Mapping[str, Any]] = ROWS
+) -> tuple[askance.Evaluation, set[str]]:
+    found = judge.evaluate(rows, api_base=server.url, no_cache=True, explain="never", resamples=100)
     bodies = {json.dumps(each, sort_keys=True) for each in server.bodies}
     server.bodies.clear()
     return found, bodies

@@ -25,19 +25,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import askance
-from askance.bridges.exports import TOOLS, export_judge
+from askance.bridges.exports import OF_REPLIES, TOOLS, export_judge
 from askance.commands.exchange import export_command
 from askance.evaluation.kept_judge import KeptJudge
 from askance.models.named import NamedModel
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError
-from askance.prompts.prompt import Prompt
+from askance.prompts.formats.binding import Binding
+from askance.prompts.prompt import Prompt, parse_prompt
 from askance.prompts.text import TAGS, fence
 from askance.testing import FaultyServer, completion
 from tests.said import naming, says
 from tests.thinkers import Thinker
 
 from .conftest import (
+    AGENT,
     ASKED_OF,
     FILLED,
     ONE_LINE,
@@ -60,6 +62,27 @@ from .conftest import (
     words,
 )
 
+
+def parsed(text: str, **given: str) -> Prompt:
+    return parse_prompt(text, ".md", "p.md", Binding(given=given)).check()
+
+
+CHAT = parsed(
+    """
+- role: system
+  content: You are a judge of {letters}.
+- {role: user, content: "Is {{this}} ok?"}
+- {role: assistant, content: "{{yes}}"}
+- role: user
+  content: |
+    Asked: {input}
+    Known: {context}
+    Written: {output}
+    {question}
+    Be strict.
+""",
+    letters="input",
+)
 JUDGES = {
     "plain": (kept(), with_logprobs),
     "filled": (kept(FILLED, threshold=0.5), with_logprobs),
@@ -92,6 +115,11 @@ JUDGES = {
         kept(TAGGED, ["facts", "rude"], calibration=read_beside(TAGGED), settings={"repeat": 2}),
         with_logprobs,
     ),
+    "messages": (kept(CHAT), with_logprobs),
+    "messages, output alone": (kept(CHAT, ["rude"]), with_logprobs),
+    "messages without an example": (kept(parsed("- role: system\n  content: Be strict.\n")), words),
+    "double braces": (kept(parsed("Of {{ context }}: {{question}} {{output}}{not}")), with_logprobs),
+    "an f-string": (kept(parsed('Say {{"a": 1}} of {input}: {answer}')), with_logprobs),
     "quoted": (kept(FILLED, ["rude"], ["facts", "short"]), quoting),
     "quoted, every question": (kept(PLAIN, quoted=[each.id for each in QUESTIONS]), quoting),
     "quoted, read beside": (kept(PLAIN, quoted=["short", "idle"], calibration=read_beside(PLAIN)), quoting),
@@ -123,6 +151,35 @@ def test_an_exported_judge_sends_the_same_requests_and_comes_to_the_same_scores(
     if name == "thinking":  # which call was the first to show it, and so had no room yet, is not the same
         sent, bodies = ({json.dumps({**json.loads(each), "max_tokens": 0}) for each in both} for both in (sent, bodies))
     assert sent == bodies
+
+
+@pytest.mark.parametrize("prompt", [PLAIN, FILLED, TAGGED])
+def test_conversations_and_their_parts_are_judged_alike(prompt: Prompt, serve: Any, tmp_path: Path) -> None:
+    judge, server = kept(prompt, ["short"], last=["rude"], call=["facts"]), serve(with_logprobs)
+    here, bodies = ours(judge, server, AGENT)
+    module = as_module(judge)
+    there = [module.judge(**texts(row))["score"] for row in AGENT]
+    assert there == pytest.approx([each.overall for each in here.scores], abs=1e-12)
+    assert {json.dumps(each, sort_keys=True) for each in server.bodies} == bodies
+    assert any("Calls look({})" in each and "It is Ada." not in each for each in bodies)
+    assert any("No tool was called." in each for each in bodies) and any('"image_url"' in each for each in bodies)
+    data = tmp_path / "agent.jsonl"
+    data.write_text("".join(json.dumps(each) + "\n" for each in AGENT))
+    server.bodies.clear()
+    assert module.main([str(data)]) == 0
+    assert {json.dumps(each, sort_keys=True) for each in server.bodies} == bodies
+
+
+@pytest.mark.parametrize("to", TOOLS)
+def test_a_tool_that_hands_over_the_reply_alone_is_not_asked_about_calls(to: Any) -> None:
+    judge = kept(call=["facts"])
+    if to in OF_REPLIES:
+        with pytest.raises(InputError) as caught:
+            export_judge(judge, to)
+        assert says(str(caught.value), "calls of tools", f"--to {to}", "python")
+    else:
+        assert "seen_of" in export_judge(judge, to).text
+    assert export_judge(kept(last=["facts"]), to).text
 
 
 @pytest.mark.parametrize("logprobs", [True, False])
@@ -181,7 +238,8 @@ def test_a_question_of_the_output_alone_is_told_nothing_else(serve: Any) -> None
 def test_a_prompt_of_the_output_alone_is_in_the_file_where_a_question_needs_it() -> None:
     assert list(as_module(kept(FILLED)).JUDGE["prompts"]) == ["all"]
     prompts = as_module(kept(FILLED, ["rude"])).JUDGE["prompts"]
-    assert prompts == {"all": FILLED.text, "output": FILLED.of_output_alone.text}
+    texts = {sees: [text for _, text in each["messages"]] for sees, each in prompts.items()}
+    assert texts == {"all": [FILLED.text], "output": [FILLED.of_output_alone.text]}
 
 
 def test_what_is_said_before_a_quote_is_in_the_file_where_a_question_needs_it() -> None:

@@ -169,3 +169,27 @@ async def test_another_site_cannot_label(begin, place, port, browser):  # noqa: 
         await tab.call("Page.navigate", url="about:blank")
         await tab.run(sent)
     assert command.send("state")["count"]["labelled"] == 0
+
+
+async def test_a_rater_sees_the_images_of_the_data_and_no_other_machine_is_asked(begin, place, port, browser):  # noqa: F811
+    pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+    parts = [
+        {"type": "text", "text": "Look."},
+        {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": pixel}},
+        {"type": "image_url", "image_url": {"url": "https://x.test/a.png"}},
+    ]
+    row = {"id": "a", "input": [{"role": "user", "content": parts}], "output": "A dot."}
+    (place / "data.jsonl").write_text(
+        "".join(json.dumps(each) + "\n" for each in (row, {**row, "id": "b", "input": "Hi."}))
+    )
+    command = begin(place / "data.jsonl", "--order", "file")
+    async with opened(browser, port, command.address) as page:
+        shown = "[...document.querySelectorAll('#input img')].map((each) => each.naturalWidth)"
+        await page.until(f"JSON.stringify({shown}) === '[1]'")
+        assert await page.tab.run("document.querySelector('#input a').href") == "https://x.test/a.png"
+        assert not [each for each in page.tab.requests if "x.test" in each] and page.tab.complaints == []
+        await page.press_and_wait("p")
+        assert await page.tab.run("document.querySelectorAll('#input img, #input a').length") == 0
+    command.end()
+    first = json.loads((place / "data-labelled.jsonl").read_text().splitlines()[0])
+    assert first["input"] == row["input"] and first["human"] == {"overall": [True]}

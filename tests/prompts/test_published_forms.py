@@ -149,7 +149,7 @@ FILES: dict[str, Any] = {
 }
 HUMAN = {
     "FeedbackQA": {"overall": (4, 2)},
-    "Label Studio": {"overall": (True,)},
+    "Label Studio": {"ok": (True,)},
     "Argilla": {"quality": (4,)},
 }
 

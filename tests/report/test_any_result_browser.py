@@ -257,3 +257,35 @@ async def test_a_hundred_thousand_verdicts_open_within_a_second(tmp_path, port, 
         assert says(await tab.run(NOTE), "10,000 of 10,000 examples", "100,000 verdicts")
         assert await tab.run("document.querySelectorAll('*').length") < 6000
         assert tab.complaints == []
+
+
+PIXEL = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+
+async def test_images_of_data_are_shown_and_those_elsewhere_are_links_that_are_not_followed(tmp_path, port, browser):
+    urls = (
+        PIXEL,
+        "https://x.test/a.png?b='\"><img src=y>",
+        "data:image/svg+xml;base64,PHN2Zz4=",
+        f"{PIXEL[:22]}{'A' * 3_000_000}",
+    )
+    parts = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
+    row = {
+        "id": "e1",
+        "input": [{"role": "user", "content": [{"type": "text", "text": "Look."}, *parts]}],
+        "output": "o",
+    }
+    (tmp_path / "data.jsonl").write_text(json.dumps(row) + "\n")
+    with (tmp_path / "v.jsonl").open("w", encoding="utf-8") as file:
+        write_verdicts([Verdict("e1", "q", "m", "p", True, 0.9)], file)
+    page = write_report_of(tmp_path / "v.jsonl", beside=Beside(data=tmp_path / "data.jsonl"))
+    assert len(page.read_bytes()) < 1_000_000
+    async with browser(port) as tab:
+        await tab.open(page.as_uri())
+        await tab.run("document.querySelector('#explorer-rows button.open').click()")
+        field = "document.querySelectorAll('#explorer-rows .detail .field')[0]"
+        assert await tab.run(f"[...{field}.querySelectorAll('img')].map((each) => each.naturalWidth)") == [1]
+        assert await tab.run(f"[...{field}.querySelectorAll('a')].map((each) => each.textContent)") == [urls[1]]
+        said = await tab.run(f"{field}.textContent")
+        assert "of another kind" in said and "2.3 MB" in said
+        assert tab.complaints == [] and not [each for each in tab.requests if "x.test" in each]

@@ -273,7 +273,7 @@ async def test_without_its_packages_the_extra_is_named(provider: str, monkeypatc
     await model.close()
 
 
-@pytest.mark.parametrize(("provider", "identity"), [("openvino", "openvino-3:"), ("onnx", "onnx-2:")])
+@pytest.mark.parametrize(("provider", "identity"), [("openvino", "openvino-3:"), ("onnx", "onnx-3:")])
 async def test_names_are_those_of_local_models(
     provider: str, identity: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
