@@ -66,7 +66,7 @@ class PassTable:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class PassChange:
     """New outputs beside the old ones, on the same examples and requirements."""
 
     old: PassTable
@@ -98,7 +98,7 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class Decision:
+class MigrationDecision:
     """The answer of one look at the test."""
 
     answer: Answer
@@ -111,7 +111,7 @@ class Decision:
     """Outputs that would decide, where these cannot and more could."""
 
 
-def decide(found: Comparison, max_loss: float, level: float, groups: Sequence[str] | None = None) -> Decision:
+def decide(found: PassChange, max_loss: float, level: float, groups: Sequence[str] | None = None) -> MigrationDecision:
     """Adopt, not yet, or undecided (METHOD.md, part 6).
 
     Adopted is a prompt whose mean loss is shown to be at most ``max_loss`` while no single requirement is proved worse
@@ -126,18 +126,18 @@ def decide(found: Comparison, max_loss: float, level: float, groups: Sequence[st
     names = tuple(found.old.requirements[place] for place in sorted(worse, key=lambda place: losses[place]))
     if limits.value is None or limits.low is None or limits.high is None:
         few = f"too few outputs were judged ({count(limits.units, 'document')})"
-        return Decision("undecided", f"Undecided: {few}.", limits, names)
+        return MigrationDecision("undecided", f"Undecided: {few}.", limits, names)
     seen = f"mean difference {limits.value:+.3f}, between {limits.low:+.3f} and {limits.high:+.3f}"
     if limits.high < -max_loss:
-        return Decision("not_yet", f"Not yet: it loses more than {max_loss:g} ({seen}).", limits, names)
+        return MigrationDecision("not_yet", f"Not yet: it loses more than {max_loss:g} ({seen}).", limits, names)
     if names:
         listed = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-        return Decision("not_yet", f"Not yet: clearly worse on {listed} ({seen} over all).", limits, names)
+        return MigrationDecision("not_yet", f"Not yet: clearly worse on {listed} ({seen} over all).", limits, names)
     if limits.low > -max_loss:
-        return Decision("adopt", f"Adopt: it loses at most {max_loss:g} ({seen}).", limits, ())
+        return MigrationDecision("adopt", f"Adopt: it loses at most {max_loss:g} ({seen}).", limits, ())
     more = outputs_that_decide(limits, max_loss, level)
     tail = "" if more is None else f"; about {count(more, 'output')} would decide"
-    return Decision(
+    return MigrationDecision(
         "undecided", f"Undecided: a loss of {max_loss:g} cannot be ruled out ({seen}){tail}.", limits, (), more
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from askance.optimizer.migration.decision import Answer, Cell, Comparison, PassTable, decide
+from askance.optimizer.migration.decision import Answer, Cell, PassChange, PassTable, decide
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.verdicts import Verdict
 
@@ -22,7 +22,7 @@ def _answers(n: int, lost: list[float], gained: float, times: int = 100) -> dict
         old = (rng.random((n, len(lost))) < 0.85).astype(float)
         u = rng.random(old.shape)
         new = np.where(old == 1, u >= np.array(lost), u < gained).astype(float)
-        counts[decide(Comparison(_table(old), _table(new)), 0.05, 0.05).answer] += 1
+        counts[decide(PassChange(_table(old), _table(new)), 0.05, 0.05).answer] += 1
     return counts
 
 
@@ -41,7 +41,7 @@ def test_a_large_loss_is_not_yet() -> None:
 def test_one_requirement_that_is_proved_worse_is_not_yet_whatever_the_mean() -> None:
     old, new = np.ones((80, 10)), np.ones((80, 10))
     old[:, 1:4], new[:30, 7] = 0, 0
-    found = decide(Comparison(_table(old), _table(new)), 0.05, 0.05)
+    found = decide(PassChange(_table(old), _table(new)), 0.05, 0.05)
     assert (found.answer, found.worse) == ("not_yet", ("r7",))
     assert (found.limits.value or 0) > 0
     assert "r7" in found.reason
@@ -50,7 +50,7 @@ def test_one_requirement_that_is_proved_worse_is_not_yet_whatever_the_mean() -> 
 def test_few_outputs_leave_it_undecided_and_say_how_many_would_decide() -> None:
     rng = np.random.default_rng(2)
     old, new = (rng.random((20, 4)) < 0.8).astype(float), (rng.random((20, 4)) < 0.8).astype(float)
-    found = decide(Comparison(_table(old), _table(new)), 0.05, 0.05)
+    found = decide(PassChange(_table(old), _table(new)), 0.05, 0.05)
     assert found.answer == "undecided"
     assert found.needed is not None
     assert found.needed > 20
@@ -72,7 +72,7 @@ def test_verdicts_become_a_table_by_what_speaks_for_the_output() -> None:
 def test_regressions_gains_and_common_failures_are_told_apart() -> None:
     old = _table(np.array([[1.0, 0.0, 0.0, np.nan]]))
     new = _table(np.array([[0.0, 1.0, 0.0, 1.0]]))
-    found = Comparison(old, new)
+    found = PassChange(old, new)
     assert found.regressions == [Cell("e0", "r0")]
     assert found.gains == [Cell("e0", "r1")]
     assert found.both_fail == [Cell("e0", "r2")]
