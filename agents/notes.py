@@ -16,7 +16,8 @@ from ..prompts.examples import Example
 from ..prompts.lessons import Disagreement, Lesson
 from ..prompts.templates import FencedText, render, template
 from .agent import Agent
-from .rules import Direction, direction_of
+from .own_words import is_own_question
+from .rules import LENIENT_RATING, STRICTER_RATING, Direction, direction_of
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,8 @@ class Case:
     @property
     def direction(self) -> Direction:
         """The direction that a judge's rule has to take."""
+        if is_own_question(self.question):
+            return STRICTER_RATING if self.disagreement.target else LENIENT_RATING
         return direction_of(self.question, self.disagreement.target)
 
     def lesson(self, lesson_id: str, text: str, direction: Direction) -> Lesson:

@@ -21,6 +21,13 @@ from .judging import Judging
 from .replies import Reading
 from .requests import Ask, for_replicate, opening
 
+_ASKED = "Is the output good by the judge's own prompt"
+
+
+def is_own_question(question: Question) -> bool:
+    """Whether a question stands for the score of a judge in people's own words."""
+    return question.text.startswith(_ASKED)
+
 
 def own_checklist(reads: Reads, dimension: str = "overall") -> Checklist:
     """The checklist of one question that stands for such a judge's score; yes is the upper half of its scale."""
@@ -28,7 +35,7 @@ def own_checklist(reads: Reads, dimension: str = "overall") -> Checklist:
     least = f"{middle:g} or more" if reads.low < reads.high else f"{middle:g} or less"
     if reads.labels:
         least = " or ".join(reads.labels[math.ceil(middle) - 1 :])
-    text = f"Is the output good by the judge's own prompt (is its score {least})?"
+    text = f"{_ASKED} (is its score {least})?"
     return Checklist(questions=(Question(id=reads.name, text=text, dimension=dimension),))
 
 

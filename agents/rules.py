@@ -26,7 +26,10 @@ ECHO_RUN = 6
 STEM = 5
 """Letters; words that begin alike are taken for the same word."""
 
-_REPEATED_OPENING = r"^(?:(?:asked\s+about\s+a\s+fault,?\s+)?answer\s+(?:{orders})\s+)?(?:if\s+)?(?:(?:the\s+)?output\s+|it\s+)?(?:if\s+(?:the\s+)?output\s+)?"
+_REPEATED_OPENING = (
+    r"^(?:(?:asked\s+about\s+a\s+fault,?\s+)?answer\s+(?:{orders})\s+|give\s+a\s+(?:bad|good)\s+rating\s+(?:even\s+)?)?"
+    r"(?:if\s+)?(?:(?:the\s+)?output\s+|it\s+)?(?:if\s+(?:the\s+)?output\s+)?"
+)
 _REPEATED_ORDER = re.compile(
     r",?\s*(?:then\s+)?(?:please\s+)?(?:the\s+)?(?:right\s+)?answer\s+(?:is\s+)?(?:no|yes)$", re.IGNORECASE
 )
@@ -200,7 +203,10 @@ LENIENT_ON_FAULT = Direction(
     "more lenient", LenientNoteOnFault, "answer_no_even_if", "Asked about a fault, answer no even if the output", True
 )
 """Both say what they are about, as the rules of a prompt are read with questions of either kind."""
-DIRECTIONS = (STRICTER, LENIENT, STRICTER_ON_FAULT, LENIENT_ON_FAULT)
+STRICTER_RATING = Direction("stricter", StricterNote, "answer_no_if", "Give a bad rating if the output")
+LENIENT_RATING = Direction("more lenient", LenientNote, "answer_yes_even_if", "Give a good rating even if the output")
+"""For judges in people's own words, who answer neither yes nor no."""
+DIRECTIONS = (STRICTER, LENIENT, STRICTER_ON_FAULT, LENIENT_ON_FAULT, STRICTER_RATING, LENIENT_RATING)
 
 
 def direction_of(question: Polar, answer: bool) -> Direction:

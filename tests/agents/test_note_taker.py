@@ -7,9 +7,11 @@ import pytest
 from askance.agents.agent import ParseError
 from askance.agents.note_takers import NoteTaker
 from askance.agents.notes import Case
+from askance.agents.own_words import own_checklist
 from askance.agents.rules import LENIENT, STRICTER
 from askance.models.base import Request
 from askance.models.gateway import Gateway
+from askance.models.replies.own_formats import parse_reads
 from askance.prompts.checklist import Question
 from askance.prompts.examples import Example
 from askance.prompts.lessons import Disagreement, Lesson
@@ -24,7 +26,9 @@ QUESTION = Question(id="q", text="Is it right?", dimension="facts")
 REASONS = {"target": "It sounds right.", "reference": "The day differs."}
 
 
-async def take(*endings: str, target: bool = True, kind: str = "a wrong day") -> tuple[Lesson, ScriptedModel]:
+async def take(
+    *endings: str, target: bool = True, kind: str = "a wrong day", question: Question = QUESTION
+) -> tuple[Lesson, ScriptedModel]:
     field = "answer_no_if" if target else "answer_yes_even_if"
     note = {"quote": "today", "fact": "Monday", "kind": kind}
     left = iter(endings)
@@ -37,7 +41,7 @@ async def take(*endings: str, target: bool = True, kind: str = "a wrong day") ->
     model = ScriptedModel(script)
     disagreement = Disagreement(example="e", question="q", target=target, reference=not target, gap=0.9)
     taker = NoteTaker(Gateway(), model, "Summarise.", seed=1)
-    return await taker.take_note(Case(disagreement, EXAMPLE, QUESTION, REASONS), "L7"), model
+    return await taker.take_note(Case(disagreement, EXAMPLE, question, REASONS), "L7"), model
 
 
 async def test_a_judge_that_was_too_lenient_learns_to_be_stricter() -> None:
@@ -52,6 +56,15 @@ async def test_a_judge_that_was_too_lenient_learns_to_be_stricter() -> None:
     assert "wrong dates; added claims" in shown
     kinds = model.requests[0].messages[-1][1]
     assert EXAMPLE.input not in kinds, "the kinds of faults come from the question and the task alone"
+
+
+@pytest.mark.parametrize("target", [True, False])
+async def test_a_judge_in_own_words_is_told_how_to_rate_and_never_to_answer_yes_or_no(target: bool) -> None:
+    [question] = own_checklist(parse_reads("score 1-5")).questions
+    lesson, _ = await take("gives a wrong day of the week", target=target, question=question)
+    rated = "bad rating" if target else "good rating even"
+    assert lesson.text == f"Give a {rated} if the output gives a wrong day of the week."
+    assert lesson.direction == ("stricter" if target else "more lenient")
 
 
 async def test_a_judge_that_was_too_strict_learns_to_be_more_lenient() -> None:

@@ -19,7 +19,7 @@ from askance.agents.dspy.signatures import (
 
 
 def test_a_rule_may_begin_as_those_on_faults_do() -> None:
-    assert get_args(Opening) == tuple(each.opening for each in DIRECTIONS)
+    assert get_args(Opening) == tuple(each.opening for each in DIRECTIONS[:4])  # DSPy's prompt lists these
 
 
 def test_every_role_has_signatures_whose_fields_are_described() -> None:
