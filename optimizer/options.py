@@ -301,7 +301,7 @@ class TuneOptions(LoopOptions, WritingOptions):
     )
 
 
-UNUSED = ("weights", "scale", "human_scale")
+UNUSED = ("weights", "scale")
 """Settings of ``evaluate`` that learning weights has no use for."""
 
 
@@ -332,7 +332,7 @@ class WeighOptions(ScoreOptions):
     idle: ClassVar[tuple[Idle, ...]] = (
         Idle(UNUSED, lambda _: True, "learning weights has no use for it"),
         Idle(("pooling",), where(level="global"), "one set of weights leans on nothing (level dataset or section)"),
-        Idle(("rating_dimension",), without("ratings"), "there are no ratings (--ratings)"),
+        Idle(("rating_dimension", "human_scale"), without("ratings"), "there are no ratings (--ratings)"),
         Idle(("pair_share",), without("ratings"), "there are no ratings beside the pairs (--ratings)"),
         Idle(("pair_share",), without("data"), "there are no pairs beside the ratings"),
         Idle(("scores", "score_scale"), where(pairwise=True), "which output does better is no score (pairwise)"),
@@ -346,7 +346,7 @@ class WeighOptions(ScoreOptions):
     @property
     def for_judging(self) -> dict[str, Any]:
         """The given settings that :func:`~askance.evaluation.evaluate.evaluate` takes."""
-        names = set(ScoreOptions.model_fields).difference(UNUSED, ("resamples",))
+        names = set(ScoreOptions.model_fields).difference(UNUSED, ("resamples", "human_scale"))
         return {name: getattr(self, name) for name in names & self.model_fields_set}
 
     @property
