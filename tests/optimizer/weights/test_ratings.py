@@ -324,7 +324,7 @@ def test_a_scale_on_which_less_is_better_turns_the_ratings(tmp_path: Path) -> No
 
 
 def test_labels_are_on_no_scale(tmp_path: Path) -> None:
-    path = write(tmp_path, *({"id": f"{n}", "scores": {"a": n}, "human": {"q": n > 0}} for n in range(3)))
+    path = write(tmp_path, *({"id": f"{n}", "scores": {"a": n / 2}, "human": {"q": n > 0}} for n in range(3)))
     assert load_ratings(path, human_scale=(5.0, 1.0)).ratings.tolist() == [0, 1, 1]
 
 
