@@ -27,7 +27,7 @@ from ...prompts.errors import InputError
 from ...prompts.examples import Example, named_document, without_answers
 from ...prompts.field_map import FieldMap, check_field_map, numbered_id
 from ...prompts.formatting import count
-from ...prompts.human_feedback import Labels, is_missing, parse_labels
+from ...prompts.human_feedback import Labels, is_missing, known_ratings, parse_labels
 from ...prompts.mapping.table import proposes_mapping
 from ...prompts.preferences import KNOWN_FIELDS, Preference, preference_of, with_our_names
 from ...prompts.prompt import Prompt
@@ -248,7 +248,7 @@ class RatingsJob:
             [[score(example.id, test) for test in tests] for example in self.examples],
             on_scale(
                 [each.human_score(self.rated) for each in self.examples],
-                [(f"Example '{each.id}'", each.human.get(self.rated, ())) for each in self.examples],
+                [(f"Example '{each.id}'", known_ratings(each.human.get(self.rated, ()))) for each in self.examples],
                 self.human_scale,
             ),
             groups=[

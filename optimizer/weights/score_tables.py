@@ -469,7 +469,7 @@ def _ratings(row: dict[str, Any], dimension: str | None, where: str, human: Huma
         raise InputError(f"{where}: the field '{field}' is missing.{did_you_mean(dimension or 'rating', known)}")
     several = value if isinstance(value, list) else [value]
     try:
-        ratings = [rating_of(each, name) for each in several]
+        ratings = [rating_of(each, name) for each in several if each is not None]
     except ValueError as error:
         raise InputError(f"{where}, field '{field}': {error}.") from None
     if not ratings or not all(isfinite(each) for each in ratings):
