@@ -12,13 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ..agents.own_words import own_checklist
 from ..memory.decision import decide
 from ..memory.embedders import shown_by
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
 from ..models.named import NamedModel, read_named
+from ..models.replies.own_formats import parse_reads
 from ..prompts.checklist import AnswerPair, Checklist, asking, found_in, load_checklist, parse_checklist
 from ..prompts.errors import InputError, did_you_mean, like_named
-from ..prompts.prompt import Prompt, prompt_showing
+from ..prompts.formats.form import FormRecord
+from ..prompts.prompt import Prompt, kept_prompt, prompt_showing
 from ..prompts.rows import validate_row
 from ..prompts.shown_examples import ShownExamples
 from ..prompts.text_files import path_of, read_text, read_texts, read_yaml
@@ -39,12 +42,13 @@ from .kept_judge import (
     judge_settings,
 )
 from .options import EvaluateOptions
+from .own_words import OwnWords
 from .pass_fail import FIGURES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..memory.records import MeasureRecord
+    from ..memory.records import MeasureRecord, SideRecord
     from ..memory.result_file import RunRecord
     from ..models.base import Model
     from ..prompts.shown_examples import Shows
@@ -63,7 +67,10 @@ class _File(BaseModel):
     model: str = Field(min_length=1)
     models: dict[str, Any] | None = None
     prompt: str = Field(min_length=1)
-    checklist: dict[str, Any]
+    prompt_form: FormRecord | None = None
+    """How the prompt is to be read, where it is no plain text of ours."""
+    checklist: dict[str, Any] | None = None
+    """None where the settings say how the replies of its own prompt are read."""
     answers: AnswerPair | None = None
     """The checklist's, also where they are written beside it."""
     examples: ShownExamples | None = None
@@ -176,12 +183,12 @@ def parse_judge(text: str, name: str) -> KeptJudge:
     if schema != SCHEMA:
         raise InputError(f"{name}, field 'schema': '{SCHEMA}' is needed, not {json.dumps(schema)}.")
     read = validate_row(_File, data, name)
-    place = f"{name}, field 'checklist'"
-    checklist = asking(parse_checklist(json.dumps(read.checklist), place), place)
+    settings = judge_settings(read.settings, f"{name}, field 'settings'")
+    checklist = _checklist(read.checklist, settings["reads"], name)
     if read.answers is not None:
         checklist = checklist.model_copy(update={"answers": read.answers})
-    prompt = replace(Prompt(read.prompt).check(f"{name}, field 'prompt'"), shown=_shown(read.examples, name))
-    settings = judge_settings(read.settings, f"{name}, field 'settings'")
+    place = f"{name}, field 'prompt'"
+    prompt = replace(kept_prompt(read.prompt, read.prompt_form, place).check(place), shown=_shown(read.examples, name))
     ids = [each.id for each in checklist.questions]
     for unknown in (each for each in read.origins if each not in ids):
         raise InputError(
@@ -215,6 +222,18 @@ def parse_judge(text: str, name: str) -> KeptJudge:
     check_calibration(judge, name)
     measured = None if judge.figures is None else judge.figures.of
     return replace(judge, edited=measured not in (None, judge.hash))
+
+
+def _checklist(given: Mapping[str, Any] | None, reads: str | None, name: str) -> Checklist:
+    if given is None and reads is not None:
+        return own_checklist(parse_reads(reads))
+    if given is None:
+        raise InputError(
+            f"{name}, field 'checklist': it is missing. A judge that answers in its own words has none, and has "
+            "'reads' under 'settings'."
+        )
+    place = f"{name}, field 'checklist'"
+    return asking(parse_checklist(json.dumps(given), place), place)
 
 
 def _named(text: str, name: str) -> dict[str, NamedModel]:
@@ -251,11 +270,9 @@ def judge_of_run(result: RunRecord, config: Mapping[str, Any], start: Checklist,
     judge = KeptJudge(
         model=model,
         named=named,
-        prompt=Prompt(best.prompt, _shown(best.examples, f"{where}: result.json")),
+        prompt=replace(_prompt_of(best, where), shown=_shown(best.examples, f"{where}: result.json")),
         checklist=checklist,
-        settings={
-            name: settings[name] for name in SETTINGS if name != "score_scale" or settings["scores"] == "expected"
-        },
+        settings={name: value for name, value in settings.items() if name not in _unused(settings)},
         calibration=calibration,
         threshold=None if best.threshold is None else best.threshold.value,
         threshold_of=("overall",) if best.threshold is None else best.threshold.of,
@@ -276,6 +293,19 @@ def judge_of_run(result: RunRecord, config: Mapping[str, Any], start: Checklist,
             test=accepted_on(best.test, best.reason),
         )
     )
+
+
+def _prompt_of(best: SideRecord, where: str) -> Prompt:
+    """The prompt of a version. InputError where its file is damaged."""
+    file = best.prompt if best.form is None else best.form.file
+    return kept_prompt(file, best.form, f"{where}: result.json, field 'best.form'")
+
+
+def _unused(settings: Mapping[str, Any]) -> tuple[str, ...]:
+    scale = () if settings["scores"] == "expected" else ("score_scale",)
+    if settings["reads"] is not None:
+        return (*scale, "mode", "explain", "p_yes", "samples")
+    return (*scale, *OwnWords.model_fields)
 
 
 def _shown(examples: ShownExamples | None, name: str) -> Shows | None:

@@ -38,6 +38,7 @@ from .evaluate import ONE_BY_ONE, EvaluationJob, load_inputs
 from .evaluation_result import Evaluation
 from .open_judge import Judged, OpenJudge
 from .options import EvaluateOptions
+from .own_words import OwnWords
 from .pass_fail import PassThreshold
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ logger = logging.getLogger(__name__)
 SCHEMA = "askance.judge/1"
 SETTINGS = (
     *("mode", "explain", "p_yes", "samples", "temperature", "repeat", "seed"),
-    *("scores", "score_scale", "human_scale"),
+    *("scores", "score_scale", "human_scale", "reads", "reply_tokens"),
 )
 """Settings of ``evaluate`` that a judge's answers, scores and agreement with people depend on."""
 THIS_FOLDER = "."
@@ -158,6 +159,8 @@ class KeptJudge:
         calibration = None if self.calibration is None else self.calibration.model_dump(mode="json")
         asked = self.checklist.model_dump(mode="json", exclude={"task"})
         settings = judge_settings({"mode": "each"} | dict(self.settings), "settings")  # as in files without a mode
+        if settings["reads"] is None:  # as in files from before judges had a form of replies
+            settings = {name: value for name, value in settings.items() if name not in OwnWords.model_fields}
         read = [calibration, self.threshold, list(self.threshold_of), settings]
         named = [] if self.named is None else [self.named.where, self.named.answers_depend_on]
         return sha256(json.dumps([self.model, self.prompt.hash, asked, *read, *named]).encode()).hexdigest()[:16]
@@ -279,6 +282,8 @@ class KeptJudge:
         settings = parse_options(EvaluateOptions, self.with_options(options))
         if settings.own_questions:
             raise InputError("own_questions: this judge brings its own checklist.")
+        if settings.reads is not None and self.settings.get("reads") is None:
+            raise InputError("reads: this judge answers the questions of its own checklist.")
         examples, questions, text = load_inputs(data, self.checklist, self.prompt, settings)
         calibration = self.calibration_of(model) if settings.calibration is None else None
         if calibration is not None and settings.adaptive:
@@ -392,20 +397,26 @@ class KeptJudge:
         ]
 
     def save(self, path: str | Path) -> None:
-        """Write the file whole or not at all; a directory gets a ``judge.yaml``.
-
-        Raises:
-            AskanceError: It could not be written; what was there before is still there.
-        """
+        """Write the file whole or not at all; a directory gets a ``judge.yaml``. Raises AskanceError where it could not
+        be written; what was there before is still there."""
         file = Path(path)
         write_whole(file / JUDGE_FILE if file.is_dir() else file, self.to_yaml())
+
+    def _form(self) -> str:
+        """The part that says how the prompt is to be read, where it is no plain text of ours."""
+        if self.prompt.form is None:
+            return ""
+        record = self.prompt.form.record.model_dump(mode="json", exclude_defaults=True)
+        return "# How the prompt is to be read, and what its variables stand for.\n" + dump_texts(
+            {"prompt_form": record}
+        )
 
     def to_yaml(self) -> str:
         """The content of ``judge.yaml``."""
         parts = [
             HEADER + f"schema: {SCHEMA}\n" + dump_texts({"model": self.model}),
             *([] if self.named is None else ["# What this name stands for.\n" + _named(self.model, self.named)]),
-            _block("prompt", self.prompt.text),
+            _block("prompt", self.prompt.file_text) + self._form(),
             "checklist:\n"
             + indent(dump_checklist(self.checklist).rstrip("\n") + "\n", "  ", lambda line: line != "\n"),
         ]
@@ -479,6 +490,8 @@ def _without_blanks(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _said(value: Any) -> str:
+    if isinstance(value, str) and not value.isidentifier():  # a text that YAML may read otherwise
+        return json.dumps(value)
     return json.dumps(list(value)) if isinstance(value, tuple) else "null" if value is None else f"{value}"
 
 

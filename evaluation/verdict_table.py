@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ..prompts.errors import InputError
 from ..prompts.examples import documents
+from ..prompts.formats.binding import binding_of
 from ..prompts.prompt import load_prompt
 from ..prompts.rows import column
 from ..prompts.verdicts import Status, Verdict, VerdictColumns, read_verdicts
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from ..models.base import Model
     from ..prompts.checklist import Checklist
     from ..prompts.examples import Example
+    from ..prompts.formats.binding import ReadsExamples
     from ..prompts.prompt import Prompt
 
 STATUSES = get_args(Status)
@@ -127,6 +129,7 @@ def given_verdicts(
     checklist: Checklist,
     model: str | Model | None = None,
     prompt: str | Path | Prompt | None = None,
+    settings: ReadsExamples | None = None,
 ) -> VerdictColumns:
     """Verdicts on these questions, from a file or as they are, of one model or prompt where asked for.
 
@@ -143,7 +146,7 @@ def given_verdicts(
         there, given = given.models, given.by(name)
         if not given:
             raise InputError(f"No verdict is by the model {name}; there are some by {', '.join(there)}.")
-    wanted = None if prompt is None else load_prompt(prompt).hash
+    wanted = None if prompt is None else load_prompt(prompt, binding_of(examples, settings)).hash
     if wanted is not None and given:
         there, given = sorted(set(column(given, "prompt"))), given.only(given.places("prompt", [wanted]) == 0)
         if not given:
@@ -201,6 +204,7 @@ def parity(
     before: SaidGood | None = None,
     resamples: int = 2000,
     seed: int = 42,
+    of_scores: bool = False,
 ) -> dict[str, Any]:
     """Parity over all questions and on each, with intervals, as in ``result.json``: ``judge`` is to match
     ``reference``.
@@ -208,7 +212,8 @@ def parity(
     ``same`` is the share of examples on which both give the good answer or both the other, ``kappa`` Cohen's of these
     answers, and ``spearman`` the rank correlation of P(good); over all questions it is the mean of theirs, and n counts
     questions. With ``before``, the judge that ``judge`` replaces, the shares of same answers are compared on the same
-    examples. Documents are resampled whole.
+    examples. Documents are resampled whole. ``of_scores`` adds ``score_difference``, the mean of the judge's score less
+    the reference's, in [-1, 1].
     """
     groups = documents(examples) or [example.id for example in examples]
     by_document = Resampling(groups, resamples, seed=seed)
@@ -226,6 +231,8 @@ def parity(
             "kappa": statistic_dict(cohen_kappa(mine, theirs, resampling)),
             "spearman": statistic_dict(rank),
         }
+        if of_scores:
+            row["score_difference"] = difference_dict(mean_difference(wanted, ranked, resampling))
         if before is not None:
             was = _joined(before.answers, names)
             gain = mean_difference(agreement_hits(was, theirs), agreement_hits(mine, theirs), resampling)

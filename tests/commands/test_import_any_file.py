@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from askance import load_examples
+from askance import import_file, load_examples
 from askance.cli import main
+from askance.prompts.errors import InputError
 from tests.said import says
 
 REVIEW = (
@@ -75,6 +76,17 @@ def test_options_change_the_proposal(review: Path, tmp_path: Path) -> None:
     assert rows(out)[1]["metadata"] == {"Remark": "Do not promise refunds."}
 
 
+def test_a_scale_of_one_score_and_a_file_without_texts_are_refused(
+    review: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert called(review, "--yes", "--human-scale", "5", "5") == 2
+    assert says(capsys.readouterr().err, "human_scale", "must differ")
+    (tmp_path / "numbers.jsonl").write_text('{"x": 1}\n', "utf-8")
+    assert called(tmp_path / "numbers.jsonl", "--yes") == 2
+    said = capsys.readouterr().err
+    assert "No column looks like the input" in said and "Read by" not in said
+
+
 def test_only_traces_take_spans_and_several_files(review: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert called(review, "--span", "x", "--yes") == 2
     assert says(capsys.readouterr().err, "--span", "holds no traces")
@@ -116,3 +128,14 @@ def test_an_interrupt_at_the_question_writes_nothing(
     monkeypatch.setattr("click.termui.visible_prompt_func", interrupted)
     assert called(review, "-o", tmp_path / "out.jsonl") == 130
     assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_from_python_it_is_import_file(review: Path, tmp_path: Path) -> None:
+    found = import_file(review, fields={"comment": ""}, labels={"good": ["Pass"]})
+    out = tmp_path / "out.jsonl"
+    assert called(review, "--yes", "-o", out, "--field", "comment=") == 0
+    assert list(found.rows) == rows(out) and found.notes[-1].startswith(f"Read by: askance evaluate {review} --field")
+    with pytest.raises(InputError, match="one table"):
+        import_file([review, review])
+    with pytest.raises(InputError, match="no column 'nonsense'"):
+        import_file(review, fields={"input": "nonsense"})

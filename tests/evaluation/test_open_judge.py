@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -115,6 +116,53 @@ def test_the_score_of_one_output_is_that_of_evaluate(kind: str, serve: Any, tmp_
             assert (one.example, one.overall, one.dimensions) == (score.example, score.overall, score.dimensions)
             assert one.passed is passed.get(row["id"])
             assert list(one.verdicts) == [each for each in found.verdicts if each.example == row["id"]]
+
+
+OWN_WORDS = """
+schema: askance.judge/1
+model: scripted/model
+prompt: "Rate the answer from 1 to 5: {output}"
+settings:
+  reads: score 1-5
+"""
+WITH_CHECKS = """
+schema: askance.judge/1
+model: scripted/model
+prompt: Judge.
+checklist:
+  questions:
+    - id: right
+      text: Is it right?
+  checks:
+    - id: short
+      kind: length
+      value: at most 4 words
+    - id: known
+      kind: checker
+      value: checks.py:known
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "script"),
+    [(OWN_WORDS, lambda request: f"Score: {1 + len(str(request.messages)) % 5}"), (WITH_CHECKS, chance)],
+)
+def test_judges_in_own_words_and_with_checks_score_as_evaluate_does(
+    text: str, script: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("judge.yaml").write_text(text)
+    Path("checks.py").write_text("def known(example):\n    return 1 / ('S' not in example.output) == 1\n")
+    read, model = askance.load_judge("judge.yaml"), ScriptedModel(script)
+    found = read.evaluate(ROWS, model=model, no_cache=True)
+    with read.open(model=model) as asked:
+        ones = [asked.score(row) for row in ROWS]
+    assert [(each.overall, each.dimensions) for each in ones] == [
+        (each.overall, each.dimensions) for each in found.scores
+    ]
+    assert [verdict for each in ones for verdict in each.verdicts] == list(found.verdicts)
+    if "checks" in text:
+        assert ones[2].overall is None and says(ones[2].missing, "The check", "division by zero")
 
 
 def test_a_judge_that_is_weighed_anew_scores_as_evaluate_does(serve: Any, tmp_path: Path) -> None:
@@ -368,6 +416,21 @@ def test_a_judge_that_is_let_go_closes_itself(serve: Any) -> None:
     serve(with_logprobs)
     assert kept().score(ROWS[0]).overall is not None
     gc.collect()
+    until = time.monotonic() + 5
+    while threads() and time.monotonic() < until:
+        time.sleep(0.01)
+    assert threads() == set()
+
+
+def test_a_judge_may_be_let_go_on_its_own_loop(serve: Any) -> None:
+    serve(with_logprobs)
+    opened = kept().open()._open()
+
+    async def let_go() -> None:  # as where the collector finds it there
+        open_judge._let_go(opened)
+
+    with suppress(AskanceError):  # what is under way is cancelled
+        opened.loop.run(let_go())
     until = time.monotonic() + 5
     while threads() and time.monotonic() < until:
         time.sleep(0.01)
