@@ -63,11 +63,15 @@ class GenerateSettings(GatewaySettings, WritingSettings, total=False):
     limit: int | None
 
 
-class OwnWordsSettings(TypedDict, total=False):
-    """Settings of :class:`OwnWords`."""
+class OwnFormSettings(TypedDict, total=False):
+    """Settings of :class:`OwnForm`."""
 
     reads: str | None
     reply_tokens: int
+
+
+class OwnWordsSettings(OwnFormSettings, total=False):
+    """Settings of :class:`OwnWords`."""
 
 
 class JudgeSettings(ModelSettings, total=False):
@@ -126,7 +130,13 @@ class RegressionSettings(OwnWordsSettings, PassSettings, total=False):
     tolerance: float
 
 
-class CompareSettings(OwnWordsSettings, ScoreSettings, total=False):
+class OwnBesideSettings(OwnFormSettings, total=False):
+    """Settings of :class:`OwnBeside`."""
+
+    own_prompt: str | Path | None
+
+
+class CompareSettings(OwnBesideSettings, ScoreSettings, total=False):
     """Settings of :class:`CompareOptions`."""
 
     points: int

@@ -17,7 +17,7 @@ from ..prompts.formats.binding import Variables
 from ..prompts.human_feedback import LabelScale, LabelWords
 from ..prompts.text_files import path_of
 from ..settings import FILE, FileName, Heading, Idle, ModelName, beside, where
-from .own_words import OwnWords
+from .own_words import OwnBeside, OwnWords
 
 
 class Where(BaseModel):
@@ -380,7 +380,7 @@ def _lacks_judge(judge: str) -> Callable[[Mapping[str, Any]], bool]:
     return holds
 
 
-class CompareOptions(OwnWords, ScoreOptions):
+class CompareOptions(OwnBeside, ScoreOptions):
     """Settings of ``compare``; those of ``evaluate`` hold for the judges that ask yes/no questions."""
 
     points: Annotated[int, Heading.COMPARED.at(3)] = Field(
@@ -414,6 +414,7 @@ class CompareOptions(OwnWords, ScoreOptions):
         Idle(("scale", "calibration"), lambda _: True, "judges are compared in [0, 1], as their answers are"),
         Idle(("k",), _lacks_judge("random_k"), "only the judge random_k draws questions"),
         Idle(("panel_size", "panel_by", "panel_vote"), _lacks_judge("poll"), "only the judge poll has a panel"),
+        Idle(tuple(OwnBeside.model_fields), _lacks_judge("own"), "only the judge own is asked in your own words"),
         Idle(("cot_tokens",), _lacks_judge("cot"), "only the judge cot thinks aloud"),
     )
 

@@ -17,7 +17,7 @@ from ..prompts.checklist import Checklist, load_checklist
 from ..prompts.errors import InputError
 from ..prompts.examples import Example, human_dimensions
 from ..prompts.prompt import Prompt, own_text
-from ..settings import Heading, Idle
+from ..settings import FileName, Heading, Idle
 from .scoring import WHOLE
 
 logger = logging.getLogger(__name__)
@@ -27,8 +27,8 @@ def _reads(given: Mapping[str, Any]) -> bool:
     return given.get("reads") is not None
 
 
-class OwnWords(BaseModel):
-    """Settings of a judge in people's own words."""
+class OwnForm(BaseModel):
+    """Form of the replies of a judge in people's own words."""
 
     reads: Annotated[str | None, Heading.ASKED] = Field(
         None,
@@ -40,6 +40,15 @@ class OwnWords(BaseModel):
         REPLY_TOKENS, ge=1, description="Longest reply of a judge in your own words, in tokens."
     )
 
+    @field_validator("reads")
+    @classmethod
+    def _form_of_replies(cls, given: str | None) -> str | None:
+        return None if given is None else str(parse_reads(given))
+
+
+class OwnWords(OwnForm):
+    """Settings of a judge in people's own words."""
+
     idle: ClassVar[tuple[Idle, ...]] = (
         Idle(
             ("mode", "explain", "p_yes", "samples", "answer_words", "weights", "score_scale"),
@@ -49,11 +58,6 @@ class OwnWords(BaseModel):
         Idle(("reply_tokens",), lambda given: not _reads(given), "no judge is asked in your own words (reads)"),
     )
 
-    @field_validator("reads")
-    @classmethod
-    def _form_of_replies(cls, given: str | None) -> str | None:
-        return None if given is None else str(parse_reads(given))
-
     @model_validator(mode="after")
     def _states_its_score(self) -> Self:
         if self.reads is not None and getattr(self, "scores", None) == "expected":
@@ -62,9 +66,22 @@ class OwnWords(BaseModel):
 
     def asked_so(self, judging: Judging) -> Judging:
         """The way to judge, with the form of replies where one is named."""
-        if self.reads is None:
-            return judging
-        return replace(judging, reads=parse_reads(self.reads), reply_tokens=self.reply_tokens)
+        return in_own_words(judging, self)
+
+
+class OwnBeside(OwnForm):
+    """Settings of such a judge beside others that are asked the questions of a checklist."""
+
+    own_prompt: Annotated[FileName, Heading.COMPARED.at(1)] = Field(
+        None, description="Prompt of the judge own, which is asked as it stands; see --reads."
+    )
+
+
+def in_own_words(judging: Judging, form: OwnForm) -> Judging:
+    """The way to judge, with the form of replies where one is named."""
+    if form.reads is None:
+        return judging
+    return replace(judging, reads=parse_reads(form.reads), reply_tokens=form.reply_tokens)
 
 
 Options = TypeVar("Options", bound=OwnWords)
@@ -91,7 +108,7 @@ def judge_asked(
     if prompt is None:
         raise InputError("reads: a judge in your own words needs its prompt (--prompt judge.md).")
     if settings.reads is None:
-        settings = settings.model_copy(update={"reads": _found(prompt)})
+        settings = settings.model_copy(update={"reads": found_reads(prompt)})
     own = own_checklist(parse_reads(str(settings.reads)))
     if checklist is not None and load_checklist(checklist) != own:
         raise InputError(
@@ -141,7 +158,7 @@ def improved_in_own_words(settings: Options) -> Options:
     return settings.model_copy(update={"update": "edits"})
 
 
-def _found(prompt: str | Path | Prompt) -> str:
+def found_reads(prompt: str | Path | Prompt) -> str:
     """The form of replies that the prompt says itself. InputError where it says none."""
     text, name = own_text(prompt)
     try:
