@@ -22,8 +22,10 @@ from .optimizer.questions.learner import FOLDS
 from .optimizer.questions.presentation import BOTH_WAYS, GROUP, examples_to_ask_of, mode_for
 from .optimizer.questions.proposers import BESIDE_EACH, DESCRIBED, KINDS_FOR_ONE, READ_FOR_ONE
 from .optimizer.steps.lessons import BATCH, CONTROLS, EVIDENCE
+from .optimizer.steps.placing import TRIED_ON
 from .optimizer.steps.word_questions import most_calls
 from .prompts.examples import Example, human_dimensions
+from .prompts.formats.several import sections
 from .prompts.human_feedback import one_line
 
 
@@ -91,7 +93,8 @@ def _iteration(job: Job, splits: SplitExamples, a_version: int) -> int:
     # notes, kinds of faults, repeats, classes, three opposites among lessons and three in the prompt, edits;
     # each with one re-ask
     helpers = 2 * 11 * notes
-    judged = development + most_tries(edits) * len(splits.validation)
+    placed = options.max_lessons * len(sections(job.prompt.text)) * TRIED_ON  # of one prompt none
+    judged = development + placed + most_tries(edits) * len(splits.validation)
     return judged * a_version + explanations + helpers + trials
 
 

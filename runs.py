@@ -21,6 +21,7 @@ from .optimizer.run_result import RunResult
 from .optimizer.runner import run_job, take_up
 from .prompts.checklist import Checklist
 from .prompts.examples import Example
+from .prompts.formats.several import PromptsOfProgram
 from .prompts.prompt import Prompt
 from .report.run_page import write_report
 from .setting_types import AlignSettings, MigrateSettings, ResumeSettings, TuneSettings
@@ -117,7 +118,7 @@ def tune(
     data: str | Path | Iterable[Example | Mapping[str, Any]],
     *,
     generator: ModelLike | GeneratorFunction,
-    prompt: str | Path | Prompt,
+    prompt: PromptsOfProgram,
     run: str | Path,
     checklist: str | Path | Checklist | None = None,
     judge: ModelLike | None = None,
@@ -135,7 +136,8 @@ def tune(
         data: JSONL or CSV file, or rows; outputs in it are not used.
         generator: The model that writes, or a program of your own: a function, plain or async, that takes an example
             and the prompts by name, or ``file.py:function``, ``command:…``, ``url:…``.
-        prompt: Its starting prompt; without placeholders it is the system message.
+        prompt: Its starting prompt; without placeholders it is the system message. A program may have several, as files
+            or by name (``{"plan": …, "answer": …}``).
         run: Directory of the run; the same command on it goes on where it stopped.
         checklist: Questions about every output. Without one, and with ``own_questions``, each example has its own.
         judge: The model that answers the questions.

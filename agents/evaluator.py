@@ -86,7 +86,7 @@ class Evaluator:
     async def explain(self, verdicts: Iterable[Verdict], examples: Sequence[Example]) -> dict[tuple[str, str], str]:
         """Buy the explanations of some verdicts, each in a further call that goes on from its own answer.
 
-        Returns explanations by (example id, question id); verdicts without an answer are left out.
+        Returns explanations by (example id, question id); verdicts without an answer are left out, and those that code decided.
         """
         by_id = {example.id: example for example in examples}
         explained: dict[tuple[str, str], str] = {}
@@ -94,7 +94,7 @@ class Evaluator:
             key = (verdict.example, verdict.question)
             if verdict.explanation is not None:
                 explained[key] = verdict.explanation
-            elif verdict.answer is not None:
+            elif verdict.answer is not None and verdict.model is not None:
                 explained[key] = await self._explanation(verdict, by_id[verdict.example])
         return explained
 

@@ -21,6 +21,7 @@ from ..models.gateway import Gateway
 from ..models.programs import Program, output_in
 from ..prompts.checklist import Question
 from ..prompts.examples import Example
+from ..prompts.formats.several import by_name
 from ..prompts.lessons import foreign_order
 from ..prompts.messages import told
 from ..prompts.prompt import Prompt, generator_messages, render_example
@@ -58,7 +59,7 @@ class Generator:
     role: str = "generator"
     """The ledger that its calls are booked under."""
     prompt_name: str = "prompt"
-    """The name by which a program is handed the prompt."""
+    """The name by which a program is handed its only prompt; several have names of their own."""
     schema: Mapping[str, Any] | None = None
     """JSON schema that is sent to a model with each request, as far as its endpoint takes it."""
 
@@ -120,7 +121,7 @@ class Generator:
 
     def _request(self, example: Example) -> Request:
         if isinstance(self.model, Program):
-            return self.model.request(example, {self.prompt_name: self.prompt.text})
+            return self.model.request(example, by_name(self.prompt.text) or {self.prompt_name: self.prompt.text})
         parameters = Parameters(self.max_tokens, self.temperature, self.seed, schema=self.schema)
         return make_request(self.model.identity, generator_messages(self.prompt, example), parameters)
 

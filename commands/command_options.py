@@ -19,6 +19,7 @@ from ..evaluation.options import (
     SelectOptions,
     Where,
     WriterOptions,
+    WritingOptions,
 )
 from ..labelling.label_options import LabelOptions
 from ..models.named import with_settings
@@ -226,6 +227,7 @@ def settings(
         if name not in known:
             raise InputError(f"{config}: there is no setting '{name}'.{did_you_mean(name, known)}")
         several = name in SEVERAL or (record is CompareOptions and name in SIDE_BY_SIDE)
+        several = several or (issubclass(record, WritingOptions) and name == "prompt")
         if name in INPUTS and not _is_text(values[name], several=several):
             more = ", or a list of texts," if several else ""
             raise InputError(f"{config}: {name}: a text{more} is needed, not {values[name]!r:.60}.")

@@ -25,7 +25,11 @@ from .terminal import echo
     help="The model that writes, as provider/model; or a program of yours: file.py:function, "
     'command:"python app.py" or url:http://….',
 )
-@click.option("--prompt", default=None, help="Its prompt; without placeholders it is the system message.")
+@click.option(
+    "--prompt",
+    multiple=True,
+    help="Its prompt; without placeholders it is the system message. Several, of a program, by giving it again.",
+)
 @click.option("--schema", default=None, help="JSON schema that outputs are to follow.")
 @click.option("-o", "--output", default=None, help="Write the outputs to this JSONL file; default: standard output.")
 @buying_options

@@ -16,6 +16,7 @@ from ..evaluation.kept_judge import SETTINGS
 from ..evaluation.options import LEAST_COVERAGE, DiagnoseOptions, EvaluateOptions
 from ..models.progress import showing
 from ..prompts.errors import InputError
+from ..settings import flag
 from .command_options import GroupedCommand, beside_judge, buying_options, load_dotenv, need, settings, settings_options
 from .output import check_output, echo_estimate, tell_judged
 from .terminal import echo
@@ -34,6 +35,7 @@ from .terminal import echo
     "and how they are used.",
 )
 @click.option("--prompt", default=None, help="Evaluator prompt; default: a neutral one.")
+@click.option("--schema", default=None, help="JSON schema that outputs are to follow: one more check, free of calls.")
 @click.option("-o", "--output", default=None, help="Write the verdicts to this file: JSONL, or Parquet.")
 @buying_options
 @settings_options(EvaluateOptions)
@@ -58,8 +60,8 @@ def evaluate_command(config: Path | None, as_json: bool, quiet: bool, dry_run: b
         job = prepare(**inputs, options=options)
     else:
         options = beside_judge("--judge", options, given, (*SETTINGS, "weights", "calibration"))
-        if given["own_questions"]:
-            raise click.UsageError("--judge brings its own checklist; leave out --own-questions, or --judge.")
+        for name in (each for each in ("own_questions", "schema") if given[each]):
+            raise click.UsageError(f"--judge brings its own checklist; leave out {flag(name)}, or --judge.")
         need(inputs, "data")
         job = load_judge(judge).prepare(inputs["data"], given["model"], options)
     if dry_run:

@@ -226,7 +226,11 @@ def align_command(**given: Any) -> None:
     help="The model whose prompt is improved, as provider/model; or a program of yours: file.py:function, "
     'command:"python app.py" or url:http://….',
 )
-@click.option("--prompt", default=None, help="Its starting prompt; without placeholders it is the system message.")
+@click.option(
+    "--prompt",
+    multiple=True,
+    help="Its starting prompt; without placeholders it is the system message. Several, of a program, by giving it again.",
+)
 @click.option("--judge", default=None, help="The model that answers the questions about the outputs.")
 @click.option("--checklist", default=None, help="Questions about every output (YAML or JSON).")
 @click.option("--judge-prompt", default=None, help="The judge's prompt, which stays as it is; default: a neutral one.")

@@ -163,10 +163,16 @@ def hush(context: click.Context, parameter: click.Parameter, quiet: bool) -> boo
     return quiet
 
 
-def check_coverage(verdicts: Iterable[Verdict], seen: Coverage, least: float) -> None:
+def check_coverage(verdicts: Sequence[Verdict], seen: Coverage, least: float) -> None:
     """Name the errors on standard error.
     Raises CoverageError where less than ``least`` of the verdicts are there, or none at all."""
-    tell_errors(column(verdicts, "error"))
+    first: dict[str, str] = {}
+    for example, question, error in zip(
+        *(column(verdicts, name) for name in ("example", "question", "error")), strict=True
+    ):
+        if error:
+            first.setdefault(error, f"example '{example}', question '{question}': {error}")
+    tell_errors(first.values())
     require_share(seen.share, least, f"Only {coverage_text(seen.share)} of the verdicts are there")
     if not seen.answered:
         sys.stdout.flush()

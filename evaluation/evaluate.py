@@ -16,7 +16,7 @@ from ..models.gateway import StoredAnswers
 from ..models.named import ModelLike, named_models
 from ..models.progress import watching
 from ..models.session import session
-from ..prompts.checklist import Checklist, load_checklist
+from ..prompts.checklist import Checklist, load_checklist, with_schema
 from ..prompts.errors import InputError
 from ..prompts.examples import Example, ExampleTable, documents, human_dimensions, load_examples
 from ..prompts.prompt import Prompt, bound_prompts, default_prompt
@@ -60,6 +60,7 @@ def evaluate(
     watcher: Watcher | None = None,
     progress: bool | None = None,
     evaluator: type[Evaluator] = Evaluator,
+    schema: str | Path | Mapping[str, Any] | None = None,
     **options: Unpack[EvaluateSettings],
 ) -> Evaluation:
     """Judge examples with a checklist.
@@ -73,6 +74,7 @@ def evaluate(
         watcher: Told how the work goes on.
         progress: Show how the work goes on; by default in notebooks only.
         evaluator: What puts the questions to the model.
+        schema: JSON schema, or its file, that outputs are to follow: one more check, free of calls.
         options: Settings of :class:`~askance.evaluation.options.EvaluateOptions`, among them ``store`` and
             ``no_cache``.
 
@@ -82,7 +84,7 @@ def evaluate(
         AskanceError: The endpoint is down or refuses every call.
     """
     asked, given = named_models(options, model)
-    return prepare(data, checklist, asked, prompt, given, evaluator).run(watcher, progress)
+    return prepare(data, checklist, asked, prompt, given, evaluator, schema).run(watcher, progress)
 
 
 aevaluate = awaited(evaluate)
@@ -95,22 +97,25 @@ def prepare(
     prompt: str | Path | Prompt | None,
     options: Mapping[str, Any],
     evaluator: type[Evaluator] = Evaluator,
+    schema: str | Path | Mapping[str, Any] | None = None,
 ) -> EvaluationJob:
     """Load and check what :func:`evaluate` is given; nothing is bought. InputError names the file, line and field at
     fault."""
     settings = parse_options(EvaluateOptions, options)
     if settings.own_questions and checklist is not None:
         raise InputError("--own-questions writes questions for each example; leave out --checklist, or that.")
-    if checklist is None and prompt is None and settings.reads is None and not settings.own_questions:
+    if settings.own_questions and schema is not None:
+        raise InputError("--schema is a check of a checklist, and --own-questions writes one for each example.")
+    own_words = prompt is not None or settings.reads is not None
+    if checklist is None and schema is None and not own_words and not settings.own_questions:
         raise InputError(
-            "The judge has nothing to ask: give a --checklist, --own-questions, or a --judge, which brings its own. A judge "
-            "in your own words needs its --prompt alone."
+            "The judge has nothing to ask: give a --checklist, a --schema, --own-questions, or a --judge, which brings "
+            "its own. A judge in your own words needs its --prompt alone."
         )
-    if settings.own_questions:
-        checklist = OWN
-    else:
-        checklist, settings = judge_asked(checklist, prompt, settings)
-    checklist = load_checklist(checklist)
+    given: str | Path | Checklist | None = OWN if settings.own_questions else checklist
+    if not settings.own_questions and (checklist is not None or own_words):
+        given, settings = judge_asked(checklist, prompt, settings)
+    checklist = with_schema(None if given is None else load_checklist(given), schema) or OWN
     if model is None and checklist.asked:
         raise InputError("--model is needed: it answers the questions of the checklist.")
     examples, questions, text = load_inputs(data, checklist, prompt, settings)

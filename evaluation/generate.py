@@ -13,13 +13,14 @@ from ..agents.checks import computed_verdicts
 from ..agents.generator import Generated, Generator
 from ..models.event_loops import awaited, run_sync
 from ..models.named import ModelLike, named_models
-from ..models.programs import GeneratorFunction, prompt_name, writer_of
+from ..models.programs import GeneratorFunction, Program, writer_of
 from ..models.progress import watching
 from ..models.session import session
 from ..prompts.checklist import ComputedCheck, with_schema
 from ..prompts.examples import Example, load_examples
 from ..prompts.formats.binding import refuse_unused
-from ..prompts.prompt import Prompt, binding_of, load_generator_prompt
+from ..prompts.formats.several import PromptsOfProgram, generator_prompt
+from ..prompts.prompt import Prompt, binding_of
 from ..prompts.text_files import write_whole
 from ..setting_types import GenerateSettings
 from ..settings import parse_options, refuse_idle
@@ -92,7 +93,7 @@ def generate(
     data: str | Path | Iterable[Example | Mapping[str, Any]],
     *,
     generator: ModelLike | GeneratorFunction,
-    prompt: str | Path | Prompt,
+    prompt: PromptsOfProgram,
     schema: str | Path | Mapping[str, Any] | None = None,
     watcher: Watcher | None = None,
     progress: bool | None = None,
@@ -104,7 +105,7 @@ def generate(
         data: JSONL or CSV file, or rows; outputs in it are not used.
         generator: The model that writes, or a program of your own: a function that takes an example and the prompts by
             name, or ``file.py:function``, ``command:…``, ``url:…``.
-        prompt: Its prompt.
+        prompt: Its prompt; of a program also several, as files or by name.
         schema: JSON schema, or its file, that is sent to a model whose endpoint takes it.
         watcher: Told how the work goes on.
         progress: Show how the work goes on; by default in notebooks only.
@@ -125,7 +126,7 @@ agenerate = awaited(generate)
 def prepare(
     data: str | Path | Iterable[Example | Mapping[str, Any]],
     generator: str | Model | GeneratorFunction,
-    prompt: str | Path | Prompt,
+    prompt: PromptsOfProgram,
     options: Mapping[str, Any],
     schema: str | Path | Mapping[str, Any] | None = None,
 ) -> GenerationJob:
@@ -134,12 +135,13 @@ def prepare(
     settings = parse_options(GenerateOptions, options)
     refuse_idle(settings, generator=generator)
     examples = load_examples(data, fields=settings.field, limit=settings.limit, need_output=False, remarks=False)
-    text = load_generator_prompt(prompt, binding_of(examples, settings))
+    writer = writer_of(generator, version=settings.generator_version, timeout=settings.timeout)
+    is_program = isinstance(writer, Program)
+    text, name = generator_prompt(prompt, binding_of(examples, settings), is_program=is_program)
     refuse_unused(settings.variable, [(text.form, text.placeholders)])
     checklist = with_schema(None, schema)
     check = None if checklist is None else checklist.checks[0]
-    writer = writer_of(generator, version=settings.generator_version, timeout=settings.timeout)
-    return GenerationJob(examples, text, prompt_name(prompt), writer, check, settings)
+    return GenerationJob(examples, text, name, writer, check, settings)
 
 
 @dataclass(frozen=True)

@@ -175,7 +175,8 @@ def _require_outputs(examples: ExampleTable, least: float) -> None:
 def _require_coverage(found: Evaluation, least: float) -> None:
     seen = found.coverage
     if seen.share < least or not seen.answered:
-        error = next((each.error for each in found.verdicts if each.error), "")
+        failed = next((each for each in found.verdicts if each.error), None)
+        error = "" if failed is None else f"Example '{failed.example}', question '{failed.question}': {failed.error}"
         raise CoverageError(
             f"Only {seen.answered} of {seen.asked} verdicts are there ({coverage_text(seen.share)}), less than "
             f"min_coverage={least:.1%}, so nothing can be said about the score. {error}".rstrip()

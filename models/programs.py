@@ -251,11 +251,6 @@ def load_program(
     return FunctionProgram(name, function, version or _version_of(function), timeout)
 
 
-def prompt_name(prompt: object) -> str:
-    """The name by which a program is handed a prompt: its file's, without the suffix; ``prompt`` where it has none."""
-    return Path(prompt).stem if isinstance(prompt, (str, Path)) else "prompt"
-
-
 def writer_of(
     generator: Any, *, version: str | None, timeout: float, folder: Path = Path(), begun_with: str | None = None
 ) -> Any:

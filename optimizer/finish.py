@@ -19,6 +19,7 @@ from ..memory.run_directory import JUDGE_FILE, RunDirectory
 from ..prompts.checklist import Checklist, dump_checklist, marked
 from ..prompts.errors import BudgetExceededError, InputError, UnapprovedError
 from ..prompts.examples import Example
+from ..prompts.formats.several import by_name
 from ..prompts.text import prompt_diff
 from ..stats.differences import difference_dict
 from .acceptance import CorrelationYardstick, Yardstick
@@ -64,6 +65,8 @@ async def finish(
             raise UnapprovedError(shown)
         events.say(shown)
     run.write("prompt.md", outcome.best.prompt.text)
+    for name, text in by_name(outcome.best.prompt.text).items():
+        run.write(f"program/{name}.md", text)
     run.write("changes.diff", prompt_diff(outcome.baseline.prompt.text, outcome.best.prompt.text))
     context.keep_lessons(outcome.best, extras.get("questions", ()), outcome.iterations, ended=True)
     _keep_verdicts(context, outcome, tests, set_up.signal, yardstick)

@@ -257,8 +257,8 @@ class HumanSignal:
         """Questions that run against people first, then widest gap first, questions taking turns."""
         scores = {each.example: each for each in seen.scores}
         by_question: dict[str, list[Verdict]] = {}
-        for verdict in seen.verdicts:
-            if not verdict.replicate and verdict.p_yes is not None:
+        for verdict in seen.verdicts:  # no prompt of a judge changes what code decides
+            if not verdict.replicate and verdict.p_yes is not None and verdict.model is not None:
                 by_question.setdefault(verdict.question, []).append(verdict)
         groups: dict[bool, list[list[Disagreement]]] = {True: [], False: []}
         for name, verdicts in by_question.items():

@@ -134,7 +134,7 @@ def test_a_resumed_run_needs_none_of_its_files(cli: Any, inputs: list[str], sand
         (["migrat"], "There is no command 'migrat'. Did you mean 'migrate'?"),
         (["evaluate", "d.jsonl", "--checklits", "c"], "--checklits"),
         (["evaluate"], "DATA is needed, on the command line or in the --config file."),
-        (["evaluate", "d.jsonl", "--model", "a/b"], "give a --checklist, --own-questions, or a --judge"),
+        (["evaluate", "d.jsonl", "--model", "a/b"], "give a --checklist, a --schema, --own-questions, or a --judge"),
         (["evaluate", "d.jsonl", "--checklist", "global"], "--model is needed"),
         (["migrate", "d.jsonl", "--checklist", "c", "--source", "a/b", "--target", "c/d"], "--run is needed"),
         (["evaluate", "--mode", "eech", "d"], "'eech' is not one of 'auto', 'each', 'batched'"),

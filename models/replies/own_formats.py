@@ -42,6 +42,11 @@ _CHOICES = re.compile(
     rf"(?:(?<=one of )|(?<=one of: )){_WORD}(?:\s*[,|/]\s*{_WORD})+|"
     rf"{_WORD}(?:\s*,\s*{_WORD})*(?:\s*,)?\s*(?:\bor\b|/|\|)\s*{_WORD}(?:\s*(?:/|\|)\s*{_WORD})*"
 )
+_LISTED = re.compile(r"[<\[{(\"'`]([^<>\[\]{}()|\"'`\n]{1,40}(?:\|[^<>\[\]{}()|\"'`\n]{1,40})+)[>\]})\"'`]")
+"""Labels of any number of words, e.g. ``<Good|Could be improved|Bad>``."""
+_GOES_ON = re.compile(
+    r"\s+(?!(?:and|as|based|by|depending|according|for|if|in|only|on|to|when|where|with|without|at|after|before|of)\b)[A-Za-z]"
+)
 _VALENCE = {
     **dict.fromkeys(("excellent", "perfect", "outstanding", "best", "great", "fully", "always"), 2),
     **dict.fromkeys(("good", "correct", "yes", "pass", "true", "accept", "accurate", "high", "strong", "helpful"), 1),
@@ -242,8 +247,13 @@ def _of_labels(text: str) -> FoundReads | None:
         return None
     for sentence in reversed(re.split(r"(?<=[.!?])\s|\n", text)):
         asks = _ASKS.search(sentence)
+        if asks and (listed := _LISTED.search(sentence)):
+            labels = _ordered(tuple(" ".join(each.split()) for each in listed[1].split("|")), text)
+            return FoundReads(Reads("labels", 1.0, float(len(labels)), labels), sentence.strip())
         for match in reversed(list(_CHOICES.finditer(sentence, asks.start()))) if asks else ():
             words = [each.strip(" \"'`*") for each in re.split(r"\s*(?:,|/|\||\bor\b)\s*", match[0]) if each.strip()]
+            if _GOES_ON.match(sentence, match.end()) or re.search(r"(?<=[ ,])[A-Z][\w-]* $", sentence[: match.start()]):
+                continue  # a label of several words would be cut
             if len(words) > 1 and len({each.casefold() for each in words}) == len(words) and _are_labels(words, text):
                 labels = _ordered(tuple(words), text)
                 return FoundReads(Reads("labels", 1.0, float(len(labels)), labels), sentence.strip())

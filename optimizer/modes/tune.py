@@ -17,14 +17,15 @@ from ...agents.generator import Generator, GeneratorNoteTaker, RequirementWriter
 from ...evaluation.weights_file import weighted_by
 from ...models.base import Model
 from ...models.gateway import Gateway
-from ...models.programs import GeneratorFunction, Program, prompt_name, writer_of
+from ...models.programs import GeneratorFunction, Program, writer_of
 from ...models.resolve import Models
 from ...prompts.checklist import SCHEMA_CHECK, Checklist, load_checklist, with_schema
 from ...prompts.errors import InputError
 from ...prompts.examples import Example, load_examples
 from ...prompts.formats.binding import refuse_unused
+from ...prompts.formats.several import PromptsOfProgram, generator_prompt
 from ...prompts.human_feedback import stray_comments_said
-from ...prompts.prompt import Prompt, binding_of, default_prompt, load_generator_prompt, load_prompt
+from ...prompts.prompt import Prompt, binding_of, default_prompt, load_prompt
 from ...settings import parse_options, refuse_idle
 from ..acceptance import MeanYardstick, PassRateGuard, acceptance_of
 from ..job import Job, SplitExamples
@@ -45,7 +46,7 @@ def prepare(
     checklist: str | Path | Checklist | None,
     generator: str | Model | GeneratorFunction,
     judge: str | Model | None,
-    prompt: str | Path | Prompt,
+    prompt: PromptsOfProgram,
     judge_prompt: str | Path | Prompt | None,
     checker: str | CheckFunction | None,
     options: Mapping[str, Any],
@@ -77,8 +78,9 @@ def prepare(
         if stray is not None:
             logger.warning("%s", stray)
     binding = binding_of(examples, settings)
-    prompts = {"prompt": load_generator_prompt(prompt, binding)}
     written_by = writer_of(generator, version=settings.generator_version, timeout=settings.timeout)
+    text, prompt_name = generator_prompt(prompt, binding, is_program=isinstance(written_by, Program))
+    prompts = {"prompt": text}
     models: dict[str, str | Model] = {"generator": written_by}
     if judge is not None:
         models["judge"] = judge
@@ -91,7 +93,7 @@ def prepare(
     if schema is not None and questions is not None:
         names["schema"] = next(str(each.value) for each in questions.checks if each.id == SCHEMA_CHECK)
     if isinstance(written_by, Program):
-        names |= {"program": written_by.version, "prompt_name": prompt_name(prompt)}
+        names |= {"program": written_by.version, "prompt_name": prompt_name}
     if questions is not None:
         make_ready(questions.checks)
     return Job("tune", examples, questions, prompts, models, settings, names, loaded)

@@ -145,14 +145,23 @@ async def _propose(proposal: Awaitable[Edit], lessons: Sequence[str], written: W
     written.edits.append(edit)
 
 
-def add_lines(prompt: Prompt, lessons: Sequence[Lesson], max_chars: int | None, events: Teller) -> WrittenEdits:
+def add_lines(
+    prompt: Prompt,
+    lessons: Sequence[Lesson],
+    max_chars: int | None,
+    events: Teller | None,
+    within: tuple[int, int] | None = None,
+) -> WrittenEdits:
     """Lessons as bullets, word for word and without a call: where the prompt lists its instructions, else at its end.
 
     Each is an edit of this prompt that can be applied alone. The end is the last line that may be edited and announces
-    nothing ("Summary:"): a protected part stays the last, and an example's input keeps its label.
+    nothing ("Summary:"): a protected part stays the last, and an example's input keeps its label. ``within`` is the
+    span of the text that they belong in, where that is not all of it; ``events`` is None where it is only tried.
     """
     written = WrittenEdits()  # a small model follows a short list there best
-    part = last_instruction(prompt.text)
+    start, end = within or (0, len(prompt.text))
+    part = last_instruction(prompt.text[start:end])
+    part = part and (part[0] + start, part[1] + start)
     for lesson in lessons:
         line = literal(lesson.text)
         problem = "all of the prompt is protected" if part is None else None
@@ -163,10 +172,12 @@ def add_lines(prompt: Prompt, lessons: Sequence[Lesson], max_chars: int | None, 
             edit = make_edit(prompt.text, part, proposal, lesson.id)
             problem = problem_of(prompt, edit, max_chars)
             if problem is None:
-                events.emit(EditProposed(edit))
+                if events is not None:
+                    events.emit(EditProposed(edit))
                 written.edits.append(edit)
                 continue
-        events.emit(EditRefused([lesson.id], str(problem)))
+        if events is not None:
+            events.emit(EditRefused([lesson.id], str(problem)))
         written.refused[lesson.id] = f"no edit: {problem}"
     return written
 

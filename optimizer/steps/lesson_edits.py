@@ -17,9 +17,10 @@ from ..events import DisagreementsFound, LessonRecalled, LessonTried, ReasonsGiv
 from ..mode import LoopRound, RunContext, Step, Turn
 from ..signals import Signal
 from ..subject import Draft, Observation, Outcome, Subject, TrialResult, Version
-from .edits import OpposedParts, PlainLines, add_lines, edit_writer
+from .edits import OpposedParts, PlainLines, edit_writer
 from .lessons import LessonDesk, LessonTrial
 from .papers_step import PapersStep
+from .placing import Placing
 
 
 def edit_steps(
@@ -54,7 +55,7 @@ def edit_steps(
     )
     disagreements = ReadingList(context, signal, failed_before_first)
     trial = LessonTrial(subject, signal) if options.trial else None
-    lines = AddLines(context, disagreements, plain)
+    lines = AddLines(context, disagreements, plain, subject)
     return lines, LessonEdits(context, signal, disagreements, desk, helper, trial)
 
 
@@ -173,6 +174,7 @@ class AddLines:
     context: RunContext
     disagreements: ReadingList
     plain: PlainLines | None
+    subject: Subject
 
     async def take(self, now: LoopRound) -> Turn | None:
         """Try the lines, all together."""
@@ -186,7 +188,7 @@ class AddLines:
         for each in filter(context.memory.is_recalled, lessons):
             context.events.emit(LessonRecalled(each))
         lessons.reverse()  # each line is put right after the same place, so the last one written stands first
-        written = add_lines(best.prompt, lessons, context.max_prompt_chars, context.events)
+        written = await Placing(self.subject, context.max_prompt_chars, context.events).add(now, lessons)
         for lesson, reason in written.refused.items():
             context.memory.reject([lesson], reason)
         if not written.edits:

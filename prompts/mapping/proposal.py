@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
-from .columns import DataColumn
+from .columns import LOOKED_AT, DataColumn, columns_in
 from .names import LETTERS, NAMES, NESTED_PARENTS, PAIR_INPUTS, PAIR_OUTPUT, PAIR_PREFERRED, plain_name
 from .published import PublishedForm
 from .ratings import OVERALL, RatedColumns, of_program, ratings_in

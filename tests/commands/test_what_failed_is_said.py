@@ -72,3 +72,14 @@ def test_human_scores_that_nobody_gave_are_asked_for_in_the_form_that_they_need(
     )
     assert code == 2
     assert says(err, "No example", '"human": {"d": 4}')
+
+
+def test_a_column_that_looks_like_peoples_scores_is_proposed_where_no_example_has_any(run, sandbox):
+    rows = [{"id": str(n), "input": "i", "output": f"o{n}", "rating": n % 5} for n in range(12)]
+    (sandbox / "bare.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    code, _, err = run(
+        *("align", "bare.jsonl", "--checklist", "checklist.yaml", "--model", "openai/j"),
+        *("--api-base", "http://127.0.0.1:9/v1", "--run", "run"),
+    )
+    assert code == 2
+    assert says(err, "--field human.overall=rating")

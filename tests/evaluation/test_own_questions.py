@@ -127,7 +127,7 @@ def one() -> Checklist:
     ("given", "problem"),
     [
         ({"own_questions": True, "checklist": one()}, "leave out --checklist, or that"),
-        ({}, "nothing to ask: give a --checklist, --own-questions, or a --judge"),
+        ({}, "nothing to ask: give a --checklist, a --schema, --own-questions, or a --judge"),
         ({"own_questions": True, "stop_within": 0.1}, "stop_within: an example's own questions are all asked"),
         ({"own_questions": True, "pass_mark": 0.5}, "pass_mark: an example's own questions are all asked"),
         ({"own_questions": True, "weights": "w.json"}, "weights: it is for the questions of a checklist"),

@@ -83,3 +83,21 @@ def test_a_prompt_that_says_none_or_several_is_not(prompt: str) -> None:
 def test_labels_whose_best_is_not_known_are_named() -> None:
     with pytest.raises(ValueError, match="whether Red or Blue is better"):
         find_reads("Answer with Red, Green or Blue.")
+
+
+@pytest.mark.parametrize(
+    ("prompt", "labels"),
+    [
+        (
+            'End with "Verdict: <Excellent|Acceptable|Could be improved|Bad>".',
+            ("Bad", "Could be improved", "Acceptable", "Excellent"),
+        ),
+        ("Decide whether it is Excellent, Good or Could be improved.", None),
+        ("Answer with Excellent, Good, or Needs Work.", None),
+        ("Write Supported, Partially Supported or Not Supported.", None),
+        ("Answer Good or Bad only.", ("Bad", "Good")),
+    ],
+)
+def test_labels_of_several_words_are_read_whole_or_not_at_all(prompt: str, labels: tuple[str, ...] | None) -> None:
+    found = find_reads(prompt)
+    assert (found.reads.labels if found else None) == labels

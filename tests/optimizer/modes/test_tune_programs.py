@@ -108,3 +108,29 @@ def test_nothing_to_look_at_outputs_is_refused_and_checks_alone_need_no_judge(he
         tuned(generator=ScriptedModel([]), checklist=None)
     with pytest.raises(InputError, match="The judge has nothing to ask"):
         tuned(generator=ScriptedModel([]), judge=ScriptedModel([]))
+
+
+def test_of_several_prompts_each_line_goes_into_the_one_in_which_it_mends_most(here: Path) -> None:
+    def write(example: askance.Example, prompts: dict[str, str]) -> str:
+        greeting = "Hello! " if "begin with" in prompts["plan"].lower() else ""
+        return f"{greeting}About {example.input}{' Bye.' if 'end with' in prompts['answer'].lower() else ''}"
+
+    both = Checklist(
+        questions=(),
+        checks=(
+            ComputedCheck(id="greets", kind="begins", value="Hello"),
+            ComputedCheck(id="ends", kind="ends", value="Bye."),
+        ),
+    )
+    prompts = {"plan": "Plan it for {company}.", "answer": "Answer {{ it }}."}
+    done = tuned(generator=write, prompt=prompts, checklist=both)
+    assert (here / "run" / "program" / "plan.md").read_text() == 'Plan it for {company}.\n- Begin with "Hello".'
+    assert (here / "run" / "program" / "answer.md").read_text() == 'Answer {{ it }}.\n- End with "Bye.".'
+    assert done.result["best"]["test"]["mean"] == 1.0
+    again = tuned(generator=write, prompt=prompts, checklist=both)
+    assert again.result["calls"] == done.result["calls"]
+
+
+def test_a_model_has_one_prompt(here: Path) -> None:
+    with pytest.raises(InputError, match="a model has one prompt"):
+        tuned(generator=ScriptedModel([]), prompt={"a": "x", "b": "y"})
