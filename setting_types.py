@@ -39,11 +39,22 @@ class GatewaySettings(ModelSettings, WhereSettings, total=False):
     """Settings of :class:`GatewayOptions`."""
 
 
-class WriterSettings(GatewaySettings, total=False):
+class OwnFormSettings(TypedDict, total=False):
+    """Settings of :class:`OwnForm`."""
+
+    reads: str | None
+    reply_tokens: int
+
+
+class WriterSettings(OwnFormSettings, GatewaySettings, total=False):
     """Settings of :class:`WriterOptions`."""
 
     max_requirements: int
     embedder: str | None
+    field: Mapping[str, str | Sequence[str]]
+    judge_scores: str | None
+    human_scale: Sequence[float] | None
+    limit: int | None
 
 
 class WritingSettings(TypedDict, total=False):
@@ -61,13 +72,6 @@ class GenerateSettings(GatewaySettings, WritingSettings, total=False):
     field: Mapping[str, str | Sequence[str]]
     variable: Mapping[str, str]
     limit: int | None
-
-
-class OwnFormSettings(TypedDict, total=False):
-    """Settings of :class:`OwnForm`."""
-
-    reads: str | None
-    reply_tokens: int
 
 
 class OwnWordsSettings(OwnFormSettings, total=False):
