@@ -31,6 +31,7 @@ _HOMES = {
     "export_judge": ".bridges.exports",
     "agenerate": ".evaluation.generate",
     "generate": ".evaluation.generate",
+    "import_file": ".bridges.imported_table",
     "import_traces": ".bridges.trace_examples",
     "label": ".labelling.label",
     "load_checklist": ".prompts.checklist",
@@ -48,7 +49,7 @@ _HOMES = {
     "train": ".training.train",
     "tune": ".runs",
     "write_questions": ".evaluation.write_questions",
-    "questions_from": ".evaluation.rubric_questions",
+    "questions_from": ".evaluation.write_questions",
 }
 _AWAITED = (
     *("align", "check_model", "compare", "diagnose", "evaluate", "label", "migrate", "resume", "select", "train"),
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     # "as" tells a strict type checker that these names are public
     from .agents.checks import Check as Check
     from .bridges.exports import export_judge as export_judge
+    from .bridges.imported_table import import_file as import_file
     from .bridges.trace_examples import import_traces as import_traces
     from .commands.models import acheck_model as acheck_model
     from .commands.models import check_model as check_model
@@ -82,9 +84,9 @@ if TYPE_CHECKING:
     from .evaluation.kept_judge import KeptJudge as KeptJudge
     from .evaluation.open_judge import Judged as Judged
     from .evaluation.open_judge import OpenJudge as OpenJudge
-    from .evaluation.rubric_questions import aquestions_from as aquestions_from
-    from .evaluation.rubric_questions import questions_from as questions_from
+    from .evaluation.write_questions import aquestions_from as aquestions_from
     from .evaluation.write_questions import awrite_questions as awrite_questions
+    from .evaluation.write_questions import questions_from as questions_from
     from .evaluation.write_questions import write_questions as write_questions
     from .labelling.label import alabel as alabel
     from .labelling.label import label as label

@@ -22,6 +22,7 @@ from ..prompts.checklist import Checklist, Question
 from ..prompts.errors import AskanceError
 from ..prompts.examples import Example
 from ..prompts.lessons import foreign_order
+from ..prompts.prompt import Prompt
 from ..prompts.templates import FencedText, joined, render, template
 from ..prompts.text import fence
 from .agent import Agent, ParseError
@@ -152,7 +153,7 @@ class QuestionWriter(Agent):
 
     async def take_apart(
         self,
-        prompt: str,
+        prompt: Prompt,
         dimensions: Sequence[str] = (),
         *,
         most_requirements: int = MOST_REQUIREMENTS,
@@ -166,7 +167,7 @@ class QuestionWriter(Agent):
         """
         tell = on_progress or (lambda _: None)
         tell("reading the criteria of the prompt")
-        parts = [prompt[start:end].strip() for start, end in split_parts(prompt)]
+        parts = [prompt.text[start:end].strip() for start, end in split_parts(prompt)]
 
         def are_parts(read: Criteria) -> None:
             if any(each.part > len(parts) for each in read.criteria):
@@ -180,7 +181,7 @@ class QuestionWriter(Agent):
             check=are_parts,
         )
         criteria = read.criteria[:most_requirements]
-        found = await self._about(prompt, [each.criterion.strip() for each in criteria], dimensions, tell, on_lost)
+        found = await self._about(prompt.text, [each.criterion.strip() for each in criteria], dimensions, tell, on_lost)
         clauses = [parts[each.part - 1] for each in criteria]
         drafts = [replace(draft, clause=clause) for clause, some in zip(clauses, found, strict=True) for draft in some]
         asked = {draft.clause for draft in drafts}

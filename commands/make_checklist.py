@@ -9,8 +9,7 @@ import click
 
 from ..agents.buying import NOTHING
 from ..evaluation.options import LEAST_COVERAGE, SelectOptions, WriterOptions
-from ..evaluation.rubric_questions import RubricQuestions, questions_from
-from ..evaluation.write_questions import write_questions
+from ..evaluation.write_questions import RubricQuestions, questions_from, write_questions
 from ..models.progress import showing
 from ..optimizer.selection.select import prepare, select
 from ..prompts.checklist import dump_checklist

@@ -16,7 +16,7 @@ from ..models.replies.own_formats import FORMS, find_reads, parse_reads
 from ..prompts.checklist import Checklist, load_checklist
 from ..prompts.errors import InputError
 from ..prompts.examples import Example, human_dimensions
-from ..prompts.prompt import Prompt, own_text
+from ..prompts.prompt import Prompt, own_prompt
 from ..settings import FileName, Heading, Idle
 from .scoring import WHOLE
 
@@ -160,9 +160,9 @@ def improved_in_own_words(settings: Options) -> Options:
 
 def found_reads(prompt: str | Path | Prompt) -> str:
     """The form of replies that the prompt says itself. InputError where it says none."""
-    text, name = own_text(prompt)
+    own, name = own_prompt(prompt)
     try:
-        found = find_reads(text)
+        found = find_reads(own.text)
     except ValueError as error:
         raise InputError(
             f"{name}: how the judge's replies are read cannot be found out: {error}. Give the labels from worst to best: "

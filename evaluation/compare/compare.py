@@ -21,7 +21,8 @@ from ...models.session import session
 from ...prompts.checklist import Checklist, load_checklist
 from ...prompts.errors import InputError, did_you_mean
 from ...prompts.examples import Example, human_dimensions, load_examples
-from ...prompts.prompt import Prompt, binding_of, load_prompt
+from ...prompts.formats.binding import binding_of
+from ...prompts.prompt import Prompt, load_prompt
 from ...setting_types import CompareSettings
 from ...settings import parse_options, refuse_idle
 from ..evaluate import weighted

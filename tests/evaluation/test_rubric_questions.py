@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from askance.cli import cli
-from askance.evaluation.rubric_questions import questions_from
+from askance.evaluation.write_questions import questions_from
 from askance.models.base import Request
 from askance.prompts.checklist import dump_checklist, parse_checklist
 from askance.prompts.errors import InputError
