@@ -253,3 +253,9 @@ async def test_an_address_answers_with_json_or_a_text_and_is_asked_again_where_i
 
 def test_an_answer_holds_its_output_as_json() -> None:
     assert output_in(json.dumps(["a", {"b": 1}])) == ["a", {"b": 1}]
+
+
+async def test_a_command_that_fails_without_a_word_is_said_to_have_said_nothing(tmp_path: Path) -> None:
+    file(tmp_path, "cmd.py", "import sys\nsys.exit(2)\n")
+    failed, *_ = await written(load_program(f"command:{sys.executable} cmd.py", folder=tmp_path))
+    assert failed.error is not None and failed.error.endswith("exit status 2: it said nothing")
