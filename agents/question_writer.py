@@ -195,7 +195,7 @@ class QuestionWriter(Agent):
         tell: Callable[[str], None],
         on_lost: Callable[[str], None] | None,
     ) -> list[list[ProposedQuestion]]:
-        """Questions about each requirement; none where the replies about one cannot be used, which ``on_lost`` is told."""
+        """Questions about each requirement; none where the replies about one cannot be used, as ``on_lost`` is told."""
         drafts: list[list[ProposedQuestion]] = []
         unusable: CallError | None = None
         for number, requirement in enumerate(requirements, 1):

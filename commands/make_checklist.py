@@ -70,7 +70,7 @@ def questions_command(
 ) -> None:
     """Write a checklist for the task described in the file TASK, ready to be edited by hand.
 
-    --from PROMPT makes it of a judge's prompt: every question names its clause. With --data both judge the same outputs.
+    --from PROMPT makes it of a judge's prompt: every question names its clause. With --data both judge these outputs.
     """
     load_dotenv()
     if given["model"] and writer and given["model"] != writer:

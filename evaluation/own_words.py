@@ -33,8 +33,8 @@ class OwnForm(BaseModel):
     reads: Annotated[str | None, Heading.ASKED] = Field(
         None,
         description="How the reply of a judge in your own words is read: 'score 1-5', 'labels Bad,Fair,Good', "
-        "'json:verdict.score 1-5' or 'pattern:Rating: (\\d+) 1-5'. It is asked as its prompt stands. Default, without a "
-        "checklist: as the prompt itself says.",
+        "'json:verdict.score 1-5' or 'pattern:Rating: (\\d+) 1-5'. It is asked as its prompt stands. Default, without "
+        "a checklist: as the prompt itself says.",
     )
     reply_tokens: Annotated[int, Heading.ASKED] = Field(
         REPLY_TOKENS, ge=1, description="Longest reply of a judge in your own words, in tokens."
@@ -101,7 +101,8 @@ def judge_asked(
     """
     if checklist is None and settings.reads is None and prompt is None:
         raise InputError(
-            "The judge has nothing to ask: give a --checklist, or the --prompt of a judge that says itself how to answer."
+            "The judge has nothing to ask: give a --checklist, or the --prompt of a judge that says itself how to "
+            "answer."
         )
     if checklist is not None and settings.reads is None:
         return checklist, settings
@@ -112,8 +113,8 @@ def judge_asked(
     own = own_checklist(parse_reads(str(settings.reads)))
     if checklist is not None and load_checklist(checklist) != own:
         raise InputError(
-            "reads: a judge in your own words has no checklist: its prompt asks for the score. Leave out --checklist, or "
-            "--reads."
+            "reads: a judge in your own words has no checklist: its prompt asks for the score. Leave out --checklist, "
+            "or --reads."
         )
     return own, settings
 
@@ -149,8 +150,8 @@ def improved_in_own_words(settings: Options) -> Options:
         said = f"update {given['update']}" if name == "update" else name or "regenerate_questions"
         raise InputError(
             f"{said}: a judge in your own words (reads) asks no questions that could be learned or worded anew, and is "
-            "shown no examples; its prompt is edited (update edits or rewrite). To learn questions, make a checklist of it "
-            "first: askance questions --from PROMPT."
+            "shown no examples; its prompt is edited (update edits or rewrite). To learn questions, make a checklist "
+            "of it first: askance questions --from PROMPT."
         )
     if given["update"] != "auto":
         return settings
@@ -165,13 +166,13 @@ def found_reads(prompt: str | Path | Prompt) -> str:
         found = find_reads(own.text)
     except ValueError as error:
         raise InputError(
-            f"{name}: how the judge's replies are read cannot be found out: {error}. Give the labels from worst to best: "
-            "--reads 'labels WORST,…,BEST'."
+            f"{name}: how the judge's replies are read cannot be found out: {error}. Give the labels from worst to "
+            "best: --reads 'labels WORST,…,BEST'."
         ) from None
     if found is None:
         raise InputError(
-            f"{name}: there is no --checklist, and the prompt does not say how its replies are read. Say it with --reads: "
-            f"{FORMS}. A prompt that asks a checklist's questions needs --checklist."
+            f"{name}: there is no --checklist, and the prompt does not say how its replies are read. Say it with "
+            f"--reads: {FORMS}. A prompt that asks a checklist's questions needs --checklist."
         )
     logger.warning(
         "%s: the judge is asked as its prompt stands, and its reply is read as %s: --reads '%s' (found in: %s).",

@@ -129,7 +129,7 @@ def questions_from(
 ) -> RubricQuestions:
     """Take a judge's prompt apart into a checklist: its clauses' criteria first, then questions about each.
 
-    With ``data`` the old judge and the checklist score the same outputs, and both are held beside each other and people.
+    With ``data`` the old judge and the checklist score the same outputs; both are held beside each other and people.
 
     Args:
         prompt: The judge's prompt, as a file or a prompt.
