@@ -30,10 +30,10 @@ from .setting_types import AlignSettings, MigrateSettings, ResumeSettings, TuneS
 def migrate(
     data: str | Path | Iterable[Example | Mapping[str, Any]],
     *,
-    checklist: str | Path | Checklist,
     source: ModelLike,
     target: ModelLike,
     run: str | Path,
+    checklist: str | Path | Checklist | None = None,
     prompt: str | Path | Prompt | None = None,
     source_prompt: str | Path | Prompt | None = None,
     watcher: Watcher | None = None,
@@ -45,7 +45,7 @@ def migrate(
 
     Args:
         data: JSONL or CSV file, or rows; with human scores the held-out correlation is with those.
-        checklist: YAML or JSON file, or a checklist.
+        checklist: YAML or JSON file, or a checklist; none for a judge in people's own words (``reads``).
         source: The judge to be matched: ``provider/model``, a :class:`~askance.models.named.NamedModel`, or an object
             that can be asked.
         target: The judge whose prompt is improved.

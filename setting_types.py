@@ -63,6 +63,13 @@ class GenerateSettings(GatewaySettings, WritingSettings, total=False):
     limit: int | None
 
 
+class OwnWordsSettings(TypedDict, total=False):
+    """Settings of :class:`OwnWords`."""
+
+    reads: str | None
+    reply_tokens: int
+
+
 class JudgeSettings(ModelSettings, total=False):
     """Settings of :class:`JudgeOptions`."""
 
@@ -100,7 +107,7 @@ class PassSettings(ScoreSettings, total=False):
     fail_under: float | None
 
 
-class EvaluateSettings(PassSettings, total=False):
+class EvaluateSettings(OwnWordsSettings, PassSettings, total=False):
     """Settings of :class:`EvaluateOptions`."""
 
     stop_within: float | None
@@ -111,7 +118,7 @@ class EvaluateSettings(PassSettings, total=False):
     own_decay: float
 
 
-class RegressionSettings(PassSettings, total=False):
+class RegressionSettings(OwnWordsSettings, PassSettings, total=False):
     """Settings of :class:`RegressionOptions`."""
 
     dimension: str | None
@@ -119,7 +126,7 @@ class RegressionSettings(PassSettings, total=False):
     tolerance: float
 
 
-class CompareSettings(ScoreSettings, total=False):
+class CompareSettings(OwnWordsSettings, ScoreSettings, total=False):
     """Settings of :class:`CompareOptions`."""
 
     points: int
@@ -132,7 +139,7 @@ class CompareSettings(ScoreSettings, total=False):
     cot_tokens: int
 
 
-class DiagnoseSettings(JudgeSettings, WhereSettings, total=False):
+class DiagnoseSettings(OwnWordsSettings, JudgeSettings, WhereSettings, total=False):
     """Settings of :class:`DiagnoseOptions`."""
 
     pairs: int
@@ -201,7 +208,7 @@ class LoopSettings(JudgeSettings, WhereSettings, total=False):
     memory: str | Path | None
 
 
-class MigrateSettings(LoopSettings, total=False):
+class MigrateSettings(OwnWordsSettings, LoopSettings, total=False):
     """Settings of :class:`MigrateOptions`."""
 
     writer: str | NamedModel | None
@@ -212,7 +219,7 @@ class MigrateSettings(LoopSettings, total=False):
     tolerance: float
 
 
-class AlignSettings(LoopSettings, total=False):
+class AlignSettings(OwnWordsSettings, LoopSettings, total=False):
     """Settings of :class:`AlignOptions`."""
 
     optimise_for: Literal["spearman", "kendall", "auc", "kappa"]

@@ -76,7 +76,7 @@ class VerdictBuyer:
                 if whole is not answer:
                     answer = await self._with_logprobs(ask.request(), whole)
                     readings, problem = self._readings(ask, answer)
-            if problem is not None:
+            if problem is not None and self.asking.form:
                 again = ask.again(self.model.identity, answer, problem, self.asking.form)
                 keys.append(again.key)
                 answer = await self.gateway.ask(self.role, self.model, again)
@@ -133,13 +133,13 @@ class VerdictBuyer:
             return {}, str(error)
 
     def _said(self, reading: Reading) -> Told:
-        answer, p_yes, explanation = reading
+        answer, p_yes, explanation, value = reading
         if answer is None:
             return Told(None, explanation=explanation, status="abstained")
         if p_yes is None:  # a quote comes without a number
             provenance: Provenance = "hard" if self.provenance == "stated" else self.provenance
             return Told(answer, float(answer), provenance, explanation)
-        return Told(answer, p_yes, self.provenance, explanation)
+        return Told(answer, p_yes, self.provenance, explanation, value=value)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from ..models.base import Answer, Model, ModelError, make_request, refuse_images
 from ..models.gateway import Gateway
@@ -20,6 +20,7 @@ from ..prompts.verdicts import Provenance, Told, Verdict, VerdictColumns, fields
 from .buying import NO_LOGPROBS, TURN, Estimate, VerdictBuyer, all_together, estimate_asks, in_blocks, work_together
 from .checks import computed_verdicts, make_ready
 from .judging import DEFAULT, Judging
+from .own_words import OwnWordsAsking
 from .replies import NOTHING_QUOTED, Answers, quote_in
 from .requests import Ask, Asking, BatchedAsking, EachAsking, ExpectedScoreAsking, illustrated, shows_images, words_read
 
@@ -106,7 +107,7 @@ class Evaluator:
         if not self.checklist.asked:
             return Estimate(checked, 0, 0, 0, 0.0)
         self._refuse_images(examples)
-        asked = self.judging.p_yes
+        asked = self._p_yes
         assumed: Provenance = self.gateway.provenance.get(self.model.identity, "logprob")
         provenance = assumed if asked == "auto" else asked
         asking = self._asking(provenance)
@@ -130,7 +131,7 @@ class Evaluator:
     async def settle(self, examples: Sequence[Example]) -> Provenance:
         """Where p_yes comes from; settled by the first answers of this model, with whether it thinks, and never changed
         after."""
-        asked = self.judging.p_yes
+        asked = self._p_yes
         expected = self.judging.score_scale is not None
         if asked != "auto" and not expected:
             await self._settle_thinking(examples)
@@ -152,6 +153,11 @@ class Evaluator:
             )
         return settled
 
+    @property
+    def _p_yes(self) -> Literal["auto"] | Provenance:
+        """Where p_yes is to come from; a judge in people's own words states its score."""
+        return self.judging.p_yes if self.judging.reads is None else "stated"
+
     async def _settle_thinking(self, examples: Sequence[Example]) -> Answer | None:
         """Find out whether the model thinks, where it is asked otherwise if it does; the answer by which it was tried,
         if any.
@@ -161,7 +167,8 @@ class Evaluator:
         """
         judging, identity, gateway = self.judging, self.model.identity, self.gateway
         together = judging.mode == "auto" and len(self.checklist.asked) > 1
-        matters = self.states and judging.score_scale is None and (judging.p_yes == "auto" or together)
+        is_asked = judging.score_scale is None and judging.reads is None
+        matters = self.states and is_asked and (judging.p_yes == "auto" or together)
         if not matters or identity in gateway.thinkers:
             return None
         known, gathers = gateway.room.thinks(self.model), getattr(self.model, "gathers", 0)
@@ -242,6 +249,8 @@ class Evaluator:
         if judging.score_scale is not None:
             explained = judging.explain == "always"
             return self._asking_for_scores(self.checklist.asked, judging.score_scale, explained=explained)
+        if judging.reads is not None:
+            return OwnWordsAsking(self.prompt, self.checklist.asked[0], judging)
         form = judging.form(provenance, len(self.checklist.asked), thinks=thinks)
         temperature = judging.temperature_of(provenance)
         common = (self.prompt, self.checklist.asked, form.explained, form.logprobs, temperature, judging.seed)
@@ -346,6 +355,9 @@ class Evaluator:
     def _asking_that_led_to(self, verdict: Verdict, question: Question) -> tuple[Asking, str]:
         """The question asked alone, and what the judge as good as said."""
         judging = self.judging
+        if judging.reads is not None:
+            own = OwnWordsAsking(self.prompt, question, judging)
+            return own, own.nearest(verdict.p_yes or 0.0)
         if judging.score_scale is None or verdict.p_yes is None:
             yes, no = self.answers or ("Yes", "No")
             how = (False, False, judging.temperature, judging.seed, self.answers)

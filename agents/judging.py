@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from ..models.replies.own_scores import Reads
 from ..prompts.errors import InputError
 from ..prompts.verdicts import Provenance
 
+REPLY_TOKENS = 1000
+"""Tokens of a reply in people's own words at most: room for its reason."""
 MOST_TOGETHER = 20
 """Questions of one call at most, to a model that thinks."""
 
@@ -45,6 +48,11 @@ class Judging:
     """The words for yes and no that judges answer with, in place of the checklist's, or of English."""
     score_scale: tuple[int, int] | None = None
     """Lowest and highest number, in 0 to 10, where p_yes is an expected score; None: judges say yes or no."""
+    reads: Reads | None = None
+    """How the reply of a judge in people's own words is read, which is asked as its prompt stands; None: it answers
+    the questions of a checklist."""
+    reply_tokens: int = REPLY_TOKENS
+    """Longest reply of such a judge, in tokens."""
 
     def __post_init__(self) -> None:
         """Check what goes together; raises InputError where the scale is none or gives no expected scores."""

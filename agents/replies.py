@@ -40,6 +40,8 @@ class Reading(NamedTuple):
     answer: bool | None
     p_yes: float | None
     explanation: str | None = None
+    value: float | None = None
+    """Score on the judge's own scale."""
 
 
 @dataclass(frozen=True)

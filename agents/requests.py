@@ -152,7 +152,7 @@ class Asking(Protocol):
 
     @property
     def form(self) -> str:
-        """The sentence that says how to answer."""
+        """The sentence that says how to answer; empty where the prompt alone says it, and nobody is asked again."""
         ...
 
     def asks(self, identity: str, example: Example, position: int, replicate: int) -> Iterator[Ask]:
@@ -223,7 +223,7 @@ class OneByOne(ABC):
         """One call for each question; those that see the same stand together."""
         word = self.wants_a_word
         for sees, asked in self._by_view.items():
-            framing, parameters = self._frame(example, sees), _for_replicate(self._parameters_of(sees), replicate)
+            framing, parameters = self._frame(example, sees), for_replicate(self._parameters_of(sees), replicate)
             keys = RequestKey(identity, parameters, replicate, opening(framing, framing.before))
             for place, question, block in asked:
                 rest, index = block + framing.after, position + place
@@ -398,7 +398,7 @@ class BatchedAsking:
             5 if self.logprobs else 0,
             batched_schema(questions, explained=self.explained, answers=self.answers or ENGLISH, stated=self.stated),
         )
-        parameters = _for_replicate(whole, replicate)
+        parameters = for_replicate(whole, replicate)
         key = RequestKey(identity, parameters, replicate, opening(framing, framing.before)).key(rest)
         return Ask(position, example, asked, replicate, key, framing, rest, parameters)
 
@@ -423,7 +423,7 @@ def words_read(prompt: Prompt, questions: Sequence[Question], answers: Answers |
     return answer_words((prompt.text, "\n".join(each.text for each in questions)), answers)
 
 
-def _for_replicate(parameters: Parameters, replicate: int) -> Parameters:
+def for_replicate(parameters: Parameters, replicate: int) -> Parameters:
     """The parameters with a seed of the replicate's own: with one seed an endpoint repeats itself."""
     if not replicate or parameters.seed is None:
         return parameters
@@ -445,7 +445,7 @@ def shows_images(prompt: Prompt, example: Example, sees: Sees = "all") -> bool:
 
 def opening(framing: Framing, content: str) -> list[Message]:
     """The conversation up to the first answer, whose user says ``content``."""
-    before: list[Message] = [("system", framing.system)] if framing.system is not None else []
+    before: list[Message] = [*framing.messages, *([("system", framing.system)] if framing.system is not None else [])]
     for said, answer in framing.turns:
         before += [("user", said), ("assistant", answer)]
     return [*before, ("user", with_images(content, framing.images))]

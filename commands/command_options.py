@@ -250,6 +250,10 @@ def settings(
             merged[name] = value
     if isinstance(merged.get("field"), tuple):
         merged["field"] = parse_field_map(merged["field"])
+    if given.get("reads") is not None and given.get("checklist") is None:  # the file's is for the other commands
+        rest |= {"checklist": None} if "checklist" in rest else {}
+    elif given.get("checklist") is not None and given.get("reads") is None:
+        merged.pop("reads", None)
     for name in idle_settings(record, {**merged, **rest}):
         if given.get(name) in (None, ()):  # it is the file's, which serves other commands, too
             del merged[name]

@@ -103,7 +103,7 @@ def diagnose_command(config: Path | None, as_json: bool, quiet: bool, dry_run: b
     """
     load_dotenv()
     options, inputs = settings(DiagnoseOptions, config, given)
-    need(inputs, "data", "checklist")
+    need(inputs, "data")
     if inputs["model"] is None and inputs["verdicts"] is None:
         raise InputError("--model or --verdicts is needed, on the command line or in the --config file.")
     output = inputs.pop("output")

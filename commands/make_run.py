@@ -193,7 +193,7 @@ def migrate_command(**given: Any) -> None:
 
     An edit is kept only if held-out correlation says so: with the human scores in DATA, else with the source.
     """
-    run_mode(MigrateOptions, migration.prepare, ("data", "checklist", "source", "target"), **given)
+    run_mode(MigrateOptions, migration.prepare, ("data", "source", "target"), **given)
 
 
 @click.command(name="align", cls=GroupedCommand)
@@ -215,7 +215,7 @@ def align_command(**given: Any) -> None:
     A change is kept only if held-out correlation with the human scores in DATA says so. --from improves the judge of an
     earlier run by what DATA has in further examples and comments, and pays for those alone.
     """
-    run_mode(AlignOptions, alignment.prepare, ("data", "checklist", "model"), **given)
+    run_mode(AlignOptions, alignment.prepare, ("data", "model"), **given)
 
 
 @click.command(name="tune", cls=GroupedCommand)

@@ -26,6 +26,7 @@ from ..stats.spearman_interval import TestedSpearman, spearman_intervals
 from .evaluate import EvaluationJob, load_inputs
 from .findings import Diagnosis, GroupDiagnosis, QuestionDiagnosis, by_likeness, findings
 from .options import DiagnoseOptions, EvaluateOptions
+from .own_words import judge_asked
 from .verdict_table import Cells, VerdictTable, given_verdicts, only_judge, tabulate
 
 if TYPE_CHECKING:
@@ -190,7 +191,7 @@ def _group(name: str, questions: Sequence[QuestionDiagnosis], phi: PhiMatrix) ->
 def diagnose(
     data: str | Path | Iterable[Example | Mapping[str, Any]],
     *,
-    checklist: str | Path | Checklist,
+    checklist: str | Path | Checklist | None = None,
     model: ModelLike | None = None,
     prompt: str | Path | Prompt | None = None,
     verdicts: str | Path | Iterable[Verdict] | None = None,
@@ -204,7 +205,7 @@ def diagnose(
 
     Args:
         data: JSONL or CSV file, or rows.
-        checklist: YAML or JSON file, or a checklist.
+        checklist: YAML or JSON file, or a checklist; none for a judge in people's own words (``reads``).
         model: ``provider/model``, or an object that can be asked. Where verdicts are given it picks those of this
             model.
         prompt: File or prompt; askance's own neutral one by default. Where verdicts are given it picks those made
@@ -224,6 +225,7 @@ def diagnose(
     settings = parse_options(DiagnoseOptions, given)
     if verdicts is not None:
         refuse_idle(settings, verdicts=verdicts)
+        checklist, settings = judge_asked(checklist, prompt, settings)
         return _of_given(data, checklist, asked, prompt, verdicts, settings)
     if asked is None:
         raise InputError("Diagnosing needs a model to ask, or verdicts that are there already.")
@@ -243,14 +245,14 @@ adiagnose = awaited(diagnose)
 
 def prepare(
     data: str | Path | Iterable[Example | Mapping[str, Any]],
-    checklist: str | Path | Checklist,
+    checklist: str | Path | Checklist | None,
     model: str | Model,
     prompt: str | Path | Prompt | None,
     options: Mapping[str, Any],
 ) -> EvaluationJob:
     """Prepare the evaluation that a diagnosis buys. InputError names the file, line and field at fault."""
-    settings = parse_options(DiagnoseOptions, options)
-    return EvaluationJob(*load_inputs(data, checklist, prompt, settings), model, EvaluateOptions.of(settings))
+    questions, settings = judge_asked(checklist, prompt, parse_options(DiagnoseOptions, options))
+    return EvaluationJob(*load_inputs(data, questions, prompt, settings), model, EvaluateOptions.of(settings))
 
 
 def _of_given(

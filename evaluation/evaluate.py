@@ -30,6 +30,7 @@ from ..stats.resampling import Resampling
 from .calibration import load_calibration
 from .evaluation_result import Agreement, Evaluation, slice_rows, slice_values
 from .options import EvaluateOptions, JudgeOptions
+from .own_words import about_what_people_rated, judge_asked
 from .pass_fail import PassThreshold, judge_passes, pass_labels
 from .scoring import ExampleScore, coverage, human_targets, nothing_in_common, score_examples
 from .weights_file import weighted_by
@@ -105,13 +106,16 @@ def prepare(
         raise InputError("--own-questions writes questions for each example; leave out --checklist, or that.")
     if settings.own_questions and schema is not None:
         raise InputError("--schema is a check of a checklist, and --own-questions writes one for each example.")
-    if checklist is None and schema is None and not settings.own_questions:
+    own_words = prompt is not None or settings.reads is not None
+    if checklist is None and schema is None and not own_words and not settings.own_questions:
         raise InputError(
             "The judge has nothing to ask: give a --checklist, a --schema, --own-questions, or a --judge, which brings "
-            "its own."
+            "its own. A judge in your own words needs its --prompt alone."
         )
-    given = OWN if settings.own_questions else None if checklist is None else load_checklist(checklist)
-    checklist = with_schema(given, schema) or OWN
+    given: str | Path | Checklist | None = OWN if settings.own_questions else checklist
+    if not settings.own_questions and (checklist is not None or own_words):
+        given, settings = judge_asked(checklist, prompt, settings)
+    checklist = with_schema(None if given is None else load_checklist(given), schema) or OWN
     if model is None and checklist.asked:
         raise InputError("--model is needed: it answers the questions of the checklist.")
     examples, questions, text = load_inputs(data, checklist, prompt, settings)
@@ -313,6 +317,8 @@ def load_inputs(
         examples = load_examples(
             data, fields=settings.field, limit=settings.limit, labels=settings.labels, label_scale=settings.label_scale
         )
+    if settings.judging.reads is not None:
+        questions = about_what_people_rated(questions, examples)
     questions = weighted(questions, examples, settings)
     given = default_prompt(examples) if prompt is None else prompt
     known, prompts = None if data is ONE_BY_ONE else examples, [given, *([] if beside is None else [beside])]

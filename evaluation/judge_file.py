@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ..agents.own_words import own_checklist
 from ..memory.decision import decide
 from ..memory.embedders import shown_by
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
 from ..models.named import NamedModel, read_named
+from ..models.replies.own_formats import parse_reads
 from ..prompts.checklist import AnswerPair, Checklist, asking, found_in, load_checklist, parse_checklist
 from ..prompts.errors import InputError, did_you_mean, like_named
 from ..prompts.prompt import Prompt, prompt_showing
@@ -39,6 +41,7 @@ from .kept_judge import (
     judge_settings,
 )
 from .options import EvaluateOptions
+from .own_words import OwnWords
 from .pass_fail import FIGURES
 
 if TYPE_CHECKING:
@@ -63,7 +66,8 @@ class _File(BaseModel):
     model: str = Field(min_length=1)
     models: dict[str, Any] | None = None
     prompt: str = Field(min_length=1)
-    checklist: dict[str, Any]
+    checklist: dict[str, Any] | None = None
+    """None where the settings say how the replies of its own prompt are read."""
     answers: AnswerPair | None = None
     """The checklist's, also where they are written beside it."""
     examples: ShownExamples | None = None
@@ -176,12 +180,11 @@ def parse_judge(text: str, name: str) -> KeptJudge:
     if schema != SCHEMA:
         raise InputError(f"{name}, field 'schema': '{SCHEMA}' is needed, not {json.dumps(schema)}.")
     read = validate_row(_File, data, name)
-    place = f"{name}, field 'checklist'"
-    checklist = asking(parse_checklist(json.dumps(read.checklist), place), place)
+    settings = judge_settings(read.settings, f"{name}, field 'settings'")
+    checklist = _checklist(read.checklist, settings["reads"], name)
     if read.answers is not None:
         checklist = checklist.model_copy(update={"answers": read.answers})
     prompt = replace(Prompt(read.prompt).check(f"{name}, field 'prompt'"), shown=_shown(read.examples, name))
-    settings = judge_settings(read.settings, f"{name}, field 'settings'")
     ids = [each.id for each in checklist.questions]
     for unknown in (each for each in read.origins if each not in ids):
         raise InputError(
@@ -215,6 +218,18 @@ def parse_judge(text: str, name: str) -> KeptJudge:
     check_calibration(judge, name)
     measured = None if judge.figures is None else judge.figures.of
     return replace(judge, edited=measured not in (None, judge.hash))
+
+
+def _checklist(given: Mapping[str, Any] | None, reads: str | None, name: str) -> Checklist:
+    if given is None and reads is not None:
+        return own_checklist(parse_reads(reads))
+    if given is None:
+        raise InputError(
+            f"{name}, field 'checklist': it is missing. A judge that answers in its own words has none, and has "
+            "'reads' under 'settings'."
+        )
+    place = f"{name}, field 'checklist'"
+    return asking(parse_checklist(json.dumps(given), place), place)
 
 
 def _named(text: str, name: str) -> dict[str, NamedModel]:
@@ -253,9 +268,7 @@ def judge_of_run(result: RunRecord, config: Mapping[str, Any], start: Checklist,
         named=named,
         prompt=Prompt(best.prompt, _shown(best.examples, f"{where}: result.json")),
         checklist=checklist,
-        settings={
-            name: settings[name] for name in SETTINGS if name != "score_scale" or settings["scores"] == "expected"
-        },
+        settings={name: value for name, value in settings.items() if name not in _unused(settings)},
         calibration=calibration,
         threshold=None if best.threshold is None else best.threshold.value,
         threshold_of=("overall",) if best.threshold is None else best.threshold.of,
@@ -276,6 +289,13 @@ def judge_of_run(result: RunRecord, config: Mapping[str, Any], start: Checklist,
             test=accepted_on(best.test, best.reason),
         )
     )
+
+
+def _unused(settings: Mapping[str, Any]) -> tuple[str, ...]:
+    scale = () if settings["scores"] == "expected" else ("score_scale",)
+    if settings["reads"] is not None:
+        return (*scale, "mode", "explain", "p_yes", "samples")
+    return (*scale, *OwnWords.model_fields)
 
 
 def _shown(examples: ShownExamples | None, name: str) -> Shows | None:

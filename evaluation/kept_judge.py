@@ -38,6 +38,7 @@ from .evaluate import ONE_BY_ONE, EvaluationJob, load_inputs
 from .evaluation_result import Evaluation
 from .open_judge import Judged, OpenJudge
 from .options import EvaluateOptions
+from .own_words import OwnWords
 from .pass_fail import PassThreshold
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ logger = logging.getLogger(__name__)
 SCHEMA = "askance.judge/1"
 SETTINGS = (
     *("mode", "explain", "p_yes", "samples", "temperature", "repeat", "seed"),
-    *("scores", "score_scale", "human_scale"),
+    *("scores", "score_scale", "human_scale", "reads", "reply_tokens"),
 )
 """Settings of ``evaluate`` that a judge's answers, scores and agreement with people depend on."""
 THIS_FOLDER = "."
@@ -158,6 +159,8 @@ class KeptJudge:
         calibration = None if self.calibration is None else self.calibration.model_dump(mode="json")
         asked = self.checklist.model_dump(mode="json", exclude={"task"})
         settings = judge_settings({"mode": "each"} | dict(self.settings), "settings")  # as in files without a mode
+        if settings["reads"] is None:  # as in files from before judges had a form of replies
+            settings = {name: value for name, value in settings.items() if name not in OwnWords.model_fields}
         read = [calibration, self.threshold, list(self.threshold_of), settings]
         named = [] if self.named is None else [self.named.where, self.named.answers_depend_on]
         return sha256(json.dumps([self.model, self.prompt.hash, asked, *read, *named]).encode()).hexdigest()[:16]
@@ -279,6 +282,8 @@ class KeptJudge:
         settings = parse_options(EvaluateOptions, self.with_options(options))
         if settings.own_questions:
             raise InputError("own_questions: this judge brings its own checklist.")
+        if settings.reads is not None and self.settings.get("reads") is None:
+            raise InputError("reads: this judge answers the questions of its own checklist.")
         examples, questions, text = load_inputs(data, self.checklist, self.prompt, settings)
         calibration = self.calibration_of(model) if settings.calibration is None else None
         if calibration is not None and settings.adaptive:
@@ -479,6 +484,8 @@ def _without_blanks(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _said(value: Any) -> str:
+    if isinstance(value, str) and not value.isidentifier():  # a text that YAML may read otherwise
+        return json.dumps(value)
     return json.dumps(list(value)) if isinstance(value, tuple) else "null" if value is None else f"{value}"
 
 

@@ -17,6 +17,7 @@ from ..prompts.formats.binding import Variables
 from ..prompts.human_feedback import LabelScale, LabelWords
 from ..prompts.text_files import path_of
 from ..settings import FILE, FileName, Heading, Idle, ModelName, beside, where
+from .own_words import OwnWords
 
 
 class Where(BaseModel):
@@ -161,10 +162,14 @@ class JudgeOptions(ModelOptions):
         """Whether scores come from p_yes (P(yes), or an expected score), not from the answers."""
         return self.scores != "hard"
 
+    def asked_so(self, judging: Judging) -> Judging:
+        """The way to judge, in a form of the record's own where it has one (:class:`.own_words.OwnWords`)."""
+        return judging
+
     @property
     def judging(self) -> Judging:
         """The part that an evaluator needs."""
-        return Judging(
+        judging = Judging(
             mode=self.mode,
             explain=self.explain,
             p_yes=self.p_yes,
@@ -176,6 +181,7 @@ class JudgeOptions(ModelOptions):
             answer_words=self.answer_words,
             score_scale=self.score_scale if self.scores == "expected" else None,
         )
+        return self.asked_so(judging)
 
 
 class ScoreOptions(JudgeOptions, Where):
@@ -277,7 +283,7 @@ class PassOptions(ScoreOptions):
     )
 
 
-class EvaluateOptions(PassOptions):
+class EvaluateOptions(OwnWords, PassOptions):
     """How a data set is judged, and when no further question is asked about an example."""
 
     stop_within: Annotated[float | None, Heading.SCORES.at(7)] = Field(
@@ -351,7 +357,7 @@ class EvaluateOptions(PassOptions):
         return self
 
 
-class RegressionOptions(PassOptions):
+class RegressionOptions(OwnWords, PassOptions):
     """Settings of a check against a baseline."""
 
     dimension: str | None = Field(
@@ -374,7 +380,7 @@ def _lacks_judge(judge: str) -> Callable[[Mapping[str, Any]], bool]:
     return holds
 
 
-class CompareOptions(ScoreOptions):
+class CompareOptions(OwnWords, ScoreOptions):
     """Settings of ``compare``; those of ``evaluate`` hold for the judges that ask yes/no questions."""
 
     points: Annotated[int, Heading.COMPARED.at(3)] = Field(
@@ -428,7 +434,7 @@ ASKING = ("explain", "p_yes", "samples", "temperature", "answer_words", "repeat"
 _ASKED = "the verdicts are there, and no judge is asked (verdicts)"
 
 
-class DiagnoseOptions(JudgeOptions, Where):
+class DiagnoseOptions(OwnWords, JudgeOptions, Where):
     """Settings of ``diagnose``; how verdicts are bought is as in ``evaluate``."""
 
     pairs: int = Field(5, ge=0, description="Pairs of questions to name as the least related and the most alike.")

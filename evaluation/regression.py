@@ -29,6 +29,7 @@ from .evaluation_result import Evaluation
 from .judge_file import judge_of_parts
 from .open_judge import failing_questions
 from .options import EvaluateOptions, RegressionOptions
+from .own_words import judge_asked
 from .pass_fail import require_at_least
 from .scoring import mean_score, whole_name
 
@@ -99,6 +100,9 @@ def check_regression(
             :func:`~askance.evaluation.evaluate.evaluate`.
     """
     asked, given = named_models(options, model)
+    if judge is None and (given.get("reads") is not None or (checklist is None and prompt is not None)):
+        checklist, own = judge_asked(checklist, prompt, parse_options(RegressionOptions, given))
+        given = {**given, "reads": own.reads}
     used = judge_of_parts(judge, checklist, asked, prompt)
     settings = parse_options(RegressionOptions, used.with_options(given))
     if used.kept is not None:

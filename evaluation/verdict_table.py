@@ -201,6 +201,7 @@ def parity(
     before: SaidGood | None = None,
     resamples: int = 2000,
     seed: int = 42,
+    of_scores: bool = False,
 ) -> dict[str, Any]:
     """Parity over all questions and on each, with intervals, as in ``result.json``: ``judge`` is to match
     ``reference``.
@@ -208,7 +209,8 @@ def parity(
     ``same`` is the share of examples on which both give the good answer or both the other, ``kappa`` Cohen's of these
     answers, and ``spearman`` the rank correlation of P(good); over all questions it is the mean of theirs, and n counts
     questions. With ``before``, the judge that ``judge`` replaces, the shares of same answers are compared on the same
-    examples. Documents are resampled whole.
+    examples. Documents are resampled whole. ``of_scores`` adds ``score_difference``, the mean of the judge's score less
+    the reference's, in [-1, 1].
     """
     groups = documents(examples) or [example.id for example in examples]
     by_document = Resampling(groups, resamples, seed=seed)
@@ -226,6 +228,8 @@ def parity(
             "kappa": statistic_dict(cohen_kappa(mine, theirs, resampling)),
             "spearman": statistic_dict(rank),
         }
+        if of_scores:
+            row["score_difference"] = difference_dict(mean_difference(wanted, ranked, resampling))
         if before is not None:
             was = _joined(before.answers, names)
             gain = mean_difference(agreement_hits(was, theirs), agreement_hits(mine, theirs), resampling)

@@ -447,6 +447,8 @@ class ParityRecord(ResultPart):
     spearman: Figure
     gain: Gain | None = None
     """Gain of ``same`` over that of the first version."""
+    score_difference: Gain | None = None
+    """Mean score less the reference's, of judges that state scores of their own."""
     questions: dict[str, ParityRecord] = {}
 
 

@@ -248,16 +248,13 @@ class PerMinute:
         now = monotonic()
         while self._begun and self._begun[0][0] <= now - MINUTE:
             self._begun.popleft()
-        calls, taken = len(self._begun), sum(each for _, each in self._begun)
-        for begun, spent in self._begun:
+        calls, taken, until = len(self._begun), sum(each for _, each in self._begun), now
+        for begun, spent in self._begun:  # until so many are past that there is room
             full = self.requests is not None and calls >= self.requests
             if not full and (self.tokens is None or taken + tokens <= self.tokens):
-                return 0.0
+                break
             calls, taken, until = calls - 1, taken - spent, begun + MINUTE
-            full = self.requests is not None and calls >= self.requests
-            if not full and (self.tokens is None or taken + tokens <= self.tokens or not calls):
-                return max(until - now, 0.001)
-        return 0.0
+        return until - now
 
 
 def per_minute(model: Any) -> PerMinute | None:
@@ -266,8 +263,6 @@ def per_minute(model: Any) -> PerMinute | None:
     return PerMinute(requests, tokens) if requests or tokens else None
 
 
-AS_OF = "2026-11-23"
-"""Day of the table, which agrees with that of LiteLLM 1.104.5; prices before any discount for cached prompts."""
 _PER_MILLION = {
     "gpt-3.5-turbo": (0.5, 1.5),
     "gpt-4": (30, 60),
@@ -292,7 +287,8 @@ _PER_MILLION = {
     "o3-mini": (1.1, 4.4),
     "o4-mini": (1.1, 4.4),
 }
-"""US dollars for a million prompt tokens and a million tokens of answers."""
+"""US dollars for a million prompt tokens and a million tokens of answers, before any discount for cached prompts; as of
+2026-11-23, in agreement with LiteLLM 1.104.5."""
 BATCH_SHARE = 0.5
 """Share of these prices that OpenAI charges in a batch."""
 _SNAPSHOT = re.compile(r"-20\d\d-\d\d-\d\d$")

@@ -170,7 +170,7 @@ async def session(
 
 @contextmanager
 def background_session(
-    options: ModelOptions, store: AnswerStore | None, *, stored_answers_are_ours: bool = False
+    options: ModelOptions, store: AnswerStore | None
 ) -> Iterator[tuple[BackgroundLoop, Models, Gateway]]:
     """Open models and gateway on a background loop for the time of a ``with`` block.
 
@@ -179,7 +179,7 @@ def background_session(
     """
     loop, last, cancel = BackgroundLoop(), None, True
     try:
-        opened = session(options, store, stored_answers_are_ours=stored_answers_are_ours)
+        opened = session(options, store)
         models, gateway = loop.run(opened.__aenter__())
         last = opened.__aexit__(None, None, None)
         yield loop, models, gateway

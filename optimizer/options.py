@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from ..evaluation.options import ASKING, LEAST_COVERAGE, JudgeOptions, ScoreOptions, Where, WritingOptions
+from ..evaluation.own_words import OwnWords
 from ..settings import FileName, Heading, Idle, ModelName, where, without
 
 _LOOP = ("trial", "prune", "max_notes", "max_lessons", "max_prompt_chars", "patience")
@@ -133,7 +134,7 @@ class LoopOptions(JudgeOptions, Where):
         return self.update in ("auto", "edits", "rewrite")
 
 
-class MigrateOptions(LoopOptions):
+class MigrateOptions(OwnWords, LoopOptions):
     """Settings of ``migrate``."""
 
     update: Annotated[Literal["auto", "edits", "rewrite", "questions"], Heading.CHANGED] = Field(
@@ -194,7 +195,7 @@ class MigrateOptions(LoopOptions):
         return self.update in ("auto", "questions")
 
 
-class AlignOptions(LoopOptions):
+class AlignOptions(OwnWords, LoopOptions):
     """Settings of ``align``."""
 
     optimise_for: Annotated[Literal["spearman", "kendall", "auc", "kappa"], Heading.ACCEPTED.at(-1)] = Field(

@@ -382,6 +382,7 @@ def _same_verdicts(result: RunRecord, split: str) -> Iterator[dict[str, Any]]:
             "kappa accepted": Figure.of(now.kappa),
             "rank correlation at the start": Figure.of(was.spearman),
             "rank correlation accepted": Figure.of(now.spearman),
+            **({} if now.score_difference is None else {"score - source's": Figure.of(now.score_difference, "+.2f")}),
         }
 
 

@@ -118,6 +118,8 @@ class CrossModelSignal:
     """The papers' condition instead: the difference below which mean scores agree, on every dimension."""
     soft: bool = True
     """Whether scores come from P(yes). Where they come from the answers, P(yes) alone makes no difference."""
+    of_scores: bool = False
+    """Whether both judges state scores of their own: then only scores ``margin`` or more apart differ."""
     say: Callable[[str], None] | None = None
     """Told once if answers alone are compared."""
     _told: set[str] = field(default_factory=set, init=False, compare=False)
@@ -156,7 +158,7 @@ class CrossModelSignal:
             for verdict in seen.verdicts:
                 source = self._said(asked, verdict)
                 if not verdict.replicate and source and source.answer is not None and verdict.answer is not None:
-                    same[verdict.question].append(verdict.answer == source.answer)
+                    same[verdict.question].append(not self._differ(verdict, source))
             return all(each and each.count(False) <= self.differing * len(each) for each in same.values())
         soft = self.soft and all(map(self.is_like, seen.verdicts))
         mine = self._means(asked, seen.verdicts, soft=soft)
@@ -197,6 +199,12 @@ class CrossModelSignal:
                 self._told.add(text)
                 self.say(f"{text} ({count(number, 'verdict')}): these are compared by their answers alone")
 
+    def _differ(self, target: Verdict, source: Verdict) -> bool:
+        """Whether the answers differ; of judges that state scores, the scores."""
+        if not self.of_scores:
+            return target.answer != source.answer
+        return abs((target.p_yes or 0.0) - (source.p_yes or 0.0)) >= self.margin
+
     def _compare(self, pairs: Sequence[tuple[Verdict, Verdict]]) -> Iterator[Disagreement]:
         """The disagreements on one question; each gap is the difference without both judges' means."""
         compared = [
@@ -207,9 +215,10 @@ class CrossModelSignal:
         ]
         levels = [sum(side) / len(pairs) for side in zip(*compared, strict=True)]
         for (target, source), (mine, theirs) in zip(pairs, compared, strict=True):
-            if target.answer == source.answer and (not self.soft or abs(mine - theirs) < self.margin):
+            differ = self._differ(target, source)
+            if not differ and (self.of_scores or not self.soft or abs(mine - theirs) < self.margin):
                 continue
-            too_high = mine > theirs if target.answer == source.answer else bool(target.answer)
+            too_high = mine > theirs if self.of_scores or not differ else bool(target.answer)
             beyond = (mine - levels[0]) - (theirs - levels[1])
             yield Disagreement(
                 example=target.example,
@@ -241,6 +250,8 @@ class HumanSignal:
     by_score: bool = False
     """The papers' way: on a disputed example, and only there, every question is disputed whose answer errs like the
     score."""
+    of_scores: bool = False
+    """Whether the judge states a score of its own, which may be off whatever its half of the scale."""
 
     def disagreements(self, draft: Draft, seen: Observation) -> list[Disagreement]:
         """Questions that run against people first, then widest gap first, questions taking turns."""
@@ -329,7 +340,7 @@ class HumanSignal:
                 off = whole
             is_disputed = whole is not None and abs(whole) > self.threshold and whole * off > 0
             # a doubtful no that is still too high is no wrong yes
-            answered_so = question.is_good(verdict.answer) is (off > 0)
+            answered_so = self.of_scores or question.is_good(verdict.answer) is (off > 0)
             if not self.by_score and (abs(off) <= self.threshold or not (is_disputed or against) or not answered_so):
                 continue
             yield Disagreement(

@@ -269,7 +269,10 @@ class ReadsExamples(Protocol):
 
 def binding_of(examples: Sequence[Example] | None, settings: ReadsExamples | None) -> Binding:
     """What a prompt's variables may stand for in these examples."""
-    return Binding(examples) if settings is None else Binding(examples, settings.variable, settings.field)
+    if settings is None:
+        return Binding(examples)
+    asks = getattr(settings, "reads", None) is None  # a judge in people's own words is asked no question of ours
+    return Binding(examples, settings.variable, settings.field, asks)
 
 
 def bound_prompts(
@@ -293,18 +296,30 @@ def read_prompt(source: str | Path | Prompt, binding: Binding) -> tuple[Prompt, 
         InputError: The file cannot be read, or a variable of it stands for nothing.
     """
     if isinstance(source, Prompt):
-        form = source.form or (plain_form(source.text) if binding.given else None)
+        is_bound = binding.given or ("question" in source.placeholders and not (binding.asks or binding.writes))
+        form = source.form or (plain_form(source.text) if is_bound else None)
         if form is not None and form.variables:  # what somebody says now wins
             binding = replace(binding, given={**form.variables, **binding.given})
         return (source if form is None else _bound(source, form, "the prompt", binding)), "the prompt"
-    path = path_of(source, "prompt")
+    form = _form_in(path_of(source, "prompt"), FIELDS if binding.asks else FIELDS[:4])
+    return _bound(Prompt(form.text), form, str(source), binding), str(source)
+
+
+def own_text(source: str | Path | Prompt) -> tuple[str, str]:
+    """The text of a prompt that asks no question of ours, and what to call it in errors. InputError where its file
+    cannot be read."""
+    if isinstance(source, Prompt):
+        return source.text, "the prompt"
+    return _form_in(path_of(source, "prompt"), FIELDS[:4]).text, str(source)
+
+
+def _form_in(path: Path, ours: Sequence[str]) -> PromptForm:
     try:
         text = read_text(path, as_it_is=True)
     except FileNotFoundError:
         hint = " A prompt's text itself is given as askance.Prompt(text)." if "{" in str(path) else like_named(path)
         raise InputError(f"{path}: there is no such prompt file.{hint}") from None
-    form = form_of(text, str(path), path.suffix, FIELDS if binding.asks else FIELDS[:4])
-    return _bound(Prompt(form.text), form, str(path), binding), str(path)
+    return form_of(text, str(path), path.suffix, ours)
 
 
 def _bound(prompt: Prompt, form: PromptForm, name: str, binding: Binding) -> Prompt:
@@ -332,6 +347,8 @@ class Framing:
     """Questions and answers that come before this one, as cases of how to answer."""
     images: tuple[Part, ...] = ()
     """Images of the texts that are shown, which are sent before them."""
+    messages: tuple[tuple[str, str], ...] = ()
+    """Messages before the last one, as (role, content), where a prompt is asked as it stands."""
 
     @property
     def prefix(self) -> str:
@@ -345,7 +362,8 @@ class Framing:
 
     @property
     def _parts(self) -> list[str]:
-        return [self.system or "", *chain.from_iterable(self.turns), self.before]
+        said = [content for _, content in self.messages]
+        return [*said, self.system or "", *chain.from_iterable(self.turns), self.before]
 
 
 def frame(prompt: Prompt, example: Example, sees: Sees = "all") -> Framing:

@@ -42,6 +42,8 @@ class Verdict:
     explanation: str | None = None
     status: Status = "ok"
     error: str | None = None
+    value: float | None = None
+    """Score on the judge's own scale, where it is asked in people's own words."""
     replicate: int = 0
     asked: str | None = None
     """The text of a question that was written for this example alone."""
@@ -63,7 +65,8 @@ class Verdict:
     def to_dict(self) -> dict[str, Any]:
         """The fields in the order of the verdicts file."""
         row = {name: getattr(self, name) for name in _FIELDS}
-        return {name: value for name, value in row.items() if value or name not in ("replicate", "asked")}
+        rare = {name: value for name in _RARE if (value := row.pop(name)) not in (None, "", _RARE[name])}
+        return row | rare
 
 
 class Told(NamedTuple):
@@ -75,27 +78,20 @@ class Told(NamedTuple):
     explanation: str | None = None
     status: Status = "ok"
     error: str | None = None
+    value: float | None = None
 
 
+_Text = str | None
 VerdictFields = tuple[
-    str,
-    str,
-    str | None,
-    str,
-    bool | None,
-    float | None,
-    Provenance | None,
-    str | None,
-    Status,
-    str | None,
-    int,
-    str | None,
+    str, str, _Text, str, bool | None, float | None, Provenance | None, _Text, Status, _Text, float | None, int, _Text
 ]
 """Fields of a :class:`Verdict`, in its order; quicker to make by the million."""
 _FIELDS = tuple(field.name for field in fields(Verdict))
 fields_of: Callable[[Any], VerdictFields] = attrgetter(*_FIELDS)
 """Names of a verdict's fields."""
-_TYPES = {"answer": "bool", "p_yes": "float64", "replicate": "int32"}
+_RARE = {"replicate": 0, "asked": None, "value": None}
+"""Fields that few verdicts have, with the value that is left out."""
+_TYPES = {"answer": "bool", "p_yes": "float64", "replicate": "int32", "value": "float64"}
 """Arrow's types of columns in a Parquet file that are no texts."""
 
 
@@ -133,6 +129,7 @@ class VerdictColumns(Sequence[Verdict]):
         self._explanation: dict[int, str] = {}
         self._error: dict[int, str] = {}
         self._asked: dict[int, str] = {}
+        self._value: dict[int, float] = {}
         for verdict in verdicts:
             try:
                 self.append(fields_of(verdict))
@@ -141,6 +138,10 @@ class VerdictColumns(Sequence[Verdict]):
                     f"A verdict is expected, not {type(verdict).__name__}: give askance.Verdict(…) objects, or the "
                     "path of a file of verdicts."
                 ) from None
+
+    @property
+    def _notes(self) -> tuple[dict[int, Any], ...]:
+        return self._explanation, self._error, self._asked, self._value
 
     @classmethod
     def due(
@@ -179,14 +180,14 @@ class VerdictColumns(Sequence[Verdict]):
         columns["question"][place] = number[fields[1]]
         columns["model"][place] = number[fields[2]]
         columns["prompt"][place] = number[fields[3]]
-        columns["replicate"][place] = fields[10]
-        if fields[11] is not None:
-            self._asked[place] = fields[11]
-        self.put(place, Told(*fields[4:10]))
+        columns["replicate"][place] = fields[11]
+        if fields[12] is not None:
+            self._asked[place] = fields[12]
+        self.put(place, Told(*fields[4:11]))
 
     def put(self, place: int, said: Told) -> None:
         """Take what was said for the one at this place, counted from 0."""
-        answer, p_yes, p_yes_from, explanation, status, error = said
+        answer, p_yes, p_yes_from, explanation, status, error, value = said
         columns = self._columns
         columns["answer"][place] = -1 if answer is None else answer
         columns["p_yes"][place] = _NAN if p_yes is None else p_yes
@@ -196,6 +197,8 @@ class VerdictColumns(Sequence[Verdict]):
             self._explanation[place] = explanation
         if error is not None:
             self._error[place] = error
+        if value is not None:
+            self._value[place] = value
 
     @property
     def names(self) -> list[str | None]:
@@ -236,13 +239,9 @@ class VerdictColumns(Sequence[Verdict]):
         part._number, part._length = self._number, len(places)
         for field, kind in _NUMBERS.items():
             part._columns[field] = array(kind, self.numbers(field)[places].tobytes())
-        now = dict(zip(places.tolist(), range(len(places)), strict=True)) if self.explained or self._asked else {}
-        for mine, theirs in (
-            (part._explanation, self._explanation),
-            (part._error, self._error),
-            (part._asked, self._asked),
-        ):
-            mine.update((now[place], text) for place, text in theirs.items() if place in now)
+        now = dict(zip(places.tolist(), range(len(places)), strict=True)) if any(self._notes) else {}
+        for mine, theirs in zip(part._notes, self._notes, strict=True):
+            mine.update((now[place], each) for place, each in theirs.items() if place in now)
         return part
 
     @property
@@ -259,8 +258,8 @@ class VerdictColumns(Sequence[Verdict]):
     def column(self, field: str) -> Iterator[Any]:
         """The values of a field, one a verdict."""
         if field not in _NUMBERS:
-            notes = {"error": self._error, "asked": self._asked}.get(field, self._explanation)
-            return map(notes.get, range(self._length))
+            notes: dict[str, Any] = {"error": self._error, "asked": self._asked, "value": self._value}
+            return map(notes.get(field, self._explanation).get, range(self._length))
         values = islice(self._columns[field], self._length)
         if field == "p_yes":
             return (None if value != value else value for value in values)
@@ -303,6 +302,7 @@ class VerdictColumns(Sequence[Verdict]):
             self._explanation.get(place),
             _STATUSES[number["status"]],
             self._error.get(place),
+            self._value.get(place),
             number["replicate"],
             self._asked.get(place),
         )
@@ -333,11 +333,13 @@ def verdict_lines(verdicts: Iterable[Verdict]) -> Iterator[str]:
         explanation,
         status,
         error,
+        value,
         replicate,
         asked,
     ) in zip(*map(columns.column, _FIELDS), strict=True):
         again = f', "replicate": {replicate}' if replicate else ""
         again += f', "asked": {name(asked)}' if asked else ""
+        again += "" if value is None else f', "value": {value!r}'
         yield (
             f'{{"example": {name(example)}, "question": {name(question)}, "model": {name(model)}, '
             f'"prompt": {name(prompt)}, "answer": {name(answer)}, "p_yes": {"null" if p_yes is None else repr(p_yes)}, '
@@ -358,7 +360,8 @@ def save_verdicts(path: str | Path, verdicts: Iterable[Verdict]) -> None:
         return
     columns = VerdictColumns.of(verdicts)
     with whole_file(path) as file:
-        there = [field for field in _FIELDS if field != "asked" or columns.are_own]
+        left_out = {"asked": not columns.are_own, "value": not columns._value}
+        there = [field for field in _FIELDS if not left_out.get(field)]
         write_parquet(file, {field: columns.column(field) for field in there}, _TYPES)
 
 
@@ -472,6 +475,7 @@ class _Row(BaseModel):
     error: str | None = None
     replicate: int = Field(0, ge=0, lt=2**31)
     asked: str | None = None
+    value: float | None = None
 
     @property
     def problem(self) -> str | None:
@@ -482,6 +486,8 @@ class _Row(BaseModel):
             return f"field 'answer': there is one, although the status is '{self.status}'"
         if self.answer is None and self.p_yes is not None:
             return "field 'p_yes': a number, although there is no answer"
+        if self.answer is None and self.value is not None:
+            return "field 'value': a score, although there is no answer"
         return None
 
     def fields(self) -> VerdictFields:

@@ -165,6 +165,8 @@ def answer(body: Mapping[str, Any]) -> ServerReply:
         reply = filled(inlined(schema, schema.get("$defs", {})), chance)
         lesson = "".join(each["content"] for each in body["messages"]).partition("The lesson that it must say: ")[2]
         return json.dumps(reply | {"text": lesson.splitlines()[0]} if lesson else reply)
+    if '{"score": 1-5' in text:  # a judge in people's own words
+        return json.dumps({"score": chance.randint(1, 5), "reason": "It keeps to the article."})
     if re.search(r"number from 1 to \d", text):
         return rated(body, chance.randint(1, 5))
     if body.get("logprobs") and "one short sentence" not in text:

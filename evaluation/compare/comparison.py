@@ -92,8 +92,8 @@ class JudgeRow:
         """Its label in the table."""
         return self.entrant.label
 
-    def to_dict(self) -> dict[str, Any]:
-        """As in the JSON result."""
+    def to_dict(self, first: Costs) -> dict[str, Any]:
+        """As in the JSON result; ``first`` are the costs of the first judge."""
         return {
             "judge": self.name,
             "kind": self.entrant.judge,
@@ -113,7 +113,7 @@ class JudgeRow:
                 }
                 for name, each in self.dimensions.items()
             },
-            "cost": self.costs.to_dict(),
+            "cost": self.costs.to_dict(first),
         }
 
 
@@ -191,7 +191,7 @@ class Comparison(Shown):
             "repeat": self.repeat,
             "temperature": self.temperature,
             "judges": [
-                row.to_dict() | {"cheaper_than_first": said}
+                row.to_dict(self.rows[0].costs) | {"cheaper_than_first": said}
                 for row, said in zip(self.rows, self.cheaper_than_first, strict=True)
             ],
             "among_people": {

@@ -38,84 +38,62 @@ def spent(budget: Budget) -> Spent:
     return Spent(budget.calls, budget.tokens, budget.cost_usd)
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeCost:
-    """Cost of a judge in any one unit: calls, tokens or dollars."""
-
-    upfront: float
-    """Paid once: writing and choosing questions."""
-    per_sample: float
-    """Paid for every sample that is judged."""
-
-    def amortised(self, samples: int) -> float:
-        """upfront / N + per_sample, for 1 sample or more."""
-        return self.upfront / samples + self.per_sample
-
-    @property
-    def equivalent_samples(self) -> float | None:
-        """Samples that could be judged for the upfront cost: the paper's break-even (Table 11); None where judging is
-        free."""
-        return self.upfront / self.per_sample if self.per_sample else None
-
-
-@dataclass(frozen=True, slots=True)
-class BreakEven:
-    """From how many samples on one judge is no dearer than another."""
-
-    samples: int | None
-    """None where that never happens."""
-    reason: str | None
-    """Why it never happens; None where it does."""
-
-
-def break_even(one: JudgeCost, other: JudgeCost) -> BreakEven:
-    """The smallest number of samples, 1 or more, from which on ``one`` costs no more than ``other`` altogether."""
-    saved, ahead = other.per_sample - one.per_sample, one.upfront - other.upfront
-    if saved < 0:
-        return BreakEven(None, "it costs more for each sample, so that what it saves at first is used up")
-    if saved == 0:
-        dearer = "it costs more before the first sample and no less for each"
-        return BreakEven(1, None) if ahead <= 0 else BreakEven(None, dearer)
-    return BreakEven(max(1, math.ceil(ahead / saved - 1e-9)), None)
-
-
 @dataclass(frozen=True)
 class Costs:
     """Cost of a judge, as if it were alone and nothing were in the store."""
 
     upfront: Spent
+    """Spent once: writing and choosing questions."""
     calls: float
     """Calls per example; so the others."""
     tokens: float
     cost_usd: float | None
-    amortised_tokens: float
-    """Upfront tokens / N + tokens per example, for the examples of this comparison (EIG paper §4.2)."""
-    amortised_cost_usd: float | None
-    equivalent_examples: float | None
-    """How many examples could be rated for the upfront tokens, the paper's break-even (Table 11)."""
-    break_even: BreakEven
-    """From how many examples on it takes no more tokens than the first judge."""
+    examples: int
+    """Examples of this comparison, which share what is spent once."""
+
+    @property
+    def amortised_tokens(self) -> float:
+        """Upfront tokens / N + tokens per example (EIG paper §4.2)."""
+        return self.upfront.tokens / self.examples + self.tokens
+
+    @property
+    def amortised_cost_usd(self) -> float | None:
+        """US dollars in the same way."""
+        if self.cost_usd is None or self.upfront.cost_usd is None:
+            return None
+        return self.upfront.cost_usd / self.examples + self.cost_usd
+
+    @property
+    def equivalent_examples(self) -> float | None:
+        """How many examples could be rated for the upfront tokens, the paper's break-even (Table 11)."""
+        return self.upfront.tokens / self.tokens if self.tokens else None
+
+    def break_even(self, first: Costs) -> int | None:
+        """From how many examples on it takes no more tokens than the first judge; None where that never happens."""
+        saved, ahead = first.tokens - self.tokens, self.upfront.tokens - first.upfront.tokens
+        if saved > 0:
+            return max(1, math.ceil(ahead / saved - 1e-9))
+        return 1 if saved == 0 and ahead <= 0 else None
 
     def cheaper_than(self, first: Costs) -> str:
         """For how many examples it takes fewer tokens than the first judge, in words, e.g. ``from 12 examples on``."""
         dearer_before, dearer_each = self.upfront.tokens - first.upfront.tokens, self.tokens - first.tokens
         if not dearer_before and not dearer_each:
             return "as dear"
-        if self.break_even.samples is not None:
-            return "always" if self.break_even.samples == 1 else f"from {self.break_even.samples:,} examples on"
+        if (begins := self.break_even(first)) is not None:
+            return "always" if begins == 1 else f"from {begins:,} examples on"
         until = math.ceil(-dearer_before / dearer_each) - 1 if dearer_each > 0 else 0
         return f"up to {count(until, 'example')}" if until > 0 else "never"
 
-    def to_dict(self) -> dict[str, Any]:
-        """As in the JSON result."""
+    def to_dict(self, first: Costs) -> dict[str, Any]:
+        """As in the JSON result, beside the first judge."""
         return {
             "upfront": asdict(self.upfront),
             "per_example": {"calls": self.calls, "tokens": self.tokens, "cost_usd": self.cost_usd},
             "amortised_tokens": self.amortised_tokens,
             "amortised_cost_usd": self.amortised_cost_usd,
             "equivalent_examples": self.equivalent_examples,
-            "break_even": self.break_even.samples,
-            **({"break_even_reason": self.break_even.reason} if self.break_even.reason else {}),
+            "break_even": self.break_even(first),
         }
 
 

@@ -28,7 +28,7 @@ from ...stats.distribution import compare_distributions, dimension_match
 from ...stats.resampling import Resampling, Statistic
 from ..scoring import coverage
 from .comparison import LEVEL, AgainstFirst, Comparison, JudgeRow, OnDimension, WithPeople
-from .costs import Costs, JudgeCost, break_even, spent
+from .costs import Costs, spent
 
 if TYPE_CHECKING:
     from ...models.base import Model
@@ -141,7 +141,7 @@ def compare_ratings(
     sheets = [_columns(each, theirs, dimensions, options.repeat) for each, theirs in zip(judged, own, strict=True)]
     human = {} if targets is None else {e.id: {d: targets.wanted[e.id].get(d) for d in dimensions} for e in examples}
     rows = [
-        _row(each, sheet, judged[0], theirs, human, len(examples), options)
+        _row(each, sheet, theirs, human, len(examples), options)
         for each, sheet, theirs in zip(judged, sheets, own, strict=True)
     ]
     return Comparison(
@@ -186,7 +186,6 @@ def _columns(judged: JudgeOutput, kept: Sequence[Example], dimensions: Sequence[
 def _row(
     judged: JudgeOutput,
     sheet: Columns,
-    first: JudgeOutput,
     kept: Sequence[Example],
     human: Mapping[str, Mapping[str, float | None]],
     examples: int,
@@ -202,7 +201,7 @@ def _row(
         values = [None if each.people is None else getattr(each.people.pooled, name).value for each in found.values()]
         known = [value for value in values if value is not None]
         average[name] = fmean(known) if known and len(known) == len(values) else None
-    costs = _costs(judged, first, examples, options.repeat)
+    costs = _costs(judged, examples, options.repeat)
     return JudgeRow(judged.entrant, coverage(judged.ratings), found, costs, average, judged.written)
 
 
@@ -268,25 +267,10 @@ def _among_people(
     return found
 
 
-def _costs(judged: JudgeOutput, first: JudgeOutput, examples: int, repeat: int) -> Costs:
-    ratings = examples * repeat
-
-    def tokens_of(each: JudgeOutput) -> JudgeCost:
-        return JudgeCost(each.upfront.tokens, each.rating.tokens / ratings)
-
-    tokens, money = tokens_of(judged), None
-    if judged.upfront.cost_usd is not None and judged.rating.cost_usd is not None:
-        money = JudgeCost(judged.upfront.cost_usd, judged.rating.cost_usd / ratings)
-    return Costs(
-        upfront=judged.upfront,
-        calls=judged.rating.calls / ratings,
-        tokens=tokens.per_sample,
-        cost_usd=None if money is None else money.per_sample,
-        amortised_tokens=tokens.amortised(examples),
-        amortised_cost_usd=None if money is None else money.amortised(examples),
-        equivalent_examples=tokens.equivalent_samples,
-        break_even=break_even(tokens, tokens_of(first)),
-    )
+def _costs(judged: JudgeOutput, examples: int, repeat: int) -> Costs:
+    ratings, each = examples * repeat, judged.rating
+    dollars = None if each.cost_usd is None else each.cost_usd / ratings
+    return Costs(judged.upfront, each.calls / ratings, each.tokens / ratings, dollars, examples)
 
 
 def _differences(

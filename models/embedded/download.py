@@ -283,7 +283,7 @@ def pull(model: RegisteredModel, *, progress: Progress | None = None, fetch: Fet
         for source in allowed:
             _require_room(model, source, target)
             try:
-                _fetch(model, source, target, progress or _silent, fetch)
+                _fetch(model, source, target, progress or (lambda *_: None), fetch)
             except SourceFailedError as failure:
                 failures.append(f"{_kind(source)}: {failure}")
                 logger.warning("%s could not be had from %s: %s.", model.name, _kind(source), failure)
@@ -310,10 +310,6 @@ def pulled(model: RegisteredModel) -> Path | None:
 
 def _target(model: RegisteredModel) -> Path:
     return cache_directory() / "models" / model.file
-
-
-def _silent(what: str, done: int, total: int) -> None:
-    """Tell nobody."""
 
 
 def _kind(source: Source) -> str:

@@ -27,9 +27,7 @@ GGUF_MAGIC = b"GGUF"
 
 def available_processors() -> list[int]:
     """The processors that this process may use (its affinity where the system tells it)."""
-    if hasattr(os, "sched_getaffinity"):
-        return sorted(os.sched_getaffinity(0))
-    return list(range(os.cpu_count() or 1))
+    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
 
 
 def available_threads() -> int:
@@ -46,14 +44,6 @@ class ServerSettings:
     threads: int = field(default_factory=available_threads)
     ready_seconds: float = 120.0
     """How long loading may take."""
-
-    def __post_init__(self) -> None:
-        """Raise `InputError` for a number llama.cpp cannot use."""
-        if self.context < 1 or self.threads < 1 or self.ready_seconds <= 0:
-            raise InputError(
-                f"The embedded model needs a context of at least 1 token (given {self.context}), at least 1 thread "
-                f"(given {self.threads}) and time to load (given {self.ready_seconds:g} s)."
-            )
 
 
 class EmbeddedServer:

@@ -15,6 +15,7 @@ from ...agents.evaluator import Evaluator
 from ...agents.question_writer import QuestionWriter
 from ...evaluation.calibration_fit import FITS
 from ...evaluation.evaluate import load_inputs
+from ...evaluation.own_words import improved_in_own_words, judge_asked
 from ...evaluation.pass_fail import pass_labels
 from ...evaluation.scoring import Targets, human_targets
 from ...memory.records import CriterionRecord
@@ -58,10 +59,13 @@ def prepare(
     earlier = None if from_run is None else earlier_run(from_run)
     if earlier is not None:
         checklist, model, prompt, options = _of_the_judge(earlier, checklist, model, prompt, options)
-    if checklist is None or model is None:
-        missing = "checklist" if checklist is None else "model"
-        raise InputError(f"A {missing} is needed (or an earlier run to go on from, which brings its own).")
     settings = parse_options(AlignOptions, dict(options))
+    if model is None or (checklist is None and prompt is None):
+        missing = "model" if model is None and checklist is not None else "checklist"
+        raise InputError(f"A {missing} is needed (or an earlier run to go on from, which brings its own).")
+    if checklist is None or earlier is None:
+        checklist, settings = judge_asked(checklist, prompt, settings)
+    settings = improved_in_own_words(settings)
     if earlier is not None:
         _check_calibrated(earlier, settings)
     examples, questions, text = load_inputs(data, checklist, prompt, settings)
@@ -132,8 +136,9 @@ class Align:
         targets = human_targets(job.examples, job.questions, options.human_scale)
         subject = JudgeSubject.of(context, model, "model")
         judge = subject.evaluator if options.explain != "never" else None
+        how: dict[str, Any] = {"by_score": options.paper, "of_scores": options.reads is not None}
         signal = HumanSignal(
-            targets, context.splits.development, judge, threshold=options.disagreement_threshold, by_score=options.paper
+            targets, context.splits.development, judge, threshold=options.disagreement_threshold, **how
         )
         again = None
         if options.regenerate_questions:

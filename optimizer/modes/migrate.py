@@ -15,6 +15,7 @@ from ...agents.buying import Estimate
 from ...agents.evaluator import Evaluator
 from ...agents.question_writer import Rephraser
 from ...evaluation.evaluate import load_inputs
+from ...evaluation.own_words import improved_in_own_words, judge_asked
 from ...evaluation.scoring import Targets, human_targets, score_examples, source_targets
 from ...evaluation.verdict_table import SaidGood, parity
 from ...models.base import Model
@@ -39,7 +40,7 @@ from .judge import JudgeSubject, asked_as_it_thinks, judge_set_up, strata_of_peo
 
 def prepare(
     data: str | Path | Iterable[Example | Mapping[str, Any]],
-    checklist: str | Path | Checklist,
+    checklist: str | Path | Checklist | None,
     source: str | Model,
     target: str | Model,
     prompt: str | Path | Prompt | None,
@@ -47,7 +48,8 @@ def prepare(
     options: Mapping[str, Any],
 ) -> Job:
     """Load and check the inputs of a migration. Raises InputError that names the file, line and field at fault."""
-    settings = parse_options(MigrateOptions, dict(options))
+    checklist, settings = judge_asked(checklist, prompt, parse_options(MigrateOptions, dict(options)))
+    settings = improved_in_own_words(settings)
     examples, questions, text = load_inputs(data, checklist, prompt, settings, source_prompt)
     theirs = text if source_prompt is None else load_prompt(source_prompt, binding_of(examples, settings))
     if model_name(source) == model_name(target) and theirs == text:
@@ -97,11 +99,12 @@ class Migrate:
             tolerance=options.tolerance if options.paper else None,
             say=events.say,
             soft=options.soft,
+            of_scores=options.reads is not None,
         )
         set_up = replace(judge_set_up(context, subject, signal, targets, default), without_rounds="questions_worded")
         if options.words_questions:
             set_up = replace(set_up, first=(_word_questions(context, subject.once(), verdicts, default),))
-        if options.words_questions or _wants_source_targets(job):
+        if options.words_questions or options.reads is not None or _wants_source_targets(job):
             parity_facts = partial(_parity_facts, context, their)
             set_up = replace(set_up, bought_facts=(*set_up.bought_facts, parity_facts))
         set_up = await asked_as_it_thinks(context, subject, set_up)
@@ -172,6 +175,7 @@ async def _parity_facts(
             for version in (outcome.baseline, outcome.best)
         )
         how: dict[str, Any] = {"resamples": options.resamples, "seed": options.seed}
+        how["of_scores"] = options.judging.reads is not None
         found[split] = {
             "baseline": parity(theirs, before, examples, **how),
             "best": parity(theirs, after, examples, before=before, **how),

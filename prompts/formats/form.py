@@ -228,6 +228,10 @@ class PromptForm:
         (_, system), *asked = sent_after(made[0][1] if begins else "", left, example.input)
         return [*([("system", system.lstrip("\n"))] if system else []), *made[begins:], *asked]
 
+    def filled(self, text: str, example: Example, ours: Mapping[str, str]) -> list[tuple[str, str]]:
+        """The messages with the texts of an example as they are; see ``judge_messages``."""
+        return self._rendered(text, example, self.values(example, ours))
+
     def for_judging(self, text: str, example: Example, texts: Mapping[str, str], shown: str) -> Laid:
         """An example laid out for a judge; see ``frame``.
 

@@ -1,4 +1,4 @@
-"""What stands in the columns of a file's first rows: their kinds and values, those inside objects and lists included."""
+"""Columns of a file's first rows, those inside objects and lists included: their kinds and values."""
 
 from __future__ import annotations
 

@@ -10,21 +10,23 @@ def _words(text: str) -> frozenset[str]:
 
 
 USUAL = {
-    "input": "input question prompt instruction query user_input user_prompt inputs problem article document dialogue source",
-    "output": "output answer response completion prediction generation actual_output outputs reply model_output summary",
+    "input": "input question prompt instruction query user_input user_prompt inputs "
+    "problem article document dialogue source",
+    "output": "output answer response completion prediction generation "
+    "actual_output outputs reply model_output summary",
 }
 """Names that others give a column, the likelier first."""
 NAMES = {
     "input": f"{USUAL['input']} user_message message request post task turns conversation instructions text",
     "output": f"{USUAL['output']} decoded answer_text bot_response translation chatbot_response",
-    "context": "context contexts retrieved_contexts retrieval_context documents passages passage retrieved_context chunks "
-    "retrieved_documents source_text",
+    "context": "context contexts retrieved_contexts retrieval_context documents passages passage "
+    "retrieved_context chunks retrieved_documents source_text",
     "reference": "reference expected_output ground_truth ground_truths expected_answer ideal gold reference_answer "
     "golden target expected_response expected gold_answer correct_answer reference_output reference_outputs references "
     "reference_summary best_answer label_text answers expected_outputs ideal_response",
     "system": "system model model_id model_name generator system_id provider",
-    "comment": "comment comments feedback remark remarks rationale reason explanation critique note notes justification "
-    "rationales",
+    "comment": "comment comments feedback remark remarks rationale reason explanation critique note "
+    "notes justification rationales",
     "id": "id uuid uid key guid",
 }
 """Our field to the usual names of its column, the likelier first."""

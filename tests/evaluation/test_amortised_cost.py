@@ -1,41 +1,44 @@
 from __future__ import annotations
 
-from askance.evaluation.compare.costs import JudgeCost, break_even
-from tests.said import says
+from askance.evaluation.compare.costs import Costs, Spent
 
-CHECKLIST = JudgeCost(upfront=1000, per_sample=10)
-COT = JudgeCost(upfront=0, per_sample=30)
+
+def costs(upfront: int, each: float, examples: int = 1) -> Costs:
+    return Costs(Spent(1, upfront, None), 1, each, 0.5, examples)
+
+
+COT = costs(0, 30)
 
 
 def test_what_is_paid_first_is_shared_by_all_samples() -> None:
-    assert CHECKLIST.amortised(1) == 1010
-    assert CHECKLIST.amortised(100) == 20
-    assert COT.amortised(7) == 30
+    assert costs(1000, 10, 1).amortised_tokens == 1010
+    assert costs(1000, 10, 100).amortised_tokens == 20
+    assert costs(0, 30, 7).amortised_tokens == 30
+    assert Costs(Spent(1, 1, 3.0), 1, 1, 0.5, 2).amortised_cost_usd == 2
+    assert costs(1, 1).amortised_cost_usd is None, "a price is not known"
 
 
 def test_from_break_even_on_the_cost_is_no_higher_and_before_it_is() -> None:
-    found = break_even(CHECKLIST, COT)
-    assert found.samples == 50
-    assert CHECKLIST.amortised(50) <= COT.amortised(50)
-    assert CHECKLIST.amortised(49) > COT.amortised(49)
-    assert break_even(JudgeCost(1001, 10), COT).samples == 51
+    assert costs(1000, 10).break_even(COT) == 50
+    assert costs(1000, 10, 50).amortised_tokens <= costs(0, 30, 50).amortised_tokens
+    assert costs(1000, 10, 49).amortised_tokens > costs(0, 30, 49).amortised_tokens
+    assert costs(1001, 10).break_even(COT) == 51
 
 
 def test_the_paper_counts_upfront_cost_in_samples() -> None:
-    assert CHECKLIST.equivalent_samples == 100
-    assert JudgeCost(5, 0).equivalent_samples is None
+    assert costs(1000, 10).equivalent_examples == 100
+    assert costs(5, 0).equivalent_examples is None
 
 
-def test_what_never_pays_says_why() -> None:
-    assert break_even(COT, CHECKLIST).samples is None
-    assert says(break_even(COT, CHECKLIST).reason, "more for each")
-    assert says(break_even(JudgeCost(1, 30), COT).reason, "no less")
+def test_what_costs_as_much_or_more_for_each_never_pays() -> None:
+    assert COT.break_even(costs(1000, 10)) is None
+    assert costs(1, 30).break_even(COT) is None
 
 
 def test_what_is_cheaper_from_the_start_pays_from_the_first_sample() -> None:
-    assert break_even(JudgeCost(0, 10), COT).samples == 1
-    assert break_even(COT, COT).samples == 1
+    assert costs(0, 10).break_even(COT) == 1
+    assert COT.break_even(COT) == 1
 
 
 def test_rounding_adds_no_sample() -> None:
-    assert break_even(JudgeCost(0.3, 0), JudgeCost(0, 0.1)).samples == 3
+    assert costs(3, 0.2).break_even(costs(0, 0.3)) == 30

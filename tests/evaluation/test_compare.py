@@ -14,7 +14,7 @@ import pytest
 
 from askance.evaluation.compare.compare import compare, prepare
 from askance.evaluation.compare.comparison import LEVEL, Comparison, comparison_view
-from askance.evaluation.compare.costs import Costs, JudgeCost, Spent, break_even
+from askance.evaluation.compare.costs import Costs, Spent
 from askance.evaluation.compare.judges import JUDGES
 from askance.evaluation.compare.protocol import Entrant, JudgeOutput, JudgeScore
 from askance.evaluation.compare.statistics import compare_ratings
@@ -190,10 +190,7 @@ def test_a_judge_that_scores_nothing_is_left_out_and_takes_no_example_from_the_o
 )
 def test_in_words_a_judge_is_cheaper_always_from_up_to_or_never(upfront: int, each: float, said: str) -> None:
     first, other = ((100, 10.0), (upfront, each))
-    costs = [
-        Costs(Spent(1, up, 0.0), 1, per, 0.0, per, 0.0, None, break_even(JudgeCost(up, per), JudgeCost(*first)))
-        for up, per in (first, other)
-    ]
+    costs = [Costs(Spent(1, up, 0.0), 1, per, 0.0, 1) for up, per in (first, other)]
     assert costs[1].cheaper_than(costs[0]) == said
 
 
@@ -216,7 +213,7 @@ def test_costs_are_those_of_each_judge_by_itself_with_what_is_paid_once_apart() 
     steps = costs["geval"].upfront.tokens
     assert costs["geval"].amortised_tokens == pytest.approx(101 + steps / SIZE)
     assert costs["geval"].equivalent_examples == pytest.approx(steps / 101)
-    assert costs["geval"].break_even.samples == max(1, math.ceil(steps / 101))
+    assert costs["geval"].break_even(costs["binary"]) == max(1, math.ceil(steps / 101))
     assert found.paid.calls == len(model.requests) == 4 * SIZE + 1
 
 

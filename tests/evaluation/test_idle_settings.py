@@ -35,6 +35,7 @@ SITUATIONS: list[dict[str, Any]] = [
     {"engine": "batch"},
     {"no_cache": True},
     {"answer_levels": 3},
+    {"reads": "score 1-5"},
 ]
 OTHER: dict[str, Any] = {
     "weights": "w.json",
@@ -44,6 +45,8 @@ OTHER: dict[str, Any] = {
     "scores": "hard",
     "api_base": "http://127.0.0.1:8000/v1",
     "max_prompt_chars": 900,
+    "reads": "score 1-5",
+    "answer_words": ("ja", "nein"),
 }
 INPUTS: list[dict[str, Any]] = [
     {"judge": None, "checklist": None},

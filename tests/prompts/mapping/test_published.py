@@ -1,4 +1,4 @@
-"""Files in the forms that tools and data sets publish: read as they are, or by the options that the first error gives."""
+"""Files in published forms: read as they are, or by the options that the first error gives."""
 
 from __future__ import annotations
 

@@ -1,0 +1,94 @@
+"""A judge in people's own words: it is asked as its prompt stands, and its reply is read as the prompt wants it.
+
+It is a checklist of one question, whose verdict holds the score: P(yes) is its place on the judge's own scale.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..models.base import Answer, Parameters, RequestKey
+from ..models.replies.own_scores import Reads
+from ..prompts.checklist import Checklist, Question
+from ..prompts.conversations.chat import images_of
+from ..prompts.examples import Example
+from ..prompts.prompt import PLACEHOLDERS, Framing, Prompt, frame
+from ..prompts.text import fill
+from .judging import Judging
+from .replies import Reading
+from .requests import Ask, for_replicate, opening
+
+
+def own_checklist(reads: Reads, dimension: str = "overall") -> Checklist:
+    """The checklist of one question that stands for such a judge's score; yes is the upper half of its scale."""
+    middle = (reads.low + reads.high) / 2
+    least = f"{middle:g} or more" if reads.low < reads.high else f"{middle:g} or less"
+    if reads.labels:
+        least = " or ".join(reads.labels[math.ceil(middle) - 1 :])
+    text = f"Is the output good by the judge's own prompt (is its score {least})?"
+    return Checklist(questions=(Question(id=reads.name, text=text, dimension=dimension),))
+
+
+@dataclass(frozen=True)
+class OwnWordsAsking:
+    """One call an example: the prompt with the example in it, and not a word more."""
+
+    prompt: Prompt
+    question: Question
+    judging: Judging
+    form: str = ""
+    """The prompt says itself how to answer."""
+
+    @cached_property
+    def reads(self) -> Reads:
+        """How replies are read."""
+        assert self.judging.reads is not None, "a judge in people's own words says how its reply is read"
+        return self.judging.reads
+
+    @cached_property
+    def _parameters(self) -> Parameters:
+        return Parameters(self.judging.reply_tokens, self.judging.temperature, self.judging.seed)
+
+    def asks(self, identity: str, example: Example, position: int, replicate: int) -> Iterator[Ask]:
+        """The one call."""
+        framing, parameters = as_it_stands(self.prompt, example), for_replicate(self._parameters, replicate)
+        key = RequestKey(identity, parameters, replicate, opening(framing, framing.before)).key("")
+        yield Ask(position, example, (self.question,), replicate, key, framing, "", parameters)
+
+    def read(self, ask: Ask, answer: Answer) -> dict[str, Reading]:
+        """The score; whether it is at least the middle of the scale is the answer."""
+        value, share, reason = self.reads.read(answer.text, ended=answer.finish != "length")
+        return {self.question.id: Reading(share >= 0.5, share, reason, value)}
+
+    def nearest(self, share: float) -> str:
+        """The score that lies next to a place on the scale: what the judge as good as said."""
+        value = self.reads.low + share * (self.reads.high - self.reads.low)
+        return self.reads.labels[round(value) - 1] if self.reads.labels else f"{value:g}"
+
+    def wants_room(self, ask: Ask, answer: Answer) -> bool:
+        """Never: there is room for a reason."""
+        return False
+
+
+def as_it_stands(prompt: Prompt, example: Example) -> Framing:
+    """The conversation in which the judge is asked: the messages of its prompt, and nothing added.
+
+    Its variables are filled with the bare texts. Where none shows the output, the example follows in a user message.
+    """
+    texts = {name: getattr(example, name) or "" for name in PLACEHOLDERS[:4]}
+    shown = frame(Prompt(""), example).before.strip("\n")
+    if prompt.form is not None and not prompt.form.is_plain:
+        made = prompt.form.filled(prompt.text, example, texts)
+        if "output" not in prompt.placeholders:
+            made = [*made, ("user", shown)] if made[-1][0] == "system" else [("system", made[0][1]), ("user", shown)]
+    elif prompt.placeholders:
+        made = [("user", fill(prompt.text, texts))]
+    else:
+        made = [("system", fill(prompt.text, {})), ("user", shown)]
+    *before, (_, content) = made
+    names = prompt.placeholders if "output" in prompt.placeholders else texts
+    images = tuple(image for name in names if name in texts for image in images_of(texts[name]))
+    return Framing(None, content, "", messages=tuple(before), images=images)

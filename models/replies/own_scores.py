@@ -1,0 +1,345 @@
+"""Scores of a judge in people's own words: how one is read from its reply, and nothing is guessed at.
+
+An exported judge has this file in it: it imports nothing but the standard library and :mod:`.json_object`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from .json_object import object_in
+
+REASONS = ("reason", "reasoning", "reasons", "explanation", "rationale", "justification", "feedback", "critique")
+"""Fields of a reply in JSON that hold the reason, the likeliest first."""
+_NUMBER = r"[-+]?\d+(?:\.\d+)?"
+_MARKS = r"[\s\"'`*_(\[<“‘]*"
+_WORDS = (
+    "score|rating|rate|grade|mark|points|verdict|label|answer|result|decision|judge?ment|classification|category|"
+    "conclusion|choice|option|evaluation|assessment"
+)
+_SAYS = r"(?:\s*(?::|=|->|→|—|–)|\s+-(?=\s)|\s+(?:is|of|would be|at|as)\b:?)"
+_RANGE = re.compile(rf"\s*(?:-|–|—|to|or|and|,|\.\.)\s*{_NUMBER}")
+"""Signs that a number is the first of several: ``3-4``, ``3 or 4``."""
+_TOP = re.compile(rf"[\s\"'`*_)\]}}>”’]*(?:/|out of|of)\s*(?P<top>{_NUMBER})", re.IGNORECASE)
+_NEUTRAL = frozenset(
+    [
+        "a",
+        "an",
+        "the",
+        "my",
+        "this",
+        "its",
+        "your",
+        "of",
+        "as",
+        "final",
+        "overall",
+        "total",
+        "and",
+        "numerical",
+        "numeric",
+        "assigned",
+        "it",
+    ]
+)
+_FINAL = frozenset(("final", "overall", "total"))
+_DELIMITED, _FINAL_SCORE, _SCORE, _MENTION = 4, 3, 2, 1
+"""How plainly a score is stated: between marks that are made for it, as the final one, as one, or beside other
+words."""
+
+
+class StatedScore(NamedTuple):
+    """A score that a judge states."""
+
+    value: float
+    """Number on the judge's own scale; place of a label, from 1."""
+    share: float
+    """Number in [0, 1]: 0 is the worst of the scale, 1 the best."""
+    reason: str | None
+
+
+class _Stated(NamedTuple):
+    """A place of a reply that states a score."""
+
+    line: int
+    opens: bool
+    """Whether nothing stands before it in its line."""
+    strength: int
+    about: str
+    """Word before the score that says which one it is; empty for the score itself."""
+    value: float | None
+    """None where two are stated at once, or it is on another scale."""
+
+
+@dataclass(frozen=True)
+class Reads:
+    """How a judge's reply is read."""
+
+    kind: Literal["score", "labels", "json", "pattern"]
+    low: float
+    """Worst score; it may be the larger one."""
+    high: float
+    """Best score."""
+    labels: tuple[str, ...] = ()
+    """Words from worst to best, which count from 1; empty where the score is a number."""
+    where: str = ""
+    """JSON path, or pattern with one group."""
+
+    def __str__(self) -> str:
+        values = ",".join(self.labels) if self.labels else f"{self.low:g}-{self.high:g}"
+        return f"{self.kind}:{self.where} {values}" if self.where else f"{self.kind} {values}"
+
+    @property
+    def name(self) -> str:
+        """Name of the score: that of its JSON field, or ``score``."""
+        return str(path_parts(self.where)[-1]) if self.kind == "json" else "score"
+
+    @property
+    def said(self) -> str:
+        """The form in words."""
+        ends = f"from {self.low:g} (worst) to {self.high:g} (best)"
+        values = f"one of {', '.join(self.labels)} (from worst to best)" if self.labels else f"a number {ends}"
+        place = {"json": f"the JSON field {self.where}", "pattern": f"what matches {self.where}"}
+        return f"{place.get(self.kind, 'the score that it ends with')}, {values}"
+
+    def read(self, text: str, *, ended: bool = True) -> StatedScore:
+        """Read a reply; one that has not ``ended`` was cut off, and counts where its score was whole by then.
+
+        Raises:
+            ValueError: It states no score, one outside the scale, or two different ones. The message is the problem.
+        """
+        if self.kind == "json":
+            value, reason = self._of_json(text, ended)
+        else:
+            found = self._by_pattern(text) if self.kind == "pattern" else self._stated(text)
+            value, reason = _the_one(found, text, ended), _reason_of(text, self)
+        share = (value - self.low) / (self.high - self.low)
+        return StatedScore(value, share + 0.0, reason)
+
+    def number(self, said: Any) -> float:
+        """The score that a value is.
+
+        Raises:
+            ValueError: It is none, or outside the scale.
+        """
+        if self.labels:
+            word = said if isinstance(said, str) else json.dumps(said)
+            place = next((n for n, each in enumerate(self.labels, 1) if _plain(each) == _plain(word)), None)
+            if place is None:
+                raise ValueError(f"{word!r} is none of {', '.join(self.labels)}")
+            return float(place)
+        if isinstance(said, str):
+            match = re.fullmatch(rf"{_MARKS}(?P<number>{_NUMBER})(?P<rest>.*)", said.strip(), re.DOTALL)
+            rest = "" if match is None else match["rest"].strip(" \t\"'`*_)]>.%”’")
+            top = _TOP.fullmatch(rest)
+            if match is None or (rest and (top is None or float(top["top"]) != max(self.low, self.high))):
+                raise ValueError(f"{said!r} is no number from {self.low:g} to {self.high:g}")
+            said = float(match["number"])
+        if isinstance(said, bool) or not isinstance(said, (int, float)):
+            raise ValueError(f"{json.dumps(said)} is no number from {self.low:g} to {self.high:g}")
+        if not min(self.low, self.high) <= said <= max(self.low, self.high):
+            raise ValueError(f"{said:g} is outside the scale from {self.low:g} to {self.high:g}")
+        return float(said)
+
+    def _of_json(self, text: str, ended: bool) -> tuple[float, str | None]:
+        parts = path_parts(self.where)
+        objects = list(_objects(text, str(parts[0])))
+        read = [self.number(_at(each, parts)) for each in objects]
+        if not read:
+            problem = "it has no whole JSON object" if ended else "it was cut off before its score"
+            raise ValueError(f"{problem} with {self.where}")
+        if len(set(read)) > 1:
+            raise ValueError(f"it states several scores: {', '.join(f'{each:g}' for each in read)}")
+        return read[-1], _reason_in(objects[-1], parts)
+
+    def _by_pattern(self, text: str) -> Iterator[_Stated]:
+        for match in re.finditer(self.where, text, re.MULTILINE):
+            said = next((each for each in match.groups() if each is not None), match[0])
+            line, before = text.count("\n", 0, match.start()), text[: match.start()].rpartition("\n")[2]
+            yield _Stated(line, not before.strip(), _DELIMITED, "", self._value(said))
+
+    def _value(self, said: str) -> float | None:
+        try:
+            return self.number(said)
+        except ValueError:
+            return None
+
+    def _stated(self, text: str) -> list[_Stated]:
+        """Statements of a score, line by line; where there is none, the only one that the reply names."""
+        value = "|".join(sorted(map(_label_pattern, self.labels), key=len, reverse=True)) if self.labels else _NUMBER
+        found = []
+        for place, line in enumerate(text.splitlines()):
+            found += [_Stated(place, *each) for each in self._in_line(line, value)]
+        return found or [_Stated(0, True, _MENTION, "", each) for each in self._only_one(text, value)]
+
+    def _in_line(self, line: str, value: str) -> Iterator[tuple[bool, int, str, float | None]]:
+        def opens(match: re.Match[str]) -> bool:
+            return not re.search(r"\w", line[: match.start()])
+
+        delimited = (
+            rf"\[\[{_MARKS}(?P<said>{value})\s*\]\]",
+            rf"<(?:\w*_)?(?:{_WORDS})>{_MARKS}(?P<said>{value})[^<\w]*(?:{_NUMBER})?\s*</",
+            rf"\\boxed\{{(?P<said>{value})\}}",
+            rf"\[RESULT\]{_MARKS}(?P<said>{value})",
+        )
+        for pattern in delimited:
+            for match in re.finditer(pattern, line, re.IGNORECASE):
+                yield opens(match), _DELIMITED, "", self._read_at(match, line)
+        labelled = rf"(?P<about>(?:[\w-]+[ \t]+){{0,2}}?)\b(?:{_WORDS})s?\b[*_\"'`]*{_SAYS}{_MARKS}(?P<said>{value})"
+        for match in re.finditer(labelled, line, re.IGNORECASE):
+            about = [each for each in match["about"].lower().split() if each not in _NEUTRAL]
+            is_final = bool(_FINAL.intersection(match["about"].lower().split()))
+            strength = _FINAL_SCORE if is_final else _SCORE
+            yield opens(match), strength, " ".join(about[-1:]), self._read_at(match, line)
+        alone = rf"[\s#>\-•]*{_MARKS}(?P<said>{value})[\s\"'`*_)\]>.!”’]*(?:(?:/|out of)\s*{_NUMBER}|stars?|points?|%)?"
+        if whole := re.fullmatch(rf"{alone}[\s\"'`*_)\]>.!”’]*", line, re.IGNORECASE):
+            yield True, _SCORE, "", self._read_at(whole, line)
+
+    def _read_at(self, match: re.Match[str], line: str) -> float | None:
+        """The score that stands there; None where it is one of several, goes on, or is out of another whole."""
+        rest = line[match.end("said") :]
+        if self.labels:
+            return None if re.match(r"[\w-]", rest) or _OTHER.match(rest) else self._value(match["said"])
+        if re.match(r"[\d.]*\d|[\w]", rest) or _RANGE.match(rest):
+            return None
+        if (top := _TOP.match(rest)) and float(top["top"]) != max(self.low, self.high):
+            return None
+        return self._value(match["said"])
+
+    def _only_one(self, text: str, value: str) -> Iterator[float | None]:
+        """The one number that a reply begins or ends with, or the label that it begins with as a sentence."""
+        if self.labels:
+            match = re.match(rf"{_MARKS}(?P<said>{value})[\"'`*_)\]>”’]*(?:[.,;:!\n)—–]|\s-|$)", text, re.IGNORECASE)
+            if match and (len(match["said"]) > 1 or match["said"] in self.labels):
+                yield self._read_at(match, text)
+            return
+        numbers = list(re.finditer(rf"(?<![\w.])(?P<said>{_NUMBER})(?!\w)", text))
+        tops = [each for each in numbers if text[: each.start()].rstrip().endswith(("/", "out of"))]
+        numbers = [each for each in numbers if each not in tops]
+        if len(numbers) == 1:
+            before, after = text[: numbers[0].start()], text[numbers[0].end() :]
+            ends = not re.search(r"\w", _TOP.sub("", after, count=1) if _TOP.match(after) else after)
+            if not re.search(r"\w", before) or ends:
+                yield self._read_at(numbers[0], text)
+
+
+_OTHER = re.compile(r"[\"'`*_)\]>”’]*\s*(?:/|\||\bor\b|\band\b)", re.IGNORECASE)
+
+
+def path_parts(path: str) -> list[str | int]:
+    """Keys and places of a JSON path: ``$.verdict.scores[0]``, ``verdict["overall score"]``.
+
+    Raises:
+        ValueError: It is none.
+    """
+    rest, parts = path.strip().removeprefix("$").removeprefix("."), list[str | int]()
+    step = re.compile(r"\.?([^.\[\]\"'$]+)|\[(\d+)\]|\[\"([^\"]+)\"\]|\['([^']+)'\]")
+    while rest:
+        match = step.match(rest)
+        if match is None:
+            raise ValueError(f"'{path}' is no JSON path; write score, verdict.score or scores[0]")
+        parts.append(int(match[2]) if match[2] else str(match[1] or match[3] or match[4]).strip())
+        rest = rest[match.end() :]
+    if not parts or isinstance(parts[-1], int) or isinstance(parts[0], int):
+        raise ValueError(f"'{path}' is no JSON path; write score, verdict.score or $.scores[0].value")
+    return parts
+
+
+def _plain(word: str) -> str:
+    return " ".join(re.sub(r"[\"'`*_()\[\].!:“”‘’]", " ", word).casefold().split())
+
+
+def _label_pattern(label: str) -> str:
+    escaped = r"\s+".join(re.escape(each) for each in label.split())
+    return f"(?-i:{escaped})" if len(label) == 1 else escaped
+
+
+def _objects(text: str, key: str) -> Iterator[dict[str, Any]]:
+    """JSON objects of a reply that have a key: the one that it is, or those that stand in its sentences."""
+    try:
+        found = object_in(text, [key], cut=True)
+        if isinstance(found, dict) and key in found:
+            yield found
+            return
+    except ValueError:
+        pass
+    decoder, place = json.JSONDecoder(strict=False), text.find("{")
+    while place >= 0:
+        end = place + 1
+        try:
+            found, end = decoder.raw_decode(text, place)
+        except (ValueError, RecursionError):
+            found = None
+        if isinstance(found, dict) and key in found:
+            yield found
+        place = text.find("{", end)
+
+
+def _at(fields: Any, parts: Sequence[str | int]) -> Any:
+    for done, part in enumerate(parts):
+        is_there = isinstance(fields, list) and part < len(fields) if isinstance(part, int) else _has(fields, part)
+        if not is_there:
+            raise ValueError(f"its JSON has no {'.'.join(map(str, parts[: done + 1]))}")
+        fields = fields[part]
+    return fields
+
+
+def _has(fields: Any, key: str) -> bool:
+    return isinstance(fields, dict) and key in fields
+
+
+def _the_one(found: Iterable[_Stated], text: str, ended: bool) -> float:
+    """The score of a reply among all that it states.
+
+    Raises:
+        ValueError: There is none, or there are two.
+    """
+    stated = list(found)
+    if not stated:
+        raise ValueError("it states no score that can be read" if ended else "it was cut off before its score")
+    strongest = max(each.strength for each in stated)
+    plain = [each for each in stated if each.strength == strongest]
+    plain = [each for each in plain if not each.about] or plain
+    if len({each.about for each in plain}) > 1 and len({each.value for each in plain}) > 1:
+        raise ValueError("it states scores of several kinds, and none for the whole")
+    last = [each for each in plain if each.line == plain[-1].line]
+    opening = next(number for number, line in enumerate(text.splitlines()) if line.strip())
+    # a reply that begins with its score and ends with another one has two; one that reasons first may change its mind
+    begins = [each for each in plain if each.opens and each.line == opening != last[0].line]
+    if not ended and not (plain[0].opens and plain[0].line == opening < text.rstrip().count("\n")):
+        raise ValueError("it was cut off before its score")
+    said = {each.value for each in (last if ended else plain[:1])} | {each.value for each in begins}
+    if len(said) > 1:
+        raise ValueError("it states two different scores")
+    (value,) = said
+    if value is None:
+        raise ValueError("its score is outside the scale, or one of several")
+    return value
+
+
+def _reason_in(fields: dict[str, Any], parts: Sequence[str | int]) -> str | None:
+    """The reason in a JSON object: a field of such a name, else its other texts."""
+    beside = _at(fields, parts[:-1])
+    for each in (beside, fields):
+        if isinstance(each, dict):
+            texts = {str(name): text.strip() for name, text in each.items() if isinstance(text, str) and text.strip()}
+            texts.pop(str(parts[-1]) if each is beside else "", None)
+            named = next((texts[name] for name in REASONS if name in texts), None)
+            if named or texts:
+                return named or " ".join(texts.values())
+    return None
+
+
+def _reason_of(text: str, reads: Reads) -> str | None:
+    """The reply without lines that are a score and nothing else."""
+    value = "|".join(map(_label_pattern, reads.labels)) or _NUMBER
+    bare = re.compile(
+        rf"[\s#>*_\-]*(?:[\w ]{{0,20}}\b(?:{_WORDS})[*_]*{_SAYS})?{_MARKS}(?:{value})[\s\"'`*_)\]>.!/”’]*(?:\d+)?[*\s\]]*",
+        re.IGNORECASE,
+    )
+    kept = [line for line in text.strip().splitlines() if not bare.fullmatch(line)]
+    return "\n".join(kept).strip() or None
