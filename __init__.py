@@ -31,6 +31,7 @@ _HOMES = {
     "export_judge": ".bridges.exports",
     "agenerate": ".evaluation.generate",
     "generate": ".evaluation.generate",
+    "import_file": ".bridges.imported_table",
     "import_traces": ".bridges.trace_examples",
     "label": ".labelling.label",
     "load_checklist": ".prompts.checklist",
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     # "as" tells a strict type checker that these names are public
     from .agents.checks import Check as Check
     from .bridges.exports import export_judge as export_judge
+    from .bridges.imported_table import import_file as import_file
     from .bridges.trace_examples import import_traces as import_traces
     from .commands.models import acheck_model as acheck_model
     from .commands.models import check_model as check_model

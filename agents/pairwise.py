@@ -100,8 +100,8 @@ class PairEvaluator(Evaluator):
             )
         if self.prompt.placeholders or (self.prompt.form is not None and not self.prompt.form.is_plain):
             raise InputError(
-                "A prompt for comparing two outputs is a plain text without placeholders: the input and both outputs are put before it. "
-                "Take them out of the prompt, or give none."
+                "A prompt for comparing two outputs is a plain text without placeholders: the input and both outputs "
+                "are put before it. Take them out of the prompt, or give none."
             )
         temperature, logprobs = judging.temperature_of(provenance), provenance == "logprob"
         return PairAsking(self.prompt, self.checklist.asked, logprobs, temperature, judging.seed)

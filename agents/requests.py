@@ -18,7 +18,7 @@ from ..models.base import Answer, Message, Parameters, Request, RequestKey, make
 from ..models.replies.answer_words import answer_words
 from ..models.replies.yes_no import NUMBER, PROBABILITY, ROOM, AnswerWords, wants_room
 from ..prompts.checklist import Question, Sees
-from ..prompts.conversations.chat import images_of, with_images
+from ..prompts.conversations.chat import NO_CALL, calls_told, images_of, with_images
 from ..prompts.examples import Example
 from ..prompts.prompt import Framing, Prompt, frame
 from ..prompts.templates import render, template
@@ -436,6 +436,15 @@ def illustrated(examples: Iterable[Example]) -> Iterator[Example]:
         for each in examples:
             if any(map(images_of, (each.input, each.output, each.context, each.reference))):
                 yield each
+
+
+def without_calls(examples: Iterable[Example], questions: Iterable[Question]) -> str | None:
+    """A sentence where a question is about calls of tools and no example has one; None otherwise."""
+    asked = next((each.id for each in questions if each.sees == "call"), None)
+    outputs = (calls_told(each.output or "", each.input) for each in (examples if asked is not None else ()))
+    if asked is None or any(each != NO_CALL for each in outputs):
+        return None
+    return f"Question '{asked}' is about calls of tools, and no output has any: the judge is told \"{NO_CALL}\""
 
 
 def shows_images(prompt: Prompt, example: Example, sees: Sees = "all") -> bool:

@@ -17,9 +17,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from ..models.base import Model
 from ..models.gateway import Gateway
 from ..prompts.lessons import Edit, Lesson, foreign_order
-from ..prompts.prompt import PLACEHOLDERS, Prompt, check_length
+from ..prompts.prompt import Prompt, check_length
 from ..prompts.templates import render, template
-from ..prompts.text import copied_words, literal_but, placeholders_of
+from ..prompts.text import copied_words
 from .agent import Agent, ParseError
 from .rules import content_stems
 
@@ -128,14 +128,14 @@ class Updater(EditAgent):
             opposed: Places, from 0, of the parts (:func:`split_parts`) that order the opposite of the lesson. One of
                 them is then corrected or taken out, and none of its words need be kept.
         """
-        spans = split_parts(prompt.text)
+        spans = split_parts(prompt)
         if not spans:
             raise ParseError("The prompt has no part that may be edited: all of it is protected.")
         parts = [prompt.text[start:end] for start, end in spans]
         numbered = "\n".join(f"[{number}] {part}" for number, part in enumerate(parts, 1))
 
         def edit_of(proposal: Proposal | Correction) -> Edit:
-            return make_edit(prompt.text, spans[proposal.part - 1], proposal, lesson.id)
+            return make_edit(prompt, spans[proposal.part - 1], proposal, lesson.id)
 
         if opposed:
             named = ", ".join(str(place + 1) for place in sorted(opposed))
@@ -155,7 +155,7 @@ class Updater(EditAgent):
         def passes_guards(proposal: Proposal) -> None:
             if proposal.part > len(spans):
                 raise ValueError(f'"part" must be a number from 1 to {len(spans)}')
-            if literal_but(" ".join(proposal.text.split()).lstrip("-*• "), PLACEHOLDERS) in prompt.text:
+            if prompt.as_written(" ".join(proposal.text.split()).lstrip("-*• ")) in prompt.text:
                 raise ValueError("the prompt already says this, word for word")
             kept = shared_words(parts[proposal.part - 1], proposal.text)
             if proposal.action == "replace" and kept < self._least_kept:
@@ -169,22 +169,23 @@ class Updater(EditAgent):
         return edit_of(proposed)
 
 
-def split_parts(text: str) -> list[tuple[int, int]]:
+def split_parts(prompt: Prompt) -> list[tuple[int, int]]:
     """Spans (start, end) of a prompt's editable parts: lines, and the sentences of long lines.
 
-    Left out are blank lines, lines inside a protected part, placeholders on a line of their own with the label above
-    them, and everything after the question: the question stays last.
+    Left out are blank lines, lines inside a protected part, variables on a line of their own with the label above
+    them, loops of Jinja, lines between messages, messages that show a case, and everything after the question: the
+    question stays last.
     """
-    spans: list[tuple[int, int]] = []
-    protected = False
-    position = 0
+    text, spans, protected, position = prompt.text, list[tuple[int, int]](), False, 0
+    stop = len(text) + 1 if prompt.around_question is None else len(prompt.around_question[0])
     lines = re.findall(r"[^\n]*\n|[^\n]+", text)
     for line, following in zip_longest(lines, lines[1:], fillvalue=""):
-        if "question" in placeholders_of(line):
+        if position <= stop < position + len(line):
             break
         protected = protected or "<!-- protect -->" in line
-        label = line.rstrip().endswith(":") and bool(_PLACEHOLDER_LINE.fullmatch(following.strip()))
-        shows = label or bool(_PLACEHOLDER_LINE.fullmatch(line.strip()))
+        after = position + len(line)
+        label = line.rstrip().endswith(":") and _shows_alone(prompt, after, following)
+        shows = label or _shows_alone(prompt, position, line)
         if not protected and not shows and line.strip():
             long = len(line) > LONG_LINE
             for sentence in re.finditer(r"\S.*?(?:[.!?](?=\s)|\s*$)" if long else r"\S.*\S|\S", line):
@@ -194,26 +195,46 @@ def split_parts(text: str) -> list[tuple[int, int]]:
     return spans
 
 
-def last_instruction(text: str) -> tuple[int, int] | None:
+def _shows_alone(prompt: Prompt, start: int, line: str) -> bool:
+    """Whether a line has nothing that may be edited: a variable alone, or a part of a prompt's fixed spans."""
+    if not prompt.fixed:
+        return bool(_PLACEHOLDER_LINE.fullmatch(line.strip()))
+    end, left = start + len(line.rstrip("\n")), line
+    for first, last in reversed(prompt.fixed):
+        if first < end and last > start:
+            if "\n" in prompt.text[first:last]:
+                return True
+            left = left[: first - start] + left[last - start :]
+    return len(left) < len(line) and not re.search(r"\w", left)
+
+
+def last_instruction(prompt: Prompt, within: tuple[int, int] | None = None) -> tuple[int, int] | None:
     """The span of the part after which further instructions belong; None where no part may be edited.
 
-    It is the last bullet, where there are bullets, or else the last part that announces nothing ("Summary:").
+    It is the last bullet, where there are bullets, or else the last part that announces nothing ("Summary:"). Of
+    several messages it is in the system's, or else in the last one that may be edited. ``within`` is the span of the
+    text that it must be in.
     """
-    spans = split_parts(text)
+    text, spans = prompt.text, split_parts(prompt)
+    home = None if prompt.form is None else prompt.form.home(text)
+    if within is not None:
+        spans = [span for span in spans if within[0] <= span[0] and span[1] <= within[1]]
+    elif home is not None:
+        spans = [span for span in spans if home[0] <= span[0] < home[1]] or spans
     bullets = [span for span in spans if _BULLET.match(text, text.rfind("\n", 0, span[0]) + 1)]
     plain = [span for span in spans if not text[slice(*span)].endswith(":")]
     return next((each[-1] for each in (bullets, plain, spans) if each), None)
 
 
-def make_edit(text: str, span: tuple[int, int], proposal: Proposal | Correction, lesson: str) -> Edit:
+def make_edit(prompt: Prompt, span: tuple[int, int], proposal: Proposal | Correction, lesson: str) -> Edit:
     """The proposal as exact text: ``old`` is lengthened, line by line, until it occurs once.
 
     A part that is deleted goes with its line, or with the white space before it where more stands on that line.
     """
-    start, end = span
+    text, (start, end) = prompt.text, span
     line_start = text.rfind("\n", 0, start) + 1
     bullet = _BULLET.match(text, line_start)
-    revised = literal_but(" ".join(proposal.text.split()), PLACEHOLDERS)
+    revised = prompt.as_written(" ".join(proposal.text.split()))
     if proposal.action == "delete":
         start, end, revised = *_whole_line(text, start, end), ""
     elif proposal.action == "add":
@@ -280,14 +301,14 @@ class Rewriter(EditAgent):
                 not be kept.
         """
 
-        parts = [prompt.text[start:end] for start, end in split_parts(prompt.text)]
+        parts = [prompt.text[start:end] for start, end in split_parts(prompt)]
         wrong = [parts[place] for place in sorted(opposed)]
         left = prompt.text
         for part in wrong:
             left = left.replace(part, "", 1)
 
         def passes_guards(reply: Rewritten) -> None:
-            text = literal_but(reply.prompt.strip(), PLACEHOLDERS)
+            text = prompt.as_written(reply.prompt.strip())
             if shared_words(left, text) < self._least_kept:
                 raise ValueError("the rewritten prompt drops too much of what the prompt said")
             unsaid = [lesson.text for lesson in lessons if self._least_said and not is_said(lesson.text, text)]
@@ -307,7 +328,7 @@ class Rewriter(EditAgent):
             max_tokens=len(prompt.text.encode(errors="surrogatepass")) // 2 + 200 * len(lessons) + 200,
             check=passes_guards,
         )
-        written = literal_but(reply.prompt.strip(), PLACEHOLDERS)
+        written = prompt.as_written(reply.prompt.strip())
         return whole_edit(prompt.text, written, [lesson.id for lesson in lessons])
 
 

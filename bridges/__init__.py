@@ -4,7 +4,7 @@
 - GEPA: `generator_adapter`, `evaluator_adapter`
 - Inspect AI: `checklist_scorer`
 - MLflow: `AskanceAlignmentOptimizer` (for ``judge.align``), `MLflowCallback` and `log_evaluation` (log runs and
-evaluations) - any: `export_judge`, `import_traces`
+evaluations) - any: `export_judge`, `import_file`, `import_traces`
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ HOMES = {
     "MLflowCallback": "mlflow_callback",
     "log_evaluation": "mlflow_callback",
     "export_judge": "exports",
+    "import_file": "imported_table",
     "import_traces": "trace_examples",
 }
 """Every public name, with its module here."""
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from .dspy_optimizer import AskanceTune
     from .exports import export_judge
     from .gepa_adapter import evaluator_adapter, generator_adapter
+    from .imported_table import import_file
     from .inspect_scorer import checklist_scorer
     from .mlflow_alignment import AskanceAlignmentOptimizer
     from .mlflow_callback import MLflowCallback, log_evaluation

@@ -185,19 +185,26 @@ def _seen(texts: dict[str, str], sees: str) -> dict[str, str]:
     return dict.fromkeys(texts, "") | {"output": seen_of(texts["output"], texts["input"], sees)}  # type: ignore[arg-type]
 
 
-def _frame(prompt: str, texts: dict[str, str]) -> _Frame:
+_ORDER = ("context", "input", "reference", "output")
+
+
+def _frame(prompt: dict[str, Any], texts: dict[str, str]) -> _Frame:
     """The opening messages, the texts before and after the question, and the images that are sent before them."""
-    places = [match for match in _BRACES.finditer(prompt) if match[2]]
-    if not places:
-        shown = [name for name in ("context", "input", "reference") if texts[name]]
-        parts = [f"{name.capitalize()}:\n{_fence(texts[name])}\n" for name in [*shown, "output"]]
-        return [("system", _fill(prompt, {}))], "\n".join(parts) + "\n", "", _images_in(texts, [*shown, "output"])
-    fenced = {name: _fence(text) for name, text in texts.items()}
-    place = next((match for match in places if match[2] == "question"), None)
-    images = _images_in(texts, dict.fromkeys(match[2] for match in places if match[2] in texts))
-    if place is None:
-        return [], _fill(prompt, fenced) + "\n\n", "", images
-    return [], _fill(prompt[: place.start()], fenced), _fill(prompt[place.end() :], fenced), images
+    mark = "\ue000question\ue000"
+    names = {match[2] for _, text in prompt["messages"] for match in _BRACES.finditer(text)}
+    fenced = {each: _fence(text) if text or each in prompt["always"] else "" for each, text in texts.items()}
+    made = [(role, _fill(text, fenced | {"question": mark})) for role, text in prompt["messages"]]
+    shows = "output" in names
+    if not shows and "question" not in names:
+        shown = [f"{each.capitalize()}:\n{fenced[each]}\n" for each in _ORDER if texts[each] or each == "output"]
+        made.append(("user", "\n".join(shown) + "\n"))
+    elif made[-1][0] == "system":
+        made.append(("user", ""))
+    system = "\n\n".join(content for role, content in made if role == "system")
+    before, _, after = made[-1][1].partition(mark)
+    opening = [("system", system)] * bool(system) + [each for each in made[:-1] if each[0] != "system"]
+    images = _images_in(texts, [each for each in _ORDER if each in names or not shows])
+    return opening, before + "\n\n" * bool(before and shows and "question" not in names), after, images
 
 
 def _images_in(texts: dict[str, str], shown: Iterable[str]) -> tuple[Any, ...]:

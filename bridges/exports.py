@@ -32,7 +32,7 @@ from ..prompts import messages
 from ..prompts.checklist import Question, Sees, refuse_checks
 from ..prompts.conversations import chat
 from ..prompts.errors import InputError, did_you_mean
-from ..prompts.prompt import Prompt, quoting
+from ..prompts.prompt import PLACEHOLDERS, Prompt, quoting
 from ..prompts.text import TAGS, fill
 from . import exported_judge
 
@@ -201,6 +201,13 @@ def _prompts(kept: KeptJudge) -> dict[Sees, Prompt]:
     return {sees: of[sees] for sees in dict.fromkeys(each.sees for each in kept.checklist.questions) if sees in of}
 
 
+def _as_exported(prompt: Prompt) -> dict[str, Any]:
+    """A prompt's messages, with the fields whose tags are there ``always``. Raises InputError where it needs more."""
+    if prompt.form is not None and not prompt.form.is_plain:
+        return {"messages": prompt.form.exported(prompt.text), "always": ["output"]}
+    return {"messages": [("user" if prompt.placeholders else "system", prompt.text)], "always": [*PLACEHOLDERS]}
+
+
 def _quotes(kept: KeptJudge) -> bool:
     return any(each.sees == "quote" for each in kept.checklist.questions)
 
@@ -223,21 +230,14 @@ def _parts(kept: KeptJudge) -> dict[str, Any]:
         "model": _model_name(kept),
         "fields": fields,
         "thinking_room": list((kept.named and kept.named.thinking_room) or ROOM),
-        "prompts": {sees: prompt.text for sees, prompt in _prompts(kept).items()},
+        "prompts": {sees: _as_exported(prompt) for sees, prompt in _prompts(kept).items()},
         "stated": _stated(kept),
         "form": _asking(kept).form,
         "words": [_by_side(each) for each in _asking(kept).words],
         "quoting": opening(quoting(""), "")[:-1] if _quotes(kept) else [],
         "questions": [
-            {
-                "id": each.id,
-                "text": each.text,
-                "block": block,
-                "good": each.good,
-                "weight": each.weight,
-                "dimension": each.dimension,
-                "sees": each.sees,
-            }
+            {name: getattr(each, name) for name in ("id", "text", "good", "weight", "dimension", "sees")}
+            | {"block": block}
             for each, block in _asked(kept)
         ],
         "soft": settings["scores"] == "soft",
@@ -298,12 +298,15 @@ def _graded(prompt: Prompt, sees: Sees, block: str) -> list[tuple[str, str]]:
     """The messages in which a grader is asked a question; the texts are OpenAI's to put in."""
     beside = {name: f"{{{{item.{name}}}}}" if sees == "all" else "" for name in ("input", "context", "reference")}
     texts = beside | {"output": "{{sample.output_text}}"}
-    fenced = {name: f"<{name}>\n{each}\n</{name}>" for name, each in texts.items()}
-    if prompt.placeholders:
-        end = "" if "question" in prompt.placeholders else f"\n\n{block}"
-        return [("user", fill(prompt.text, fenced | {"question": block}) + end)]
-    shown = "\n".join(f"{name.capitalize()}:\n{fenced[name]}\n" for name in ("input", "output") if texts[name])
-    return [("system", fill(prompt.text, {})), ("user", f"{shown}\n{block}")]
+    asked = _as_exported(prompt)
+    tags = {name: f"<{name}>\n{each}\n</{name}>" for name, each in texts.items() if each or name in asked["always"]}
+    put_in = dict.fromkeys(texts, "") | tags | {"question": block}
+    made = [(role, fill(text, put_in)) for role, text in asked["messages"]]
+    if "output" not in prompt.placeholders:
+        shown = "\n".join(f"{name.capitalize()}:\n{tags[name]}\n" for name in ("input", "output") if texts[name])
+        return [*made, ("user", f"{shown}\n{block}")]
+    end = "" if "question" in prompt.placeholders else f"\n\n{block}"
+    return [*made[:-1], (made[-1][0], made[-1][1] + end)]
 
 
 assert quote_format() == exported_judge._QUOTE_FORM, "an exported judge asks again in the same words"

@@ -50,6 +50,10 @@ def cut_out_guidance(prompt: Prompt) -> tuple[Frame, str]:
     A prompt without placeholders is guidance as a whole. Put back, the guidance gives the very same prompt. Raises
     InputError where there is no text between the placeholders.
     """
+    if prompt.form is not None and not prompt.form.is_plain:
+        raise InputError(
+            "GEPA improves a plain text. Give the text of one message as the prompt: askance.Prompt(text)."
+        )
     text = prompt.text
     cuts = [0, *(place for match in _PLACEHOLDER.finditer(text) for place in match.span()), len(text)]
     stretches = zip(cuts[::2], cuts[1::2], strict=True)

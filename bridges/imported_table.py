@@ -3,14 +3,56 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
 from ..optimizer.weights.judged_pairs import load_pairs
+from ..prompts.errors import InputError
 from ..prompts.examples import load_examples
+from ..prompts.field_map import FieldMap
+from ..prompts.human_feedback import Labels, parse_labels
 from ..prompts.mapping.proposal import ProposedMapping
-from ..prompts.mapping.table import TRIED, Table
+from ..prompts.mapping.table import TRIED, Table, look_at
+from .trace_examples import ImportedTraces, are_traces, import_traces
+
+
+def import_file(
+    files: str | Path | Sequence[str | Path],
+    *,
+    source: str | None = None,
+    span: str | None = None,
+    scores: Sequence[str] = (),
+    fields: FieldMap | None = None,
+    labels: Labels | None = None,
+    label_scale: Sequence[str] | None = None,
+) -> ImportedTraces:
+    """Make examples, or pairs, of any file by the mapping that is proposed for it, as ``askance import --yes`` does.
+
+    Args:
+        files: One; of traces several.
+        source: The tool or data set; found out where it is None.
+        span: As of :func:`~askance.import_traces`.
+        scores: As of :func:`~askance.import_traces`.
+        fields: Our field to a column, in place of what is proposed; ``None`` or an empty text takes a field away.
+        labels: Further words of labels, as of ``load_examples``.
+        label_scale: Words from worst to best.
+
+    Raises:
+        InputError: A file cannot be read, or the mapping does not read it.
+    """
+    paths = [Path(each) for each in ([files] if isinstance(files, (str, Path)) else files)]
+    if are_traces(paths, source):
+        return import_traces(paths, source=source, span=span, scores=scores, fields=fields)
+    if len(paths) > 1 or span or scores:
+        raise InputError(f"{paths[-1]}: several files, span and scores are for traces; give one table.")
+    scale = tuple(label_scale) if label_scale else None
+    table = look_at(paths[0], source).changed(fields or {}, parse_labels(labels or {}), scale, None)
+    if problem := problem_of(table):
+        raise InputError(problem)
+    rows = tuple(json.loads(line) for line in rows_of_table(table))
+    return ImportedTraces(rows, table.proposal.form or "a table", (*table.described(), f"Read by: {table.line()}"))
 
 
 def problem_of(table: Table) -> str:

@@ -28,13 +28,21 @@ from typing import Any
 from ..evaluation.evaluation_result import Evaluation
 from ..evaluation.judge_file import load_judge
 from ..evaluation.kept_judge import KeptJudge
-from ..memory.run_directory import RunDirectory
+from ..memory.run_directory import SUFFIXES, RunDirectory
 from ..optimizer.events import DisagreementsFound, Event, RunBegan, RunWritten, VersionDecided
 from ..prompts.errors import import_optional
 
 logger = logging.getLogger(__name__)
 
-FILES = ("config.yaml", "prompt.md", "judge.yaml", "changes.diff", "result.json", "lessons.jsonl", "report.html")
+FILES = (
+    "config.yaml",
+    *(f"prompt{suffix}" for suffix in SUFFIXES),
+    "judge.yaml",
+    "changes.diff",
+    "result.json",
+    "lessons.jsonl",
+    "report.html",
+)
 """Artifacts, those of them that are there."""
 LONGEST_PARAMETER = 500
 """Characters; the least that any MLflow server takes. ``config.yaml`` has every setting whole."""

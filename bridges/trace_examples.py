@@ -11,12 +11,13 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
+from ..prompts.conversations import chat
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.field_map import TEXTS, FieldMap, check_field_map, columns_of, put
 from ..prompts.human_feedback import MEANINGS
 from ..prompts.json_documents import at
 from ..prompts.mapping.published import FORMS
-from ..prompts.messages import text_of
+from ..prompts.messages import StructuredText, as_text, text_of
 from ..prompts.tables import is_numbered_by_row, read_rows, suffix_of, text_encoding
 from .trace_conventions import openai_evals_parts, openai_parts, openinference_parts
 from .trace_platforms import langfuse_parts, langsmith_parts, mlflow_parts
@@ -185,7 +186,7 @@ def _mapped(span: TracedSpan, fields: FieldMap) -> dict[str, Any]:
             continue
         if ours in TEXTS:
             text = str(values[0]) if isinstance(values[0], (int, float)) else text_of(values[0])
-            row |= {} if text is None else {ours: text}
+            row |= {} if text is None else {ours: _conversation_or(text, values[0])}
         elif ours in ("human", "metadata") and not isinstance(values[0], Mapping):
             raise InputError(
                 f"Field map: '{ours}' takes an object, and in trace {span.trace} '{given}' is none; {ours}.NAME takes "
@@ -194,6 +195,14 @@ def _mapped(span: TracedSpan, fields: FieldMap) -> dict[str, Any]:
         else:
             put(row, ours, values, several=len(values) > 1)
     return row
+
+
+def _conversation_or(text: str, value: Any) -> Any:
+    """The messages of a value, where it has several, or images or calls, and they read as its text; else the text."""
+    raw, sent = chat.raw_messages(value), chat.chat_of(StructuredText(text, value))
+    if len(sent) < 2 and not any("tool_calls" in each or isinstance(each["content"], list) for each in sent):
+        return text
+    return next((each for each in (sent, raw) if as_text(each) == text), text)
 
 
 def _one(values: list[Any]) -> Any:

@@ -267,7 +267,7 @@ def _of_given(
     whole = load_examples(data, fields=settings.field, labels=settings.labels, label_scale=settings.label_scale)
     examples = whole[: settings.limit]
     questions = load_checklist(checklist)
-    given = given_verdicts(verdicts, whole, questions, model, prompt)
+    given = given_verdicts(verdicts, whole, questions, model, prompt, settings)
     if len(examples) < len(whole):
         given = given.only(given.places("example", column(examples, "id")) >= 0)
     return diagnose_verdicts(examples, questions, given, pairs=settings.pairs, human_scale=settings.human_scale)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from ..agents.checks import Nobody
 from ..agents.evaluator import Evaluator
 from ..agents.example_questions import DIMENSION, OWN, ExampleQuestions, estimate_unwritten, judge_by_own
+from ..agents.requests import without_calls
 from ..models.event_loops import awaited, run_sync
 from ..models.gateway import StoredAnswers
 from ..models.named import ModelLike, named_models
@@ -320,6 +321,8 @@ def load_inputs(
     if settings.judging.reads is not None:
         questions = about_what_people_rated(questions, examples)
     questions = weighted(questions, examples, settings)
+    if said := without_calls(examples, questions.questions):
+        logger.warning("%s", said)
     given = default_prompt(examples) if prompt is None else prompt
     known, prompts = None if data is ONE_BY_ONE else examples, [given, *([] if beside is None else [beside])]
     return examples, questions, bound_prompts(prompts, known, settings)[0]

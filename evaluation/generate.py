@@ -18,9 +18,9 @@ from ..models.progress import watching
 from ..models.session import session
 from ..prompts.checklist import ComputedCheck, with_schema
 from ..prompts.examples import Example, load_examples
-from ..prompts.formats.binding import refuse_unused
+from ..prompts.formats.binding import binding_of, refuse_unused
 from ..prompts.formats.several import PromptsOfProgram, generator_prompt
-from ..prompts.prompt import Prompt, binding_of
+from ..prompts.prompt import Prompt
 from ..prompts.text_files import write_whole
 from ..setting_types import GenerateSettings
 from ..settings import parse_options, refuse_idle

@@ -20,7 +20,8 @@ from ..models.named import NamedModel, read_named
 from ..models.replies.own_formats import parse_reads
 from ..prompts.checklist import AnswerPair, Checklist, asking, found_in, load_checklist, parse_checklist
 from ..prompts.errors import InputError, did_you_mean, like_named
-from ..prompts.prompt import Prompt, prompt_showing
+from ..prompts.formats.form import FormRecord
+from ..prompts.prompt import Prompt, kept_prompt, prompt_showing
 from ..prompts.rows import validate_row
 from ..prompts.shown_examples import ShownExamples
 from ..prompts.text_files import path_of, read_text, read_texts, read_yaml
@@ -47,7 +48,7 @@ from .pass_fail import FIGURES
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..memory.records import MeasureRecord
+    from ..memory.records import MeasureRecord, SideRecord
     from ..memory.result_file import RunRecord
     from ..models.base import Model
     from ..prompts.shown_examples import Shows
@@ -66,6 +67,8 @@ class _File(BaseModel):
     model: str = Field(min_length=1)
     models: dict[str, Any] | None = None
     prompt: str = Field(min_length=1)
+    prompt_form: FormRecord | None = None
+    """How the prompt is to be read, where it is no plain text of ours."""
     checklist: dict[str, Any] | None = None
     """None where the settings say how the replies of its own prompt are read."""
     answers: AnswerPair | None = None
@@ -184,7 +187,8 @@ def parse_judge(text: str, name: str) -> KeptJudge:
     checklist = _checklist(read.checklist, settings["reads"], name)
     if read.answers is not None:
         checklist = checklist.model_copy(update={"answers": read.answers})
-    prompt = replace(Prompt(read.prompt).check(f"{name}, field 'prompt'"), shown=_shown(read.examples, name))
+    place = f"{name}, field 'prompt'"
+    prompt = replace(kept_prompt(read.prompt, read.prompt_form, place).check(place), shown=_shown(read.examples, name))
     ids = [each.id for each in checklist.questions]
     for unknown in (each for each in read.origins if each not in ids):
         raise InputError(
@@ -266,7 +270,7 @@ def judge_of_run(result: RunRecord, config: Mapping[str, Any], start: Checklist,
     judge = KeptJudge(
         model=model,
         named=named,
-        prompt=Prompt(best.prompt, _shown(best.examples, f"{where}: result.json")),
+        prompt=replace(_prompt_of(best, where), shown=_shown(best.examples, f"{where}: result.json")),
         checklist=checklist,
         settings={name: value for name, value in settings.items() if name not in _unused(settings)},
         calibration=calibration,
@@ -289,6 +293,12 @@ def judge_of_run(result: RunRecord, config: Mapping[str, Any], start: Checklist,
             test=accepted_on(best.test, best.reason),
         )
     )
+
+
+def _prompt_of(best: SideRecord, where: str) -> Prompt:
+    """The prompt of a version. InputError where its file is damaged."""
+    file = best.prompt if best.form is None else best.form.file
+    return kept_prompt(file, best.form, f"{where}: result.json, field 'best.form'")
 
 
 def _unused(settings: Mapping[str, Any]) -> tuple[str, ...]:

@@ -397,20 +397,26 @@ class KeptJudge:
         ]
 
     def save(self, path: str | Path) -> None:
-        """Write the file whole or not at all; a directory gets a ``judge.yaml``.
-
-        Raises:
-            AskanceError: It could not be written; what was there before is still there.
-        """
+        """Write the file whole or not at all; a directory gets a ``judge.yaml``. Raises AskanceError where it could not
+        be written; what was there before is still there."""
         file = Path(path)
         write_whole(file / JUDGE_FILE if file.is_dir() else file, self.to_yaml())
+
+    def _form(self) -> str:
+        """The part that says how the prompt is to be read, where it is no plain text of ours."""
+        if self.prompt.form is None:
+            return ""
+        record = self.prompt.form.record.model_dump(mode="json", exclude_defaults=True)
+        return "# How the prompt is to be read, and what its variables stand for.\n" + dump_texts(
+            {"prompt_form": record}
+        )
 
     def to_yaml(self) -> str:
         """The content of ``judge.yaml``."""
         parts = [
             HEADER + f"schema: {SCHEMA}\n" + dump_texts({"model": self.model}),
             *([] if self.named is None else ["# What this name stands for.\n" + _named(self.model, self.named)]),
-            _block("prompt", self.prompt.text),
+            _block("prompt", self.prompt.file_text) + self._form(),
             "checklist:\n"
             + indent(dump_checklist(self.checklist).rstrip("\n") + "\n", "  ", lambda line: line != "\n"),
         ]

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ..prompts.errors import InputError
 from ..prompts.examples import documents
+from ..prompts.formats.binding import binding_of
 from ..prompts.prompt import load_prompt
 from ..prompts.rows import column
 from ..prompts.verdicts import Status, Verdict, VerdictColumns, read_verdicts
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from ..models.base import Model
     from ..prompts.checklist import Checklist
     from ..prompts.examples import Example
+    from ..prompts.formats.binding import ReadsExamples
     from ..prompts.prompt import Prompt
 
 STATUSES = get_args(Status)
@@ -127,6 +129,7 @@ def given_verdicts(
     checklist: Checklist,
     model: str | Model | None = None,
     prompt: str | Path | Prompt | None = None,
+    settings: ReadsExamples | None = None,
 ) -> VerdictColumns:
     """Verdicts on these questions, from a file or as they are, of one model or prompt where asked for.
 
@@ -143,7 +146,7 @@ def given_verdicts(
         there, given = given.models, given.by(name)
         if not given:
             raise InputError(f"No verdict is by the model {name}; there are some by {', '.join(there)}.")
-    wanted = None if prompt is None else load_prompt(prompt).hash
+    wanted = None if prompt is None else load_prompt(prompt, binding_of(examples, settings)).hash
     if wanted is not None and given:
         there, given = sorted(set(column(given, "prompt"))), given.only(given.places("prompt", [wanted]) == 0)
         if not given:

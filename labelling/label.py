@@ -314,7 +314,8 @@ def _figures(desk: Desk, opinions: Opinions | None, gain: float) -> dict[str, An
 
 def _target(data: Any, output: str | Path | None) -> Path:
     """Where the labelled data go."""
-    file = Path(data) if isinstance(data, (str, Path)) and not is_on_hub(data) else None
+    is_file = isinstance(data, (str, Path)) and not is_on_hub(data) and str(data) != "-"
+    file = Path(data) if is_file else None
     if output is not None:
         target = Path(output)
     elif file is not None:

@@ -40,6 +40,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,14 +50,14 @@ from ..prompts.checklist import Checklist
 from ..prompts.errors import InputError
 from ..prompts.examples import Example
 from ..prompts.lessons import Edit
-from ..prompts.prompt import EditRefusedError, Prompt
+from ..prompts.prompt import EditRefusedError
 from ..prompts.rows import validate_row
 from ..prompts.tables import read_rows
 from ..prompts.text_files import write_whole
 from ..stats.differences import difference_dict
 from .journal import read_events
 from .records import CriterionRecord
-from .run_directory import RunDirectory, read_exactly
+from .run_directory import RunDirectory
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -114,11 +115,8 @@ class _Builder:
         self._iteration = 0
         self._comments: dict[str, str] = {}
         """Comment to its node."""
-        start = directory.path / "inputs" / "prompt.md"
-        if not start.is_file():
-            raise InputError(f"{start}: missing, so it cannot be said what the prompt was at the start.")
-        text = read_exactly(start)
-        self._add_version(0, text, None, edits=[], accepted=True, reason="the starting prompt")
+        self._start = directory.read_start()
+        self._add_version(0, self._start.text, None, edits=[], accepted=True, reason="the starting prompt")
 
     def _node(self, kind: str, name: str | int, **attributes: Any) -> str:
         self._graph.add_node(f"{kind}:{name}", kind=kind, **attributes)
@@ -274,9 +272,8 @@ class _Builder:
 
     def _text(self, number: int, parent: int, edits: Sequence[int]) -> str:
         """A version's prompt. A resumed run that went another way may have left a file of the same number."""
-        files = sorted((self._directory.path / "prompts").glob(f"{number:03d}-*.md"))
-        texts = [read_exactly(file) for file in files]
-        expected = Prompt(self._graph.nodes[f"version:{parent}"]["prompt"])
+        texts = [each.text for each in self._directory.read_versions(number, self._start)]
+        expected = replace(self._start, text=self._graph.nodes[f"version:{parent}"]["prompt"])
         with suppress(EditRefusedError):
             for edit in edits:
                 expected = expected.apply(edit_of(self._graph, edit))
@@ -287,7 +284,8 @@ class _Builder:
         raise InputError(f"{self._directory.path / 'prompts'}: version {number} is missing.")
 
     def _add_version(self, number: int, text: str, parent: int | None, **attributes: Any) -> None:
-        node = self._node("version", number, number=number, prompt=text, prompt_hash=Prompt(text).hash, **attributes)
+        name = replace(self._start, text=text).hash
+        node = self._node("version", number, number=number, prompt=text, prompt_hash=name, **attributes)
         if parent is not None:
             self._graph.add_edge(f"version:{parent}", node, kind="parent")
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, PlainSerializer
 
 from ..prompts.checklist import GoodAnswer, Question, Sees, marked
+from ..prompts.formats.form import FormRecord
 from ..prompts.lessons import Edit, Lesson
 from ..prompts.shown_examples import ShownExamples
 from ..prompts.verdicts import Provenance
@@ -128,10 +129,17 @@ class ThresholdRecord(ResultPart):
     reason: str | None = None
 
 
+class KeptFormRecord(FormRecord):
+    """The form of a version's prompt that is no plain text of ours, with its file."""
+
+    file: str
+
+
 class SideRecord(ResultPart):
     """The first or the best version."""
 
     prompt: str
+    form: KeptFormRecord | None = None
     hash: str | None = None
     validation: MeasureRecord | None = None
     test: MeasureRecord | None = None

@@ -15,9 +15,10 @@ from filelock import FileLock, Timeout
 from ..prompts.checklist import Checklist, dump_checklist, found_in, load_checklist
 from ..prompts.errors import AskanceError, InputError, as_typed, not_text
 from ..prompts.examples import Example, load_examples
+from ..prompts.formats.form import FormRecord
 from ..prompts.formatting import count
 from ..prompts.lessons import Lesson
-from ..prompts.prompt import Prompt
+from ..prompts.prompt import Prompt, kept_prompt
 from ..prompts.rows import validate_row
 from ..prompts.text_files import path_of, read_text, read_yaml, remove_partial, write_whole
 from ..prompts.verdicts import Verdict, dump_verdicts
@@ -30,8 +31,10 @@ FORMAT = 2
 """1 was the format before `align` and `tune`."""
 JUDGE_FILE = "judge.yaml"
 """The whole judge, in runs that improve one."""
+SUFFIXES = (".md", ".txt", ".jinja", ".json", ".yaml")
+"""Suffixes of the files that hold prompts."""
 WRITTEN = (
-    "prompt.md",
+    *(f"prompt{suffix}" for suffix in SUFFIXES),
     "checklist.yaml",
     JUDGE_FILE,
     "lessons.jsonl",
@@ -78,7 +81,9 @@ class RunDirectory:
         texts = {"examples.jsonl": "".join(_line(example) for example in examples)}
         if checklist is not None:
             texts["checklist.yaml"] = dump_checklist(checklist)
-        texts |= {f"{name}.md": prompt.text for name, prompt in prompts.items()} | dict(further or {})
+        texts |= dict(further or {})
+        for name, prompt in prompts.items():
+            texts |= _files_of(name, prompt)
         self._make()
         if self.config_file.exists():
             told = "".join(_line(example, as_texts=True) for example in examples)  # as runs before kept conversations
@@ -206,7 +211,7 @@ class RunDirectory:
         """The inputs as they were when the run began; a run without a checklist has None in its place. Raises
         InputError where a file is missing or was damaged."""
         inputs = self.path / "inputs"
-        prompts = {path.stem: Prompt(read_exactly(path)) for path in sorted(inputs.glob("*.md"))}
+        prompts = _prompts_in(inputs)
         examples = list(load_examples(inputs / "examples.jsonl", need_output=False, remarks=False))
         checklist = inputs / "checklist.yaml"
         asked = found_in(load_checklist(checklist), self.began_in) if checklist.exists() else None
@@ -237,7 +242,25 @@ class RunDirectory:
 
     def save_version(self, number: int, prompt: Prompt) -> None:
         """Keep one prompt version, accepted or not."""
-        self.write(f"prompts/{number:03d}-{prompt.hash}.md", prompt.text)
+        self.write(f"prompts/{number:03d}-{prompt.hash}{prompt.suffix}", prompt.file_text)
+
+    def read_start(self) -> Prompt:
+        """The prompt that the run began with.
+
+        Raises:
+            InputError: Its file is missing or damaged.
+        """
+        start = _prompts_in(self.path / "inputs").get("prompt")
+        if start is None:
+            path = self.path / "inputs" / "prompt.md"
+            raise InputError(f"{path}: missing, so it cannot be said what the prompt was at the start.")
+        return start
+
+    def read_versions(self, number: int, start: Prompt) -> list[Prompt]:
+        """The prompts that are kept as a version, in the form of the start."""
+        files = sorted(each for each in (self.path / "prompts").glob(f"{number:03d}-*") if each.suffix in SUFFIXES)
+        record = None if start.form is None else start.form.record
+        return [kept_prompt(read_exactly(file), record, str(file)) for file in files]
 
     def save_lessons(self, lessons: Iterable[Lesson]) -> None:
         """Replace ``lessons.jsonl``."""
@@ -281,6 +304,46 @@ class RunDirectory:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(f"{self.path}: cannot be made a run directory ({error.strerror}).") from None
+
+
+FORM = ".form.yaml"
+"""Ends the name of the file that says how a prompt beside it is to be read."""
+
+
+def prompt_file(directory: Path) -> Path:
+    """The file of the prompt that a run accepted, whatever its format."""
+    files = [directory / f"prompt{suffix}" for suffix in SUFFIXES]
+    return next((file for file in files if file.is_file()), files[0])
+
+
+def _files_of(name: str, prompt: Prompt) -> dict[str, str]:
+    """The files of a prompt in ``inputs/``, with their texts."""
+    if prompt.form is None:
+        return {f"{name}.md": prompt.text}
+    record = prompt.form.record.model_dump(mode="json", exclude_defaults=True)
+    written = yaml.safe_dump(record, sort_keys=False, allow_unicode=True)
+    return {f"{name}{prompt.suffix}": prompt.file_text, f"{name}{FORM}": written}
+
+
+def _prompts_in(inputs: Path) -> dict[str, Prompt]:
+    """The prompts of a folder, by name: plain texts, and those with the record of their form beside them."""
+    files = {path.stem: path for path in inputs.glob("*.md")}
+    for record in inputs.glob(f"*{FORM}"):
+        name = record.name.removesuffix(FORM)
+        found = [path for suffix in SUFFIXES if (path := inputs / f"{name}{suffix}").is_file()]
+        if not found:
+            raise InputError(f"{inputs / name}.*: the prompt is missing; {record.name} says how it is to be read.")
+        files[name] = found[0]
+    return {name: _kept_prompt(files[name]) for name in sorted(files)}
+
+
+def _kept_prompt(path: Path) -> Prompt:
+    """A prompt from its file and the one beside it; without one it is plain text of ours."""
+    beside, record = path.with_suffix(FORM), None
+    if beside.is_file():
+        given = read_yaml(read_text(beside), beside, "record of a prompt's form")
+        record = validate_row(FormRecord, given, f"{beside}: damaged, or not written by askance")
+    return kept_prompt(read_exactly(path), record, str(path))
 
 
 OLD_NAMES = {new: old for old, new in RENAMED.items()}

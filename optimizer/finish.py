@@ -64,7 +64,7 @@ async def finish(
         if ask_first:
             raise UnapprovedError(shown)
         events.say(shown)
-    run.write("prompt.md", outcome.best.prompt.text)
+    run.write(f"prompt{outcome.best.prompt.suffix}", outcome.best.prompt.file_text)
     for name, text in by_name(outcome.best.prompt.text).items():
         run.write(f"program/{name}.md", text)
     run.write("changes.diff", prompt_diff(outcome.baseline.prompt.text, outcome.best.prompt.text))
@@ -143,6 +143,8 @@ def _build_result(
     def side(version: Version) -> dict[str, Any]:
         draft = version.draft
         row: dict[str, Any] = {"prompt": draft.prompt.text, "hash": draft.prompt.hash}
+        if draft.prompt.form is not None:
+            row["form"] = draft.prompt.form.record.model_dump() | {"file": draft.prompt.file_text}
         row["validation"] = yardstick.measure(held_out[version.number], examples)
         if version.number in tested:
             row["test"] = yardstick.measure(tested[version.number], splits.test)

@@ -13,7 +13,7 @@ from ..evaluation.view import Shown, View
 from ..memory.decision import decide
 from ..memory.records import CriterionRecord, LessonRecord, MeasureRecord, ParityRecord
 from ..memory.result_file import CROSSED, RunRecord
-from ..memory.run_directory import JUDGE_FILE
+from ..memory.run_directory import JUDGE_FILE, prompt_file
 from ..prompts.checklist import SEEN
 from ..prompts.errors import CoverageError, as_typed
 from ..prompts.formatting import Figure, count, coverage_text, money, number_text, percent
@@ -172,7 +172,7 @@ def _files(result: RunRecord, directory: Path) -> Iterator[str]:
     if report.is_file():
         yield f"The whole story: {report}"
     if not (judge.is_file() and (result.best.examples or (result.changed and result.same_prompt))):
-        yield f"Prompt: {directory / 'prompt.md'}"
+        yield f"Prompt: {prompt_file(directory)}"
     if judge.is_file():
         yield f"Judge: {judge}, for askance evaluate DATA --judge {as_typed(directory)}"
 

@@ -48,7 +48,7 @@ from .mapping.table import proposes_mapping
 from .messages import StructuredText
 from .rows import column, source_rows, validate_row
 from .spilled_bytes import IN_MEMORY, SpilledBytes
-from .tables import plain
+from .tables import plain, source_name
 from .text import sendable
 
 logger = logging.getLogger(__name__)
@@ -308,7 +308,7 @@ def load_examples(
     """
     fields, human = fields or {}, HumanValues(labels, label_scale)
     check_field_map(fields)
-    name = str(source) if isinstance(source, (str, Path)) else "the data"
+    name = source_name(source) if isinstance(source, (str, Path)) else "the data"
     examples = ExampleTable()
     seen: dict[str, str] = {}
     unnamed: Counter[str] = Counter()

@@ -160,6 +160,8 @@ def text_of(value: Any) -> str | None:
         return None
     if isinstance(value, str):
         return value if value.strip() else None
+    if is_content(value):
+        return content_text(value) or None
     messages = messages_of(value)
     if messages is None and (one := message_of(value)) is not None:
         messages = [one]

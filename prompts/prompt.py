@@ -14,14 +14,15 @@ from functools import cached_property
 from hashlib import sha256
 from itertools import accumulate, chain
 from pathlib import Path
-from typing import Protocol
 
 from .checklist import Sees
 from .conversations.chat import IMAGE_TOKENS, Part, images_of, seen_of, sent_after, with_images
-from .errors import InputError, did_you_mean, like_named
+from .errors import InputError, did_you_mean
 from .examples import Example
-from .formats.binding import UNBOUND, Binding, refuse_unused
-from .formats.form import COLUMN, FIELDS, Laid, PromptForm, form_of, plain_form
+from .formats.answer_format import answer_format, orders_json, orders_yes_or_no
+from .formats.binding import UNBOUND, Binding, ReadsExamples, binding_of, refuse_unused
+from .formats.detection import form_in, form_of
+from .formats.form import COLUMN, FIELDS, GIVEN, FormRecord, PromptForm, form_of_record, plain_form
 from .formats.output_alone import OTHER_TEXTS, is_marked_well, without_other_texts
 from .formats.variables import as_written
 from .lessons import Edit
@@ -29,7 +30,7 @@ from .rows import column
 from .shown_examples import Shows, shown_text
 from .templates import FencedText, render, template
 from .text import BRACES, fence, fill, letters, literal, literal_but, placeholders_of, texts_end_at
-from .text_files import path_of, read_text
+from .text_files import path_of
 
 logger = logging.getLogger(__name__)
 
@@ -44,9 +45,6 @@ _NOT_FOR_A_GENERATOR = {
 }
 
 _PROTECTED = re.compile(r"<!-- protect -->(.*?)<!-- /protect -->", re.DOTALL)
-_TELLS_TO_ANSWER = re.compile(r"\b(?:answer|reply|respond|return|output)\b", re.IGNORECASE)
-_YES_OR_NO = re.compile(r"\b(?:yes\W+(?:or\W+)?no|no\W+(?:or\W+)?yes)\b", re.IGNORECASE)
-_ANSWER_WORDS = tuple(re.compile(rf"\b{word}\b", re.IGNORECASE) for word in ("yes", "no", "JSON"))
 
 
 class EditRefusedError(ValueError):
@@ -113,7 +111,7 @@ class Prompt:
     @cached_property
     def answer_format(self) -> list[str]:
         """Sentences that say how to answer (both "yes" and "no", or JSON)."""
-        return _answer_format(self.text)
+        return answer_format(self.text)
 
     @cached_property
     def asks_yes_or_no(self) -> bool:
@@ -122,9 +120,7 @@ class Prompt:
         A prompt that says to answer in JSON, wherever, does not.
         """
         parts = self.around_question
-        if parts is None or any(_ANSWER_WORDS[-1].search(sentence) for sentence in self.answer_format):
-            return False
-        return any(_YES_OR_NO.search(sentence) for sentence in _answer_format(parts[0]))
+        return parts is not None and not orders_json(self.text) and orders_yes_or_no(parts[0])
 
     def asks_for(self, yes: str, no: str) -> bool:
         """Whether the text before ``{question}`` says already to answer with these words, and none to answer in
@@ -199,7 +195,7 @@ class Prompt:
         if not self.text.strip():
             raise InputError(f"{name}: the prompt is empty.")
         for placeholder in self.placeholders:
-            if placeholder not in known and not placeholder.startswith(COLUMN):
+            if placeholder not in known and not placeholder.startswith((COLUMN, GIVEN)):
                 listed = ", ".join("{" + each + "}" for each in known)
                 raise InputError(
                     f"{name}: '{{{placeholder}}}' is not a known placeholder (known: {listed})."
@@ -249,30 +245,10 @@ def check_length(prompt: Prompt, max_chars: int | None) -> Prompt:
 
 
 def load_prompt(source: str | Path | Prompt, binding: Binding = UNBOUND) -> Prompt:
-    """Read and check a judge's prompt file; a prompt that is one already is checked.
-
-    ``binding`` says what its variables may stand for.
-
-    Raises:
-        InputError: The file cannot be read or the prompt cannot be used.
-    """
+    """Read and check a judge's prompt file; a prompt that is one already is checked. ``binding`` says what its variables
+    may stand for. Raises InputError where the file cannot be read or the prompt cannot be used."""
     prompt, name = read_prompt(source, binding)
     return prompt.check(name)
-
-
-class ReadsExamples(Protocol):
-    """Settings with which examples and prompts are read."""
-
-    variable: dict[str, str]
-    field: dict[str, str | tuple[str, ...]]
-
-
-def binding_of(examples: Sequence[Example] | None, settings: ReadsExamples | None) -> Binding:
-    """What a prompt's variables may stand for in these examples."""
-    if settings is None:
-        return Binding(examples)
-    asks = getattr(settings, "reads", None) is None  # a judge in people's own words is asked no question of ours
-    return Binding(examples, settings.variable, settings.field, asks)
 
 
 def bound_prompts(
@@ -289,6 +265,15 @@ def bound_prompts(
     return found
 
 
+def kept_prompt(file_text: str, record: FormRecord | None, where: str) -> Prompt:
+    """A prompt from its file and the record of its form; without one the file is its text. Raises InputError where the
+    file does not go with the record."""
+    if record is None:
+        return Prompt(file_text)
+    form = form_of_record(file_text, record, where)
+    return Prompt(form.text, form=form)
+
+
 def read_prompt(source: str | Path | Prompt, binding: Binding) -> tuple[Prompt, str]:
     """A prompt, not yet checked, and what to call it in errors.
 
@@ -298,11 +283,11 @@ def read_prompt(source: str | Path | Prompt, binding: Binding) -> tuple[Prompt, 
     if isinstance(source, Prompt):
         is_bound = binding.given or ("question" in source.placeholders and not (binding.asks or binding.writes))
         form = source.form or (plain_form(source.text) if is_bound else None)
-        if form is not None and form.variables:  # what somebody says now wins
+        if form is not None:  # what somebody says now wins over what was found out before
             binding = replace(binding, given={**form.variables, **binding.given})
-        return (source if form is None else _bound(source, form, "the prompt", binding)), "the prompt"
-    form = _form_in(path_of(source, "prompt"), FIELDS if binding.asks else FIELDS[:4])
-    return _bound(Prompt(form.text), form, str(source), binding), str(source)
+            source = _bound(replace(source, form=form), "the prompt", binding)
+        return source, "the prompt"
+    return _told(*form_in(path_of(source, "prompt"), FIELDS if binding.asks else FIELDS[:4]), binding)
 
 
 def own_text(source: str | Path | Prompt) -> tuple[str, str]:
@@ -310,27 +295,31 @@ def own_text(source: str | Path | Prompt) -> tuple[str, str]:
     cannot be read."""
     if isinstance(source, Prompt):
         return source.text, "the prompt"
-    return _form_in(path_of(source, "prompt"), FIELDS[:4]).text, str(source)
+    return form_in(path_of(source, "prompt"), FIELDS[:4])[0].text, str(source)
 
 
-def _form_in(path: Path, ours: Sequence[str]) -> PromptForm:
-    try:
-        text = read_text(path, as_it_is=True)
-    except FileNotFoundError:
-        hint = " A prompt's text itself is given as askance.Prompt(text)." if "{" in str(path) else like_named(path)
-        raise InputError(f"{path}: there is no such prompt file.{hint}") from None
-    return form_of(text, str(path), path.suffix, ours)
+def parse_prompt(text: str, suffix: str, name: str, binding: Binding, named: str | None = None) -> Prompt:
+    """A prompt from the text of a file, not yet checked; ``name`` is used in errors, ``named`` is a predictor. Raises
+    InputError where it cannot be read, or a variable stands for nothing."""
+    return _told(form_of(text, name, suffix, FIELDS if binding.asks else FIELDS[:4], named), name, binding)[0]
 
 
-def _bound(prompt: Prompt, form: PromptForm, name: str, binding: Binding) -> Prompt:
+def _told(form: PromptForm, name: str, binding: Binding) -> tuple[Prompt, str]:
+    """The prompt of a form that was found out, which is said, and the name of its file."""
+    prompt = _bound(Prompt(form.text, form=form), name, binding)
+    if prompt.form is not None and not prompt.form.is_plain:
+        logger.warning("%s: %s.", name, prompt.form.said)
+    return prompt, name
+
+
+def _bound(prompt: Prompt, name: str, binding: Binding) -> Prompt:
     """The prompt with what its variables stand for; one of our own that is byte for byte its file has no form."""
-    form = binding.bound(form, prompt.text, name)
+    assert prompt.form is not None
+    form = binding.bound(prompt.form, prompt.text, name)
     prompt = replace(prompt, form=None if form.is_plain and form.source == prompt.text else form)
-    if not form.is_plain:
-        logger.warning("%s: %s.", name, form.said)
-        if form.syntax == "jinja" and binding.examples is not None:
-            for example in binding.examples:  # a template may fail for one of them alone
-                (generator_messages if binding.writes else frame)(prompt, example)
+    if form.syntax == "jinja" and binding.examples is not None:
+        for example in binding.examples:  # a template may fail for one of them alone
+            (generator_messages if binding.writes else frame)(prompt, example)
     return prompt
 
 
@@ -394,11 +383,9 @@ def frame(prompt: Prompt, example: Example, sees: Sees = "all") -> Framing:
         images = tuple(image for name in shown for image in images_of(texts[name]))
         parts = [f"{name.capitalize()}:\n{fence(texts[name])}\n" for name in shown]
         if prompt.form is not None and not ours:
-            laid = prompt.form.for_judging(prompt.text, example, texts, "\n".join(parts) + "\n")
+            laid = prompt.form.for_judging(prompt.text, example, texts, "\n".join(parts) + "\n", cases)
             seen = [name for name in shown if name in prompt.placeholders] if "output" in prompt.placeholders else shown
-            return replace(
-                laid_out(laid, cases), images=tuple(each for name in seen for each in images_of(texts[name]))
-            )
+            return Framing(*laid, images=tuple(each for name in seen for each in images_of(texts[name])))
         system = "\n\n".join(part for part in (fill(prompt.text, {}), cases) if part)
         ends = tuple(accumulate((len(part) + 1 for part in parts), initial=0))
         return Framing(system=system, before="\n".join(parts) + "\n", after="", ends=ends, images=images)
@@ -409,15 +396,6 @@ def frame(prompt: Prompt, example: Example, sees: Sees = "all") -> Framing:
     images = tuple(image for name in fenced for image in images_of(texts[name]))
     before, after = start + fill(before, fenced), fill(after, fenced)
     return Framing(system=None, before=before, after=after, ends=ends, images=images)
-
-
-def laid_out(laid: Laid, cases: str) -> Framing:
-    """The framing of a prompt in messages; judged examples stand at the end of the system message, or else first."""
-    if not cases:
-        return Framing(laid.system, laid.before, laid.after, turns=laid.turns)
-    if laid.system is None:
-        return Framing(None, f"{cases}\n\n{laid.before}", laid.after, turns=laid.turns)
-    return Framing(f"{laid.system}\n\n{cases}", laid.before, laid.after, turns=laid.turns)
 
 
 _LAMP = "Dear Mr Ross, thank you for your order. The red lamp is on its way."
@@ -459,9 +437,12 @@ def load_generator_prompt(source: str | Path | Prompt, binding: Binding = UNBOUN
         )
     for placeholder, reason in _NOT_FOR_A_GENERATOR.items():
         if placeholder in prompt.placeholders:
+            shown, literal_text = f"{{{placeholder}}}", f"; write {{{{{placeholder}}}}} for the literal text"
+            if prompt.form is not None:
+                shown, literal_text = prompt.form.spelled_for(placeholder), ""
             raise InputError(
-                f"{name}: {{{placeholder}}} cannot stand in a generator's prompt, because {reason}. It may have "
-                f"{{input}} and {{context}}; write {{{{{placeholder}}}}} for the literal text."
+                f"{name}: {shown} cannot stand in a generator's prompt, because {reason}. It may have "
+                f"{{input}} and {{context}}{literal_text}."
             )
     prompt.check_text(GENERATOR_PLACEHOLDERS, name)
     if prompt.form is not None:
@@ -495,18 +476,6 @@ def generator_messages(prompt: Prompt, example: Example) -> list[tuple[str, str]
         images = [image for name in prompt.placeholders if name in texts for image in images_of(texts[name])]
         return [("user", with_images(fill(prompt.text, texts), images))]
     return sent_after(fill(prompt.text, {}), context, example.input)
-
-
-def _answer_format(text: str) -> list[str]:
-    return [sentence.strip() for sentence in re.split(r"[.\n]", text) if _says_how_to_answer(sentence)]
-
-
-def _says_how_to_answer(sentence: str) -> bool:
-    order = _TELLS_TO_ANSWER.search(sentence)
-    if not order:
-        return False
-    yes, no, json = (word.search(sentence, order.end()) for word in _ANSWER_WORDS)
-    return bool((yes and no) or json)
 
 
 SHOWN = ("context", "input", "reference")

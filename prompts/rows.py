@@ -14,7 +14,7 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 
 from .errors import AskanceError, InputError, did_you_mean, import_optional
-from .tables import frame_rows, is_numbered_by_row, plain, read_rows
+from .tables import frame_rows, is_numbered_by_row, plain, read_rows, source_name
 
 Record = TypeVar("Record", bound=BaseModel)
 
@@ -36,7 +36,7 @@ def source_rows(
     """Yield ``(where, row)`` from a file, the hub, a data frame or any iterable of mappings.
 
     Args:
-        source: A path, ``hf:OWNER/NAME[/CONFIG]:SPLIT``, a pandas or polars data frame, an Arrow table, or rows.
+        source: A path (``-`` is standard input), ``hf:OWNER/NAME[/CONFIG]:SPLIT``, a pandas or polars data frame, an Arrow table, or rows.
         as_text: Columns that hold texts: in them, JSON stays text and numbers become text.
         say: Told in a sentence what was found out about a file, such as its separator.
 
@@ -50,7 +50,7 @@ def source_rows(
     elif isinstance(source, (str, Path)):
         unit = "row" if is_numbered_by_row(source) else "line"
         for number, row in read_rows(Path(source), as_text, say=say):
-            yield f"{source}, {unit} {number}", row
+            yield f"{source_name(source)}, {unit} {number}", row
     elif isinstance(source, Mapping):
         first = next(iter(source), "test")
         raise InputError(

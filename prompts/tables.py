@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import logging
 import re
+import sys
 import warnings
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -24,6 +26,8 @@ from .csv_tables import CSV_SUFFIXES, HEADER_CHARS, SEPARATORS, csv_rows, is_emp
 from .errors import InputError, import_optional, like_named, not_text
 from .json_documents import YAML_SUFFIXES, document, rows_of
 
+logger = logging.getLogger(__name__)
+
 Row = dict[str, Any]
 Say = Callable[[str], None] | None
 LARGEST_BOOK = 2**30
@@ -34,6 +38,15 @@ INSPECT = ".eval"
 """A log of Inspect: a zip with a JSON document for each sample."""
 NOTHING = ("NaTType", "NAType")
 """Types of what pandas has where nothing is, beside NaN."""
+
+
+STANDARD_INPUT = "standard input"
+"""Name of what ``-`` stands for."""
+
+
+def source_name(source: object) -> str:
+    """The name of a source in errors: its path, or :data:`STANDARD_INPUT` for ``-``."""
+    return STANDARD_INPUT if str(source) == "-" else str(source)
 
 
 def is_numbered_by_row(path: str | Path) -> bool:
@@ -83,6 +96,9 @@ def opened(path: Path) -> tuple[IO[bytes], str]:
         InputError: A ``.zip`` does not hold exactly one file.
         OSError: It cannot be opened.
     """
+    if str(path) == STANDARD_INPUT:
+        content = _standard_input(sys.stdin.buffer)
+        return BytesIO(content), _kind(content)
     suffix = suffix_of(path)
     if path.is_dir():
         raise IsADirectoryError
@@ -110,9 +126,20 @@ def opened(path: Path) -> tuple[IO[bytes], str]:
 
 
 @cache
+def _standard_input(stream: BinaryIO) -> bytes:
+    """The content of standard input, which can be read only once."""
+    if stream.isatty():
+        logger.warning("The data are read from standard input; Ctrl+D ends them.")
+    return _unpacked(stream.read())
+
+
+@cache
 def _piped(path: str, device: int, node: int) -> bytes:
     """The content of a pipe, which can be read only once."""
-    content = Path(path).read_bytes()
+    return _unpacked(Path(path).read_bytes())
+
+
+def _unpacked(content: bytes) -> bytes:
     return gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
 
 
@@ -336,7 +363,7 @@ def read_rows(
     are None.
 
     Args:
-        path: The file; ``book.xlsx#Sheet`` is one sheet of a workbook.
+        path: The file; ``book.xlsx#Sheet`` is one sheet of a workbook, and ``-`` is standard input.
         as_text: Columns that hold texts: in them, JSON stays text and numbers become text.
         say: Told in a sentence what was found out about the file.
         quick: Makes something better than an object of a line of JSONL; where it gives None, the line is read as ever.
@@ -346,6 +373,7 @@ def read_rows(
             not a JSON object.
         MissingExtraError: Excel and Parquet need packages of the extra ``files``.
     """
+    path = Path(source_name(path))
     file, part = Path(file_and_sheet(path)[0]), file_and_sheet(path)[1]
     encoding = "utf-8-sig"
     try:

@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 from email.utils import formatdate
 from typing import Any, Self
 
+from ..prompts.messages import content_text
+
 ServerReply = str | float | tuple[int, Any] | tuple[int, Any, Mapping[str, str]]
 """A text, a probability of yes, or status and body (a text, or an object sent as JSON) with or without headers."""
 TURNS = 50
@@ -138,7 +140,7 @@ def completion(body: Mapping[str, Any], reply: str | float) -> dict[str, Any]:
             top = [{"token": token, "logprob": logprob} for token, logprob in both.items()]
             choice["logprobs"] = {"content": [{"token": text, "logprob": both[text], "top_logprobs": top}]}
     choice["message"] = {"role": "assistant", "content": text}
-    prompt_tokens = sum(len(message["content"]) for message in body["messages"]) // 4
+    prompt_tokens = sum(len(content_text(message.get("content"))) for message in body["messages"]) // 4
     usage = {"prompt_tokens": prompt_tokens, "completion_tokens": max(1, len(text) // 4)}
     return {"object": "chat.completion", "choices": [choice], "usage": usage}
 

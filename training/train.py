@@ -79,7 +79,6 @@ if TYPE_CHECKING:
 CHECKPOINTS, DPO, PEOPLE = "checkpoints", "dpo", "people"
 """Folder within the scorer's, gone when it is done; in it that of DPO and that of training on people alone."""
 DEFAULT_BASE = "minilm"
-PROMPT_FILE = "prompt.md"
 
 
 def train(
@@ -443,7 +442,7 @@ class TrainJob:
         asked = tuple(each.id for each in self.checklist.questions)
         file = write_scorer(self.output, network, self.base.name, settings.levels, asked, answers, (slope, shift))
         if self.prompt is not None:
-            write_whole(self.output / PROMPT_FILE, self.prompt.text)
+            write_whole(self.output / f"prompt{self.prompt.suffix}", self.prompt.file_text)
         kept = scorer_judge(
             lambda examples: verdicts_of(reader, examples, self.checklist, file),
             self.checklist,

@@ -20,7 +20,8 @@ from ...models.gateway import Gateway
 from ...prompts.checklist import Checklist, Question
 from ...prompts.errors import InputError
 from ...prompts.examples import Example
-from ...prompts.prompt import Prompt, ReadsExamples, bound_prompts, default_prompt
+from ...prompts.formats.binding import ReadsExamples
+from ...prompts.prompt import Prompt, bound_prompts, default_prompt
 
 if TYPE_CHECKING:
     from ...agents.buying import Estimate
@@ -211,6 +212,8 @@ def layout_of(prompt: Prompt, examples: Sequence[Example]) -> Prompt:
 
 def _shown_first(prompt: Prompt) -> str | None:
     """The text up to the last part of the example, where the example is what the prompt begins with."""
+    if prompt.form is not None and not prompt.form.is_plain:
+        return None
     places = list(_SHOWN.finditer(prompt.text))
     question = prompt.text.find("{question}")
     if not places or places[0].start() > LONGEST_LABEL or (question != -1 and question < places[-1].start()):

@@ -24,7 +24,8 @@ from ...models.resolve import Models
 from ...prompts.checklist import Checklist
 from ...prompts.errors import InputError
 from ...prompts.examples import Example, documents, human_dimensions
-from ...prompts.prompt import Prompt, binding_of, load_prompt
+from ...prompts.formats.binding import binding_of
+from ...prompts.prompt import Prompt, load_prompt
 from ...prompts.verdicts import Verdict
 from ...settings import parse_options
 from ...stats.resampling import Resampling

@@ -22,10 +22,10 @@ from ...models.resolve import Models
 from ...prompts.checklist import SCHEMA_CHECK, Checklist, load_checklist, with_schema
 from ...prompts.errors import InputError
 from ...prompts.examples import Example, load_examples
-from ...prompts.formats.binding import refuse_unused
+from ...prompts.formats.binding import binding_of, refuse_unused
 from ...prompts.formats.several import PromptsOfProgram, generator_prompt
 from ...prompts.human_feedback import stray_comments_said
-from ...prompts.prompt import Prompt, binding_of, default_prompt, load_prompt
+from ...prompts.prompt import Prompt, default_prompt, load_prompt
 from ...settings import parse_options, refuse_idle
 from ..acceptance import MeanYardstick, PassRateGuard, acceptance_of
 from ..job import Job, SplitExamples

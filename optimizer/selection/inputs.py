@@ -317,7 +317,7 @@ def load_given(
         data, fields=settings.field, labels=settings.labels, label_scale=settings.label_scale, remarks=False
     )
     questions = refuse_checks(load_checklist(candidates), CHOOSES)
-    given = given_verdicts(verdicts, every, questions, model, prompt)
+    given = given_verdicts(verdicts, every, questions, model, prompt, settings)
     judged = {verdict.example for verdict in given}
     known = [example for example in every if example.id in judged][: settings.limit]
     kept = {example.id for example in known}

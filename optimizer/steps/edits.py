@@ -19,7 +19,6 @@ from ...models.base import CallError, Model
 from ...prompts.checklist import Checklist, ComputedCheck, Question
 from ...prompts.lessons import Disagreement, Edit, Lesson
 from ...prompts.prompt import Prompt
-from ...prompts.text import literal
 from ..contest import problem_of
 from ..events import EditProposed, EditRefused, RequirementStated, Teller, answer_or_none
 from ..mode import RunContext
@@ -64,7 +63,7 @@ class OpposedParts:
 
     async def find(self, prompt: Prompt, lesson: Lesson) -> list[int]:
         """Their places among the parts of the prompt, from 0; a comparison that fails finds none, and is told."""
-        parts, found = [prompt.text[start:end] for start, end in split_parts(prompt.text)], []
+        parts, found = [prompt.text[start:end] for start, end in split_parts(prompt)], []
         for place in self.memory.like(lesson, parts):
             otherwise = f"lesson {lesson.id} was not compared with a part of the prompt"
             compared = await answer_or_none(self.finder.compare(lesson, parts[place]), otherwise, self.events)
@@ -159,17 +158,15 @@ def add_lines(
     span of the text that they belong in, where that is not all of it; ``events`` is None where it is only tried.
     """
     written = WrittenEdits()  # a small model follows a short list there best
-    start, end = within or (0, len(prompt.text))
-    part = last_instruction(prompt.text[start:end])
-    part = part and (part[0] + start, part[1] + start)
+    part = last_instruction(prompt, within)
     for lesson in lessons:
-        line = literal(lesson.text)
+        line = prompt.as_written(lesson.text, ())
         problem = "all of the prompt is protected" if part is None else None
         if line in prompt.text:
             problem = "the prompt says it already, word for word"
         if part is not None and problem is None:
             proposal = Proposal.model_construct(part=1, action="add", text=line)
-            edit = make_edit(prompt.text, part, proposal, lesson.id)
+            edit = make_edit(prompt, part, proposal, lesson.id)
             problem = problem_of(prompt, edit, max_chars)
             if problem is None:
                 if events is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 from pydantic import BeforeValidator
 
@@ -19,7 +19,7 @@ from ..field_map import FieldMap
 from ..json_documents import at
 from ..mapping.names import USUAL
 from ..rows import column
-from .form import COLUMN, FIELDS, PromptForm
+from .form import COLUMN, FIELDS, GIVEN, PromptForm
 
 NAMES = {
     **{ours: tuple(names.split()) for ours, names in USUAL.items()},
@@ -41,9 +41,9 @@ def parse_variables(given: Any) -> Any:
     for pair in [given] if isinstance(given, str) else given:
         name, equals, means = str(pair).partition("=")
         if not (equals and name.strip() and means.strip()):
-            raise ValueError(f"variable {pair}: write it as variable=field, e.g. question=input")
+            raise ValueError(f"'{pair}': write it as variable=field, e.g. question=input")
         if name.strip() in found:
-            raise ValueError(f"variable {name.strip()} is given twice; it stands for one thing")
+            raise ValueError(f"'{name.strip()}' is given twice; a variable stands for one thing")
         found[name.strip()] = means.strip()
     return found
 
@@ -86,7 +86,7 @@ class Binding:
                 )
             taken.setdefault(ours, name)
         self._refuse_unclear_question(means, form, where)
-        return replace(form, variables=means)
+        return replace(form, variables=means, is_checked=self.examples is not None)
 
     def _is_ours(self, name: str) -> bool:
         return name in FIELDS and (self.asks or name != "question")
@@ -94,10 +94,12 @@ class Binding:
     def _meaning(self, name: str, form: PromptForm, exact: set[str], where: str) -> str:
         if name in self.given:
             return self._as_given(name, where)
+        if name in form.found.given:
+            return f"{GIVEN}{form.found.given[name]}"
         for ours, columns in self.fields.items():
             if columns == name and ours in FIELDS:
                 return ours
-        there, usual = self._column(name), self._usual(name, exact)
+        there, usual = self._column(name) or self._column(name.removeprefix(COLUMN)), self._usual(name, exact)
         if there is not None and usual is not None and not (self.writes and usual in ("output", "reference")):
             raise InputError(
                 f"{where}: {form.spelled(name)} may be the {usual} or the column '{there}'. Say which: --variable "
@@ -109,17 +111,20 @@ class Binding:
             return usual
         if self.examples is None and not did_you_mean(name, FIELDS):
             return f"{COLUMN}{name}"
-        raise InputError(f"{where}: no example has a column '{name}' for {form.spelled(name)}.{self._nearest(name)}")
+        raise InputError(
+            f"{where}: no example has a column '{name}' for {form.spelled(name)}.{self._nearest(name, name)}"
+        )
 
     def _as_given(self, name: str, where: str) -> str:
         wanted = self.given[name]
+        if wanted.startswith(GIVEN):
+            return wanted
         if wanted in FIELDS and (self.asks or wanted != "question"):
             return wanted
         there = self._column(wanted.removeprefix(COLUMN))
         if there is None and self.examples is not None:
-            raise InputError(
-                f"{where}: variable {name}={wanted}: no example has a column '{wanted}'.{self._nearest(wanted)}"
-            )
+            plain = wanted.removeprefix(COLUMN)
+            raise InputError(f"{where}: no example has a column '{plain}' for {name}.{self._nearest(plain, name)}")
         return f"{COLUMN}{there or wanted.removeprefix(COLUMN)}"
 
     def _column(self, name: str) -> str | None:
@@ -152,9 +157,10 @@ class Binding:
             return True
         return any(text for text in column(self.examples, ours))
 
-    def _nearest(self, name: str) -> str:
+    def _nearest(self, wanted: str, name: str) -> str:
+        """The nearest field or column, with the option that says that the variable stands for it."""
         known = {each.casefold(): each for each in (*FIELDS[:4], *self._columns)}
-        near = get_close_matches(name.casefold(), known, 1, 0.6)
+        near = get_close_matches(wanted.casefold(), known, 1, 0.6)
         if near:
             return f" Did you mean '{known[near[0]]}'? --variable {name}={known[near[0]]}"
         there = ", ".join(known.values())
@@ -170,6 +176,21 @@ class Binding:
                 f"{where}: {form.spelled('question')} may be the checklist's question or the input. Say which: --variable "
                 "question=question, or --variable question=input"
             )
+
+
+class ReadsExamples(Protocol):
+    """Settings with which examples and prompts are read."""
+
+    variable: dict[str, str]
+    field: dict[str, str | tuple[str, ...]]
+
+
+def binding_of(examples: Sequence[Example] | None, settings: ReadsExamples | None) -> Binding:
+    """What a prompt's variables may stand for in these examples."""
+    if settings is None:
+        return Binding(examples)
+    asks = getattr(settings, "reads", None) is None  # a judge in people's own words is asked no question of ours
+    return Binding(examples, settings.variable, settings.field, asks)
 
 
 UNBOUND = Binding()

@@ -1,12 +1,9 @@
-"""The messages of a prompt file: a list of them, or the export of a tool that keeps prompts.
-
-A format is a function that finds its messages in the value of a file, or returns None where the value is of another.
-"""
+"""The messages of a prompt file, as a list of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..errors import InputError, did_you_mean
@@ -49,29 +46,15 @@ class Found:
     parts: tuple[MessageText, ...]
     syntax: SyntaxName | None = None
     """The syntax of its variables, where the file says it."""
-    outputs: tuple[str, ...] = ()
+    is_text: bool = False
+    """Whether it is one text that no message holds: it may be asked as the system's, with the example after it."""
+    given: Mapping[str, str] = field(default_factory=dict)
+    """Texts that the file itself gives to variables."""
+    elsewhere: str | None = None
+    """Another file that holds the prompt."""
 
 
-Reader = Callable[[Any, str, str | None], Found | None]
-"""Finds messages in a value; told the file and the predictor that is named."""
-
-
-def find_messages(document: Any, where: str, named: str | None = None) -> Found | None:
-    """The messages of a file's value; None where it is of no format that is known.
-
-    Raises:
-        InputError: It is of a known one, with a message that cannot be used; names the message and the field.
-    """
-    for read in READERS:
-        found = read(document, where, named)
-        if found is not None:
-            if not any(part.place for part in found.parts):
-                raise InputError(f"{where}: there is no message with a text in it.")
-            return found
-    return None
-
-
-def _one(role: object, content: object, where: str) -> list[MessageText]:
+def message(role: object, content: object, where: str) -> list[MessageText]:
     """The parts of one message."""
     known = ROLES.get(str(role).lower())
     if known is None:
@@ -91,74 +74,50 @@ def _one(role: object, content: object, where: str) -> list[MessageText]:
                 )
             found.append(MessageText(known, text, text.place, goes_on=number > 1))
         return found
-    raise InputError(f"{where}, field 'content': a text is needed, not {_kind(content)}.")
+    raise InputError(f"{where}, field 'content': a text is needed, not {kind_of(content)}.")
 
 
-def _kind(value: object) -> str:
+def kind_of(value: object) -> str:
+    """A value in words, for errors."""
     if value is None:
         return "nothing"
     return "an object" if isinstance(value, Mapping) else "an empty list" if value == [] else f"{value!r:.40}"
 
 
-def _listed(
-    messages: Any, where: str, skip: Callable[[Mapping[str, Any]], bool] = lambda _: False
-) -> tuple[MessageText, ...]:
+def message_list(messages: Any, where: str) -> tuple[MessageText, ...]:
+    """The texts of a list of messages; one that an alias repeats may not be edited, as it stands for several."""
     parts: list[MessageText] = []
     for number, each in enumerate(messages, 1):
         place = f"{where}, message {number}"
         if not isinstance(each, Mapping) or "role" not in each:
-            if isinstance(each, Mapping) and skip(each):
-                continue
             raise InputError(f"{place}: a message has the fields 'role' and 'content'.")
-        parts += _one(each["role"], each.get("content"), place)
+        parts += message(each["role"], each.get("content"), place)
     places = [part.place for part in parts]
-    return tuple(
-        part if places.count(part.place) == 1 else MessageText(part.role, part.text, None, part.goes_on)
-        for part in parts
-    )
+    return tuple(part if places.count(part.place) == 1 else replace(part, place=None) for part in parts)
 
 
-def _are_messages(value: Any) -> bool:
+def are_messages(value: Any) -> bool:
+    """Whether a value is a list with a message in it."""
     return isinstance(value, list) and any(isinstance(each, Mapping) and "role" in each for each in value)
 
 
-def _messages(document: Any, where: str, _: str | None) -> Found | None:
-    """A list of messages, or an object with one under ``messages``."""
-    if _are_messages(document):
-        return Found("messages", _listed(document, where))
-    if isinstance(document, Mapping) and _are_messages(document.get("messages")):
-        return Found("messages", _listed(document["messages"], f"{where}, field 'messages'"))
+def messages_of(document: Any, where: str) -> Found | None:
+    """A list of messages, an object with one under ``messages``, or texts by their roles; None where it is neither."""
+    if are_messages(document):
+        return Found("messages", message_list(document, where))
+    if isinstance(document, Mapping) and are_messages(document.get("messages")):
+        return Found("messages", message_list(document["messages"], f"{where}, field 'messages'"))
+    if isinstance(document, Mapping) and {"system", "user"} & document.keys():
+        parts: list[MessageText] = []
+        for role, text in document.items():  # others, such as a model, are no messages
+            if role in ("system", "user", "assistant"):
+                if not isinstance(text, Text):
+                    raise InputError(f"{where}, field '{role}': a text is needed, not {kind_of(text)}.")
+                parts += message(role, text, where)
+        return Found("messages", tuple(parts))
     return None
 
 
-def _langfuse(document: Any, where: str, _: str | None) -> Found | None:
-    """A prompt of Langfuse: its type is chat or text, its variables have double braces."""
-    if not isinstance(document, Mapping) or document.get("type") not in ("chat", "text") or "prompt" not in document:
-        return None
-    prompt, place = document["prompt"], f"{where}, field 'prompt'"
-    if isinstance(prompt, Text):
-        return Found("Langfuse", (MessageText("user", prompt, prompt.place),), "double")
-    if not isinstance(prompt, list):
-        raise InputError(f"{place}: a text or a list of messages is needed, not {_kind(prompt)}.")
-    for number, each in enumerate(prompt, 1):
-        if isinstance(each, Mapping) and each.get("type") == "placeholder":
-            raise InputError(
-                f"{place}, message {number}: the placeholder '{each.get('name')}' stands for messages, which no column "
-                "is put in for. Take it out of the file."
-            )
-    return Found("Langfuse", _listed(prompt, place), "double")
-
-
-def _mlflow(document: Any, where: str, _: str | None) -> Found | None:
-    """A prompt of MLflow's registry: a template with variables in double braces, beside its name and version."""
-    if not isinstance(document, Mapping) or not {"name", "version", "template"} <= document.keys():
-        return None
-    template, place = document["template"], f"{where}, field 'template'"
-    if isinstance(template, Text):
-        return Found("MLflow", (MessageText("user", template, template.place),), "double")
-    if not isinstance(template, list):
-        raise InputError(f"{place}: a text or a list of messages is needed, not {_kind(template)}.")
-    return Found("MLflow", _listed(template, place), "double")
-
-
-READERS: list[Reader] = [_langfuse, _mlflow, _messages]
+def one_text(format_: str, text: Text, syntax: SyntaxName | None = None) -> Found:
+    """A prompt that is one text."""
+    return Found(format_, (MessageText("user", text, text.place),), syntax, is_text=True)

@@ -7,31 +7,45 @@ that text. Written back, each message's text goes to its own place in the file.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
 from jinja2 import TemplateError
+from pydantic import BaseModel, ConfigDict
 
 from ..conversations.chat import images_of, sent_after, with_images
 from ..errors import InputError
 from ..examples import Example
 from ..json_documents import at
-from ..text import fence
-from .documents import Found, MessageText, find_messages
-from .spelling import Kind, Place, read_document, replaced, whole_file
-from .variables import SYNTAXES, SyntaxName, check_syntax, filled, fixed_in, syntax_of, variables_in
+from ..text import fence, literal
+from .documents import Found, MessageText, one_text
+from .spelling import Kind, Place, Text, read_document, replaced, whole_file
+from .tool_prompts import find_messages
+from .variables import SYNTAXES, SyntaxName, filled, fixed_in, in_our_braces, syntax_of, variables_in
 
 FIELDS = ("input", "context", "output", "reference", "question")
 """Fields of ours that a variable may stand for, and the question that a judge is asked."""
 COLUMN = "metadata."
 """Comes before the name of a column, where a variable stands for one."""
+GIVEN = "text."
+"""Comes before a text that the file itself gives to a variable."""
 
-_MARK = re.compile(r"<!-- message \d+: (?:system|user|assistant) -->")
-_DOCUMENTS: dict[str, Kind] = {".json": "json", ".yaml": "yaml", ".yml": "yaml"}
+MARK = re.compile(r"<!-- message \d+: (?:system|user|assistant) -->")
 SUFFIXES: dict[SyntaxName, str] = {"braces": ".md", "f-string": ".txt", "double": ".jinja", "jinja": ".jinja"}
 """The suffix under which a text is kept that is no JSON or YAML."""
+
+
+class FormRecord(BaseModel):
+    """All that is kept of a form beside the file itself."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: Kind | None = None
+    syntax: SyntaxName
+    variables: dict[str, str] = {}
+    named: str | None = None
 
 
 @dataclass(frozen=True)
@@ -44,30 +58,34 @@ class PromptForm:
     """None: the file is one text."""
     found: Found = field(compare=False)
     syntax: SyntaxName
-    variables: Mapping[str, str] = field(default_factory=dict)
+    variables: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Each variable's field of an example, ``question``, or ``metadata.COLUMN``."""
+    is_checked: bool = field(default=True, compare=False)
+    """Whether the columns are known to be there; else an example without one is refused."""
     output_alone: bool = False
     """Whether nothing else of an example is shown."""
     named: str | None = None
     """The predictor of a program that has several."""
 
     @property
-    def format(self) -> str:
-        """The format in words, e.g. ``messages in YAML``."""
-        return self.found.format
-
-    @property
     def said(self) -> str:
         """The format, the syntax and the meaning of each variable that is not called after its field, in one line."""
         taken = [f"{self.spelled(name)} is {_in_words(ours)}" for name, ours in self.variables.items() if name != ours]
         syntax = SYNTAXES[self.syntax] if self.variables else "no variables"
-        return f"{self.format}, {syntax}{': ' if taken else ''}{', '.join(taken)}"
+        kind = "" if self.kind is None else f" in {self.kind.upper()}"
+        return f"{self.found.format}{kind}, {syntax}{': ' if taken else ''}{', '.join(taken)}"
+
+    @property
+    def record(self) -> FormRecord:
+        """All that is kept of it beside the file."""
+        return FormRecord(kind=self.kind, syntax=self.syntax, variables=dict(self.variables), named=self.named)
 
     @property
     def identity(self) -> str:
         """All that what is asked depends on beside the text."""
         literal = [number for number, part in enumerate(self.parts) if part.is_literal]
-        return repr((self.syntax, sorted(self.variables.items()), literal or ""))
+        alone = self.parts[0].role if len(self.parts) == 1 and not self.found.is_text else ""
+        return repr((self.syntax, sorted(self.variables.items()), literal, alone))
 
     @property
     def is_plain(self) -> bool:
@@ -110,7 +128,7 @@ class PromptForm:
                 return None
             found.append(before)
         found.append(rest)
-        return None if any(_MARK.search(each) for each in found) else found
+        return None if any(MARK.search(each) for each in found) else found
 
     def texts(self, text: str) -> list[str]:
         """The texts of the messages of a prompt of this form."""
@@ -131,25 +149,46 @@ class PromptForm:
             at += len(mark)
             if not self._is_edited(place):
                 spans.append((at, at + len(part)))
-            else:
+            elif not self.parts[place].is_literal:
                 spans += [(at + start, at + end) for start, end in fixed_in(part, self.syntax)]
             at += len(part)
         return spans
 
+    def home(self, text: str) -> tuple[int, int] | None:
+        """The span of the text of the message in which instructions stand: the last of the system's, else the last that
+        may be edited. None where the file is one text."""
+        places = [place for place in range(len(self.parts)) if self._is_edited(place)]
+        system = [place for place in places if self.parts[place].role == "system"]
+        if self.kind is None or not places:
+            return None
+        wanted, at = (system or places)[-1], 0
+        for place, (mark, part) in enumerate(zip(self._marks, self.texts(text), strict=True)):
+            at += len(mark)
+            if place == wanted:
+                return at, at + len(part)
+            at += len(part)
+        return None
+
     def _is_edited(self, place: int) -> bool:
         part, later = self.parts[place], self.parts[place + 1 :]
-        if part.place is None or part.is_literal or part.role == "assistant":
+        if part.place is None or part.role == "assistant":
             return False
         return part.role == "system" or all(each.role != "assistant" for each in later)
 
     def problem_of(self, text: str) -> str | None:
         """Why a text is none of this form any more; None where it is one."""
-        if self.split(text) is None:
+        if (after := self.split(text)) is None:
             return "it touches the line between two messages"
         try:
             self.variables_in(text)
         except TemplateError:
             return "the prompt would be no Jinja template any more"
+        if self.found.syntax is not None or self.is_plain:
+            return None
+        before = [part.text for part in self.parts]
+        for ours in (FIELDS, FIELDS[:4]):  # a judge's and a generator's
+            if _syntax_of(before, ours) == self.syntax != _syntax_of(after, ours):
+                return f"the file would not be read as {SYNTAXES[self.syntax]} any more"
         return None
 
     def around_question(self, text: str) -> tuple[str, str] | None:
@@ -172,6 +211,10 @@ class PromptForm:
     def spelled(self, name: str) -> str:
         """A variable as it is written in this form."""
         return f"{{{name}}}" if self.syntax in ("braces", "f-string") else f"{{{{{name}}}}}"
+
+    def spelled_for(self, ours: str) -> str:
+        """The variable that stands for a field of ours, as it is written."""
+        return next((self.spelled(name) for name, means in self.variables.items() if means == ours), f"{{{ours}}}")
 
     def written(self, text: str) -> str:
         """The file with the text of this prompt in it.
@@ -211,7 +254,15 @@ class PromptForm:
         """The value of each variable: one of ``ours``, or of a column; empty where an example has none."""
         found = {}
         for name, means in self.variables.items():
-            value = at(example.metadata, means.removeprefix(COLUMN)) if means.startswith(COLUMN) else ours.get(means)
+            if means.startswith(GIVEN):
+                found[name] = means.removeprefix(GIVEN)
+                continue
+            column = means.removeprefix(COLUMN) if means.startswith(COLUMN) else None
+            value = ours.get(means) if column is None else at(example.metadata, column)
+            if value is None and column is not None and not self.is_checked:
+                raise InputError(
+                    f"The example '{example.id}' has no '{column}' in its metadata, which the prompt shows."
+                )
             found[name] = "" if value is None else value
         return found
 
@@ -224,7 +275,7 @@ class PromptForm:
         if "input" in shown:
             return [*made[:-1], (made[-1][0], with_images(made[-1][1], images))]
         left = example.context if example.context and "context" not in shown else ""
-        begins = self.kind is None or made[0][0] == "system"
+        begins = self.found.is_text or made[0][0] == "system"
         (_, system), *asked = sent_after(made[0][1] if begins else "", left, example.input)
         return [*([("system", system.lstrip("\n"))] if system else []), *made[begins:], *asked]
 
@@ -232,7 +283,7 @@ class PromptForm:
         """The messages with the texts of an example as they are; see ``judge_messages``."""
         return self._rendered(text, example, self.values(example, ours))
 
-    def for_judging(self, text: str, example: Example, texts: Mapping[str, str], shown: str) -> Laid:
+    def for_judging(self, text: str, example: Example, texts: Mapping[str, str], shown: str, cases: str) -> Laid:
         """An example laid out for a judge; see ``frame``.
 
         Args:
@@ -240,6 +291,7 @@ class PromptForm:
             example: What is judged.
             texts: The texts of the example that the judge may see, by field.
             shown: What follows the system message where no variable stands for a text of the example.
+            cases: Judged examples, which stand at the end of the system message, or else first; may be empty.
         """
         ours = {name: fence(each) if each or name == "output" else "" for name, each in texts.items()}
         values = self.values(example, ours | {"question": _QUESTION})
@@ -248,16 +300,22 @@ class PromptForm:
                 values[name] = fence(values[name])  # one line may stand within a sentence
         made = self._rendered(text, example, values)
         if not {"output", "question"} & {*self.variables.values()}:
-            made = [("system", made[0][1]) if self.kind is None else made[0], *made[1:], ("user", shown)]
+            made = [("system", made[0][1]) if self.found.is_text else made[0], *made[1:], ("user", shown)]
+        if made[-1][0] == "system":  # which shows the texts itself
+            made = [*made, ("user", "")]
         system = [content for role, content in made if role == "system"]
         turns = made[len(system) : -1]
+        if cases and system:
+            system.append(cases)
         before, _, after = made[-1][1].partition(_QUESTION)
         if any(_QUESTION in content for _, content in made[:-1]) or _QUESTION in after:
             raise InputError("The question of a judge stands once, in the last message of its prompt.")
-        if "question" not in self.variables.values() and made[-1][1] is not shown:
+        if "question" not in self.variables.values() and made[-1][1] and made[-1][1] is not shown:
             before += "\n\n"
+        if cases and not system:
+            before = f"{cases}\n\n{before}"
         pairs = tuple((turns[place][1], turns[place + 1][1]) for place in range(0, len(turns) - 1, 2))
-        return Laid("\n\n".join(system) if system else None, pairs, before, after)
+        return Laid("\n\n".join(system) if system else None, before, after, (), pairs)
 
     def _rendered(self, text: str, example: Example, values: Mapping[str, Any]) -> list[tuple[str, str]]:
         try:
@@ -265,15 +323,37 @@ class PromptForm:
         except ValueError as error:
             raise InputError(f"The prompt, with the example '{example.id}': {error}") from None
 
+    def exported(self, text: str) -> list[tuple[str, str]]:
+        """The messages with our placeholders in single braces; a text that shows no example is the system's message.
+
+        Raises:
+            InputError: It needs more than our fields: columns, or Jinja.
+        """
+        given = {name: each.removeprefix(GIVEN) for name, each in self.variables.items() if each.startswith(GIVEN)}
+        means = {name: each for name, each in self.variables.items() if name not in given}
+        columns = [each.removeprefix(COLUMN) for each in self.variables.values() if each.startswith(COLUMN)]
+        if columns:
+            raise InputError(f"An exported judge is given no columns, and this one's prompt shows '{columns[0]}'.")
+        try:
+            own = [
+                literal(each) if part.is_literal else in_our_braces(each, self.syntax, means, given)
+                for part, each in zip(self.parts, self.texts(text), strict=True)
+            ]
+        except ValueError as error:
+            raise InputError(f"This judge cannot be exported: {error}.") from None
+        if self.found.is_text and not {"output", "question"} & {*self.variables.values()}:
+            return [("system", own[0])]
+        return [(part.role, each) for part, each in zip(self.parts, own, strict=True)]
+
     def check_order(self, where: str, *, judges: bool) -> None:
         """Raise InputError where the messages are in an order that nobody can be asked in."""
         roles = [part.role for part in self.parts if not part.goes_on]
-        if self.kind is None:
+        if self.found.is_text:
             return
         shows = (
             bool({"output", "question"} & {*self.variables.values()}) if judges else "input" in self.variables.values()
         )
-        if shows and roles[-1] != "user":
+        if shows and roles[-1] != "user" and not (judges and roles[-1] == "system"):
             raise InputError(f"{where}: the last message must be a user's, which the model answers.")
         if not shows and roles[-1] == "user":
             wanted = self.spelled("output" if judges else "input")
@@ -284,7 +364,7 @@ class PromptForm:
             )
         if judges:
             asked = [role for role in roles if role != "system"]
-            turns = asked[:-1] if shows else asked
+            turns = asked[:-1] if shows and roles[-1] == "user" else asked
             if roles[: len(roles) - len(asked)] != ["system"] * (len(roles) - len(asked)) or any(
                 role != ("assistant" if place % 2 else "user") for place, role in enumerate(turns)
             ):
@@ -294,99 +374,45 @@ class PromptForm:
                 )
 
 
+def form_of_record(source: str, record: FormRecord, where: str) -> PromptForm:
+    """The form of a file that was kept with its record. InputError where the file does not go with it."""
+    if record.kind is None:
+        whole = whole_file(source)
+        found: Found | None = one_text("text", whole)
+    else:
+        found = find_messages(read_document(source, record.kind, where), where, record.named)
+    if found is None:
+        raise InputError(f"{where}: damaged, or not written by askance: there are no messages in it.")
+    return PromptForm(source, record.kind, found, record.syntax, record.variables, named=record.named)
+
+
 def plain_form(text: str) -> PromptForm:
     """The form of a text with our own placeholders, of which one is to stand for something else."""
-    return PromptForm(text, None, Found("text", (MessageText("user", text, Place(0, len(text), "file")),)), "braces")
+    return PromptForm(text, None, one_text("text", Text(text, Place(0, len(text), "file"))), "braces")
 
 
 class Laid(NamedTuple):
     """An example laid out for a judge."""
 
     system: str | None
-    turns: tuple[tuple[str, str], ...]
     before: str
     after: str
+    ends: tuple[int, ...]
+    turns: tuple[tuple[str, str], ...]
 
 
 _QUESTION = "\ue000question\ue000"
 """Holds the place of the question while values are put in."""
 
 
-def _in_words(means: str) -> str:
-    return f"the column '{means.removeprefix(COLUMN)}'" if means.startswith(COLUMN) else f"the {means}"
-
-
-def form_of(
-    source: str, name: str, suffix: str, ours: Collection[str] = FIELDS, named: str | None = None
-) -> PromptForm:
-    """The form of a file, whose variables are not bound yet; ``ours`` are placeholders of our own.
-
-    A file is JSON or YAML by its suffix. Another file is it where all of it is JSON, or YAML of a known format: a text
-    that only looks like YAML ("Note: be kind") is a text.
-
-    Raises:
-        InputError: It is JSON or YAML of no known format, or a template that does not parse.
-    """
-    read = _document_of(source, name, suffix, named)
-    if read is None:
-        whole = whole_file(source)
-        return PromptForm(
-            source, None, Found("text", (MessageText("user", whole, whole.place),)), syntax_of(whole, ours, name)
-        )
-    kind, found = read
-    texts = [part.text for part in found.parts if not part.is_literal]
-    syntax = found.syntax or syntax_of("\n".join(texts), ours, name)
-    for number, part in enumerate(found.parts, 1):
-        where = name if len(found.parts) == 1 else f"{name}, message {number}"
-        if _MARK.search(part.text):
-            raise InputError(f"{where}: the text has '<!-- message' in it, which stands between messages.")
-        if not part.is_literal:
-            check_syntax(part.text, syntax, where)
-    return PromptForm(source, kind, found, syntax, named=named)
-
-
-_YAML_MESSAGES = re.compile(
-    r"(?:[ \t]*(?:#[^\n]*)?\r?\n|---\s*\n)*(?:- *)?[\"']?(?:role|content|messages|prompts)[\"']?[ \t]*:"
-)
-_KNOWN = (
-    "a list of messages (role and content), an object with 'messages', or a prompt of promptfoo, LangSmith, Langfuse, "
-    "MLflow or DSPy"
-)
-
-
-def _document_of(source: str, name: str, suffix: str, named: str | None) -> tuple[Kind, Found] | None:
-    """The messages of a JSON or YAML file; None where it is a text."""
-    kind = _DOCUMENTS.get(suffix.lower())
-    if kind is None:
-        return _hidden_document(source, name, named)
-    document = read_document(source, kind, name)
-    if not isinstance(document, (dict, list)):
+def _syntax_of(texts: Sequence[str], ours: Collection[str]) -> SyntaxName | None:
+    try:
+        return syntax_of("\n".join(texts), ours, "")
+    except InputError:
         return None
-    found = find_messages(document, name, named)
-    if found is None:
-        raise InputError(f"{name}: no prompt that askance knows; as JSON or YAML a prompt is {_KNOWN}.")
-    return kind, found
 
 
-def _hidden_document(source: str, name: str, named: str | None) -> tuple[Kind, Found] | None:
-    """The messages of a file whose suffix does not say that it is JSON or YAML."""
-    text = source.lstrip("\ufeff").strip()
-    if text[:1] + text[-1:] in ("{}", "[]"):
-        try:
-            document = read_document(source, "json", name)
-        except InputError:
-            if '"role"' in text and '"content"' in text:
-                raise
-        else:
-            if isinstance(document, (dict, list)):
-                return _document_of(source, name, ".json", named)
-    if _YAML_MESSAGES.match(text):
-        try:
-            document = read_document(source, "yaml", name)
-        except InputError:
-            if re.search(r"^- *role *: *\w+ *$", text, re.MULTILINE):
-                raise
-            return None
-        found = find_messages(document, name, named) if isinstance(document, (dict, list)) else None
-        return None if found is None else ("yaml", found)
-    return None
+def _in_words(means: str) -> str:
+    if means.startswith(GIVEN):
+        return f"the text {means.removeprefix(GIVEN)!r:.40}"
+    return f"the column '{means.removeprefix(COLUMN)}'" if means.startswith(COLUMN) else f"the {means}"

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
-from functools import cache
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cache, lru_cache
 from string import Formatter
 from typing import Any, Literal
 
-from jinja2 import StrictUndefined, TemplateError, TemplateSyntaxError, meta
+from jinja2 import StrictUndefined, Template, TemplateError, TemplateSyntaxError, meta
 from jinja2.sandbox import SandboxedEnvironment
 
 from ..errors import InputError
@@ -45,6 +45,11 @@ def _environment() -> SandboxedEnvironment:
     return SandboxedEnvironment(undefined=StrictUndefined, keep_trailing_newline=True, finalize=_finalized)
 
 
+@lru_cache(64)
+def _template(text: str) -> Template:
+    return _environment().from_string(text)
+
+
 def _finalized(value: Any) -> Any:
     return value if isinstance(value, StrictUndefined) else _as_text(value)
 
@@ -74,7 +79,7 @@ def syntax_of(text: str, ours: Collection[str], where: str) -> SyntaxName:
             f"{where}, {_place(text, section.start())}: a section of Mustache ('{section[0]}…') cannot be filled. Write it "
             "as a loop or condition of Jinja."
         )
-    if not _DOUBLE.sub("", text).count("{{"):
+    if "{{" not in _DOUBLE.sub("", text) and not re.search(r"\{#.*?#\}", text, re.DOTALL):
         return "double"
     try:
         return _checked_jinja(text, where)
@@ -82,6 +87,12 @@ def syntax_of(text: str, ours: Collection[str], where: str) -> SyntaxName:
         if _is_f_string(text):
             return "f-string"
         raise
+
+
+def double_or_jinja(texts: Iterable[str]) -> SyntaxName:
+    """The syntax of texts whose variables have double braces: Jinja where more stands between these than a name."""
+    text = "\n".join(texts)
+    return "jinja" if "{%" in text or "{{" in _DOUBLE.sub("", text) else "double"
 
 
 def check_syntax(text: str, syntax: SyntaxName, where: str) -> None:
@@ -117,9 +128,9 @@ def _checked_jinja(text: str, where: str) -> Literal["jinja"]:
         _environment().parse(text)
     except TemplateSyntaxError as error:
         lines = text.split("\n")
-        line = min(error.lineno, len(lines))
+        line, said = min(error.lineno, len(lines)), str(error.message).rstrip(".")
         raise InputError(
-            f"{where}, line {line}, column {_column(lines[line - 1])}: no Jinja template: {error.message}. Text that is no "
+            f"{where}, line {line}, column {_column(lines[line - 1])}: no Jinja template: {said}. Text that is no "
             "template stands between {% raw %} and {% endraw %}."
         ) from None
     return "jinja"
@@ -151,7 +162,7 @@ def variables_in(text: str, syntax: SyntaxName) -> list[str]:
         return placeholders_of(text)
     if syntax == "double":
         return [found[2] for found in _DOUBLE.finditer(text)]
-    free = meta.find_undeclared_variables(_environment().parse(text))
+    free = meta.find_undeclared_variables(_environment().parse(text)) - _environment().globals.keys()
     tags = (tag[0] for tag in _TAG.finditer(text) if not tag[0].startswith("{#") and "endraw" not in tag[0])
     return [name for tag in tags for name in re.findall(r"(?<![\w.'\"])[A-Za-z_]\w*", tag) if name in free]
 
@@ -194,9 +205,29 @@ def filled(text: str, syntax: SyntaxName, values: Mapping[str, Any]) -> str:
     if syntax == "double":
         return _DOUBLE.sub(lambda found: _as_text(values[found[2]]), text)
     try:
-        return _environment().from_string(text).render(values)
+        return _template(text).render(values)
     except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as error:
         raise ValueError(f"Jinja cannot render it: {error}") from None
+
+
+def in_our_braces(text: str, syntax: SyntaxName, means: Mapping[str, str], given: Mapping[str, str]) -> str:
+    """A text with ``{name}`` for each variable, by what it stands for, and every other brace as text.
+
+    Args:
+        text: As it is written in its syntax.
+        syntax: Any but Jinja.
+        means: The name that each variable has with us.
+        given: The text of each variable that stands for one.
+
+    Raises:
+        ValueError: It is Jinja, which no other syntax can say.
+    """
+    if syntax == "jinja":
+        raise ValueError("its prompt is a Jinja template")
+    names = list(means)
+    marks = {name: f"\ue000{place}\ue000" for place, name in enumerate(names)}
+    written = literal(filled(text, syntax, marks | dict(given)))
+    return re.sub("\ue000(\\d+)\ue000", lambda mark: f"{{{means[names[int(mark[1])]]}}}", written)
 
 
 def as_written(text: str, syntax: SyntaxName, kept: Collection[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -24,6 +25,8 @@ LONG = 30
 """Letters from which a value is likelier a text than a word."""
 NAMING = ("name", "from_name", "key", "metric", "metric_name")
 """Fields by which the entries of a list are told apart."""
+_NO_TEXT = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}(?:[ T].*)?|https?://\S+")
+"""Dates and addresses."""
 
 
 @dataclass
@@ -76,6 +79,8 @@ class DataColumn:
         if self.kind in ("messages", "texts"):
             return True
         if self.kind != "text" or all(each.strip().casefold() in MEANINGS for each in self.values):
+            return False
+        if all(_NO_TEXT.fullmatch(each.strip()) for each in self.values):
             return False
         return self.mean_letters >= LONG or any(" " in each for each in self.values)
 

@@ -17,8 +17,8 @@ USUAL = {
 }
 """Names that others give a column, the likelier first."""
 NAMES = {
-    "input": f"{USUAL['input']} user_message message request post task turns conversation instructions text",
-    "output": f"{USUAL['output']} decoded answer_text bot_response translation chatbot_response",
+    "input": f"{USUAL['input']} user_message message msg request post task turns conversation instructions text",
+    "output": f"{USUAL['output']} decoded answer_text bot_response resp translation chatbot_response",
     "context": "context contexts retrieved_contexts retrieval_context documents passages passage "
     "retrieved_context chunks retrieved_documents source_text",
     "reference": "reference expected_output ground_truth ground_truths expected_answer ideal gold reference_answer "

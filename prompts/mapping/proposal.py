@@ -16,6 +16,10 @@ from .ratings import OVERALL, RatedColumns, of_program, ratings_in
 ORDER = ("id", "input", "output", "context", "reference", "system", "metadata", "human", "comment")
 ASKED_FOR = ("reference", "output", "context", "input")
 """Fields with texts, in the order in which they are given a column."""
+OWN = ("human.", "comment.", "metadata.", "raters.")
+"""Beginnings of the names of columns that are ours already."""
+LONGER_THAN_NAMES = 15
+"""Letters from which a value is likelier a text than the name of somebody."""
 Columns = Mapping[str, DataColumn]
 
 
@@ -71,11 +75,13 @@ def propose(columns: Columns, form: PublishedForm | None = None) -> ProposedMapp
     used = {each for given in fields.values() for each in ([given] if isinstance(given, str) else given)}
     left = [each for path, each in columns.items() if path not in used | has.keys() and each.values]
     left = [each for each in left if form is None or form.is_peoples(each.path)]
+    left = [each for each in left if not each.path.startswith(OWN)]
     ratings = ratings_in(left)
-    fields |= {f"human.{name}": _paths(given) for name, given in ratings.columns.items() if not _is_own(name, given)}
-    fields |= _comments(left, ratings, everything=form is not None)
+    fields |= {f"human.{name}": _paths(given) for name, given in ratings.columns.items()}
+    if "output" in fields or "output" in has:  # a comment is about an output
+        fields |= _comments(left, ratings, everything=form is not None)
     fields = dict(sorted(fields.items(), key=lambda each: ORDER.index(each[0].partition(".")[0])))
-    own = [each.path.partition(".")[0] for each in columns.values() if each.path.startswith(("human.", "comment"))]
+    own = [path for path, each in columns.items() if path.startswith(OWN) and each.values]
     return ProposedMapping(
         fields,
         {**ratings.labels, **(form.labels if form else {})},
@@ -99,10 +105,6 @@ def scores_left(rows: Iterable[Mapping[str, Any]]) -> str:
 
 def _paths(given: Sequence[DataColumn]) -> str | tuple[str, ...]:
     return given[0].path if len(given) == 1 else tuple(each.path for each in given)
-
-
-def _is_own(name: str, given: Sequence[DataColumn]) -> bool:
-    return [each.path for each in given] == [f"human.{name}"]
 
 
 # --- texts --------------------------------------------------------------------------------------------------------
@@ -204,7 +206,7 @@ def _rank(ours: str, column: DataColumn) -> float:
 
 
 def _by_place(columns: Columns, fields: dict[str, Any], has: Mapping[str, str]) -> None:
-    """Take the first texts that are left for an input and an output of which no name speaks."""
+    """Take the first long texts that are left for an input and an output of which no name speaks."""
     taken = {*fields.values(), *has.values()}
     comments = NAMES["comment"].split()
     left = [
@@ -212,6 +214,8 @@ def _by_place(columns: Columns, fields: dict[str, Any], has: Mapping[str, str]) 
         for path, each in columns.items()
         if path not in taken and "." not in path and each.is_prose and not {*plain_name(path).split("_")} & {*comments}
     ]
+    longer = [each for each in left if each.mean_letters >= LONGER_THAN_NAMES]
+    left = longer if len(longer) > 1 else left
     for ours in ("input", "output"):
         if ours not in has and ours not in fields and left:
             fields[ours] = left.pop(0).path

@@ -130,9 +130,7 @@ FORMS = (
         ),
         traces=True,
     ),
-    PublishedForm(
-        "openai-evals", "a log of OpenAI Evals", ("spec|sample_id", "type|final_report|spec.eval_name"), traces=True
-    ),
+    PublishedForm("openai-evals", "a log of OpenAI Evals", ("spec.eval_name|event_id", "spec|sample_id"), traces=True),
     PublishedForm(
         "openai-evals",
         "samples of OpenAI Evals",

@@ -54,6 +54,8 @@ class Table:
         if others := len(self.columns) - len(shown):
             yield f"  and {count(others, 'column')} more"
         yield from self.proposal.notes
+        if not self.proposal.pairs and "output" not in self.proposal.has:
+            yield "There is no output to judge; a generator writes one for each row (askance generate, askance tune)."
 
     def _taken_for(self, column: DataColumn) -> Iterator[str]:
         mapped = self.proposal.fields
@@ -61,8 +63,8 @@ class Table:
             paths = [given] if isinstance(given, str) else given
             if any(column.path == path or path.startswith(f"{column.path}.") for path in paths):
                 yield ours
-        own = column.path.casefold()
-        if own not in mapped and own in self.proposal.has:
+        own = column.path if column.path in self.proposal.has else column.path.casefold()
+        if own not in mapped and own in self.proposal.has and column.path not in mapped.values():
             yield own
 
     def line(self) -> str:
@@ -192,16 +194,22 @@ def _advice(source: Any, given: Mapping[str, Any], pairs: bool, read: Callable[[
         if found.pairs != pairs:
             other = "pairs of outputs, which askance weigh" if found.pairs else "single outputs, which askance evaluate"
             return f" These rows are {other} reads." if {"output", "output_a", "chosen"} & {*found.has} else ""
-        fields = {**found.fields, **(given.get("fields") or {})}
-        mapping = {"fields": fields, "labels": given.get("labels") or found.labels}
-        mapping |= {} if pairs else {"label_scale": given.get("label_scale") or found.label_scale}
-        if not _fails(source, {}, read) or _fails(table.source, mapping, read):
+        if not _fails(source, {}, read):
             return ""
+        texts = {name: each for name, each in found.fields.items() if not name.startswith(("human", "comment"))}
+        for fields in (found.fields, texts):
+            mapping = {
+                "fields": {**fields, **(given.get("fields") or {})},
+                "labels": given.get("labels") or found.labels,
+            }
+            mapping |= {} if pairs else {"label_scale": given.get("label_scale") or found.label_scale}
+            if not _fails(table.source, mapping, read):
+                place = "" if table.source is source or table.source == str(source) else f"{as_typed(table.source)} "
+                left = {name: each for name, each in fields.items() if name not in (given.get("fields") or {})}
+                return f" This would read it: {place}{replace(found, fields=left).line()}".rstrip()
     except AskanceError:
-        return ""
-    place = "" if table.source is source or table.source == str(source) else f"{as_typed(table.source)} "
-    kept = {name: each for name, each in fields.items() if name not in (given.get("fields") or {})}
-    return f" This would read it: {place}{replace(found, fields=kept).line()}".rstrip()
+        pass
+    return ""
 
 
 def _fails(source: Any, mapping: Mapping[str, Any], read: Callable[[Any, Mapping[str, Any]], Any]) -> bool:

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from askance.agents.agent import ParseError
 from askance.agents.rules import LENIENT, STRICTER
-from askance.agents.updater import Proposal, Updater, make_edit, split_parts
+from askance.agents.updater import Proposal, Updater, last_instruction, make_edit, split_parts
 from askance.models.gateway import Gateway
+from askance.prompts.formats.binding import Binding
 from askance.prompts.lessons import Edit, Lesson
-from askance.prompts.prompt import EditRefusedError, Prompt
+from askance.prompts.prompt import EditRefusedError, Prompt, parse_prompt
 from askance.testing import ScriptedModel
 from tests.said import naming, says
 
@@ -35,7 +36,7 @@ async def propose(*replies: str, prompt: Prompt = PROMPT, **options: Any) -> tup
 
 
 def parts(text: str) -> list[str]:
-    return [text[start:end] for start, end in split_parts(text)]
+    return [text[start:end] for start, end in split_parts(Prompt(text))]
 
 
 # --- parts --------------------------------------------------------------------------------------------------------
@@ -66,7 +67,7 @@ def test_long_lines_are_taken_apart_into_sentences() -> None:
 @given(st.text("ab .!?\n\t-\r\u2028", max_size=60), st.integers(0, 3))
 def test_parts_are_in_order_apart_and_without_space_around_them(text: str, longer: int) -> None:
     text *= 1 + 20 * longer
-    spans = split_parts(text)
+    spans = split_parts(Prompt(text))
     assert all(start < end for start, end in spans)
     assert all(one[1] <= other[0] for one, other in pairwise(spans))
     assert all(part == part.strip() != "" and "\n" not in part for part in parts(text))
@@ -94,11 +95,11 @@ def test_an_edit_is_refused_or_changes_exactly_the_place_it_was_meant_for(
     text: str, newline: bool, part: int, action: Any, words: str
 ) -> None:
     text += "\n" * newline
-    spans = split_parts(text)
+    spans = split_parts(Prompt(text))
     if part > len(spans):
         return
     start, end = spans[part - 1]
-    edit = make_edit(text, (start, end), Proposal(part=part, action=action, text=words), "L1")
+    edit = make_edit(Prompt(text), (start, end), Proposal(part=part, action=action, text=words), "L1")
     assert text.find(edit.old) == text.rfind(edit.old) != -1, "old is exact and occurs once, by construction"
     try:
         changed = Prompt(text).apply(edit).text
@@ -117,7 +118,9 @@ def test_an_edit_is_refused_or_changes_exactly_the_place_it_was_meant_for(
 
 
 def edited(text: str, part: int, words: str, action: Any = "add") -> str:
-    edit = make_edit(text, split_parts(text)[part - 1], Proposal(part=part, action=action, text=words), "L1")
+    edit = make_edit(
+        Prompt(text), split_parts(Prompt(text))[part - 1], Proposal(part=part, action=action, text=words), "L1"
+    )
     return Prompt(text).apply(edit).text
 
 
@@ -267,3 +270,57 @@ async def test_the_answer_format_is_no_part_that_may_be_taken_out() -> None:
     prompt = Prompt("Answer yes or no.\nBe fair.")
     with pytest.raises(ParseError, match="answer format"):
         await correct(correction(1, "delete"), correction(1, "delete"), prompt=prompt, opposed=(0,))
+
+
+# --- messages and templates ---------------------------------------------------------------------------------------
+
+CHAT = """\
+- role: system
+  content: |
+    You write for {{company}}.
+    {{company}}
+    {% for each in notes %}
+    Heed {{ each }}.
+    {% endfor %}
+    Be brief.
+- {role: user, content: Say yes.}
+- {role: assistant, content: "Yes, said.\\nTwice."}
+- role: user
+  content: |
+    Read this.
+    Input:
+    {{input}}
+"""
+
+
+def chat() -> Prompt:
+    return parse_prompt(CHAT, ".yaml", "chat.yaml", Binding(asks=False, writes=True))
+
+
+def test_variables_loops_cases_and_lines_between_messages_are_no_parts() -> None:
+    prompt = chat()
+    found = [prompt.text[start:end] for start, end in split_parts(prompt)]
+    assert found == ["You write for {{company}}.", "Be brief.", "Read this."]
+
+
+@pytest.mark.parametrize("action", ["add", "replace"])
+def test_every_part_of_every_message_can_be_edited_in_its_own_place(action: Any) -> None:
+    prompt = chat()
+    for span in split_parts(prompt):
+        words = f"{prompt.text[slice(*span)]} And so." if action == "replace" else "And so."
+        changed = prompt.apply(make_edit(prompt, span, Proposal(part=1, action=action, text=words), "L1"))
+        before, after = (each.form.texts(each.text) for each in (prompt, changed) if each.form is not None)
+        assert len(before) == len(after) == 4
+        assert sum(old != new for old, new in zip(before, after, strict=True)) == 1
+        again = parse_prompt(changed.file_text, ".yaml", "chat.yaml", Binding(asks=False, writes=True))
+        assert again.text == changed.text
+
+
+def test_instructions_are_added_to_the_systems_message() -> None:
+    prompt = chat()
+    span = last_instruction(prompt)
+    assert span is not None
+    assert prompt.text[slice(*span)] == "Be brief."
+    alone = parse_prompt('[{"role": "user", "content": "Do it: {input}"}]', ".json", "p.json", Binding(writes=True))
+    edit = make_edit(alone, last_instruction(alone) or (0, 0), Proposal(part=1, action="add", text="Be kind."), "L1")
+    assert alone.apply(edit).file_text == '[{"role": "user", "content": "Do it: {input}\\n- Be kind."}]'

@@ -31,7 +31,8 @@ from askance.evaluation.kept_judge import KeptJudge
 from askance.models.named import NamedModel
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError
-from askance.prompts.prompt import Prompt
+from askance.prompts.formats.binding import Binding
+from askance.prompts.prompt import Prompt, parse_prompt
 from askance.prompts.text import TAGS, fence
 from askance.testing import FaultyServer, completion
 from tests.said import naming, says
@@ -61,6 +62,27 @@ from .conftest import (
     words,
 )
 
+
+def parsed(text: str, **given: str) -> Prompt:
+    return parse_prompt(text, ".md", "p.md", Binding(given=given)).check()
+
+
+CHAT = parsed(
+    """
+- role: system
+  content: You are a judge of {letters}.
+- {role: user, content: "Is {{this}} ok?"}
+- {role: assistant, content: "{{yes}}"}
+- role: user
+  content: |
+    Asked: {input}
+    Known: {context}
+    Written: {output}
+    {question}
+    Be strict.
+""",
+    letters="input",
+)
 JUDGES = {
     "plain": (kept(), with_logprobs),
     "filled": (kept(FILLED, threshold=0.5), with_logprobs),
@@ -93,6 +115,11 @@ JUDGES = {
         kept(TAGGED, ["facts", "rude"], calibration=read_beside(TAGGED), settings={"repeat": 2}),
         with_logprobs,
     ),
+    "messages": (kept(CHAT), with_logprobs),
+    "messages, output alone": (kept(CHAT, ["rude"]), with_logprobs),
+    "messages without an example": (kept(parsed("- role: system\n  content: Be strict.\n")), words),
+    "double braces": (kept(parsed("Of {{ context }}: {{question}} {{output}}{not}")), with_logprobs),
+    "an f-string": (kept(parsed('Say {{"a": 1}} of {input}: {answer}')), with_logprobs),
     "quoted": (kept(FILLED, ["rude"], ["facts", "short"]), quoting),
     "quoted, every question": (kept(PLAIN, quoted=[each.id for each in QUESTIONS]), quoting),
     "quoted, read beside": (kept(PLAIN, quoted=["short", "idle"], calibration=read_beside(PLAIN)), quoting),
@@ -211,7 +238,8 @@ def test_a_question_of_the_output_alone_is_told_nothing_else(serve: Any) -> None
 def test_a_prompt_of_the_output_alone_is_in_the_file_where_a_question_needs_it() -> None:
     assert list(as_module(kept(FILLED)).JUDGE["prompts"]) == ["all"]
     prompts = as_module(kept(FILLED, ["rude"])).JUDGE["prompts"]
-    assert prompts == {"all": FILLED.text, "output": FILLED.of_output_alone.text}
+    texts = {sees: [text for _, text in each["messages"]] for sees, each in prompts.items()}
+    assert texts == {"all": [FILLED.text], "output": [FILLED.of_output_alone.text]}
 
 
 def test_what_is_said_before_a_quote_is_in_the_file_where_a_question_needs_it() -> None:

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from askance import load_examples
+from askance import import_file, load_examples
 from askance.cli import main
+from askance.prompts.errors import InputError
 from tests.said import says
 
 REVIEW = (
@@ -116,3 +117,14 @@ def test_an_interrupt_at_the_question_writes_nothing(
     monkeypatch.setattr("click.termui.visible_prompt_func", interrupted)
     assert called(review, "-o", tmp_path / "out.jsonl") == 130
     assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_from_python_it_is_import_file(review: Path, tmp_path: Path) -> None:
+    found = import_file(review, fields={"comment": ""}, labels={"good": ["Pass"]})
+    out = tmp_path / "out.jsonl"
+    assert called(review, "--yes", "-o", out, "--field", "comment=") == 0
+    assert list(found.rows) == rows(out) and found.notes[-1].startswith(f"Read by: askance evaluate {review} --field")
+    with pytest.raises(InputError, match="one table"):
+        import_file([review, review])
+    with pytest.raises(InputError, match="no column 'nonsense'"):
+        import_file(review, fields={"input": "nonsense"})

@@ -23,7 +23,8 @@ from askance.evaluation.kept_judge import (
 from askance.models.base import Request
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError
-from askance.prompts.prompt import Prompt
+from askance.prompts.formats.binding import Binding
+from askance.prompts.prompt import Prompt, frame, parse_prompt
 from askance.stats.resampling import Statistic
 from tests.said import naming, says
 
@@ -405,3 +406,29 @@ def test_its_calibration_is_applied_to_its_own_model_only(world: Any, tmp_path: 
     other = judge.evaluate(world.rows, model=world.model("world/other"))
     assert other.coverage.share == 1
     assert says(caplog.text, "calibration", "left out")
+
+
+@pytest.mark.parametrize(
+    ("suffix", "text"),
+    [
+        (".md", "\ufeffJudge {input}.\r\n{output}\r\n"),
+        (".md", "Judge {input} of {company}: {output}"),
+        (".md", "{% if context %}{{ context }}{% endif %}{{ output }}\n"),
+        (
+            ".json",
+            '{ "messages": [{"role":"system","content":"\\u00c4 😀"}, {"role":"user", "content":"{{output}}"} ] }\n',
+        ),
+        (".yaml", "\ufeff# mine\r\n- role: user\r\n  content: >-\r\n    Judge\r\n    {{answer}}\r\n"),
+    ],
+)
+def test_a_judge_whose_prompt_is_no_plain_text_is_read_as_it_was_written(
+    suffix: str, text: str, tmp_path: Path
+) -> None:
+    prompt = parse_prompt(text, suffix, "p", Binding())
+    judge = a_judge(prompt=prompt)
+    judge.save(tmp_path / "judge.yaml")
+    back = load_judge(tmp_path / "judge.yaml")
+    assert (back.hash, back.edited) == (judge.hash, False)
+    assert (back.prompt.text, back.prompt.file_text) == (prompt.text, text)
+    example = askance.Example(id="1", input="i", output="o", metadata={"company": "ACME"})
+    assert frame(back.prompt, example) == frame(prompt, example)

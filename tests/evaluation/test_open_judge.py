@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -368,6 +369,21 @@ def test_a_judge_that_is_let_go_closes_itself(serve: Any) -> None:
     serve(with_logprobs)
     assert kept().score(ROWS[0]).overall is not None
     gc.collect()
+    until = time.monotonic() + 5
+    while threads() and time.monotonic() < until:
+        time.sleep(0.01)
+    assert threads() == set()
+
+
+def test_a_judge_may_be_let_go_on_its_own_loop(serve: Any) -> None:
+    serve(with_logprobs)
+    opened = kept().open()._open()
+
+    async def let_go() -> None:  # as where the collector finds it there
+        open_judge._let_go(opened)
+
+    with suppress(AskanceError):  # what is under way is cancelled
+        opened.loop.run(let_go())
     until = time.monotonic() + 5
     while threads() and time.monotonic() < until:
         time.sleep(0.01)

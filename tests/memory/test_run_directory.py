@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ from askance.memory.run_directory import RunDirectory
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import AskanceError, InputError
 from askance.prompts.examples import Example
-from askance.prompts.prompt import Prompt
+from askance.prompts.formats.binding import Binding
+from askance.prompts.prompt import Prompt, frame, parse_prompt
 from askance.settings import GONE
 from tests.said import naming
 
@@ -255,3 +257,47 @@ def test_before_the_end_there_is_no_result(run: RunDirectory) -> None:
     assert not run.finished
     with pytest.raises(InputError, match=naming("not finished")):
         run.read_result()
+
+
+FORMS = {
+    ".md": "\ufeffJudge {input}.\r\n{output}\r\n",
+    ".txt": "Judge {input} of {company}: {output}",
+    ".jinja": "{% if context %}{{ context }}{% endif %}{{ output }}\n",
+    ".json": '{ "messages": [{"role":"system","content":"\\u00c4"}, {"role":"user", "content":"{{output}}"} ] }',
+    ".yaml": "\ufeff# mine\r\n- role: user\r\n  content: >-\r\n    Judge\r\n    {{answer}}\r\n",
+}
+
+
+@pytest.mark.parametrize("suffix", FORMS)
+def test_a_prompt_in_any_form_comes_back_byte_for_byte_as_it_was(run: RunDirectory, suffix: str) -> None:
+    given = parse_prompt(FORMS[suffix], suffix, "p", Binding())
+    assert given.suffix == suffix
+    begin(run, prompts={"prompt": given})
+    assert (run.path / "inputs" / f"prompt{suffix}").read_bytes() == FORMS[suffix].encode()
+    back = run.read_inputs()[2]["prompt"]
+    assert (back.text, back.hash, back.file_text) == (given.text, given.hash, FORMS[suffix])
+    example = EXAMPLES[0].model_copy(update={"metadata": {"company": "ACME"}})
+    assert frame(back, example) == frame(given, example)
+    assert run.read_start() == back
+    changed = replace(given, text=given.text.replace("Judge", "Weigh"))
+    run.save_version(1, changed)
+    assert [each.text for each in run.read_versions(1, back)] == [changed.text]
+    assert begin(run, prompts={"prompt": given}) is True
+    assert begin(run, prompts={"prompt": back}) is True
+
+
+def test_a_prompt_whose_form_is_damaged_or_whose_file_is_gone_is_said(run: RunDirectory) -> None:
+    begin(run, prompts={"prompt": parse_prompt(FORMS[".yaml"], ".yaml", "p", Binding())})
+    form = run.path / "inputs" / "prompt.form.yaml"
+    form.write_text("kind: yaml\nsyntax: odd\n")
+    with pytest.raises(InputError, match=naming("prompt.form.yaml", "syntax")):
+        run.read_inputs()
+    (run.path / "inputs" / "prompt.yaml").unlink()
+    with pytest.raises(InputError, match="the prompt is missing"):
+        run.read_inputs()
+
+
+def test_a_text_of_an_earlier_run_is_read_as_it_was_then(run: RunDirectory) -> None:
+    begin(run)
+    (run.path / "inputs" / "prompt.md").write_text("Answer {{question}} as {% if %}.\n")
+    assert run.read_inputs()[2]["prompt"] == Prompt("Answer {{question}} as {% if %}.\n")

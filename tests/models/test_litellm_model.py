@@ -22,6 +22,8 @@ from askance.models.litellm_model import LiteLLMModel
 from askance.models.named import read_named
 from askance.models.resolve import Models
 from askance.prompts.errors import AskanceError, InputError, MissingExtraError
+from askance.prompts.examples import Example
+from askance.prompts.prompt import Prompt, generator_messages
 from askance.testing import StandInServer, VendorServer, completion
 from tests.said import naming, says
 
@@ -468,3 +470,42 @@ async def test_an_effort_that_a_provider_refuses_ends_with_exit_2_through_litell
     assert isinstance(found["low"], InputError)
     assert says(found["low"], "thinking low", "refused")
     assert found["off"].text == "Yes"
+
+
+@needs_litellm
+@pytest.mark.parametrize(
+    ("name", "takes"),
+    [
+        ("anthropic/claude-sonnet-4-5", True),
+        ("groq/openai/gpt-oss-20b", False),
+        ("mistral/mistral-tiny", False),
+        ("hosted_vllm/its-table-has-no-such-model", True),
+    ],
+)
+def test_models_that_the_table_says_take_texts_alone_take_no_images(name: str, takes: bool) -> None:
+    assert LiteLLMModel(name).takes_images is takes
+
+
+@needs_litellm
+async def test_images_and_calls_of_tools_reach_the_provider(serve: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    part = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+    asked = [
+        {"role": "user", "content": "Look."},
+        {"role": "assistant", "content": "I do.", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": "A cat."},
+        {"role": "user", "content": [{"type": "text", "text": "And this?"}, part]},
+    ]
+    messages = generator_messages(Prompt("Be kind."), Example(id="a", input=asked))
+    with StandInServer(lambda _: "A dog.") as server:
+        monkeypatch.setenv("HOSTED_VLLM_API_BASE", server.url)
+        answer = await LiteLLMModel("hosted_vllm/m").answer(make_request("i", messages, A_FEW))
+    sent = server.bodies[0]["messages"]
+    assert answer.text == "A dog." and [each["role"] for each in sent] == [
+        "system",
+        "user",
+        "assistant",
+        "tool",
+        "user",
+    ]
+    assert sent[2]["tool_calls"] == [call] and sent[4]["content"][1] == part

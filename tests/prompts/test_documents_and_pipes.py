@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import threading
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
@@ -152,6 +153,23 @@ def test_a_pipe_is_read_where_a_file_is_and_more_than_once(tmp_path: Path, conte
     assert texts(pipe) == TEXTS
     writer.join()
     assert texts(pipe) == TEXTS
+
+
+@pytest.mark.parametrize("content", [LINES, json.dumps(ROWS), "id,input,output\n1,a,b\n2,c,d\n"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_standard_input_is_read_by_its_content_and_more_than_once(
+    monkeypatch: pytest.MonkeyPatch, content: str, packed: bool
+) -> None:
+    sent = gzip.compress(content.encode()) if packed else content.encode()
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(sent)))
+    assert texts(Path("-")) == texts(Path("-")) == TEXTS
+
+
+def test_errors_about_standard_input_name_it_and_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(LINES.encode() + b'{"id": "3"\n')))
+    with pytest.raises(InputError) as caught:
+        load_examples("-")
+    assert says(str(caught.value), "standard input, line 3", "not valid JSON")
 
 
 # --- Excel and Spark ------------------------------------------------------------------------------------------------

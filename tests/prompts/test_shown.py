@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,8 +15,9 @@ from askance.memory.embedders import NearestExamples, SharedWordsEmbedder, shown
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError
 from askance.prompts.examples import Example
+from askance.prompts.formats.binding import Binding
 from askance.prompts.lessons import Edit
-from askance.prompts.prompt import Prompt, frame
+from askance.prompts.prompt import Prompt, frame, parse_prompt
 from askance.prompts.shown_examples import MOST_OUTPUT, MOST_TEXT, FixedExamples, RememberedCase, ShownExamples, cut
 from askance.prompts.text import fence
 from tests.said import naming
@@ -50,6 +52,24 @@ def test_cases_are_fenced_and_stand_before_the_judged_output(text: str) -> None:
     assert framing.after == plain.after and framing.before.endswith(plain.before)
     if plain.system is not None:
         assert framing.system is not None and framing.system.startswith(plain.system)
+
+
+@pytest.mark.parametrize(
+    ("text", "suffix"),
+    [
+        ("Judge: {{input}} {{answer}}", ".md"),
+        ("- {role: system, content: Judge.}\n- {role: user, content: '{{output}} {{question}}'}\n", ".yaml"),
+        ('[{"role": "system", "content": "Judge {{answer}}."}]', ".json"),
+        ('[{"role": "system", "content": "Judge."}]', ".json"),
+    ],
+)
+def test_cases_stand_before_the_judged_output_in_any_form_of_a_prompt(text: str, suffix: str) -> None:
+    plain = parse_prompt(text, suffix, "p", Binding())
+    framing = frame(replace(plain, shown=fixed(case("a", NASTY))), JUDGED)
+    assert framing.prefix.count(fence(NASTY)) == 1
+    before = frame(plain, JUDGED)
+    assert framing.after == before.after and framing.before.endswith(before.before)
+    assert (framing.system or "").startswith(before.system or "")
 
 
 @pytest.mark.parametrize("text", ["Judge.", "Judge.\n\nInput: {input}\n\nOutput: {output}"])

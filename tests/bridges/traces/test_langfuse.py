@@ -103,7 +103,10 @@ def test_a_trace_of_the_api_with_its_observations_and_scores(write: Any) -> None
 def test_another_span_has_its_own_texts_and_scores(write: Any) -> None:
     whole = {"trace": TRACE, "observations": [OBSERVATION], "scores": [score(), score(observationId="o1", value=4)]}
     [row] = import_traces(write("trace-t1.json", whole), span="draft").rows
-    assert row["input"] == "System: Be kind.\n\nUser: Where is my parcel?"
+    assert row["input"] == [
+        {"role": "system", "content": "Be kind."},
+        {"role": "user", "content": "Where is my parcel?"},
+    ]
     assert row["output"] == "On Monday, I think."
     assert row["human"] == {"helpful": 4}
 

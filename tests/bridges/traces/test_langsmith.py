@@ -77,7 +77,7 @@ def test_a_place_in_the_output_and_the_whole_of_it(write: Any) -> None:
 
 def test_a_span_with_serialised_messages(write: Any) -> None:
     [row] = import_traces(write("runs.json", {"runs": [RUN, CHILD]}), span="ChatOpenAI").rows
-    assert row["input"] == "System: Be kind.\n\nUser: Where?"
+    assert row["input"] == [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "Where?"}]
     assert row["output"] == "On Monday."
 
 

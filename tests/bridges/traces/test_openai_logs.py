@@ -27,7 +27,11 @@ def test_a_batch_is_put_together_from_its_two_files(write: Any) -> None:
     failed = {"id": "b", "custom_id": "q2", "response": {"status_code": 429, "body": {}}, "error": None}
     found = import_traces([write("in.jsonl", requests), write("out.jsonl", [answer, failed])])
     [row] = found.rows
-    assert (row["id"], row["input"], row["output"]) == ("q1", "System: Be kind.\n\nUser: Where?", "Here.")
+    assert (row["id"], row["input"], row["output"]) == (
+        "q1",
+        [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "Where?"}],
+        "Here.",
+    )
     assert row["metadata"] == {"model": "m-1"}
     assert [note for note in found.notes if says(note, "1 trace", "error", "output")]
     with pytest.raises(InputError, match=naming("no example", "trace", "input")):
@@ -41,7 +45,10 @@ def test_stored_completions_with_their_messages(write: Any) -> None:
         "data": [{"id": f"chatcmpl-A1-{place}", **message} for place, message in enumerate(ASKED["messages"])],
     }
     [row] = import_traces([write("completions.json", stored), write("messages.json", messages)]).rows
-    assert (row["id"], row["input"]) == ("chatcmpl-A1", "System: Be kind.\n\nUser: Where?")
+    assert (row["id"], row["input"]) == (
+        "chatcmpl-A1",
+        [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "Where?"}],
+    )
     assert row["metadata"] == {"shop": "Bonn", "model": "m-1"}
 
 
@@ -60,7 +67,10 @@ def test_responses_of_the_newer_interface(write: Any) -> None:
     cut_off = reply | {"id": "resp_2", "output": [thought], "status": "incomplete"}
     found = import_traces(write("responses.jsonl", [reply, cut_off]))
     [row] = found.rows
-    assert (row["input"], row["output"]) == ("System: Be kind.\n\nUser: Where?", "Here.")
+    assert (row["input"], row["output"]) == (
+        [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "Where?"}],
+        "Here.",
+    )
     assert "Left out: 1 trace without an output." in found.notes
 
 

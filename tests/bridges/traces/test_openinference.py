@@ -61,7 +61,10 @@ def test_spans_and_annotations_of_the_api(write: Any) -> None:
 
 def test_messages_stand_for_a_value_that_is_not_there(write: Any) -> None:
     [row] = import_traces(write("spans.json", {"data": [ROOT, CHILD]}), span="llm").rows
-    assert (row["input"], row["output"]) == ("System: Be kind.\n\nUser: Where?", "Monday.")
+    assert (row["input"], row["output"]) == (
+        [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "Where?"}],
+        "Monday.",
+    )
 
 
 def test_the_whole_request_as_a_value_comes_to_its_messages(write: Any) -> None:

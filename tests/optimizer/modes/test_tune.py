@@ -8,13 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 import askance
 from askance.memory.journal import read_events
+from askance.memory.provenance import build_graph
 from askance.models.base import Request
 from askance.optimizer.events import DisagreementsFound
 from askance.optimizer.modes.tune import prepare
 from askance.prompts.errors import InputError
+from askance.prompts.formats.binding import Binding
+from askance.prompts.prompt import parse_prompt
 from askance.run_estimate import estimate_run
 from askance.testing import StandInServer
 from tests.said import naming, says
@@ -62,6 +66,48 @@ def test_the_result_holds_what_is_promised(letters: Any, tmp_path: Path, kind: s
             assert measured["dimensions"]
     assert (result["mode"], result["yardstick"]) == ("tune", "mean score")
     assert (tmp_path / "run" / "prompt.md").read_text() == done.prompt
+
+
+CHATS = {
+    ".yaml": """\
+# ours
+messages:
+  - role: system
+    content: |
+      Write what is asked for.
+
+  - {role: user, content: "{{question}}"}   # the request
+""",
+    ".json": """\
+[{"role": "system", "content": "Write what is asked for.\\n\\u2013"},\r
+ {"content": "{{question}}", "role": "user"}]\r
+""",
+}
+
+
+@pytest.mark.parametrize("suffix", CHATS)
+def test_a_prompt_in_messages_is_improved_in_its_own_file(letters: Any, tmp_path: Path, suffix: str) -> None:
+    letters.prompt = tmp_path / f"chat{suffix}"
+    letters.prompt.write_bytes(CHATS[suffix].encode())
+    done, run = letters.tune(tmp_path / "run"), tmp_path / "run"
+    assert done.finish_reason == "nothing_fails"
+    written = (run / f"prompt{suffix}").read_bytes().decode()
+    first, *others = yaml.safe_load(written.replace("\r", ""))["messages" if suffix == ".yaml" else slice(None)]
+    assert WELCOME in first["content"]
+    assert NAME in first["content"]
+    assert others == [{"role": "user", "content": "{{question}}"}]
+    kept, begun = written.splitlines(keepends=True), CHATS[suffix].splitlines(keepends=True)
+    assert [line for line in kept if line in begun] == (begun if suffix == ".yaml" else begun[1:])
+    number, name = (done.result["best"][each] for each in ("prompt", "hash"))
+    assert [each.read_bytes().decode() for each in (run / "prompts").glob(f"*{name}{suffix}")] == [written]
+    assert number == done.prompt == parse_prompt(written, suffix, "p", Binding(asks=False)).text
+    (run / "result.json").unlink()
+    again = letters.tune(tmp_path / "run")
+    assert again.result == done.result
+    assert f"+- {WELCOME}\n" in (run / "changes.diff").read_text(), "as a person reads it, whatever the file's escapes"
+    graph = build_graph(run)
+    best = next(each for _, each in graph.nodes(data=True) if each.get("prompt_hash") == name)
+    assert best["prompt"] == done.prompt
 
 
 def test_judge_and_checker_can_look_together(letters: Any, tmp_path: Path) -> None:

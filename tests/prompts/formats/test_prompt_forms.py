@@ -9,12 +9,11 @@ import pytest
 from askance.evaluation.options import EvaluateOptions
 from askance.prompts.errors import InputError
 from askance.prompts.examples import Example
-from askance.prompts.formats.binding import Binding, parse_variables
+from askance.prompts.formats.binding import Binding, binding_of, parse_variables
 from askance.prompts.lessons import Edit
 from askance.prompts.prompt import (
     EditRefusedError,
     Prompt,
-    binding_of,
     bound_prompts,
     frame,
     generator_messages,
@@ -86,6 +85,13 @@ def test_messages_of_a_judge_are_laid_out_with_the_example_in_them(tmp_path: Pat
     assert of_lines == f"You judge answers for {fence('Bolt' + chr(10) + 'Ltd')}.\nBe strict.\n"
 
 
+def test_a_file_read_twice_is_one_prompt(tmp_path: Path) -> None:
+    assert len({judge(tmp_path, CHAT, "chat.yaml"), judge(tmp_path, CHAT, "chat.yaml")}) == 1
+    other = judge(tmp_path, CHAT, "chat.yaml", user_input="company")
+    assert other.text == judge(tmp_path, CHAT, "chat.yaml").text
+    assert other.hash != judge(tmp_path, CHAT, "chat.yaml").hash, "which asks otherwise"
+
+
 def test_a_question_of_the_output_alone_is_shown_nothing_else(tmp_path: Path) -> None:
     prompt = judge(tmp_path, CHAT, "chat.yaml")
     assert prompt.can_show_less_of(EXAMPLES)
@@ -136,6 +142,22 @@ def test_loops_and_conditions_of_jinja_are_kept_and_rendered(tmp_path: Path) -> 
     assert prompt.apply(Edit(old="Be kind.", new="Be fair.", lessons=())).file_text == text.replace("kind", "fair")
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Be kind. {{question}}", "Write {input} so."),
+        ('Be kind to {company}, as {"a": 1}. {question}', "Write {{hello}}."),
+        ("Be kind. {{ question }}", "Write {% raw %}."),
+    ],
+)
+def test_an_edit_after_which_the_file_would_be_read_otherwise_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    prompt = generator(tmp_path, text)
+    with pytest.raises(EditRefusedError, match=r"would not be read|no Jinja template"):
+        prompt.apply(Edit(old="Be kind", new=f"{said} Be kind", lessons=()))
+    changed = prompt.apply(Edit(old="Be kind", new="Be very kind", lessons=()))
+    assert generator(tmp_path, changed.file_text).hash == changed.hash
+
+
 def test_a_template_cannot_reach_beyond_its_values(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"example '1'.*unsafe"):
         judge(tmp_path, "{{ output.__class__.__mro__ }} {% if 1 %}{% endif %}")
@@ -156,6 +178,7 @@ def test_a_template_cannot_reach_beyond_its_values(tmp_path: Path) -> None:
         ("{{query}} {{user_input}} {{answer}}", "both usually stand for the input"),
         ("{{input}} {{context}}", "no {output}"),
         ('{"a": 1}', "no prompt that askance knows"),
+        ('[{"role": "user", "content": "\\ud83d {{output}}"}]', "half a surrogate pair"),
         ('[{"role": "system", "content": "x",}]', "line 1, column 36: not valid JSON"),
         ("- role: tool\n  content: x\n", "message 1, field 'role': 'tool' cannot be used"),
         ("- role: user\n- role: user\n  content: x\n", "message 1, field 'content': a text is needed, not nothing"),
@@ -185,6 +208,21 @@ def test_a_name_that_may_mean_a_field_or_a_column_is_asked_about(tmp_path: Path)
     column = Binding(examples, {"answer": "metadata.answer"})
     with pytest.raises(InputError, match=r"no {output}"):
         load_prompt(path, column)
+
+
+def test_texts_may_stand_under_their_roles(tmp_path: Path) -> None:
+    text = "model: gpt-5\nsystem: Be kind to {{company}}.\nuser: |\n  {{question}}\n"
+    prompt = generator(tmp_path, text, "p.yaml")
+    assert generator_messages(prompt, EXAMPLES[0]) == [("system", "Be kind to ACME."), ("user", "How much?\n")]
+    changed = prompt.apply(Edit(old="Be kind", new="Be fair", lessons=()))
+    assert changed.file_text == text.replace("kind", "fair")
+    with pytest.raises(InputError, match=r"field 'user': a text is needed, not 3"):
+        generator(tmp_path, "system: x\nuser: 3\n", "p.yaml")
+
+
+def test_a_judge_may_be_told_all_in_the_systems_message(tmp_path: Path) -> None:
+    laid = frame(judge(tmp_path, '[{"role": "system", "content": "{{input}}: {{output}}"}]'), EXAMPLES[0])
+    assert (laid.system, laid.before, laid.after) == (f"{fence('How much?')}: {fence('Five.')}", "", "")
 
 
 def test_variables_of_a_generator_are_filled_from_fields_and_columns(tmp_path: Path) -> None:
@@ -240,7 +278,7 @@ def test_a_column_that_the_field_map_names_is_the_field(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("pair", ["question", "question=", "=input", "a=b a=c"])
 def test_a_pair_that_is_none_is_refused(pair: str) -> None:
-    with pytest.raises(ValueError, match="variable"):
+    with pytest.raises(ValueError, match=r"variable=field|stands for one thing"):
         parse_variables(pair.split())
     with pytest.raises(ValueError, match="variable"):
         EvaluateOptions(variable=pair.split())

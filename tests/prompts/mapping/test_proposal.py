@@ -99,8 +99,25 @@ def test_an_id_that_repeats_is_a_document_and_the_other_the_id() -> None:
 
 
 def test_columns_without_known_names_are_taken_by_their_place() -> None:
-    rows = [{"frage": asked, "antwort": said} for asked, said in zip(ASKED, SAID, strict=True)]
+    rows = [
+        {
+            "wann": "2026-01-05 10:00",
+            "wer": "Anna Smith",
+            "frage": asked,
+            "antwort": said,
+            "wo": "https://example.org/a",
+        }
+        for asked, said in zip(ASKED, SAID, strict=True)
+    ]
     assert dict(propose(columns_in(rows)).fields) == {"input": "frage", "output": "antwort"}
+
+
+def test_a_file_of_our_own_needs_no_mapping() -> None:
+    rows = [
+        {"id": str(place), "input": "x y", "output": "u v", "human": {"tone": 3, "b7": True}, "metadata": {"score": 3}}
+        for place in range(3)
+    ]
+    assert propose(columns_in(rows)).options() == []
 
 
 def test_paths_go_through_lists() -> None:
