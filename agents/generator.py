@@ -404,6 +404,6 @@ def as_it_stands(requirement: Question, check: str | None = None) -> str:
     ``check`` is the name of the check, where a checker and no question requires it.
     """
     if check is not None:
-        return f"What you write must pass this check: {' '.join(check.split())}."
+        return f"What you write must pass this check: {' '.join(check.split()).rstrip('.')}."
     answer = "no" if requirement.is_fault else "yes"
     return f'For what you write, the answer to this must be {answer}: "{" ".join(requirement.text.split())}"'

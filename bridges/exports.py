@@ -110,6 +110,7 @@ def _check(kept: KeptJudge) -> None:
     refuse_checks(kept.checklist, "An exported file asks a model, and computes nothing")
     settings = judge_settings(kept.settings, "settings")
     cannot = {
+        "reads": settings["reads"] is not None,
         "mode": settings["mode"] == "batched" and not _states(kept, settings),
         "scores": settings["scores"] == "expected",
         "explain": settings["explain"] == "always",

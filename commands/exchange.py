@@ -138,7 +138,7 @@ def _of_table(
 
 def _show(table: Table) -> None:
     """Say what is in a file, and how it would be read."""
-    for line in (*table.described(), f"Read by: {table.line()}"):
+    for line in (*table.described(), *([] if table.proposal.lacks else [f"Read by: {table.line()}"])):
         echo(line, err=True)
 
 
@@ -178,6 +178,8 @@ def _changes(
     gone = {each.removesuffix("=").strip(): () for each in field if each.endswith("=")}
     fields = parse_field_map(each for each in field if not each.endswith("="))
     check_field_map(fields, ANY_FIELDS)
+    if human_scale and human_scale[0] == human_scale[1]:
+        raise InputError("human_scale: the worst and the best score must differ.")
     return {
         "fields": fields | gone,
         "labels": parse_labels(labels),

@@ -143,7 +143,7 @@ def _missing(checklist: Checklist, verdicts: Iterable[Verdict]) -> str:
     failed = next(each for each in verdicts if each.answer is None)
     question = checklist.question(failed.question).text
     return (
-        f"{failed.model} gave no verdict on '{question}' ({failed.error or failed.status}), so this output has no "
+        f"{failed.model or 'The check'} gave no verdict on '{question}' ({failed.error or failed.status}), so this output has no "
         "score. Run it again: what was bought is kept, and only what is missing is asked for."
     )
 

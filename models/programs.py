@@ -156,7 +156,9 @@ class CommandProgram(Program):
             _end(process)
             raise
         if process.returncode:
-            raise ModelError(f"{self.name}: exit status {process.returncode}: {_last_line(err) or _last_line(out)}")
+            raise ModelError(
+                f"{self.name}: exit status {process.returncode}: {_last_line(err) or _last_line(out) or 'it said nothing'}"
+            )
         try:
             text = out.decode().rstrip("\r\n")
         except UnicodeDecodeError:

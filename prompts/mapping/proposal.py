@@ -278,11 +278,13 @@ def _of_pairs(columns: Columns) -> ProposedMapping | None:
     if {"chosen", "rejected"} <= names.keys():
         return ProposedMapping(pairs=True, has=("chosen", "rejected"))
     sides = {LETTERS[match[1]]: path for name, path in names.items() if (match := PAIR_OUTPUT.fullmatch(name))}
-    if sides.keys() != {"a", "b"}:
+    named = sides.keys() == {"a", "b"}
+    if not named and not {"left", "right"} <= names.keys():
         return None
+    sides = sides if named else {"a": names["left"], "b": names["right"]}
     told = ProposedMapping(pairs=True, has=("output_a", "output_b"))
     preferred = next((names[each] for each in ("preferred", *PAIR_PREFERRED) if each in names), None)
-    fields = {}
+    fields = {} if named else {f"output_{side}": path for side, path in sides.items()}
     if not {"input", *PAIR_INPUTS} & names.keys() and (best := _likeliest("input", columns, sides.values())):
         fields["input"] = best.path
     if preferred is None:

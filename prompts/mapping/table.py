@@ -192,6 +192,8 @@ def _advice(source: Any, given: Mapping[str, Any], pairs: bool, read: Callable[[
                 f" These are {found.form}; askance import {as_typed(source)} -o examples.jsonl makes examples of them."
             )
         if found.pairs != pairs:
+            if {"output", "output_a", "output_b"} & (given.get("fields") or {}).keys():  # somebody says what they are
+                return ""
             other = "pairs of outputs, which askance weigh" if found.pairs else "single outputs, which askance evaluate"
             return f" These rows are {other} reads." if {"output", "output_a", "chosen"} & {*found.has} else ""
         if not _fails(source, {}, read):

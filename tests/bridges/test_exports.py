@@ -383,7 +383,11 @@ def test_a_reply_that_breaks_off_is_asked_for_again(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize(
     ("more", "what"),
-    [({"settings": {"mode": "batched"}}, "mode batched"), ({"settings": {"explain": "always"}}, "explain always")],
+    [
+        ({"settings": {"mode": "batched"}}, "mode batched"),
+        ({"settings": {"explain": "always"}}, "explain always"),
+        ({"settings": {"reads": "score 1-5"}}, "reads score 1-5"),
+    ],
 )
 def test_what_a_file_cannot_do_is_said(more: dict[str, Any], what: str) -> None:
     with pytest.raises(InputError, match=what):

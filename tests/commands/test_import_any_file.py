@@ -76,6 +76,17 @@ def test_options_change_the_proposal(review: Path, tmp_path: Path) -> None:
     assert rows(out)[1]["metadata"] == {"Remark": "Do not promise refunds."}
 
 
+def test_a_scale_of_one_score_and_a_file_without_texts_are_refused(
+    review: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert called(review, "--yes", "--human-scale", "5", "5") == 2
+    assert says(capsys.readouterr().err, "human_scale", "must differ")
+    (tmp_path / "numbers.jsonl").write_text('{"x": 1}\n', "utf-8")
+    assert called(tmp_path / "numbers.jsonl", "--yes") == 2
+    said = capsys.readouterr().err
+    assert "No column looks like the input" in said and "Read by" not in said
+
+
 def test_only_traces_take_spans_and_several_files(review: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert called(review, "--span", "x", "--yes") == 2
     assert says(capsys.readouterr().err, "--span", "holds no traces")

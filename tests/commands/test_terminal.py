@@ -139,7 +139,7 @@ def test_commands_print_through_the_terminal_alone() -> None:
             if isinstance(node, ast.Call) and ast.unparse(node.func) in ("click.echo", "print", "Console"):
                 other.append(f"{path.name}: {ast.unparse(node)}")
     assert sorted(other) == [
-        "exchange.py: click.echo(found.to_jsonl().encode('utf-8', 'backslashreplace'), nl=False)",
+        "exchange.py: click.echo(line.encode('utf-8', 'backslashreplace'), nl=False)",
         "exchange.py: click.echo(made.text, nl=False)",
         "models.py: Console(stderr=True)",
         "output.py: click.echo(dump_json(value), nl=False)",

@@ -118,6 +118,53 @@ def test_the_score_of_one_output_is_that_of_evaluate(kind: str, serve: Any, tmp_
             assert list(one.verdicts) == [each for each in found.verdicts if each.example == row["id"]]
 
 
+OWN_WORDS = """
+schema: askance.judge/1
+model: scripted/model
+prompt: "Rate the answer from 1 to 5: {output}"
+settings:
+  reads: score 1-5
+"""
+WITH_CHECKS = """
+schema: askance.judge/1
+model: scripted/model
+prompt: Judge.
+checklist:
+  questions:
+    - id: right
+      text: Is it right?
+  checks:
+    - id: short
+      kind: length
+      value: at most 4 words
+    - id: known
+      kind: checker
+      value: checks.py:known
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "script"),
+    [(OWN_WORDS, lambda request: f"Score: {1 + len(str(request.messages)) % 5}"), (WITH_CHECKS, chance)],
+)
+def test_judges_in_own_words_and_with_checks_score_as_evaluate_does(
+    text: str, script: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("judge.yaml").write_text(text)
+    Path("checks.py").write_text("def known(example):\n    return 1 / ('S' not in example.output) == 1\n")
+    read, model = askance.load_judge("judge.yaml"), ScriptedModel(script)
+    found = read.evaluate(ROWS, model=model, no_cache=True)
+    with read.open(model=model) as asked:
+        ones = [asked.score(row) for row in ROWS]
+    assert [(each.overall, each.dimensions) for each in ones] == [
+        (each.overall, each.dimensions) for each in found.scores
+    ]
+    assert [verdict for each in ones for verdict in each.verdicts] == list(found.verdicts)
+    if "checks" in text:
+        assert ones[2].overall is None and says(ones[2].missing, "The check", "division by zero")
+
+
 def test_a_judge_that_is_weighed_anew_scores_as_evaluate_does(serve: Any, tmp_path: Path) -> None:
     serve(with_logprobs)
     weights = tmp_path / "weights.json"

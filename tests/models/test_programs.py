@@ -260,3 +260,9 @@ async def test_a_program_is_no_judge() -> None:
     async with Models() as models:
         with pytest.raises(InputError, match="it can be the --generator alone"):
             models.get("app.py:write")
+
+
+async def test_a_command_that_fails_without_a_word_is_said_to_have_said_nothing(tmp_path: Path) -> None:
+    file(tmp_path, "cmd.py", "import sys\nsys.exit(2)\n")
+    failed, *_ = await written(load_program(f"command:{sys.executable} cmd.py", folder=tmp_path))
+    assert failed.error is not None and failed.error.endswith("exit status 2: it said nothing")

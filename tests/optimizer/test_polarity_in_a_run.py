@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from askance.agents.notes import Case
-from askance.bridges.gepa_parts import NearnessToPeople, StatedScore
+from askance.bridges.gepa_parts import NearnessToPeople, OwnScore
 from askance.evaluation.scoring import Targets, score_examples
 from askance.memory.journal import read_events
 from askance.optimizer.modes.generator import FailureSignal
@@ -238,7 +238,7 @@ def near(value: Any) -> Any:
 
 def test_gepa_reads_a_yes_to_a_fault_as_a_failure() -> None:
     _, seen = observed(FAULT, [0.25, 0.75])
-    failed, passed = (StatedScore().record(seen, place)["Feedback"] for place in (0, 1))
+    failed, passed = (OwnScore().record(seen, place)["Feedback"] for place in (0, 1))
     assert failed == "- Is it rude? (yes = fault): FAILED"
     assert passed == "- Is it rude? (yes = fault): passed"
     people = Targets("human", ("overall",), {"e0": {"overall": 1.0}, "e1": {"overall": 0.0}})

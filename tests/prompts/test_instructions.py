@@ -100,3 +100,8 @@ def test_the_quotation_says_which_answer_is_wanted() -> None:
 def test_a_fault_that_is_itself_a_negation_is_not_negated_again(question: str) -> None:
     assert instruction_of(question, is_fault=True) is None
     assert instruction_of(question, is_fault=False) is not None
+
+
+def test_the_name_of_a_check_that_ends_with_a_full_stop_gets_no_second_one() -> None:
+    question = Question(id="c", text="Thank the reader.")
+    assert as_it_stands(question, "Thank the  reader.") == "What you write must pass this check: Thank the reader."

@@ -134,6 +134,11 @@ def test_an_error_gives_what_the_given_options_lack() -> None:
         load_examples(rows, fields={"input": "question"})
     with pytest.raises(InputError, match="single outputs, which askance evaluate reads"):
         load_pairs(rows)
+    with pytest.raises(InputError, match=r"tie=WORD\.$"):  # somebody says that they are pairs
+        load_pairs(
+            [{"question": "x", "here": "y", "there": "z", "best": "L"}],
+            fields={"output_a": "here", "output_b": "there", "preferred": "best"},
+        )
     with pytest.raises(InputError, match="pairs of outputs, which askance weigh reads"):
         load_examples([{"prompt": "x", "chosen": "y", "rejected": "z"}])
 
@@ -142,3 +147,12 @@ def test_an_error_that_no_mapping_mends_gives_none() -> None:
     with pytest.raises(InputError) as caught:
         load_examples([{"id": 1, "input": "x", "output": "y"}, {"id": 1, "input": "z", "output": "u"}, {"id": 2}])
     assert "would read" not in str(caught.value)
+
+
+def test_left_and_right_are_the_outputs_of_a_pair() -> None:
+    rows = [
+        {"question": asked, "left": said, "right": f"Not {said}", "winner": "tie"}
+        for asked, said in zip(ASKED, SAID, strict=True)
+    ]
+    found = propose(columns_in(rows))
+    assert found.pairs and found.fields == {"output_a": "left", "output_b": "right"}

@@ -1,0 +1,1 @@
+"""What must hold of the outputs of a prompt that writes."""

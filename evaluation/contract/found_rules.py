@@ -1,0 +1,180 @@
+"""Rules of form that recorded outputs keep and that code can check, each with its support.
+
+They are found in outputs alone: valid JSON and its schema with lengths, a fixed beginning and end, a length band, and
+traits such as bullet points, which all outputs have or all lack.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from .schemas import follows, schema_of, schema_said
+
+SUPPORT = 0.95
+"""A rule that fewer outputs keep is shown and not enforced."""
+FEWEST = 5
+"""Outputs below which nothing is called a rule."""
+SHORTEST_FIXED = 3
+"""Fewest characters of a fixed beginning or end."""
+
+
+@dataclass(frozen=True)
+class FoundRule:
+    """A check with the share of recorded outputs that keep it."""
+
+    id: str
+    kind: str
+    """A kind of check; see :data:`~askance.prompts.criteria.kinds.CheckKind`."""
+    value: str | dict[str, Any] | None
+    text: str
+    """The rule as an order, e.g. ``Begin the output with: Dear citizen,``."""
+    kept: int
+    of: int
+    good: Literal["yes", "no"] = "yes"
+    """``no`` where an output keeps the rule that lacks the property."""
+    clause: str | None = None
+    """The words of the prompt that ask for it; None where it was found in outputs alone."""
+
+    @property
+    def support(self) -> float:
+        """Share of outputs that keep the rule, in [0, 1]."""
+        return self.kept / self.of
+
+    @property
+    def is_enforced(self) -> bool:
+        """Whether enough outputs keep it, or the prompt asks for it."""
+        return self.clause is not None or self.support >= SUPPORT
+
+
+class Trait(NamedTuple):
+    """A feature of form that an output has or lacks."""
+
+    id: str
+    pattern: str
+    has: str
+    lacks: str
+
+
+TRAITS = (
+    Trait("code_fence", r"```", "Put code between code fences.", "Use no code fence."),
+    Trait("headings", r"(?m)^#{1,6} ", "Use headings.", "Use no headings."),
+    Trait("bullets", r"(?m)^\s*[-*•] ", "Use bullet points.", "Use no bullet points."),
+    Trait("numbered_list", r"(?m)^\s*\d+[.)] ", "Use a numbered list.", "Use no numbered list."),
+    Trait("table", r"(?m)^\s*\|.*\|\s*$", "Use a table.", "Use no table."),
+    Trait("bold", r"\*\*[^*\n]+\*\*", "Put some words in bold.", "Put nothing in bold."),
+    Trait("web_address", r"https?://|\bwww\.", "Give a web address.", "Give no web address."),
+    Trait("emoji", "[\U0001f300-\U0001faff\u2600-\u27bf]", "Use emoji.", "Use no emoji."),
+)
+
+
+def found_rules(outputs: Sequence[str]) -> list[FoundRule]:
+    """Rules that recorded outputs keep, also those that only some keep; none of fewer than five outputs."""
+    texts = [text for text in outputs if text.strip()]
+    if len(texts) < FEWEST:
+        return []
+    values = [value for text in texts if (value := json_in(text)) is not None]
+    if 2 * len(values) > len(texts):
+        return _of_json(texts, values)
+    return [*_fixed_ends(texts), *_length_band(texts), *_traits(texts)]
+
+
+def json_in(text: str) -> Any:
+    """The object or list in a text, alone or in a code fence; None where there is none."""
+    inner = re.fullmatch(r"\s*```\w*\n(.*)\n```\s*", text, re.DOTALL)
+    try:
+        found = json.loads(inner[1] if inner else text)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, (dict, list)) else None
+
+
+def _of_json(texts: Sequence[str], values: Sequence[Any]) -> list[FoundRule]:
+    schema = schema_of(values)
+    alone = "The output is one JSON value, with no code fence and no text before or after it."
+    kept = sum(follows(schema, value) for value in values)
+    return [
+        _rule("json_alone", "json", None, alone, (_is_json(text) for text in texts)),
+        FoundRule("schema", "schema", schema, f"The JSON is {schema_said(schema)}.", kept, len(texts)),
+    ]
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _rule(name: str, kind: str, value: Any, text: str, kept: Iterable[bool], good: Any = "yes") -> FoundRule:
+    marks = list(kept)
+    return FoundRule(name, kind, value, text, sum(marks), len(marks), good)
+
+
+def _fixed_ends(texts: Sequence[str]) -> list[FoundRule]:
+    stripped = [text.strip() for text in texts]
+    first = _common(stripped, _shared, lambda part, text: text.startswith(part))
+    last = _common(stripped, lambda a, b: _shared(a[::-1], b[::-1])[::-1], lambda part, text: text.endswith(part))
+    found = []
+    if len(first) >= SHORTEST_FIXED:
+        kept = (text.startswith(first) for text in stripped)
+        found.append(_rule("begins", "begins", first, f"Begin the output with: {first}", kept))
+    if len(last) >= SHORTEST_FIXED:
+        kept = (text.endswith(last) for text in stripped)
+        found.append(_rule("ends", "ends", last, f"End the output with: {last}", kept))
+    return found
+
+
+def _shared(a: str, b: str) -> str:
+    """The beginning that two texts share."""
+    size = next((place for place, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+    return a[:size]
+
+
+def _common(texts: Sequence[str], shared: Callable[[str, str], str], holds: Callable[[str, str], bool]) -> str:
+    """The longest text at one end, of whole words, that at least 95 % of the texts share."""
+    best = ""
+    for pivot in texts[: 2 * FEWEST]:  # where a rule holds, one of these keeps it
+        parts = sorted((shared(pivot, other) for other in texts), key=len, reverse=True)
+        part = parts[math.ceil(SUPPORT * len(parts)) - 1]
+        rest = pivot.removeprefix(part) if holds(part, pivot) and pivot.startswith(part) else ""
+        if rest[:1].isalnum() and part[-1:].isalnum():
+            part = re.sub(r"\w+\Z", "", part)
+        before = pivot.removesuffix(part) if pivot.endswith(part) else ""
+        if before[-1:].isalnum() and part[:1].isalnum():
+            part = re.sub(r"\A\w+", "", part)
+        best = max(best, _whole_lines(part, pivot), key=len)
+    return best
+
+
+def _whole_lines(part: str, text: str) -> str:
+    """Without a line that is only a part of its own, where there are whole ones."""
+    if part != text and "\n" in part:
+        part = part[: part.rindex("\n")] if text.startswith(part) else part[part.index("\n") :]
+    return part.strip()
+
+
+def _length_band(texts: Sequence[str]) -> list[FoundRule]:
+    """Fewest and most words, ten per cent beyond those of the middle 95 %."""
+    sizes = sorted(len(text.split()) for text in texts)
+    aside = math.floor((1 - SUPPORT) / 2 * len(sizes))
+    low, high = math.floor(sizes[aside] * 0.9), math.ceil(sizes[-1 - aside] * 1.1)
+    band = f"{low} to {high} words"
+    return [_rule("length", "length", band, f"Write {band}.", (low <= size <= high for size in sizes))]
+
+
+def _traits(texts: Sequence[str]) -> list[FoundRule]:
+    found = []
+    for trait in TRAITS:
+        has = [re.search(trait.pattern, text) is not None for text in texts]
+        if 2 * sum(has) > len(has):
+            found.append(_rule(trait.id, "matches", trait.pattern, trait.has, has))
+        else:
+            lacks = (not each for each in has)
+            found.append(_rule(f"no_{trait.id}", "matches", trait.pattern, trait.lacks, lacks, "no"))
+    return found

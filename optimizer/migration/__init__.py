@@ -1,0 +1,1 @@
+"""A prompt that writes moves to other models."""

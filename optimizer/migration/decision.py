@@ -1,0 +1,153 @@
+"""Is the new output no worse than the old one? Pass or fail by requirement, compared output by output.
+
+A requirement that the old output keeps and the new one fails is a regression; the other way round it is a gain. The
+decision looks at the mean of the differences and at each requirement (METHOD.md, part 6).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...prompts.checklist import Checklist
+from ...prompts.formatting import count
+from ...prompts.verdicts import Verdict
+from ...stats.differences import holm
+from ...stats.noninferiority import MeanLimits, mean_limits, p_worse
+
+Answer = Literal["adopt", "not_yet", "undecided"]
+POWER = 0.8
+"""Share of equal prompts that enough outputs would adopt."""
+
+
+class Cell(NamedTuple):
+    """One requirement of one example."""
+
+    example: str
+    requirement: str
+
+
+@dataclass(frozen=True)
+class PassTable:
+    """What the outputs of some examples keep: 1, 0 or NaN where no verdict is there; shape (examples, requirements)."""
+
+    examples: tuple[str, ...]
+    requirements: tuple[str, ...]
+    passed: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, examples: Sequence[str], checklist: Checklist, verdicts: Iterable[Verdict]) -> PassTable:
+        """The table of verdicts on a checklist; further replicates are left out."""
+        rows = {name: place for place, name in enumerate(examples)}
+        columns = {each.id: (place, each) for place, each in enumerate(checklist.questions)}
+        passed = np.full((len(rows), len(columns)), np.nan)
+        for verdict in verdicts:
+            if verdict.replicate == 0 and verdict.example in rows and verdict.question in columns:
+                place, question = columns[verdict.question]
+                good = question.is_good(verdict.answer)
+                passed[rows[verdict.example], place] = np.nan if good is None else float(good)
+        return cls(tuple(examples), tuple(columns), passed)
+
+    def rates(self) -> list[float | None]:
+        """Share of the requirements that each output keeps; None where no verdict is there."""
+        return [float(np.nanmean(row)) if np.isfinite(row).any() else None for row in self.passed]
+
+    def cells(self, wanted: NDArray[np.bool_]) -> list[Cell]:
+        """The cells of a mask, by example."""
+        return [
+            Cell(self.examples[int(row)], self.requirements[int(column)])
+            for row, column in np.argwhere(wanted).tolist()
+        ]
+
+
+@dataclass(frozen=True)
+class PassChange:
+    """New outputs beside the old ones, on the same examples and requirements."""
+
+    old: PassTable
+    new: PassTable
+
+    @property
+    def changes(self) -> NDArray[np.float64]:
+        """New minus old by cell: -1 a regression, 1 a gain; NaN where a verdict is missing."""
+        return self.new.passed - self.old.passed
+
+    @property
+    def regressions(self) -> list[Cell]:
+        """Requirements that the old output keeps and the new one fails."""
+        return self.old.cells(self.changes == -1)
+
+    @property
+    def gains(self) -> list[Cell]:
+        """Requirements that the old output fails and the new one keeps."""
+        return self.old.cells(self.changes == 1)
+
+    @property
+    def both_fail(self) -> list[Cell]:
+        """Requirements that neither output keeps."""
+        return self.old.cells((self.old.passed == 0) & (self.new.passed == 0))
+
+    def differences(self) -> list[float | None]:
+        """Pass rate of the new output minus that of the old one by example, over requirements judged of both."""
+        return [float(np.nanmean(row)) if np.isfinite(row).any() else None for row in self.changes]
+
+
+@dataclass(frozen=True)
+class MigrationDecision:
+    """The answer of one look at the test."""
+
+    answer: Answer
+    reason: str
+    """One sentence."""
+    limits: MeanLimits
+    worse: tuple[str, ...]
+    """Requirements that are proved worse by more than the margin, the worst first."""
+    needed: int | None = None
+    """Outputs that would decide, where these cannot and more could."""
+
+
+def decide(found: PassChange, max_loss: float, level: float, groups: Sequence[str] | None = None) -> MigrationDecision:
+    """Adopt, not yet, or undecided (METHOD.md, part 6).
+
+    Adopted is a prompt whose mean loss is shown to be at most ``max_loss`` while no single requirement is proved worse
+    by more than that (Holm's correction over requirements); each limit holds with a chance of error of ``level``.
+    ``groups`` names the document of each example.
+    """
+    limits = mean_limits(found.differences(), level, groups)
+    columns = [list(column) for column in np.where(np.isnan(found.changes), None, found.changes).T]  # type: ignore[call-overload]
+    proved = holm([p_worse(column, max_loss, groups) for column in columns])
+    losses = np.nan_to_num(np.nanmean(found.changes, axis=0)) if len(found.old.examples) else np.zeros(len(columns))
+    worse = [place for place, p_value in enumerate(proved) if p_value is not None and p_value <= level]
+    names = tuple(found.old.requirements[place] for place in sorted(worse, key=lambda place: losses[place]))
+    if limits.value is None or limits.low is None or limits.high is None:
+        few = f"too few outputs were judged ({count(limits.units, 'document')})"
+        return MigrationDecision("undecided", f"Undecided: {few}.", limits, names)
+    seen = f"mean difference {limits.value:+.3f}, between {limits.low:+.3f} and {limits.high:+.3f}"
+    if limits.high < -max_loss:
+        return MigrationDecision("not_yet", f"Not yet: it loses more than {max_loss:g} ({seen}).", limits, names)
+    if names:
+        listed = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        return MigrationDecision("not_yet", f"Not yet: clearly worse on {listed} ({seen} over all).", limits, names)
+    if limits.low > -max_loss:
+        return MigrationDecision("adopt", f"Adopt: it loses at most {max_loss:g} ({seen}).", limits, ())
+    more = outputs_that_decide(limits, max_loss, level)
+    tail = "" if more is None else f"; about {count(more, 'output')} would decide"
+    return MigrationDecision(
+        "undecided", f"Undecided: a loss of {max_loss:g} cannot be ruled out ({seen}){tail}.", limits, (), more
+    )
+
+
+def outputs_that_decide(limits: MeanLimits, max_loss: float, level: float) -> int | None:
+    """Outputs with which the mean seen would lie clear of -max_loss; None where it lies there itself."""
+    if limits.value is None or limits.low is None or not limits.deviation:
+        return None
+    distance = abs(limits.value + max_loss)
+    reach = limits.value - limits.low
+    if distance < 0.1 * max_loss:
+        return None
+    return max(limits.n + 1, math.ceil(limits.n * (reach / distance) ** 2))
