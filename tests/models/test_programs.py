@@ -18,6 +18,7 @@ from askance.agents.generator import Generated, Generator
 from askance.memory.verdict_store import VerdictStore
 from askance.models.gateway import Gateway, RetryPolicy
 from askance.models.programs import Program, is_program, load_program, output_in, stands_for_program, writer_of
+from askance.models.resolve import Models
 from askance.prompts.errors import InputError
 from askance.prompts.examples import Example
 from askance.prompts.prompt import Prompt
@@ -253,6 +254,12 @@ async def test_an_address_answers_with_json_or_a_text_and_is_asked_again_where_i
 
 def test_an_answer_holds_its_output_as_json() -> None:
     assert output_in(json.dumps(["a", {"b": 1}])) == ["a", {"b": 1}]
+
+
+async def test_a_program_is_no_judge() -> None:
+    async with Models() as models:
+        with pytest.raises(InputError, match="it can be the --generator alone"):
+            models.get("app.py:write")
 
 
 async def test_a_command_that_fails_without_a_word_is_said_to_have_said_nothing(tmp_path: Path) -> None:
