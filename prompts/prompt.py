@@ -22,7 +22,7 @@ from .examples import Example
 from .formats.answer_format import answer_format, orders_json, orders_yes_or_no
 from .formats.binding import UNBOUND, Binding, ReadsExamples, binding_of, refuse_unused
 from .formats.detection import form_in, form_of
-from .formats.form import COLUMN, FIELDS, GIVEN, FormRecord, PromptForm, form_of_record, plain_form
+from .formats.form import COLUMN, FIELDS, GIVEN, FormRecord, PromptForm, form_of_record
 from .formats.output_alone import OTHER_TEXTS, is_marked_well, without_other_texts
 from .formats.variables import as_written
 from .lessons import Edit
@@ -281,8 +281,10 @@ def read_prompt(source: str | Path | Prompt, binding: Binding) -> tuple[Prompt, 
         InputError: The file cannot be read, or a variable of it stands for nothing.
     """
     if isinstance(source, Prompt):
-        is_bound = binding.given or ("question" in source.placeholders and not (binding.asks or binding.writes))
-        form = source.form or (plain_form(source.text) if is_bound else None)
+        form = source.form
+        if form is None and (binding.given or not (binding.asks or binding.writes)):  # no earlier run has either
+            form = form_of(source.text, "the prompt", "", FIELDS if binding.asks else FIELDS[:4])
+            source = replace(source, text=form.text)
         if form is not None:  # what somebody says now wins over what was found out before
             binding = replace(binding, given={**form.variables, **binding.given})
             source = _bound(replace(source, form=form), "the prompt", binding)

@@ -21,7 +21,7 @@ from ..examples import Example
 from ..json_documents import at
 from ..text import fence, literal
 from .documents import Found, MessageText, one_text
-from .spelling import Kind, Place, Text, read_document, replaced, whole_file
+from .spelling import Kind, read_document, replaced, whole_file
 from .tool_prompts import find_messages
 from .variables import SYNTAXES, SyntaxName, filled, fixed_in, in_our_braces, syntax_of, variables_in
 
@@ -384,11 +384,6 @@ def form_of_record(source: str, record: FormRecord, where: str) -> PromptForm:
     if found is None:
         raise InputError(f"{where}: damaged, or not written by askance: there are no messages in it.")
     return PromptForm(source, record.kind, found, record.syntax, record.variables, named=record.named)
-
-
-def plain_form(text: str) -> PromptForm:
-    """The form of a text with our own placeholders, of which one is to stand for something else."""
-    return PromptForm(text, None, one_text("text", Text(text, Place(0, len(text), "file"))), "braces")
 
 
 class Laid(NamedTuple):

@@ -94,6 +94,43 @@ def test_a_prompt_of_any_format_is_asked_with_its_own_variables(
     assert found.verdicts[0].value == 4
 
 
+MUSTACHE = "Q: {{question}}\nA: {{answer}}"
+MESSAGES = "- role: system\n  content: Be strict.\n- role: user\n  content: '{{answer}}'\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "messages"),
+    [
+        (MUSTACHE, [("user", "Q: in\nA: worth 1")]),
+        ("{input} of {company}: {output}", [("user", "in of Acme: worth 1")]),
+        (MESSAGES, [("system", "Be strict."), ("user", "worth 1")]),
+    ],
+)
+def test_a_prompt_given_as_a_text_is_read_as_its_file_would_be(text: str, messages: list[tuple[str, str]]) -> None:
+    asked = ScriptedModel(lambda request: "Score: 4")
+    evaluate([{**ROWS[0], "company": "Acme"}], model=asked, prompt=Prompt(text), reads="score 1-5", no_cache=True)
+    assert [*asked.requests[0].messages] == messages
+
+
+@pytest.mark.parametrize("text", [MUSTACHE, MESSAGES])
+def test_a_judge_file_written_by_hand_holds_a_prompt_in_any_format(text: str) -> None:
+    asked = ScriptedModel(lambda request: "Score: 4")
+    head = f"schema: askance.judge/1\nmodel: openai/m\nprompt: {json.dumps(text)}\n"
+    judge = parse_judge(head + "settings:\n  reads: score 1-5\n", "judge.yaml")
+    judge.evaluate(ROWS[:1], model=asked, no_cache=True)
+    [*_, (role, content)] = asked.requests[0].messages
+    assert (role, content) == ("user", "Q: in\nA: worth 1" if text == MUSTACHE else "worth 1")
+
+
+def test_what_a_variable_of_a_text_stands_for_is_said_from_python() -> None:
+    asked = ScriptedModel(lambda request: "yes")
+    one = Checklist(questions=(Question(id="q", text="Is it so?"),))
+    evaluate(
+        ROWS[:1], checklist=one, prompt=Prompt("A: {{reply}}"), model=asked, variable={"reply": "output"}, no_cache=True
+    )
+    assert "worth 1" in asked.requests[0].messages[-1][1] and "reply" not in str(asked.requests[0].messages)
+
+
 def test_question_is_an_ordinary_variable_that_may_stand_for_a_column() -> None:
     rows = [{**ROWS[0], "metadata": {"asked": "Where?"}}]
     asked = ScriptedModel(lambda request: "4")
