@@ -26,7 +26,7 @@ from ..stats.spearman_interval import TestedSpearman, spearman_intervals
 from .evaluate import EvaluationJob, load_inputs
 from .findings import Diagnosis, GroupDiagnosis, QuestionDiagnosis, by_likeness, findings
 from .options import DiagnoseOptions, EvaluateOptions
-from .own_words import judge_asked
+from .own_judge import judge_asked
 from .verdict_table import Cells, VerdictTable, given_verdicts, only_judge, tabulate
 
 if TYPE_CHECKING:

@@ -42,7 +42,7 @@ from .kept_judge import (
     judge_settings,
 )
 from .options import EvaluateOptions
-from .own_words import OwnWords
+from .own_judge import OwnWords
 from .pass_fail import FIGURES
 
 if TYPE_CHECKING:

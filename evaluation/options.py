@@ -17,7 +17,7 @@ from ..prompts.formats.binding import Variables
 from ..prompts.human_feedback import LabelScale, LabelWords
 from ..prompts.text_files import path_of
 from ..settings import FILE, FileName, Heading, Idle, ModelName, beside, where, without
-from .own_words import OwnBeside, OwnForm, OwnWords
+from .own_judge import OwnBeside, OwnForm, OwnWords
 
 
 class Where(BaseModel):

@@ -27,7 +27,7 @@ from ..stats.correlation import correlate
 from ..stats.resampling import Resampling, Statistic
 from .evaluate import prepare
 from .options import WriterOptions
-from .own_words import found_reads
+from .own_judge import found_reads
 from .scoring import human_targets
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from ..evaluation.options import ASKING, LEAST_COVERAGE, JudgeOptions, ScoreOptions, Where, WritingOptions
-from ..evaluation.own_words import OwnWords
+from ..evaluation.own_judge import OwnWords
 from ..settings import FileName, Heading, Idle, ModelName, where, without
 
 _LOOP = ("trial", "prune", "max_notes", "max_lessons", "max_prompt_chars", "patience")

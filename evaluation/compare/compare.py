@@ -27,7 +27,7 @@ from ...setting_types import CompareSettings
 from ...settings import parse_options, refuse_idle
 from ..evaluate import weighted
 from ..options import CompareOptions
-from ..own_words import found_reads
+from ..own_judge import found_reads
 from ..scoring import human_targets
 from .checkeval import CheckEval
 from .comparison import Comparison

@@ -23,7 +23,7 @@ from ...prompts.examples import Example
 from ...prompts.prompt import Prompt
 from ...prompts.templates import render
 from ...prompts.verdicts import Verdict
-from ..own_words import in_own_words
+from ..own_judge import in_own_words
 from ..scoring import score_examples
 from .protocol import JudgeScore, Setup
 

@@ -142,5 +142,5 @@ def test_a_checklist_finds_its_function_from_wherever_it_is_used(
 
 def test_a_function_that_is_not_there_is_told_by_the_check_that_names_it() -> None:
     check = ComputedCheck(id="rules", kind="checker", value="nowhere.py:rules")
-    with pytest.raises(InputError, match=r"check 'rules': nowhere\.py:rules: there is no file nowhere\.py"):
+    with pytest.raises(InputError, match=r"'rules'.*nowhere\.py"):
         computed_verdicts([check], [], "hash")

@@ -157,16 +157,16 @@ def test_a_judge_file_with_reads_needs_no_checklist() -> None:
     head = f"schema: askance.judge/1\nmodel: openai/m\nprompt: {json.dumps(PROMPT)}\n"
     judge = parse_judge(head + "settings:\n  reads: score 1-5\n", "judge.yaml")
     assert judge.checklist == own_checklist(parse_reads("score 1-5"))
-    with pytest.raises(InputError, match=r"field 'checklist': it is missing.*'reads'"):
+    with pytest.raises(InputError, match=r"'checklist'.*missing.*'reads'"):
         parse_judge(head, "judge.yaml")
-    with pytest.raises(InputError, match="no form of replies"):
+    with pytest.raises(InputError, match=r"form.*replies"):
         parse_judge(head + "settings:\n  reads: stars\n", "judge.yaml")
 
 
 def test_a_judge_of_questions_keeps_its_hash_and_takes_no_reads() -> None:
     judge = KeptJudge("openai/m", Prompt("{output}"), Checklist(questions=(Question(id="q", text="Is it so?"),)))
     assert judge.hash == "c641634cc2769b84"
-    with pytest.raises(InputError, match="questions of its own checklist"):
+    with pytest.raises(InputError, match=r"questions.*checklist"):
         judge.evaluate(ROWS, model=model(), reads="score 1-5", no_cache=True)
 
 
