@@ -49,10 +49,11 @@ _HOMES = {
     "train": ".training.train",
     "tune": ".runs",
     "write_questions": ".evaluation.write_questions",
+    "questions_from": ".evaluation.write_questions",
 }
 _AWAITED = (
     *("align", "check_model", "compare", "diagnose", "evaluate", "label", "migrate", "resume", "select", "train"),
-    *("tune", "weigh", "write_questions"),
+    *("questions_from", "tune", "weigh", "write_questions"),
 )
 """Functions that may be awaited instead, with an "a" before their name."""
 _HOMES |= {f"a{name}": _HOMES[name] for name in _AWAITED}
@@ -83,7 +84,9 @@ if TYPE_CHECKING:
     from .evaluation.kept_judge import KeptJudge as KeptJudge
     from .evaluation.open_judge import Judged as Judged
     from .evaluation.open_judge import OpenJudge as OpenJudge
+    from .evaluation.write_questions import aquestions_from as aquestions_from
     from .evaluation.write_questions import awrite_questions as awrite_questions
+    from .evaluation.write_questions import questions_from as questions_from
     from .evaluation.write_questions import write_questions as write_questions
     from .labelling.label import alabel as alabel
     from .labelling.label import label as label

@@ -39,11 +39,22 @@ class GatewaySettings(ModelSettings, WhereSettings, total=False):
     """Settings of :class:`GatewayOptions`."""
 
 
-class WriterSettings(GatewaySettings, total=False):
+class OwnFormSettings(TypedDict, total=False):
+    """Settings of :class:`OwnForm`."""
+
+    reads: str | None
+    reply_tokens: int
+
+
+class WriterSettings(OwnFormSettings, GatewaySettings, total=False):
     """Settings of :class:`WriterOptions`."""
 
     max_requirements: int
     embedder: str | None
+    field: Mapping[str, str | Sequence[str]]
+    judge_scores: str | None
+    human_scale: Sequence[float] | None
+    limit: int | None
 
 
 class WritingSettings(TypedDict, total=False):
@@ -63,11 +74,8 @@ class GenerateSettings(GatewaySettings, WritingSettings, total=False):
     limit: int | None
 
 
-class OwnWordsSettings(TypedDict, total=False):
+class OwnWordsSettings(OwnFormSettings, total=False):
     """Settings of :class:`OwnWords`."""
-
-    reads: str | None
-    reply_tokens: int
 
 
 class JudgeSettings(ModelSettings, total=False):
@@ -126,7 +134,13 @@ class RegressionSettings(OwnWordsSettings, PassSettings, total=False):
     tolerance: float
 
 
-class CompareSettings(OwnWordsSettings, ScoreSettings, total=False):
+class OwnBesideSettings(OwnFormSettings, total=False):
+    """Settings of :class:`OwnBeside`."""
+
+    own_prompt: str | Path | None
+
+
+class CompareSettings(OwnBesideSettings, ScoreSettings, total=False):
     """Settings of :class:`CompareOptions`."""
 
     points: int

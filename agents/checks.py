@@ -69,7 +69,7 @@ class Checker:
         return self.name.rpartition(":")[2]
 
 
-def load_checker(source: str | CheckFunction | Checker, began_in: Path = Path()) -> Checker:
+def load_checker(source: str | CheckFunction | Checker, began_in: Path = Path(), where: str = "--checker") -> Checker:
     """Find a checker: ``package.module:function``, ``path/to/file.py:function``, or the function itself.
 
     The current directory is put on the import path, as ``python -m`` does, or else the file's directory. A name is
@@ -82,12 +82,12 @@ def load_checker(source: str | CheckFunction | Checker, began_in: Path = Path())
     if isinstance(source, Checker):
         return source
     if isinstance(source, str):
-        name, function = source, find_function(source, "--checker", began_in)
+        name, function = source, find_function(source, where, began_in)
     else:
         function = source
         module = getattr(source, "__module__", None) or type(source).__module__
         name = f"{module}:{getattr(source, '__qualname__', type(source).__qualname__)}"
-    _must_take_an_example(name, function)
+    _must_take_an_example(f"{where} {name}", function)
     return Checker(name, function)
 
 
@@ -165,7 +165,7 @@ def compute(check: ComputedCheck, example: Example) -> Told:
     """Say whether an output has the property; where it does not pass, the explanation says what was found."""
     output, value = example.output or "", check.value or ""
     if check.kind == "checker":
-        found = _checked(_loaded(value, check.folder), example)
+        found = _checked(_loaded(check), example)
         if isinstance(found, str):
             return _failed(found)
         failed = [each for each in found if not each.passed]
@@ -186,7 +186,7 @@ def make_ready(checks: Sequence[ComputedCheck]) -> None:
     :func:`computed_verdicts`."""
     for check in checks:
         if check.kind == "checker":
-            _loaded(check.value or "", check.folder)
+            _loaded(check)
         elif check.kind == "language":
             known = set(_identifier().labels) if hasattr(_identifier(), "labels") else set(_identifier().nb_classes)
             for code in (each for each in _codes(check.value or "") if each not in known):
@@ -305,16 +305,17 @@ def _quoted(text: str) -> str:
     return json.dumps(shorten(" ".join(text.split()), _SEEN), ensure_ascii=False)
 
 
-def _loaded(source: str, folder: Path) -> Checker:
+def _loaded(check: ComputedCheck) -> Checker:
     """The function of a check; a file that was changed since is read again."""
+    source, folder = check.value or "", check.folder
     name = source.rpartition(":")[0]
     file = next((each for each in (folder / name, Path(name)) if each.is_file()), None)
-    return _checker_of(source, folder, None if file is None else file.stat().st_mtime_ns)
+    return _checker_of(source, folder, f"check '{check.id}':", None if file is None else file.stat().st_mtime_ns)
 
 
 @lru_cache(maxsize=64)
-def _checker_of(source: str, folder: Path, _: int | None) -> Checker:
-    return load_checker(source, folder)
+def _checker_of(source: str, folder: Path, where: str, _: int | None) -> Checker:
+    return load_checker(source, folder, where)
 
 
 def _checked(checker: Checker, example: Example) -> list[Check] | str:
@@ -387,14 +388,14 @@ def _validated(returned: object, checker: Checker, example: Example) -> list[Che
     return checks
 
 
-def _must_take_an_example(name: str, function: Any) -> None:
+def _must_take_an_example(where: str, function: Any) -> None:
     if not callable(function):
-        raise InputError(f"--checker {name}: this is {kind_of(function)}, not a function that takes an example.")
+        raise InputError(f"{where}: this is {kind_of(function)}, not a function that takes an example.")
     if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
-        raise InputError(f"--checker {name}: this is an async function; a plain function is needed.")
+        raise InputError(f"{where}: this is an async function; a plain function is needed.")
     try:
         inspect.signature(function).bind(None)
     except TypeError as error:
-        raise InputError(f"--checker {name}: it is called with one example alone, which fails ({error}).") from None
+        raise InputError(f"{where}: it is called with one example alone, which fails ({error}).") from None
     except ValueError:
         return  # a builtin that does not say what it takes

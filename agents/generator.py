@@ -63,6 +63,13 @@ class Generator:
     schema: Mapping[str, Any] | None = None
     """JSON schema that is sent to a model with each request, as far as its endpoint takes it."""
 
+    @property
+    def schema_refused(self) -> str | None:
+        """Sentence for the user where the endpoint takes no schema, so that outputs are only checked against it."""
+        if self.schema is None or "response_format" not in getattr(self.model, "left_out", ()):
+            return None
+        return f"{self.model.name}: its endpoint does not take the schema, so outputs are written without it."
+
     async def generate(
         self, examples: Sequence[Example], on_done: Callable[[int, int], None] | None = None
     ) -> list[Generated]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
@@ -22,9 +22,11 @@ from ..prompts.checklist import Checklist, Question
 from ..prompts.errors import AskanceError
 from ..prompts.examples import Example
 from ..prompts.lessons import foreign_order
+from ..prompts.prompt import Prompt
 from ..prompts.templates import FencedText, joined, render, template
 from ..prompts.text import fence
 from .agent import Agent, ParseError
+from .updater import split_parts
 
 SAME_QUESTION = 0.95
 """Cosine similarity from which two questions count as the same."""
@@ -46,6 +48,8 @@ class ProposedQuestion:
     text: str
     violation: str
     dimension: str
+    clause: str | None = None
+    """Words of a judge's prompt that it comes from."""
 
 
 def name_questions(proposed: Iterable[ProposedQuestion]) -> Iterator[Question]:
@@ -54,7 +58,8 @@ def name_questions(proposed: Iterable[ProposedQuestion]) -> Iterator[Question]:
     for each in proposed:
         slug = re.sub(r"\W+", "-", each.dimension).strip("-") or "question"
         numbers[slug] = numbers.get(slug, 0) + 1
-        yield Question(id=f"{slug}-{numbers[slug]}", text=each.text, dimension=each.dimension, violation=each.violation)
+        name = f"{slug}-{numbers[slug]}"
+        yield Question(id=name, text=each.text, dimension=each.dimension, violation=each.violation, clause=each.clause)
 
 
 def wording(text: str) -> str:
@@ -75,6 +80,27 @@ class Requirements(BaseModel):
     model_config = ConfigDict(title="requirements")
 
     requirements: list[str] = Field(min_length=1)
+
+
+class _Criterion(BaseModel):
+    part: int = Field(ge=1)
+    criterion: str = Field(min_length=3, max_length=300)
+
+
+class Criteria(BaseModel):
+    """Step 1 on a judge's prompt: the criteria that its parts state."""
+
+    model_config = ConfigDict(title="criteria")
+
+    criteria: list[_Criterion] = Field(min_length=1)
+
+
+class TakenApart(NamedTuple):
+    """A judge's prompt as a checklist."""
+
+    checklist: Checklist
+    left: tuple[str, ...]
+    """Parts of the prompt that no question comes from."""
 
 
 class Parts(BaseModel):
@@ -122,10 +148,59 @@ class QuestionWriter(Agent):
             max_tokens=60 * most_requirements,
         )
         requirements = [text.strip() for text in read.requirements[:most_requirements] if text.strip()]
-        drafts: list[ProposedQuestion] = []
+        found = await self._about(task, requirements, dimensions, tell, on_lost)
+        return self._checklist(task.strip(), [draft for drafts in found for draft in drafts])
+
+    async def take_apart(
+        self,
+        prompt: Prompt,
+        dimensions: Sequence[str] = (),
+        *,
+        most_requirements: int = MOST_REQUIREMENTS,
+        on_progress: Callable[[str], None] | None = None,
+        on_lost: Callable[[str], None] | None = None,
+    ) -> TakenApart:
+        """Write the checklist of a judge's prompt: the criteria of its parts, then questions about each.
+
+        Every question has the part that it comes from as its ``clause``. Arguments and errors are those of
+        :meth:`write`.
+        """
+        tell = on_progress or (lambda _: None)
+        tell("reading the criteria of the prompt")
+        parts = [prompt.text[start:end].strip() for start, end in split_parts(prompt)]
+
+        def are_parts(read: Criteria) -> None:
+            if any(each.part > len(parts) for each in read.criteria):
+                raise ValueError(f'"part" must be a number from 1 to {len(parts)}')
+
+        read = await self._ask(
+            render("clauses", most=str(most_requirements)),
+            render("clauses_case", parts="\n".join(f"[{number}] {part}" for number, part in enumerate(parts, 1))),
+            Criteria,
+            max_tokens=70 * most_requirements,
+            check=are_parts,
+        )
+        criteria = read.criteria[:most_requirements]
+        found = await self._about(prompt.text, [each.criterion.strip() for each in criteria], dimensions, tell, on_lost)
+        clauses = [parts[each.part - 1] for each in criteria]
+        drafts = [replace(draft, clause=clause) for clause, some in zip(clauses, found, strict=True) for draft in some]
+        asked = {draft.clause for draft in drafts}
+        return TakenApart(self._checklist("", drafts), tuple(part for part in parts if part not in asked))
+
+    async def _about(
+        self,
+        task: str,
+        requirements: Sequence[str],
+        dimensions: Sequence[str],
+        tell: Callable[[str], None],
+        on_lost: Callable[[str], None] | None,
+    ) -> list[list[ProposedQuestion]]:
+        """Questions about each requirement; none where the replies about one cannot be used, as ``on_lost`` is told."""
+        drafts: list[list[ProposedQuestion]] = []
         unusable: CallError | None = None
         for number, requirement in enumerate(requirements, 1):
             tell(f"requirement {number} of {len(requirements)}: {requirement}")
+            drafts.append([])
             try:
                 found = await self._decompose(task, requirement, dimensions)
             except (ParseError, EmptyAnswerError) as error:
@@ -135,15 +210,18 @@ class QuestionWriter(Agent):
                 on_lost(f"No question was written about the requirement '{requirement}'; write one by hand. {error}")
                 continue
             for draft in found:
-                drafts += await self._parts(draft, tell)
-        if unusable is not None and not drafts:
+                drafts[-1] += await self._parts(draft, tell)
+        if unusable is not None and not any(drafts):
             raise unusable
-        if not drafts:
+        if not any(drafts):
             raise AskanceError(
                 "The model wrote no questions for this task. Say more in the task, or use another model."
             )
+        return drafts
+
+    def _checklist(self, task: str, drafts: Sequence[ProposedQuestion]) -> Checklist:
         kept = greedy_unique(self._embedder.embed([draft.text for draft in drafts]), SAME_QUESTION)
-        return Checklist(task=task.strip(), questions=tuple(name_questions(drafts[index] for index in kept)))
+        return Checklist(task=task, questions=tuple(name_questions(drafts[index] for index in kept)))
 
     async def _decompose(self, task: str, requirement: str, dimensions: Sequence[str]) -> list[ProposedQuestion]:
         sentence, fields = ", and with the dimension of quality that it belongs to", '"text", "violation", "dimension"'

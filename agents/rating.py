@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ..models.base import Answer, Model, ModelError, Parameters, Request, make_request
+from ..models.base import Answer, Model, ModelError, Parameters, Request, make_request, refuse_images
 from ..models.budget import reserved_tokens
 from ..models.gateway import Gateway
 from ..models.replies.numbers import number_masses, number_said
@@ -22,7 +22,7 @@ from ..prompts.verdicts import Provenance, Status
 from .buying import NO_LOGPROBS, all_together
 from .judging import Judging
 from .replies import in_quotes
-from .requests import TOKENS, TOP_LOGPROBS, opening, question_block
+from .requests import TOKENS, TOP_LOGPROBS, opening, question_block, shows_images
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +78,8 @@ class Rater:
     ) -> list[Rating]:
         """Rate everything wanted; one rating each, in that order. Raises BudgetExceededError where a cap was reached;
         the answers bought so far are in the store."""
+        shown = (each for each in wanted if shows_images(self.prompt, each.example))
+        refuse_images(self.model, (each.example.id for each in shown))
         return await all_together(wanted, self._rating, self.gateway.concurrency(self.model), on_ratings)
 
     def estimate(self, wanted: Iterable[ToRate]) -> tuple[int, int, int]:

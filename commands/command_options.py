@@ -55,7 +55,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 FIRST = {
-    "questions": "model output dimensions max_requirements config no_cache quiet",
+    "questions": "from_prompt data model output dimensions max_requirements config no_cache quiet",
     "generate": "generator prompt schema output generator_version max_output_tokens limit min_coverage dry_run config",
     "evaluate": "checklist own_questions model judge_file prompt output pass_threshold by dry_run config",
     "diagnose": "checklist model prompt verdicts output repeat limit pairs dry_run config",
@@ -181,7 +181,7 @@ def buying_options(function: Function) -> Function:
 INPUTS = {
     **dict.fromkeys(("model", "source", "target", "generator", "judge", "judge_model"), MODEL),
     **dict.fromkeys(("data", "checklist", "candidates", "verdicts", "ratings", "task", "run", "output"), FILE),
-    **dict.fromkeys(("judge_file", "judge_run", "from_run", "directory", "preferences"), FILE),
+    **dict.fromkeys(("judge_file", "judge_run", "from_run", "from_prompt", "directory", "preferences"), FILE),
     **dict.fromkeys(("prompt", "source_prompt", "judge_prompt", "schema"), FILE),
     **dict.fromkeys(("dimensions", "judges", "criteria", "panel", "checker", "base"), ""),
 }

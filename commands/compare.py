@@ -11,7 +11,7 @@ import click
 from ..agents.buying import Estimate
 from ..evaluation.compare.compare import prepare
 from ..evaluation.compare.comparison import Comparison
-from ..evaluation.compare.judges import JUDGES, POOLED, check_names
+from ..evaluation.compare.judges import KNOWN, POOLED, check_names
 from ..evaluation.options import CompareOptions
 from ..experiments.datasets import RATED, load_rated
 from ..models.budget import spending
@@ -29,7 +29,7 @@ from .terminal import echo
 @click.option(
     "--model", multiple=True, help="The judges' model, as provider/model; given several times, every judge with each."
 )
-@click.option("--judge", "judges", default=None, help=f"Judges, with commas: {', '.join(JUDGES)}.")
+@click.option("--judge", "judges", default=None, help=f"Judges, with commas: {', '.join(KNOWN)}.")
 @click.option("--checklist", default=None, help="Checklist file (YAML or JSON); direct, cot, geval, … need none.")
 @click.option("--candidates", default=None, help="Questions that random_k draws from; default: the checklist's.")
 @click.option(

@@ -9,12 +9,12 @@ import click
 
 from ..agents.buying import NOTHING
 from ..evaluation.options import LEAST_COVERAGE, SelectOptions, WriterOptions
-from ..evaluation.write_questions import write_questions
+from ..evaluation.write_questions import RubricQuestions, questions_from, write_questions
 from ..models.progress import showing
 from ..optimizer.selection.select import prepare, select
 from ..prompts.checklist import dump_checklist
-from ..prompts.errors import InputError
-from ..prompts.formatting import coverage_text
+from ..prompts.errors import CoverageError, InputError
+from ..prompts.formatting import Figure, count, coverage_text
 from ..prompts.text_files import write_whole
 from .command_options import (
     GroupedCommand,
@@ -35,6 +35,7 @@ from .output import (
     echo_estimate,
     echo_json,
     hush,
+    print_rows,
     require_share,
     show,
     tell_errors,
@@ -46,7 +47,11 @@ if TYPE_CHECKING:
 
 
 @click.command(name="questions", cls=GroupedCommand)
-@click.argument("task", type=click.Path(path_type=Path))
+@click.argument("task", type=click.Path(path_type=Path), required=False, default=None)
+@click.option(
+    "--from", "from_prompt", default=None, metavar="PROMPT", help="A judge's prompt to take apart, not a TASK."
+)
+@click.option("--data", default=None, help="With --from: outputs on which the checklist is held beside that judge.")
 @click.option("--model", default=None, help="The question writer, as provider/model.")
 @click.option("--writer", default=None, help="The same as --model.")
 @click.option("-o", "--output", default=None, help="Checklist file; default: standard output.")
@@ -55,20 +60,42 @@ if TYPE_CHECKING:
 @click.option("--quiet", is_flag=True, callback=hush, help="No progress and no messages, only errors.")
 @config_option
 @settings_options(WriterOptions)
-def questions_command(task: Path, writer: str | None, quiet: bool, config: Path | None, **given: Any) -> None:
-    """Write a checklist for the task described in the file TASK, ready to be edited by hand."""
+def questions_command(
+    task: Path | None,
+    from_prompt: str | None,
+    writer: str | None,
+    quiet: bool,
+    config: Path | None,
+    **given: Any,
+) -> None:
+    """Write a checklist for the task described in the file TASK, ready to be edited by hand.
+
+    --from PROMPT makes it of a judge's prompt: every question names its clause. With --data both judge these outputs.
+    """
     load_dotenv()
     if given["model"] and writer and given["model"] != writer:
         raise click.UsageError(f"--model {given['model']} and --writer {writer} are the same option; give one of them.")
-    options, inputs = settings(WriterOptions, config, given | {"model": given["model"] or writer})
+    if (task is None) == (from_prompt is None):
+        raise click.UsageError("Give either TASK, a file that describes the task, or --from with a judge's prompt.")
+    if given["data"] and from_prompt is None:
+        raise click.UsageError("--data: the checklist is held beside a judge, whose prompt --from names.")
+    data = given["data"]  # a project's file names data for its other commands
+    options, inputs = settings(WriterOptions, config, given | {"model": given["model"] or writer, "data": data})
+    inputs["data"] = data
+    if data is None:
+        options = {name: each for name, each in options.items() if name not in BESIDE or given[name] not in (None, ())}
     need(inputs, "model")
     check_output(inputs["output"])
-    check_apart(inputs["output"], {"TASK": task})
-    text = read_task(task)
+    check_apart(inputs["output"], {"TASK": task, "--from": from_prompt, "--data": data})
+    if data is not None and inputs["output"] is None:
+        raise InputError("--output is needed with --data (-o checklist.yaml): standard output holds the comparison.")
+    shared: dict[str, Any] = {"model": inputs["model"], "dimensions": inputs["dimensions"] or (), **options}
     with showing(not quiet) as watcher:
-        checklist = write_questions(
-            text, model=inputs["model"], dimensions=inputs["dimensions"] or (), watcher=watcher, **options
-        )
+        if from_prompt is not None:
+            found = questions_from(from_prompt, data=data, watcher=watcher, **shared)
+            checklist = found.checklist
+        else:
+            checklist = write_questions(read_task(task or ""), watcher=watcher, **shared)
     written = dump_checklist(checklist)
     if inputs["output"]:
         write_whole(inputs["output"], written)
@@ -76,6 +103,41 @@ def questions_command(task: Path, writer: str | None, quiet: bool, config: Path 
             echo(f"{len(checklist.questions)} questions are in {inputs['output']}.", err=True)
     else:
         echo(written, nl=False)
+    if from_prompt is not None:
+        _tell_taken_apart(found, quiet=quiet)
+
+
+BESIDE = ("reads", "reply_tokens", "judge_scores", "field", "human_scale", "limit")
+"""Settings of a comparison with an old judge."""
+
+
+def _tell_taken_apart(found: RubricQuestions, *, quiet: bool) -> None:
+    """Print how near the checklist comes to the old judge, and name what of its prompt no question comes from.
+
+    Raises:
+        CoverageError: Verdicts of either judge are missing.
+    """
+    for part in found.left if not quiet else ():
+        echo(f"No question comes from: {part}", err=True)
+    if not found.rows:
+        return
+    texts = {each.id: each.text for each in found.checklist.questions}
+    beside = [
+        ("with the old judge", [row.judge for row in found.rows]),
+        ("with people", [row.people for row in found.rows]),
+    ]
+    shown = [(name, figures) for name, figures in beside if any(figures)]
+    print_rows(
+        [
+            {"": row.name, "n": row.n}
+            | {name: None if figures[place] is None else Figure.of(figures[place]) for name, figures in shown}
+            | {"question": texts.get(row.name)}
+            for place, row in enumerate(found.rows)
+        ]
+    )
+    echo("Spearman with 95% intervals. Nothing is replaced: the old prompt is as it was.")
+    if found.missing:
+        raise CoverageError(f"{count(found.missing, 'verdict')} of the two judges could not be had; run it again.")
 
 
 UNUSED = ("weights", "explain", "scores", "score_scale")

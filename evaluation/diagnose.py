@@ -15,7 +15,7 @@ from ..models.named import ModelLike, named_models
 from ..prompts.checklist import load_checklist
 from ..prompts.errors import InputError
 from ..prompts.examples import ExampleTable, answered_questions, documents, human_dimensions, load_examples, mean_rating
-from ..prompts.human_feedback import are_labels
+from ..prompts.human_feedback import are_labels, known_ratings
 from ..prompts.rows import column
 from ..setting_types import DiagnoseSettings
 from ..settings import parse_options, refuse_idle
@@ -26,7 +26,7 @@ from ..stats.spearman_interval import TestedSpearman, spearman_intervals
 from .evaluate import EvaluationJob, load_inputs
 from .findings import Diagnosis, GroupDiagnosis, QuestionDiagnosis, by_likeness, findings
 from .options import DiagnoseOptions, EvaluateOptions
-from .own_words import judge_asked
+from .own_judge import judge_asked
 from .verdict_table import Cells, VerdictTable, given_verdicts, only_judge, tabulate
 
 if TYPE_CHECKING:
@@ -148,7 +148,9 @@ def _with_people(
         elif (
             scale
             and scale[0] > scale[1]
-            and not are_labels(rating for each in column(examples, "human") for rating in each.get(dimension, ()))
+            and not are_labels(
+                rating for each in column(examples, "human") for rating in known_ratings(each.get(dimension, ()))
+            )
         ):
             human = [None if each is None else -each for each in human]
         tested = spearman_intervals(scores[:, places], human, groups=groups)

@@ -31,7 +31,7 @@ from ..stats.resampling import Resampling
 from .calibration import load_calibration
 from .evaluation_result import Agreement, Evaluation, slice_rows, slice_values
 from .options import EvaluateOptions, JudgeOptions
-from .own_words import about_what_people_rated, judge_asked
+from .own_judge import about_what_people_rated, judge_asked
 from .pass_fail import PassThreshold, judge_passes, pass_labels
 from .scoring import ExampleScore, coverage, human_targets, nothing_in_common, score_examples
 from .weights_file import weighted_by

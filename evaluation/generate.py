@@ -175,6 +175,8 @@ class GenerationJob:
                 writer = self._writer(models, gateway)
                 watcher.phase(f"asking {writer.model.name}", len(self.examples))
                 written = await writer.generate(self.examples, watcher.advance)
+                if writer.schema_refused is not None:
+                    watcher.say(writer.schema_refused)
                 return Outputs(written, self.prompt.hash, gateway.budget, self.schema)
 
         with watching(watcher, progress) as shown, self.settings.open_store() as store:

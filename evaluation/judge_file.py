@@ -42,7 +42,7 @@ from .kept_judge import (
     judge_settings,
 )
 from .options import EvaluateOptions
-from .own_words import OwnWords
+from .own_judge import OwnWords
 from .pass_fail import FIGURES
 
 if TYPE_CHECKING:
@@ -330,7 +330,8 @@ def _origins(result: RunRecord, start: Checklist, checklist: Checklist) -> dict[
         old, found = before.get(each.id), reworded.get(each.id)
         row: dict[str, Any] = {"from": "reworded"}
         if old is not None and old.text == each.text and found is None:
-            row = {"from": "start"} if old.good == each.good else {"from": "flipped", "good": old.good}
+            row = {"from": "clause" if each.clause else "start"}
+            row = row if old.good == each.good else {"from": "flipped", "good": old.good}
         if found is not None and found.after is not None:
             row |= {"text": found.before.text, "good": found.before.good, "n": found.after.n}
             if found.before.sees != found.after.sees:

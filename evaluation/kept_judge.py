@@ -38,7 +38,7 @@ from .evaluate import ONE_BY_ONE, EvaluationJob, load_inputs
 from .evaluation_result import Evaluation
 from .open_judge import Judged, OpenJudge
 from .options import EvaluateOptions
-from .own_words import OwnWords
+from .own_judge import OwnWords
 from .pass_fail import PassThreshold
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from ..prompts.checklist import AnswerPair
 from ..prompts.formats.binding import Variables
 from ..prompts.human_feedback import LabelScale, LabelWords
 from ..prompts.text_files import path_of
-from ..settings import FILE, FileName, Heading, Idle, ModelName, beside, where
-from .own_words import OwnWords
+from ..settings import FILE, FileName, Heading, Idle, ModelName, beside, where, without
+from .own_judge import OwnBeside, OwnForm, OwnWords
 
 
 class Where(BaseModel):
@@ -204,12 +204,30 @@ class ScoreOptions(JudgeOptions, Where):
         return self
 
 
-class WriterOptions(GatewayOptions):
-    """Settings of ``questions``."""
+class WriterOptions(OwnForm, GatewayOptions):
+    """Settings of ``questions``; how an old judge's replies are read, and how people's scores beside it."""
 
     max_requirements: int = Field(12, ge=1, le=50, description="Requirements read from the task at most.")
     embedder: Annotated[str | None, Heading.ROLES.at(1)] = Field(
         None, description="Embedding model that finds repeated questions and clusters."
+    )
+    field: Annotated[dict[str, str | tuple[str, ...]], Heading.DATA.at(1)] = Field(
+        default_factory=dict, description="Rename a column of --data: our_name=column."
+    )
+    judge_scores: Annotated[str | None, Heading.DATA.at(2)] = Field(
+        None, description="Column of --data with the old judge's scores, which are then not bought."
+    )
+    human_scale: Annotated[tuple[float, float] | None, Heading.DATA.at(3)] = Field(
+        None, description="Worst and best human score; default: the lowest and highest observed."
+    )
+    limit: Annotated[int | None, Heading.DATA.at(7)] = Field(None, ge=1, description="Use only the first N examples.")
+
+    idle: ClassVar[tuple[Idle, ...]] = (
+        Idle(
+            (*OwnForm.model_fields, "field", "judge_scores", "human_scale", "limit"),
+            without("data"),
+            "there are no outputs to compare the checklist with its prompt on (--from PROMPT --data FILE)",
+        ),
     )
 
 
@@ -380,7 +398,7 @@ def _lacks_judge(judge: str) -> Callable[[Mapping[str, Any]], bool]:
     return holds
 
 
-class CompareOptions(OwnWords, ScoreOptions):
+class CompareOptions(OwnBeside, ScoreOptions):
     """Settings of ``compare``; those of ``evaluate`` hold for the judges that ask yes/no questions."""
 
     points: Annotated[int, Heading.COMPARED.at(3)] = Field(
@@ -414,6 +432,7 @@ class CompareOptions(OwnWords, ScoreOptions):
         Idle(("scale", "calibration"), lambda _: True, "judges are compared in [0, 1], as their answers are"),
         Idle(("k",), _lacks_judge("random_k"), "only the judge random_k draws questions"),
         Idle(("panel_size", "panel_by", "panel_vote"), _lacks_judge("poll"), "only the judge poll has a panel"),
+        Idle(tuple(OwnBeside.model_fields), _lacks_judge("own"), "only the judge own is asked in your own words"),
         Idle(("cot_tokens",), _lacks_judge("cot"), "only the judge cot thinks aloud"),
     )
 

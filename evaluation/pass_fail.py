@@ -15,7 +15,7 @@ import numpy as np
 from ..prompts.errors import AskanceError, CoverageError
 from ..prompts.examples import documents
 from ..prompts.formatting import Figure
-from ..prompts.human_feedback import are_labels
+from ..prompts.human_feedback import are_labels, known_ratings
 from ..stats.correlation import statistic_dict
 from ..stats.pass_fail import (
     CorrectedPassRate,
@@ -75,7 +75,7 @@ def pass_labels(examples: Sequence[Example], targets: Targets) -> PassLabels | N
     if targets.kind != "human":
         return None
     for name in targets.dimensions:
-        ratings = [rating for each in examples for rating in each.human.get(name, ())]
+        ratings = [rating for each in examples for rating in known_ratings(each.human.get(name, ()))]
         as_they_are = all(targets.wanted[each.id].get(name) == each.human_score(name) for each in examples)
         if not as_they_are or not (are_labels(ratings) or set(ratings) == {0, 1}):
             return None

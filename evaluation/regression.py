@@ -29,7 +29,7 @@ from .evaluation_result import Evaluation
 from .judge_file import judge_of_parts
 from .open_judge import failing_questions
 from .options import EvaluateOptions, RegressionOptions
-from .own_words import judge_asked
+from .own_judge import judge_asked
 from .pass_fail import require_at_least
 from .scoring import mean_score, whole_name
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.examples import answered_questions, documents, human_dimensions, mean_rating
 from ..prompts.formatting import coverage_text
-from ..prompts.human_feedback import are_labels
+from ..prompts.human_feedback import are_labels, known_ratings
 from ..prompts.mapping.proposal import scores_left
 from ..prompts.rows import column
 from ..prompts.verdicts import Status, VerdictColumns
@@ -425,7 +425,7 @@ def source_targets(checklist: Checklist, scores: Sequence[ExampleScore]) -> Targ
 
 def _scale(examples: Sequence[Example], dimension: str, given: Scale | None) -> Scale | None:
     """The ends of the scale that a dimension's scores are on; None where nothing says them."""
-    ratings = [rating for human in column(examples, "human") for rating in human.get(dimension, ())]
+    ratings = [rating for human in column(examples, "human") for rating in known_ratings(human.get(dimension, ()))]
     if are_labels(ratings):
         return 0.0, 1.0
     if given is not None:
@@ -439,7 +439,7 @@ def _unit(example: str, human: Mapping[str, Ratings], dimension: str, scale: Sca
     if score is None or scale is None:
         return None
     low, high = scale
-    for rating in human[dimension]:
+    for rating in known_ratings(human[dimension]):
         if not min(scale) <= rating <= max(scale):
             raise InputError(
                 f"Example '{example}': the human score {rating:g} on '{dimension}' is outside the scale "

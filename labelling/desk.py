@@ -16,7 +16,7 @@ from ..prompts.checklist import Question
 from ..prompts.conversations.chat import pictures_of
 from ..prompts.errors import InputError
 from ..prompts.examples import Example
-from ..prompts.human_feedback import Comment
+from ..prompts.human_feedback import Comment, known_ratings
 from .labels_file import AllSaid, Entry, LabelsFile, Why, texts_of
 from .next_output import WORDS, Queue
 
@@ -122,7 +122,7 @@ class Desk:
         found: list[float | None] = []
         for each in self.asked:
             given = (entry.human[self.dimension] for entry in theirs.get(each.id, ()))
-            said = majority([*each.human.get(self.dimension, ()), *given])
+            said = majority([*known_ratings(each.human.get(self.dimension, ())), *given])
             found.append(None if said is None else float(said))
         return found
 

@@ -22,7 +22,7 @@ from ..models.event_loops import awaited, run_sync
 from ..prompts.checklist import Checklist, Question
 from ..prompts.errors import AskanceError, InputError, as_typed
 from ..prompts.examples import Example, human_dimensions, load_examples
-from ..prompts.human_feedback import are_labels
+from ..prompts.human_feedback import are_labels, known_ratings
 from ..prompts.rows import explain, is_on_hub
 from ..prompts.tables import file_and_sheet
 from ..prompts.text_files import write_whole
@@ -338,7 +338,7 @@ def _target(data: Any, output: str | Path | None) -> Path:
 def _check_ratings(examples: Sequence[Example], dimension: str) -> None:
     """Refuse to mix labels with scores on a scale."""
     for each in examples:
-        ratings = each.human.get(dimension, ())
+        ratings = known_ratings(each.human.get(dimension, ()))
         if ratings and not are_labels([*ratings, True]):
             raise InputError(
                 f"Example '{each.id}', field 'human.{dimension}': {max(ratings):g} is a score on a scale, and what is "

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ..optimizer.options import AlignOptions
 from ..prompts.examples import documents
 from ..prompts.formatting import count, percent
+from ..prompts.human_feedback import known_ratings
 from ..stats.correlation import spearman
 from ..stats.pass_fail import rate
 from ..stats.resampling import Resampling, Statistic
@@ -123,7 +124,7 @@ def _questions(desk: Desk, opinions: Opinions) -> list[dict[str, Any]]:
         hits: Column = [None] * len(desk.asked)
         for place, example in enumerate(desk.asked):
             said = opinions.judges[0].answers[place, column]
-            theirs = [*example.human.get(question.id, ())]
+            theirs = known_ratings(example.human.get(question.id, ()))
             theirs += [s[example.id].human[question.id] for s in standing if question.id in _human(s.get(example.id))]
             wanted = majority(theirs)
             if wanted is not None and not np.isnan(said):

@@ -132,7 +132,7 @@ def load_opinions(
     if dimension not in ("overall", *asked.dimensions):
         hint = did_you_mean(dimension, asked.dimensions)
         raise InputError(f"The checklist asks about no dimension '{dimension}'.{hint}")
-    ids, questions = {each.id for each in examples}, {each.id for each in asked.asked}
+    ids, questions = {each.id for each in examples}, {each.id for each in asked.questions}
     for file in files:
         read = (each for each in read_verdicts(file) if each.asked is None)
         found = [each for each in read if each.example in ids and each.question in questions]
@@ -141,11 +141,16 @@ def load_opinions(
                 f"{file}: no verdict in it is about an output of the data and a question of the checklist."
             )
         verdicts += found
-    by_judge: dict[tuple[str, str], dict[tuple[str, str, int], Verdict]] = {}
-    for verdict in verdicts:  # a file's verdict takes the place of the run's; nobody doubts what code decided
-        if verdict.example in ids and verdict.question in questions and verdict.model is not None:
-            mine = by_judge.setdefault((verdict.model, verdict.prompt), {})
-            mine[verdict.example, verdict.question, verdict.replicate] = verdict
+    by_judge: dict[tuple[str, str], dict[tuple[str, str, int], Verdict]] = {
+        (each.model, each.prompt): {}
+        for each in verdicts
+        if each.model is not None and each.example in ids and each.question in questions
+    }
+    for verdict in verdicts:  # a file's verdict takes the place of the run's
+        if verdict.example in ids and verdict.question in questions:
+            for name, mine in by_judge.items():  # what code decided goes with every judge that has the prompt
+                if verdict.model in (None, name[0]) and verdict.prompt == name[1]:
+                    mine[verdict.example, verdict.question, verdict.replicate] = verdict
     known = {(judge.model, judge.prompt.hash): judge for judge in reversed(kept)}
     order = sorted(by_judge, key=lambda name: name not in known)
     opinions = [
@@ -179,7 +184,7 @@ def _of_run(path: Path, judge: KeptJudge) -> list[Verdict]:
         verdict
         for file in last
         for verdict in read_verdicts(file)
-        if (verdict.model, verdict.prompt) == (judge.model, judge.prompt.hash)
+        if verdict.model in (None, judge.model) and verdict.prompt == judge.prompt.hash
     ]
     return found if judge.calibration is None else judge.calibration.apply(found)
 

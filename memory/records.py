@@ -192,7 +192,7 @@ class Origin(ResultPart):
     origin: str = Field(
         min_length=1, validation_alias=AliasChoices("from", "kind", "origin"), serialization_alias="from"
     )
-    """``start``, or how a run found it: ``comment``, ``contrast``, ``memory`` where an earlier run had learned it,
+    """``start``, ``clause`` where it was made from one of a judge's prompt, or how a run found it: ``comment``, ``contrast``, ``memory`` where an earlier run had learned it,
     ``reworded``, ``flipped`` where its good answer is another. Files call it ``from``."""
     sources: tuple[str, ...] = ()
     """Ids of the examples that it came from."""

@@ -278,9 +278,30 @@ def chat_fields(request: Request) -> dict[str, Any]:
     if parameters.top_logprobs:
         fields |= {"logprobs": True, "top_logprobs": parameters.top_logprobs}
     if parameters.schema is not None:
-        schema = {"name": "answer", "strict": True, "schema": parameters.schema}
+        schema = {"name": "answer", "strict": is_strict(parameters.schema), "schema": parameters.schema}
         fields["response_format"] = {"type": "json_schema", "json_schema": schema}
     return fields
+
+
+_NAMED = ("properties", "$defs", "definitions")
+"""Parts of a schema that hold schemas by name."""
+_PLAIN = ("enum", "const", "required", "default", "examples")
+"""Parts that hold no schema."""
+
+
+def is_strict(schema: Any) -> bool:
+    """Whether a schema is of the kind that OpenAI calls strict: every object names all its keys, and allows no others."""
+    if isinstance(schema, list):
+        return all(map(is_strict, schema))
+    if not isinstance(schema, Mapping):
+        return True
+    properties = schema.get("properties")
+    if schema.get("type") == "object" or properties is not None:
+        names = set(properties) if isinstance(properties, Mapping) else set()
+        if schema.get("additionalProperties") is not False or names != set(schema.get("required", ())):
+            return False
+    parts = (list(each.values()) if name in _NAMED else each for name, each in schema.items() if name not in _PLAIN)
+    return all(map(is_strict, parts))
 
 
 def _message(payload: bytes) -> str:

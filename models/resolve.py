@@ -22,7 +22,7 @@ from .embedded.servers import EmbeddedServerPool
 from .files import file_identity
 from .litellm_model import LiteLLMModel
 from .named import ModelLike, NamedModel, identity_of, named_models
-from .programs import Program
+from .programs import Program, is_program
 from .request_form import ThinkingFields, direct_forms, litellm_forms
 from .trained.scorer_file import is_scorer
 
@@ -139,6 +139,7 @@ class Models:
             raise InputError(f"'{what}' names several models, and one is asked here. Name one.")
         if not slash or not provider or not rest:
             others = did_you_mean(name, self._named) if self._named and not slash else ""
+            others += " A program of yours writes outputs: it can be the --generator alone." if is_program(what) else ""
             raise InputError(
                 f"'{what}' is no model name.{others} Write provider/model, e.g. openai/gpt-4o-mini, "
                 "anthropic/claude-sonnet-4-5 or local/qwen2.5-coder-1.5b-instruct, or the folder of a trained scorer."

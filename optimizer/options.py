@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from ..evaluation.options import ASKING, LEAST_COVERAGE, JudgeOptions, ScoreOptions, Where, WritingOptions
-from ..evaluation.own_words import OwnWords
+from ..evaluation.own_judge import OwnWords
 from ..settings import FileName, Heading, Idle, ModelName, where, without
 
 _LOOP = ("trial", "prune", "max_notes", "max_lessons", "max_prompt_chars", "patience")
@@ -302,7 +302,7 @@ class TuneOptions(LoopOptions, WritingOptions):
     )
 
 
-UNUSED = ("weights", "scale", "human_scale")
+UNUSED = ("weights", "scale")
 """Settings of ``evaluate`` that learning weights has no use for."""
 
 
@@ -333,7 +333,7 @@ class WeighOptions(ScoreOptions):
     idle: ClassVar[tuple[Idle, ...]] = (
         Idle(UNUSED, lambda _: True, "learning weights has no use for it"),
         Idle(("pooling",), where(level="global"), "one set of weights leans on nothing (level dataset or section)"),
-        Idle(("rating_dimension",), without("ratings"), "there are no ratings (--ratings)"),
+        Idle(("rating_dimension", "human_scale"), without("ratings"), "there are no ratings (--ratings)"),
         Idle(("pair_share",), without("ratings"), "there are no ratings beside the pairs (--ratings)"),
         Idle(("pair_share",), without("data"), "there are no pairs beside the ratings"),
         Idle(("scores", "score_scale"), where(pairwise=True), "which output does better is no score (pairwise)"),
@@ -347,7 +347,7 @@ class WeighOptions(ScoreOptions):
     @property
     def for_judging(self) -> dict[str, Any]:
         """The given settings that :func:`~askance.evaluation.evaluate.evaluate` takes."""
-        names = set(ScoreOptions.model_fields).difference(UNUSED, ("resamples",))
+        names = set(ScoreOptions.model_fields).difference(UNUSED, ("resamples", "human_scale"))
         return {name: getattr(self, name) for name in names & self.model_fields_set}
 
     @property

@@ -244,7 +244,7 @@ def load_checklist(path: str | Path | Checklist) -> Checklist:
             f"{path}: there is no such checklist file, and no ready checklist of that name (ready: "
             f"{', '.join(READY)}).{did_you_mean(str(path), READY) or like_named(path)}"
         ) from None
-    return found_in(asking(parse_checklist(text, str(path)), str(path)), path.parent)
+    return found_in(asking(parse_checklist(text, str(path)), str(path)), path.parent.absolute())
 
 
 def found_in(checklist: Checklist, folder: Path) -> Checklist:

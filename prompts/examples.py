@@ -14,6 +14,7 @@ from struct import Struct
 from typing import Annotated, Any, overload
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -37,6 +38,7 @@ from .human_feedback import (
     Labels,
     contradictions_said,
     dump_comments,
+    known_ratings,
     labelled,
     long_comments_said,
     rating_of,
@@ -64,7 +66,8 @@ def _label_or_number(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
 
 Rating = Annotated[float, WrapValidator(_label_or_number)]
 """A number, or a label: ``True`` and ``False`` stay what they are."""
-Ratings = tuple[Rating, ...]
+Ratings = tuple[Rating | None, ...]
+Sendable = Annotated[str, AfterValidator(sendable)]
 
 
 class Example(BaseModel):
@@ -72,7 +75,7 @@ class Example(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    id: str = Field(min_length=1)
+    id: Sendable = Field(min_length=1)
     """Unique within a file."""
     input: Text
     """The generator's input: a document, a dialogue, an instruction."""
@@ -80,12 +83,12 @@ class Example(BaseModel):
     """The text that is judged; None where a generator is still to make it."""
     context: Text | None = None
     reference: Text | None = None
-    system: str | None = None
+    system: Sendable | None = None
     """Which system made the output, for system-level correlations."""
     metadata: dict[str, Any] = Field(default_factory=dict)
     human: dict[str, Ratings] = Field(default_factory=dict)
-    """Dimension, or question id, to ratings, one a rater: numbers on the scale of the data, or labels as ``True`` and
-    ``False``, which count as 1 and 0."""
+    """Dimension, or question id, to ratings, one a rater (None: this one gave none): numbers on the scale of the data,
+    or labels as ``True`` and ``False``, which count as 1 and 0."""
     comment: tuple[Comment, ...] = ()
     """People's remarks on the output."""
 
@@ -93,11 +96,6 @@ class Example(BaseModel):
     def has_more_than_output(self) -> bool:
         """Whether there is anything that the output was made from, or is held against."""
         return any(text and text.strip() for text in (self.input, self.context, self.reference))
-
-    @field_validator("id", "system")
-    @classmethod
-    def _is_text(cls, value: str | None) -> str | None:
-        return None if value is None else sendable(value)
 
     @field_validator("metadata", mode="before")
     @classmethod
@@ -121,7 +119,9 @@ class Example(BaseModel):
             scores = score if isinstance(score, (list, tuple)) else [score]
             if not scores:
                 raise ValueError(f"'{dimension}' has an empty list of ratings")
-            ratings[dimension] = tuple(rating_of(each, str(dimension)) for each in scores)
+            read = tuple(None if each is None else rating_of(each, str(dimension)) for each in scores)
+            if len(read) > read.count(None):
+                ratings[dimension] = read
         return ratings
 
     @field_validator("comment", mode="before")
@@ -160,7 +160,7 @@ class Example(BaseModel):
 
 def mean_rating(human: Mapping[str, Ratings], dimension: str) -> float | None:
     """Mean of an example's ratings on one dimension; never beyond them, whatever the rounding."""
-    ratings = human.get(dimension)
+    ratings = known_ratings(human.get(dimension, ()))
     return min(max(sum(ratings) / len(ratings), min(ratings)), max(ratings)) if ratings else None
 
 
@@ -376,8 +376,8 @@ def _with_numbers_turned(examples: ExampleTable, human: HumanValues) -> ExampleT
         return examples
     names = labelled(examples.column("human"))
 
-    def read(rating: float) -> Any:
-        return rating if isinstance(rating, bool) else human.of_numbers.get(int(rating), rating)
+    def read(rating: float | None) -> Any:
+        return rating if rating is None or isinstance(rating, bool) else human.of_numbers.get(int(rating), rating)
 
     turned = (
         {name: tuple(map(read, given)) if name in names else given for name, given in each.human.items()}

@@ -111,8 +111,10 @@ def renamed(row: Mapping[str, Any], fields: FieldMap, human: HumanValues, where:
         if name not in taken and value is not None and not (alike and str(name).casefold() in alike)
     }
     for ours, columns in sources.items():
-        values = [value for column in columns if (value := at(row, column)) is not None]
-        if values:
+        values = [at(row, column) for column in columns]
+        if not (ours.partition(".")[0] == "human" and len(columns) > 1):  # whose places are raters
+            values = [value for value in values if value is not None]
+        if len(values) > values.count(None):
             put(found, ours, values, several=len(columns) > 1)
     _make_texts(found, human, where)
     if "human" in found:

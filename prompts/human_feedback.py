@@ -36,7 +36,7 @@ FEW = 3
 
 Labels = Mapping[str, Sequence[str]]
 """Further words by the side of ``SIDES`` that they are on."""
-Ratings = Mapping[str, Sequence[float]]
+Ratings = Mapping[str, Sequence[float | None]]
 """Dimension to ratings, one a rater."""
 
 
@@ -148,9 +148,9 @@ class HumanValues:
         for name, value in human.items():
             several = isinstance(value, (list, tuple)) and len(value) > 0
             self.missing["null"] += sum(each is None for each in value) if several else 0
+            # a rater who gave nothing keeps the place
             values = [self._value(each, str(name), where) for each in (value if several else [value])]
-            values = [each for each in values if each is not None]
-            if values:
+            if len(values) > values.count(None):
                 found[name] = values if several else values[0]
         return found
 
@@ -236,6 +236,11 @@ def is_number(text: str) -> bool:
     return True
 
 
+def known_ratings(ratings: Iterable[float | None]) -> list[float]:
+    """The ratings, without the places of raters who gave none."""
+    return [each for each in ratings if each is not None]
+
+
 def are_labels(ratings: Iterable[float]) -> bool:
     """Whether ratings are labels: at least one is, and what else there is is 0 or 1."""
     ratings = list(ratings)
@@ -255,7 +260,7 @@ def refuse_mixed_labels(rated: Iterable[tuple[str, Ratings]], prefix: str = "hum
     numbers: dict[str, tuple[str, float]] = {}
     for where, human in rated:
         for name, ratings in human.items():
-            for rating in ratings:
+            for rating in known_ratings(ratings):
                 if isinstance(rating, bool):
                     labels.setdefault(name, where)
                 elif rating not in (0, 1):
@@ -277,7 +282,7 @@ def labelled(rated: Iterable[Ratings]) -> set[str]:
     for human in rated:
         for name, ratings in human.items():
             if name not in scored:
-                (names if all(rating in (0, 1) for rating in ratings) else scored).add(name)
+                (names if all(rating in (0, 1) for rating in known_ratings(ratings)) else scored).add(name)
     return names - scored
 
 
@@ -293,7 +298,8 @@ def contradictions(rated: Sequence[tuple[str, Hashable, Ratings]]) -> list[tuple
         told = [(example, judged, human[name]) for example, judged, human in rated if human.get(name)]
         sides: dict[Hashable, dict[bool, str]] = {}
         for example, judged, ratings in told:
-            mean = sum(ratings) / len(ratings)
+            known = known_ratings(ratings)
+            mean = sum(known) / len(known)
             if mean != 0.5:
                 sides.setdefault(judged, {}).setdefault(mean > 0.5, example)
         found += [(name, ids[True], ids[False]) for ids in sides.values() if len(ids) > 1]

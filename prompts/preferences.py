@@ -270,6 +270,10 @@ def _input(prompt: Any, where: str) -> str:
 def _conversation(value: Any, side: str, where: str) -> list[Message]:
     messages = [("assistant", value)] if isinstance(value, str) else messages_of(value)
     if messages is None:
+        try:
+            as_text(value)  # says which of several messages is none
+        except ValueError as error:
+            raise InputError(f"{where}: field '{side}': {error}.") from None
         raise InputError(
             f"{where}: field '{side}': a text or a list of chat messages ('role' and 'content') is needed, not "
             f"{type(value).__name__}."

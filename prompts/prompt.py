@@ -292,12 +292,13 @@ def read_prompt(source: str | Path | Prompt, binding: Binding) -> tuple[Prompt, 
     return _told(*form_in(path_of(source, "prompt"), FIELDS if binding.asks else FIELDS[:4]), binding)
 
 
-def own_text(source: str | Path | Prompt) -> tuple[str, str]:
-    """The text of a prompt that asks no question of ours, and what to call it in errors. InputError where its file
-    cannot be read."""
+def own_prompt(source: str | Path | Prompt) -> tuple[Prompt, str]:
+    """A prompt that asks no question of ours, with its variables unbound, and what to call it in errors. InputError
+    where its file cannot be read."""
     if isinstance(source, Prompt):
-        return source.text, "the prompt"
-    return form_in(path_of(source, "prompt"), FIELDS[:4])[0].text, str(source)
+        return source, "the prompt"
+    form, name = form_in(path_of(source, "prompt"), FIELDS[:4])
+    return Prompt(form.text, form=None if form.is_plain else form), name
 
 
 def parse_prompt(text: str, suffix: str, name: str, binding: Binding, named: str | None = None) -> Prompt:

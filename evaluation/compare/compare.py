@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -21,16 +21,18 @@ from ...models.session import session
 from ...prompts.checklist import Checklist, load_checklist
 from ...prompts.errors import InputError, did_you_mean
 from ...prompts.examples import Example, human_dimensions, load_examples
-from ...prompts.prompt import Prompt
+from ...prompts.formats.binding import binding_of
+from ...prompts.prompt import Prompt, load_prompt
 from ...setting_types import CompareSettings
 from ...settings import parse_options, refuse_idle
 from ..evaluate import weighted
 from ..options import CompareOptions
+from ..own_judge import found_reads
 from ..scoring import human_targets
 from .checkeval import CheckEval
 from .comparison import Comparison
 from .costs import spent
-from .judges import JUDGES, check_names
+from .judges import KNOWN, check_names
 from .protocol import (
     Criterion,
     Judge,
@@ -81,7 +83,7 @@ def compare(
     Args:
         data: JSONL or CSV file, or rows.
         model: ``provider/model``, or an object that can be asked; of several, every judge is there with each.
-        judges: Names from :data:`~askance.evaluation.compare.judges.JUDGES`; the first one, with the first model and
+        judges: Names from :data:`~askance.evaluation.compare.judges.KNOWN`; the first one, with the first model and
             the first prompt, is what the others are compared with.
         checklist: For the judges that ask its questions; its task is told to the others.
         candidates: Pool of questions of ``random_k`` and ``all_candidates``; the checklist by default.
@@ -143,7 +145,14 @@ def prepare(
     entrants = line_up(names, models_of(model), prompts, panel)
     pool = None if candidates is None else load_checklist(candidates)
     layout = layout_of(prompts[0].prompt, examples)
-    return ComparisonJob(examples, entrants, questions, pool, layout, task, words, targets, settings)
+    own = None
+    if "own" in names:
+        if (asked := settings.own_prompt) is None:
+            raise InputError("The judge 'own' is asked in your own words: give its prompt with --own-prompt judge.md.")
+        if settings.reads is None:
+            settings = settings.model_copy(update={"reads": found_reads(asked)})
+        own = load_prompt(asked, replace(binding_of(examples, settings), asks=False))
+    return ComparisonJob(examples, entrants, questions, pool, layout, task, words, targets, settings, own)
 
 
 @dataclass(frozen=True)
@@ -160,6 +169,7 @@ class ComparisonJob:
     criteria: tuple[Criterion, ...]
     targets: Targets | None
     options: CompareOptions
+    own: Prompt | None = None
 
     def estimate(self) -> dict[str, Estimate]:
         """Estimate what each judge would buy by itself; judges that ask the same questions share answers, so may buy
@@ -198,9 +208,10 @@ class ComparisonJob:
                 checklist=self.checklist,
                 candidates=self.candidates,
                 panel=tuple(models.get(each) for each in entrant.panel),
+                own=self.own,
             )
             asked = setup.panel or (setup.model,)
-            built.append(_Built(entrant, JUDGES[entrant.judge](setup), meter, asked))
+            built.append(_Built(entrant, KNOWN[entrant.judge](setup), meter, asked))
         return built
 
     async def _run(self, store: AnswerStore, watcher: Watcher) -> Comparison:

@@ -18,13 +18,14 @@ from ...prompts.errors import BudgetExceededError, InputError, did_you_mean
 from ...prompts.examples import Example
 from ...prompts.templates import render
 from .checkeval import CheckEval, evenly_weighted
-from .protocol import Criterion, Judge, JudgeScore, Setup, boolean_checklist
+from .protocol import OWN, Criterion, Judge, JudgeScore, Setup, boolean_checklist
 from .questionnaire import (
     ExpectedNumbers,
     Questionnaire,
     candidate_pool,
     needed_checklist,
     number_judge,
+    own_words,
     rating_checklist,
     yes_no,
 )
@@ -190,6 +191,11 @@ def cot(setup: Setup) -> Questionnaire:
     return number_judge("cot", setup, "rate_cot", thinking=setup.options.cot_tokens)
 
 
+def own(setup: Setup) -> Questionnaire:
+    """``own``: a judge in people's own words, whose prompt is asked as it stands; its score is read from its reply."""
+    return own_words(setup)
+
+
 def checkeval_seeds(setup: Setup) -> Questionnaire:
     """``checkeval_seeds``: CheckEval with the checklist's questions alone: the share of hard yes (Lee et al. 2025).
 
@@ -260,6 +266,9 @@ JUDGES: Mapping[str, Callable[[Setup], Judge]] = MappingProxyType(
 )
 """Builders of the judges, by name."""
 
+KNOWN: Mapping[str, Callable[[Setup], Judge]] = MappingProxyType({**JUDGES, OWN: own})
+"""These, and the judge that needs a prompt of its own."""
+
 POOLED = ("random_k", "all_candidates")
 """Judges that ask the candidates."""
 
@@ -270,13 +279,13 @@ def check_names(names: str | Sequence[str]) -> list[str]:
     found: list[str] = []
     for name in names.split(",") if isinstance(names, str) else names:
         known = name.strip().replace("-", "_")
-        if known not in JUDGES:
+        if known not in KNOWN:
             raise InputError(
-                f"There is no judge '{name.strip()}' (there are: {', '.join(JUDGES)}).{did_you_mean(known, JUDGES)}"
+                f"There is no judge '{name.strip()}' (there are: {', '.join(KNOWN)}).{did_you_mean(known, KNOWN)}"
             )
         if known in found:
             raise InputError(f"The judge '{known}' is named twice.")
         found.append(known)
     if not found:
-        raise InputError(f"Name at least one judge: {', '.join(JUDGES)}.")
+        raise InputError(f"Name at least one judge: {', '.join(KNOWN)}.")
     return found

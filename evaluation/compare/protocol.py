@@ -136,6 +136,8 @@ class Setup:
     """The pool that ``random_k`` draws from; the checklist where there is none."""
     panel: tuple[Model, ...] = ()
     """The models of ``poll``; none: several members of the one model."""
+    own: Prompt | None = None
+    """Prompt of the judge in people's own words."""
 
     @property
     def dimensions(self) -> tuple[str, ...]:
@@ -258,6 +260,8 @@ class Meter(Gateway):
             self.budget.paid(role, answer)
 
 
+OWN = "own"
+"""The judge in people's own words, which has a prompt of its own."""
 OWN_WORDS = ("geval", "direct", "cot", "poll")
 """Judges that ask in words of their own: of the prompts they take only how the first one lays an example out."""
 
@@ -309,7 +313,7 @@ def line_up(
 
     Raises InputError where no combination has one of several prompts, or one of several models.
     """
-    asking = [name for name in judges if name not in OWN_WORDS]
+    asking = [name for name in judges if name not in (*OWN_WORDS, OWN)]
     if len(prompts) > 1 and not asking:
         raise InputError(f"prompt: {' and '.join(judges)} would not use several; they ask in words of their own.")
     if len(models) > 1 and panel and list(judges) == ["poll"]:

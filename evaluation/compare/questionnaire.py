@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ...agents.buying import Estimate
 from ...agents.evaluator import Evaluator
+from ...agents.own_words import own_checklist
 from ...agents.replies import Reading, in_quotes
 from ...agents.requests import Ask, OneByOne
 from ...models.base import Answer, ModelError, Parameters
@@ -22,6 +23,7 @@ from ...prompts.examples import Example
 from ...prompts.prompt import Prompt
 from ...prompts.templates import render
 from ...prompts.verdicts import Verdict
+from ..own_judge import in_own_words
 from ..scoring import score_examples
 from .protocol import JudgeScore, Setup
 
@@ -116,6 +118,21 @@ def yes_no(name: str, setup: Setup, checklist: Checklist, *, soft: bool) -> Ques
     judging = replace(options.judging, score_scale=None)
     evaluator = Evaluator(setup.gateway, setup.model, setup.prompt, checklist, judging, role=name)
     return Questionnaire(name, evaluator, setup.dimensions, options.repeat, soft)
+
+
+def own_words(setup: Setup) -> Questionnaire:
+    """The judge in people's own words. Raises InputError where more than one dimension is compared: it has one score."""
+    options = setup.options
+    if len(setup.dimensions) > 1 or setup.own is None:
+        raise InputError(
+            f"The judge 'own' gives one score, and {len(setup.dimensions)} dimensions are compared "
+            f"({', '.join(setup.dimensions)}): name one with --dimension."
+        )
+    judging = in_own_words(replace(options.judging, score_scale=None), options)
+    assert judging.reads is not None, "the form of its replies was named or found"
+    checklist = own_checklist(judging.reads, setup.dimensions[0])
+    evaluator = Evaluator(setup.gateway, setup.model, setup.own, checklist, judging, role="own")
+    return Questionnaire("own", evaluator, setup.dimensions, options.repeat, options.soft)
 
 
 def needed_checklist(setup: Setup, judge: str) -> Checklist:

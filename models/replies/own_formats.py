@@ -123,8 +123,8 @@ def _values(text: str, given: str) -> tuple[float, float, tuple[str, ...]]:
     words = tuple(" ".join(each.split()) for each in text.split(",")) if text else ()
     if len(words) < 2 or not all(words) or len({each.casefold() for each in words}) < len(words):
         raise InputError(
-            f"reads: '{given}': a scale is missing, such as 1-5, or two or more labels with commas, from worst to best. "
-            f"Write {FORMS}."
+            f"reads: '{given}': a scale is missing, such as 1-5, or two or more labels with commas, from worst to "
+            f"best. Write {FORMS}."
         )
     return 1.0, float(len(words)), worst_first(words) if _is_pair(words) else words
 

@@ -338,7 +338,8 @@ def _reason_of(text: str, reads: Reads) -> str | None:
     """The reply without lines that are a score and nothing else."""
     value = "|".join(map(_label_pattern, reads.labels)) or _NUMBER
     bare = re.compile(
-        rf"[\s#>*_\-]*(?:[\w ]{{0,20}}\b(?:{_WORDS})[*_]*{_SAYS})?{_MARKS}(?:{value})[\s\"'`*_)\]>.!/”’]*(?:\d+)?[*\s\]]*",
+        rf"[\s#>*_\-]*(?:[\w ]{{0,20}}\b(?:{_WORDS})[*_]*{_SAYS})?{_MARKS}"
+        rf"(?:{value})[\s\"'`*_)\]>.!/”’]*(?:\d+)?[*\s\]]*",
         re.IGNORECASE,
     )
     kept = [line for line in text.strip().splitlines() if not bare.fullmatch(line)]

@@ -15,7 +15,7 @@ from ...agents.evaluator import Evaluator
 from ...agents.question_writer import QuestionWriter
 from ...evaluation.calibration_fit import FITS
 from ...evaluation.evaluate import load_inputs
-from ...evaluation.own_words import improved_in_own_words, judge_asked
+from ...evaluation.own_judge import improved_in_own_words, judge_asked
 from ...evaluation.pass_fail import pass_labels
 from ...evaluation.scoring import Targets, human_targets
 from ...memory.records import CriterionRecord

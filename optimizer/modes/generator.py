@@ -78,6 +78,8 @@ class GeneratorSubject:
     """Examples for which no questions could be written. A resumed run asks again; in a run all versions miss them."""
     _cut_off: set[str] = field(default_factory=set, init=False)
     """Examples whose output was too long when that was told."""
+    _told: set[str] = field(default_factory=set, init=False)
+    """What was said once and is not said again."""
 
     async def observe(
         self, draft: Draft, examples: Sequence[Example], on_done: Callable[[int, int], None] | None = None
@@ -89,6 +91,9 @@ class GeneratorSubject:
         """
         generated = await replace(self.generator, prompt=draft.prompt).generate(examples, on_done)
         self._tell_cut_off(generated)
+        if (refused := self.generator.schema_refused) is not None and "schema" not in self._told:
+            self._told.add("schema")
+            self.say(refused)
         if isinstance(self.generator.model, AnswersWithRecords):
             shown = self.generator.model.shown
             generated = [each if each.error else replace(each, example=shown(each.example)) for each in generated]

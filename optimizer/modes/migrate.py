@@ -15,7 +15,7 @@ from ...agents.buying import Estimate
 from ...agents.evaluator import Evaluator
 from ...agents.question_writer import Rephraser
 from ...evaluation.evaluate import load_inputs
-from ...evaluation.own_words import improved_in_own_words, judge_asked
+from ...evaluation.own_judge import improved_in_own_words, judge_asked
 from ...evaluation.scoring import Targets, human_targets, score_examples, source_targets
 from ...evaluation.verdict_table import SaidGood, parity
 from ...models.base import Model

@@ -26,7 +26,7 @@ from ...models.base import CallError, Model
 from ...prompts.checklist import Checklist, Question, load_checklist, refuse_checks
 from ...prompts.errors import AskanceError, InputError, MissingExtraError, did_you_mean
 from ...prompts.examples import Example, human_dimensions, load_examples, without_answers
-from ...prompts.human_feedback import are_labels
+from ...prompts.human_feedback import are_labels, known_ratings
 from ...prompts.prompt import Prompt, bound_prompts, default_prompt
 from ...prompts.verdicts import Verdict, VerdictColumns
 from .information import Floats
@@ -191,13 +191,13 @@ def human_scores(
         )
     one = dimension or ("overall" if "overall" in rated else rated[0] if len(rated) == 1 else None)
     if one is not None:
-        are_words = are_labels(rating for example in examples for rating in example.human.get(one, ()))
+        are_words = are_labels(rating for example in examples for rating in known_ratings(example.human.get(one, ())))
         return one, _column(examples, one) * (-1 if scale and scale[0] > scale[1] and not are_words else 1)
     parts = []
     for each in rated:
         column = _column(examples, each)
         low, high = scale or (float(np.nanmin(column)), float(np.nanmax(column)))
-        if are_labels(rating for example in examples for rating in example.human.get(each, ())):
+        if are_labels(rating for example in examples for rating in known_ratings(example.human.get(each, ()))):
             low, high = 0.0, 1.0
         parts.append((column - low) / (high - low if high != low else 1.0))
     mean: Floats = np.mean(parts, axis=0) if parts else np.full(len(examples), np.nan)

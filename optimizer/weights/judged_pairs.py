@@ -18,7 +18,7 @@ from typing import Any
 from ...agents.pairwise import AS_IT_IS, SWAPPED, PairEvaluator, ordered_examples, pair_id, pairwise_prompt
 from ...evaluation.evaluate import EvaluationJob, prepare
 from ...evaluation.evaluation_result import Evaluation
-from ...evaluation.scoring import complete_mean, mean_score, worth
+from ...evaluation.scoring import Scale, complete_mean, mean_score, worth
 from ...models.base import Model
 from ...models.progress import Watcher
 from ...models.session import ModelOptions
@@ -27,7 +27,7 @@ from ...prompts.errors import InputError
 from ...prompts.examples import Example, named_document, without_answers
 from ...prompts.field_map import FieldMap, check_field_map, numbered_id
 from ...prompts.formatting import count
-from ...prompts.human_feedback import Labels, is_missing, parse_labels
+from ...prompts.human_feedback import Labels, is_missing, known_ratings, parse_labels
 from ...prompts.mapping.table import proposes_mapping
 from ...prompts.preferences import KNOWN_FIELDS, Preference, preference_of, with_our_names
 from ...prompts.prompt import Prompt
@@ -38,6 +38,7 @@ from .score_tables import (
     RatingScores,
     context_name,
     name_of,
+    on_scale,
     preference_scores,
     rated_dimension,
     rating_scores,
@@ -226,6 +227,8 @@ class RatingsJob:
     """The human dimension that is the rating."""
     asked: EvaluationJob
     """The outputs that have one, without it; no others are judged."""
+    human_scale: Scale | None = None
+    """The worst and the best rating; None where nobody named them."""
 
     @property
     def unscored(self) -> RatingScores:
@@ -243,7 +246,11 @@ class RatingsJob:
             [example.id for example in self.examples],
             tests,
             [[score(example.id, test) for test in tests] for example in self.examples],
-            [example.human_score(self.rated) for example in self.examples],
+            on_scale(
+                [each.human_score(self.rated) for each in self.examples],
+                [(f"Example '{each.id}'", known_ratings(each.human.get(self.rated, ()))) for each in self.examples],
+                self.human_scale,
+            ),
             groups=[
                 context_name(each.metadata.get("group"), named_document(each.metadata), each.input, each.id)
                 for each in self.examples
@@ -258,10 +265,11 @@ def prepare_ratings(
     model: str | Model,
     prompt: str | Path | Prompt | None = None,
     dimension: str | None = None,
+    human_scale: Scale | None = None,
     **options: Any,
 ) -> RatingsJob:
     """Read rated outputs to judge; ``dimension`` is the human dimension that is the rating (the only one, or
-    ``overall``).
+    ``overall``), and ``human_scale`` the worst and the best score on it.
 
     An output with a missing verdict or rating is left out and counted, and one without a rating is not judged. Raises
     InputError for bad data, and where people rated several dimensions and none is named."""
@@ -269,7 +277,7 @@ def prepare_ratings(
     kept = [without_answers(example, job.checklist) for example in job.examples]
     rated = rated_dimension((example.human for example in kept), dimension, str(path))
     asked = [each.model_copy(update={"human": {}}) for each in job.examples if each.human_score(rated) is not None]
-    return RatingsJob(job.examples, rated, replace(job, examples=asked))
+    return RatingsJob(job.examples, rated, replace(job, examples=asked), human_scale)
 
 
 @proposes_mapping(pairs=True)

@@ -27,10 +27,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ...evaluation.scoring import Scale
 from ...prompts.errors import InputError, did_you_mean
 from ...prompts.field_map import FieldMap, id_of_texts, numbered_id
 from ...prompts.formatting import count
-from ...prompts.human_feedback import HumanValues, Labels, is_missing, rating_of, refuse_mixed_labels
+from ...prompts.human_feedback import HumanValues, Labels, are_labels, is_missing, rating_of, refuse_mixed_labels
 from ...prompts.json_documents import at
 from ...prompts.preferences import document_in, has_chosen, with_our_names
 from ...prompts.rows import source_rows
@@ -381,14 +382,15 @@ def load_ratings(
     limit: int | None = None,
     labels: Labels | None = None,
     label_scale: Sequence[str] | None = None,
+    human_scale: Scale | None = None,
 ) -> RatingScores:
     """Read rated outputs with scores from a file (JSONL, CSV, Excel, ...), a data frame or rows; the source is read
     twice.
 
     The rating is the mean over raters of ``human.DIMENSION``. When ``dimension`` is None, it is ``rating`` where the
     lines have one, else the only dimension that people rated, or ``overall`` among several. ``labels`` are further
-    words that people's labels are in, ``label_scale`` those of a scale from worst to best. Raises InputError, which
-    names the file, line and field of the first problem."""
+    words that people's labels are in, ``label_scale`` those of a scale from worst to best; ``human_scale`` is the worst
+    and the best score. Raises InputError, which names the file, line and field of the first problem."""
     dimension = _dimension_of_file(path) if dimension is None else dimension
     columns, human = ScoreColumns(), HumanValues(labels, label_scale)
     ids: list[str] = []
@@ -403,8 +405,27 @@ def load_ratings(
         groups.append(group_of(row, identity, where))
     [scores] = columns.tables(f"{name_of(path)}: the scores are empty; 'scores' must hold a number for each test.")
     refuse_mixed_labels(rated, "" if dimension is None else "human.")
-    ratings = [float(np.mean(given)) for _, given_by in rated for given in given_by.values()]
+    by_place = [(where, each) for where, by in rated for each in by.values()]
+    ratings = on_scale([float(np.mean(each)) for _, each in by_place], by_place, human_scale)
     return rating_scores(ids, columns.tests, scores, ratings, groups=groups)
+
+
+def on_scale(
+    means: Iterable[float | None], rated: Sequence[tuple[str, Sequence[float]]], scale: Scale | None
+) -> list[float | None]:
+    """Mean ratings in [0, 1] on a ``scale`` from worst to best; as they are without one, or where they are labels.
+
+    ``rated`` are the places of the outputs with their ratings. Raises InputError where one is outside the scale."""
+    if scale is None or are_labels(each for _, given in rated for each in given):
+        return list(means)
+    low, high = scale
+    for where, given in rated:
+        for each in given:
+            if not min(scale) <= each <= max(scale):
+                raise InputError(
+                    f"{where}: the human score {each:g} is outside the scale {low:g} to {high:g} (--human-scale)."
+                )
+    return [None if mean is None else (mean - low) / (high - low) for mean in means]
 
 
 def rated_dimension(humans: Iterable[Mapping[str, Any]], dimension: str | None, where: str) -> str:
@@ -448,7 +469,7 @@ def _ratings(row: dict[str, Any], dimension: str | None, where: str, human: Huma
         raise InputError(f"{where}: the field '{field}' is missing.{did_you_mean(dimension or 'rating', known)}")
     several = value if isinstance(value, list) else [value]
     try:
-        ratings = [rating_of(each, name) for each in several]
+        ratings = [rating_of(each, name) for each in several if each is not None]
     except ValueError as error:
         raise InputError(f"{where}, field '{field}': {error}.") from None
     if not ratings or not all(isfinite(each) for each in ratings):

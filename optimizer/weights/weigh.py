@@ -142,7 +142,8 @@ def prepare(
         if data is not None:
             pairs = load_preferences(data, fields=settings.field, **words)
         if ratings is not None:
-            rated = load_ratings(ratings, dimension=dimension, label_scale=settings.label_scale, **words)
+            words |= {"label_scale": settings.label_scale, "human_scale": settings.human_scale}
+            rated = load_ratings(ratings, dimension=dimension, **words)
         return WeighingJob(pairs, rated, settings, "given")
     judge: dict[str, Any] = {"checklist": checklist, "model": model, "prompt": prompt, **settings.for_judging}
     if data is not None:
@@ -150,7 +151,7 @@ def prepare(
         renamed = {name: column for name, column in settings.field.items() if name in KNOWN_FIELDS}
         pairs = prepare_pairs(data, pairwise=settings.pairwise, swap=settings.swap, pair_field=renamed, **each)
     if ratings is not None:
-        rated = prepare_ratings(ratings, dimension=dimension, **judge)
+        rated = prepare_ratings(ratings, dimension=dimension, human_scale=settings.human_scale, **judge)
     job = WeighingJob(pairs, rated, settings, "pairwise" if settings.pairwise else settings.scores)
     job.check()
     return job

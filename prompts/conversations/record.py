@@ -14,6 +14,8 @@ from .chat import images_of
 
 
 def _text(value: Any, check: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
+    if type(value) is str:  # as most are, and there may be many
+        return sendable(value)
     if isinstance(value, (list, tuple, Mapping)):
         value = told(plain(value), passages=info.field_name == "context")
     if isinstance(value, StructuredText):  # a usual check would make a plain text of it

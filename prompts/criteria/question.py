@@ -127,6 +127,8 @@ class Question(Polar):
     weight: Weight = 1.0
     rubric: str | None = None
     reference: str | None = None
+    clause: str | None = Field(default=None, exclude_if=lambda clause: clause is None)
+    """Words of a judge's prompt that it was made from."""
     sees: Sees = Field(default="all", exclude_if=lambda sees: sees == "all")
     """``output`` for a question that is about the output alone: a small model mixes up what it was made from with it.
 

@@ -189,8 +189,8 @@ def binding_of(examples: Sequence[Example] | None, settings: ReadsExamples | Non
     """What a prompt's variables may stand for in these examples."""
     if settings is None:
         return Binding(examples)
-    asks = getattr(settings, "reads", None) is None  # a judge in people's own words is asked no question of ours
-    return Binding(examples, settings.variable, settings.field, asks)
+    judging = getattr(settings, "judging", None)  # a judge in people's own words is asked no question of ours
+    return Binding(examples, settings.variable, settings.field, asks=getattr(judging, "reads", None) is None)
 
 
 UNBOUND = Binding()

@@ -124,3 +124,23 @@ async def test_an_evaluator_asks_questions_alone_and_computes_the_checks_of_each
     ]
     assert len(asked) == 4 and not any("2 words" in str(each) for each in asked)
     assert evaluator.estimate(examples).verdicts == 6
+
+
+def test_a_checklist_finds_its_function_from_wherever_it_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("here", "there"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    Path("rules_from_here.py").write_text("def rules(example):\n    return True\n")
+    Path("c.yaml").write_text("checks: [{id: rules, kind: checker, value: 'rules_from_here.py:rules'}]")
+    checks = load_checklist("c.yaml").checks
+    monkeypatch.chdir(tmp_path / "there")
+    (verdict,) = computed_verdicts(checks, [Example(id="a", input="in", output="out")], "hash")
+    assert verdict.answer is True
+
+
+def test_a_function_that_is_not_there_is_told_by_the_check_that_names_it() -> None:
+    check = ComputedCheck(id="rules", kind="checker", value="nowhere.py:rules")
+    with pytest.raises(InputError, match=r"'rules'.*nowhere\.py"):
+        computed_verdicts([check], [], "hash")

@@ -84,7 +84,7 @@ def test_a_scale_of_one_score_and_a_file_without_texts_are_refused(
     (tmp_path / "numbers.jsonl").write_text('{"x": 1}\n', "utf-8")
     assert called(tmp_path / "numbers.jsonl", "--yes") == 2
     said = capsys.readouterr().err
-    assert "No column looks like the input" in said and "Read by" not in said
+    assert "No column" in said and "input" in said and "Read by" not in said
 
 
 def test_only_traces_take_spans_and_several_files(review: Path, capsys: pytest.CaptureFixture[str]) -> None:

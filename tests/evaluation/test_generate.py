@@ -10,6 +10,7 @@ import pytest
 
 import askance
 from askance.models.base import Request
+from askance.models.progress import Watcher
 from askance.prompts.errors import InputError
 from askance.testing import ScriptedModel
 
@@ -105,3 +106,32 @@ def test_a_setting_that_the_generator_has_no_use_for_is_refused(
 ) -> None:
     with pytest.raises(InputError, match=said):
         askance.generate(ROWS, generator=generator, prompt=writer, **setting)
+
+
+class WithoutSchemas(ScriptedModel):
+    """A model whose endpoint has refused a schema."""
+
+    left_out = ("response_format",)
+
+
+def test_an_endpoint_that_takes_no_schema_is_named(writer: Path) -> None:
+    said: list[str] = []
+
+    class Listening(Watcher):
+        def watch(self, budget: object) -> None:
+            pass
+
+        def phase(self, text: str, total: int | None = None) -> None:
+            pass
+
+        def advance(self, done: int, total: int) -> None:
+            pass
+
+        def say(self, text: str) -> None:
+            said.append(text)
+
+    schema = {"type": "object"}
+    askance.generate(
+        ROWS, generator=WithoutSchemas(["{}", "{}"]), prompt=writer, schema=schema, no_cache=True, watcher=Listening()
+    )
+    assert any("schema" in each and "take" in each for each in said)

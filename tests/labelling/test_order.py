@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from askance.labelling.next_output import JudgeOpinion, Opinions, Queue, load_opinions
+from askance.prompts.checklist import Checklist, ComputedCheck, Question
 from askance.prompts.errors import InputError
 from askance.prompts.examples import Example
-from askance.prompts.verdicts import dump_verdicts
+from askance.prompts.verdicts import Verdict, dump_verdicts, save_verdicts
 
 from ..said import naming, says
 from .conftest import CHECKLIST, examples, is_good, verdicts
@@ -232,3 +233,23 @@ def test_every_third_output_is_drawn_at_random_whatever_the_judge_says_of_it(see
     assert far[drawn].mean() > 2 * far[chosen].mean() and far[chosen[:20]].mean() < 0.05
     again = Queue("uncertain", data, Opinions(CHECKLIST, (judge,)), seed)
     assert again.pick(np.arange(600), np.zeros(600, dtype=bool), Counter()) == order[0]
+
+
+def test_what_code_decided_goes_with_every_judge_of_its_prompt(tmp_path: Path) -> None:
+    checklist = Checklist(
+        questions=(Question(id="q", text="Is it good?"),),
+        checks=(ComputedCheck(id="short", kind="length", value="at most 9 words", dimension="overall"),),
+    )
+    rows = [
+        Verdict("a", "q", "openai/one", "p", True, 0.9, "logprob"),
+        Verdict("a", "q", "openai/two", "p", False, 0.1, "logprob"),
+        Verdict("a", "short", None, "p", True, 1.0, "computed"),
+    ]
+    save_verdicts(tmp_path / "v.jsonl", rows)
+    examples = [Example(id="a", input="in", output="out")]
+    _, opinions = load_opinions([tmp_path / "v.jsonl"], checklist, examples, "overall")
+    assert opinions is not None
+    assert [(each.name, each.scores.tolist()) for each in opinions.judges] == [
+        ("openai/one", [0.95]),
+        ("openai/two", [0.55]),
+    ]

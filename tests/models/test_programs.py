@@ -18,6 +18,7 @@ from askance.agents.generator import Generated, Generator
 from askance.memory.verdict_store import VerdictStore
 from askance.models.gateway import Gateway, RetryPolicy
 from askance.models.programs import Program, is_program, load_program, output_in, stands_for_program, writer_of
+from askance.models.resolve import Models
 from askance.prompts.errors import InputError
 from askance.prompts.examples import Example
 from askance.prompts.prompt import Prompt
@@ -113,7 +114,7 @@ def test_a_run_goes_on_with_no_other_version(tmp_path: Path) -> None:
     begun = writer_of(f"{path}:write", **how)
     assert writer_of(f"{path}:write", **how, begun_with=begun.version).identity == begun.identity
     path.write_text("def write(example, prompts):\n    return 'two'\n")
-    with pytest.raises(InputError, match="it was changed since the run began"):
+    with pytest.raises(InputError, match=r"changed.*began"):
         writer_of(f"{path}:write", **how, begun_with=begun.version)
 
 
@@ -126,7 +127,7 @@ async def test_plain_functions_run_side_by_side_and_end_in_time() -> None:
 
     assert [each.example.output for each in await written(load_program(write))] == ["x"] * 3
     found = await written(load_program(lambda example, prompts: time.sleep(30), timeout=0.05), EXAMPLES[:1])
-    assert found[0].error is not None and "no output within 0.05 s" in found[0].error
+    assert found[0].error is not None and "0.05 s" in found[0].error
 
 
 @pytest.mark.parametrize(
@@ -186,7 +187,7 @@ async def test_a_command_reads_json_and_its_output_is_what_it_prints(tmp_path: P
         "prompts": {"writer": "Write."},
     }
     assert failed.error is not None and failed.error.endswith("exit status 3: the last line")
-    assert empty.error is not None and empty.error.endswith("it gave no output. It last said: noise")
+    assert empty.error is not None and empty.error.endswith("noise")
     before = program.version
     file(tmp_path, "cmd.py", COMMAND + "# changed\n")
     assert load_program(f"command:{sys.executable} cmd.py", folder=tmp_path).version != before
@@ -196,7 +197,7 @@ async def test_a_command_that_takes_too_long_is_ended_with_all_that_it_began(tmp
     file(tmp_path, "slow.sh", "sleep 30 & echo $! > child.pid; wait\n")
     program = load_program("command:sh slow.sh", timeout=0.5, folder=tmp_path)
     (found,) = await written(program, EXAMPLES[:1])
-    assert found.error is not None and "no output within 0.5 s" in found.error
+    assert found.error is not None and "0.5 s" in found.error
     child = Path("/proc") / (tmp_path / "child.pid").read_text().strip()
     for _ in range(50):
         if not child.exists() or "zombie" in (child / "status").read_text():
@@ -253,6 +254,12 @@ async def test_an_address_answers_with_json_or_a_text_and_is_asked_again_where_i
 
 def test_an_answer_holds_its_output_as_json() -> None:
     assert output_in(json.dumps(["a", {"b": 1}])) == ["a", {"b": 1}]
+
+
+async def test_a_program_is_no_judge() -> None:
+    async with Models() as models:
+        with pytest.raises(InputError, match="--generator"):
+            models.get("app.py:write")
 
 
 async def test_a_command_that_fails_without_a_word_is_said_to_have_said_nothing(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from uuid import UUID
 
 import pytest
 
+from askance.evaluation.compare.statistics import rater_columns
 from askance.prompts.errors import InputError
 from askance.prompts.examples import load_examples
 from askance.prompts.human_feedback import parse_label_scale, parse_labels
@@ -142,7 +143,7 @@ def test_words_that_say_missing_are_texts_where_a_text_is_wanted() -> None:
 @pytest.mark.parametrize("nothing", ["NA", "N/A", "NaN", "null", "None", "-", "na", "", " ", [], float("nan"), None])
 def test_what_stands_for_nothing_is_no_label(nothing: Any) -> None:
     assert [each.human for each in load_examples(rated(4, nothing))] == [{"q": (4.0,)}, {}]
-    assert load_examples(rated([4, nothing, 5]))[0].human == {"q": (4.0, 5.0)}
+    assert load_examples(rated([4, nothing, 5]))[0].human == {"q": (4.0, None, 5.0)}
 
 
 def test_what_is_missing_is_counted_and_said(caplog: pytest.LogCaptureFixture) -> None:
@@ -294,3 +295,24 @@ def test_an_error_is_still_that_of_the_first_row_that_has_one(tmp_path: Path) ->
     path = tmp_path / "a.jsonl"
     path.write_text('{"id": "1", "output": "b"}\nnothing\n')
     assert says(refusal(path), "line 1", "input")
+
+
+# --- raters --------------------------------------------------------------------------------------------------------
+
+
+def test_a_rater_who_gave_nothing_keeps_the_place(tmp_path: Path) -> None:
+    one, none = load_examples(rated([4, None, 2], [None, None]))
+    [words] = load_examples(rated(["pass", "NA", "fail"]))
+    assert one.human == {"q": (4, None, 2)} and one.human_score("q") == 3 and none.human == {}
+    assert words.human == {"q": (True, None, False)} and words.human_score("q") == 0.5
+    for each in (one, words):
+        assert load_examples([json.loads(each.model_dump_json())])[0].human == each.human
+
+
+def test_several_columns_are_raters_in_their_order_with_empty_cells_in_their_places(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("id,input,output,anna,ben,cem\n1,a,b,4,,2\n2,a,c,,,\n3,a,d,,5,\n")
+    read = load_examples(path, fields={"human.overall": "anna,ben,cem"})
+    assert [each.human.get("overall") for each in read] == [(4, None, 2), None, (None, 5, None)]
+    columns = rater_columns(read, "overall")
+    assert columns == [[4, None, None], [None, None, 5], [2, None, None]]

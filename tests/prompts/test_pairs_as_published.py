@@ -114,3 +114,10 @@ def test_scored_pairs_take_the_same() -> None:
     ]
     found = load_preferences(rows, labels={"b": ("right",)})
     assert found.preferred.tolist() == [1, -1] and len(set(found.ids)) == 2
+
+
+def test_a_message_without_content_is_named_by_its_number() -> None:
+    said = [{"role": "user", "content": "Hi."}, {"role": "assistant"}]
+    with pytest.raises(InputError) as caught:
+        load_pairs([{"prompt": "x", "chosen": said, "rejected": "b"}])
+    assert says(str(caught.value), "row 1", "'chosen'", "message 2", "content")

@@ -276,7 +276,7 @@ def test_a_column_that_is_not_there_is_still_an_error(tmp_path: Path) -> None:
 def test_several_raters_in_several_columns_add_up(tmp_path: Path, pairs: list[str]) -> None:
     text = "id,input,output,anna,ben,cem\na,x,y,Pass,fail,TRUE\nb,x,z,,No,\n"
     one, two = load_examples(written(tmp_path, "a.csv", text), fields=parse_field_map(pairs))
-    assert (one.human, two.human) == ({"overall": (True, False, True)}, {"overall": (False,)})
+    assert (one.human, two.human) == ({"overall": (True, False, True)}, {"overall": (None, False, None)})
     assert one.metadata == {}
 
 

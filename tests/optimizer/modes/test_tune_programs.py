@@ -82,7 +82,7 @@ def test_a_program_that_was_changed_is_not_gone_on_with(here: Path) -> None:
     Path("changed_app.py").write_text(APP)
     tuned(generator="changed_app.py:write")
     Path("changed_app.py").write_text(APP + "# another\n")
-    with pytest.raises(InputError, match="it was changed since the run began"):
+    with pytest.raises(InputError, match=r"changed.*began"):
         askance.resume("run")
 
 
@@ -95,7 +95,7 @@ def test_a_schema_beside_the_prompt_is_found_sent_and_checked(here: Path, caplog
         return "{}" if "follow" in request.messages[0][1].lower() else "no JSON"
 
     done = tuned(generator=ScriptedModel(reply), checklist=None)
-    assert "writer.schema.json lies beside the prompt" in caplog.text
+    assert "writer.schema.json" in caplog.text
     assert {str(each.parameters.schema) for each in sent if each.messages[-1][1].startswith("item")} == {
         "{'type': 'object'}"
     }
@@ -104,7 +104,7 @@ def test_a_schema_beside_the_prompt_is_found_sent_and_checked(here: Path, caplog
 
 
 def test_nothing_to_look_at_outputs_is_refused_and_checks_alone_need_no_judge(here: Path) -> None:
-    with pytest.raises(InputError, match="a checklist with checks"):
+    with pytest.raises(InputError, match="checks"):
         tuned(generator=ScriptedModel([]), checklist=None)
     with pytest.raises(InputError, match="The judge has nothing to ask"):
         tuned(generator=ScriptedModel([]), judge=ScriptedModel([]))
@@ -132,5 +132,5 @@ def test_of_several_prompts_each_line_goes_into_the_one_in_which_it_mends_most(h
 
 
 def test_a_model_has_one_prompt(here: Path) -> None:
-    with pytest.raises(InputError, match="a model has one prompt"):
+    with pytest.raises(InputError, match="one prompt"):
         tuned(generator=ScriptedModel([]), prompt={"a": "x", "b": "y"})

@@ -9,6 +9,7 @@ import pytest
 
 from askance.evaluation.weights_file import weighted_by
 from askance.optimizer.weights.evidence import RatedScores, grouped_folds
+from askance.optimizer.weights.judged_pairs import prepare_ratings
 from askance.optimizer.weights.learners import LeastSquares, RankSearch
 from askance.optimizer.weights.score_tables import (
     PreferenceScores,
@@ -21,6 +22,7 @@ from askance.optimizer.weights.weigh import learn_weights
 from askance.optimizer.weights.weights_result import PairCounts, RatingCounts, sentences, weights_report
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError
+from askance.testing import ScriptedModel
 from tests.said import naming, says
 
 
@@ -309,3 +311,30 @@ def test_resamples_without_any_order_are_no_reason_to_leave_the_others_out_or_to
     assert says("\n".join(sentences(alone)), "noise", "not known")
     few = learn_weights(ratings=rare_failures(3, 1), method="uniform")
     assert says(sentences(few)[0], "no fold", "rated differently")
+
+
+def test_a_scale_on_which_less_is_better_turns_the_ratings(tmp_path: Path) -> None:
+    path = write(tmp_path, *({"id": f"{n}", "scores": {"a": n / 4}, "human": {"q": n + 1}} for n in range(5)))
+    up, down = (load_ratings(path, human_scale=scale).ratings.tolist() for scale in ((1.0, 5.0), (5.0, 1.0)))
+    assert up == [0.0, 0.25, 0.5, 0.75, 1.0] and down == up[::-1]
+    assert load_ratings(path).ratings.tolist() == [1, 2, 3, 4, 5]
+    with pytest.raises(InputError) as caught:
+        load_ratings(path, human_scale=(1.0, 4.0))
+    assert says(str(caught.value), "line 5", "5", "1 to 4", "--human-scale")
+
+
+def test_labels_are_on_no_scale(tmp_path: Path) -> None:
+    path = write(tmp_path, *({"id": f"{n}", "scores": {"a": n / 2}, "human": {"q": n > 0}} for n in range(3)))
+    assert load_ratings(path, human_scale=(5.0, 1.0)).ratings.tolist() == [0, 1, 1]
+
+
+@pytest.mark.usefixtures("sandbox")
+def test_ratings_that_are_judged_go_by_the_scale_too(tmp_path: Path) -> None:
+    rows = [{"id": f"{n:02d}", "input": "i", "output": f"o{n}", "human": {"overall": n % 5 + 1}} for n in range(20)]
+    asked = Checklist(questions=(Question(id="q", text="Is it right?"),))
+    model = ScriptedModel(lambda request: 0.1)
+    up, down = (
+        prepare_ratings(rows, checklist=asked, model=model, human_scale=scale).unscored.ratings.tolist()
+        for scale in ((1.0, 5.0), (5.0, 1.0))
+    )
+    assert up == [1 - each for each in down] and min(up) == 0 and max(up) == 1

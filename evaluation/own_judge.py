@@ -16,8 +16,8 @@ from ..models.replies.own_formats import FORMS, find_reads, parse_reads
 from ..prompts.checklist import Checklist, load_checklist
 from ..prompts.errors import InputError
 from ..prompts.examples import Example, human_dimensions
-from ..prompts.prompt import Prompt, own_text
-from ..settings import Heading, Idle
+from ..prompts.prompt import Prompt, own_prompt
+from ..settings import FileName, Heading, Idle
 from .scoring import WHOLE
 
 logger = logging.getLogger(__name__)
@@ -27,18 +27,27 @@ def _reads(given: Mapping[str, Any]) -> bool:
     return given.get("reads") is not None
 
 
-class OwnWords(BaseModel):
-    """Settings of a judge in people's own words."""
+class OwnForm(BaseModel):
+    """Form of the replies of a judge in people's own words."""
 
     reads: Annotated[str | None, Heading.ASKED] = Field(
         None,
         description="How the reply of a judge in your own words is read: 'score 1-5', 'labels Bad,Fair,Good', "
-        "'json:verdict.score 1-5' or 'pattern:Rating: (\\d+) 1-5'. It is asked as its prompt stands. Default, without a "
-        "checklist: as the prompt itself says.",
+        "'json:verdict.score 1-5' or 'pattern:Rating: (\\d+) 1-5'. It is asked as its prompt stands. Default, without "
+        "a checklist: as the prompt itself says.",
     )
     reply_tokens: Annotated[int, Heading.ASKED] = Field(
         REPLY_TOKENS, ge=1, description="Longest reply of a judge in your own words, in tokens."
     )
+
+    @field_validator("reads")
+    @classmethod
+    def _form_of_replies(cls, given: str | None) -> str | None:
+        return None if given is None else str(parse_reads(given))
+
+
+class OwnWords(OwnForm):
+    """Settings of a judge in people's own words."""
 
     idle: ClassVar[tuple[Idle, ...]] = (
         Idle(
@@ -49,11 +58,6 @@ class OwnWords(BaseModel):
         Idle(("reply_tokens",), lambda given: not _reads(given), "no judge is asked in your own words (reads)"),
     )
 
-    @field_validator("reads")
-    @classmethod
-    def _form_of_replies(cls, given: str | None) -> str | None:
-        return None if given is None else str(parse_reads(given))
-
     @model_validator(mode="after")
     def _states_its_score(self) -> Self:
         if self.reads is not None and getattr(self, "scores", None) == "expected":
@@ -62,9 +66,22 @@ class OwnWords(BaseModel):
 
     def asked_so(self, judging: Judging) -> Judging:
         """The way to judge, with the form of replies where one is named."""
-        if self.reads is None:
-            return judging
-        return replace(judging, reads=parse_reads(self.reads), reply_tokens=self.reply_tokens)
+        return in_own_words(judging, self)
+
+
+class OwnBeside(OwnForm):
+    """Settings of such a judge beside others that are asked the questions of a checklist."""
+
+    own_prompt: Annotated[FileName, Heading.COMPARED.at(1)] = Field(
+        None, description="Prompt of the judge own, which is asked as it stands; see --reads."
+    )
+
+
+def in_own_words(judging: Judging, form: OwnForm) -> Judging:
+    """The way to judge, with the form of replies where one is named."""
+    if form.reads is None:
+        return judging
+    return replace(judging, reads=parse_reads(form.reads), reply_tokens=form.reply_tokens)
 
 
 Options = TypeVar("Options", bound=OwnWords)
@@ -84,19 +101,20 @@ def judge_asked(
     """
     if checklist is None and settings.reads is None and prompt is None:
         raise InputError(
-            "The judge has nothing to ask: give a --checklist, or the --prompt of a judge that says itself how to answer."
+            "The judge has nothing to ask: give a --checklist, or the --prompt of a judge that says itself how to "
+            "answer."
         )
     if checklist is not None and settings.reads is None:
         return checklist, settings
     if prompt is None:
         raise InputError("reads: a judge in your own words needs its prompt (--prompt judge.md).")
     if settings.reads is None:
-        settings = settings.model_copy(update={"reads": _found(prompt)})
+        settings = settings.model_copy(update={"reads": found_reads(prompt)})
     own = own_checklist(parse_reads(str(settings.reads)))
     if checklist is not None and load_checklist(checklist) != own:
         raise InputError(
-            "reads: a judge in your own words has no checklist: its prompt asks for the score. Leave out --checklist, or "
-            "--reads."
+            "reads: a judge in your own words has no checklist: its prompt asks for the score. Leave out --checklist, "
+            "or --reads."
         )
     return own, settings
 
@@ -132,8 +150,8 @@ def improved_in_own_words(settings: Options) -> Options:
         said = f"update {given['update']}" if name == "update" else name or "regenerate_questions"
         raise InputError(
             f"{said}: a judge in your own words (reads) asks no questions that could be learned or worded anew, and is "
-            "shown no examples; its prompt is edited (update edits or rewrite). To learn questions, make a checklist of it "
-            "first: askance questions --from PROMPT."
+            "shown no examples; its prompt is edited (update edits or rewrite). To learn questions, make a checklist "
+            "of it first: askance questions --from PROMPT."
         )
     if given["update"] != "auto":
         return settings
@@ -141,20 +159,20 @@ def improved_in_own_words(settings: Options) -> Options:
     return settings.model_copy(update={"update": "edits"})
 
 
-def _found(prompt: str | Path | Prompt) -> str:
+def found_reads(prompt: str | Path | Prompt) -> str:
     """The form of replies that the prompt says itself. InputError where it says none."""
-    text, name = own_text(prompt)
+    own, name = own_prompt(prompt)
     try:
-        found = find_reads(text)
+        found = find_reads(own.text)
     except ValueError as error:
         raise InputError(
-            f"{name}: how the judge's replies are read cannot be found out: {error}. Give the labels from worst to best: "
-            "--reads 'labels WORST,…,BEST'."
+            f"{name}: how the judge's replies are read cannot be found out: {error}. Give the labels from worst to "
+            "best: --reads 'labels WORST,…,BEST'."
         ) from None
     if found is None:
         raise InputError(
-            f"{name}: there is no --checklist, and the prompt does not say how its replies are read. Say it with --reads: "
-            f"{FORMS}. A prompt that asks a checklist's questions needs --checklist."
+            f"{name}: there is no --checklist, and the prompt does not say how its replies are read. Say it with "
+            f"--reads: {FORMS}. A prompt that asks a checklist's questions needs --checklist."
         )
     logger.warning(
         "%s: the judge is asked as its prompt stands, and its reply is read as %s: --reads '%s' (found in: %s).",

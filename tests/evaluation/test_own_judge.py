@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from askance.agents.own_words import own_checklist
+from askance.evaluation.compare.compare import compare
 from askance.evaluation.diagnose import diagnose
 from askance.evaluation.evaluate import evaluate
 from askance.evaluation.judge_file import load_judge, parse_judge
@@ -17,7 +18,7 @@ from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError
 from askance.prompts.prompt import Prompt
 from askance.prompts.verdicts import read_verdicts, save_verdicts
-from askance.testing import ScriptedModel
+from askance.testing import Reply, ScriptedModel
 
 PROMPT = 'Text: {input}\nSummary: {output}\nRate it. Respond with JSON {"score": 1-5, "reason": "..."}\n'
 ROWS = [
@@ -156,16 +157,16 @@ def test_a_judge_file_with_reads_needs_no_checklist() -> None:
     head = f"schema: askance.judge/1\nmodel: openai/m\nprompt: {json.dumps(PROMPT)}\n"
     judge = parse_judge(head + "settings:\n  reads: score 1-5\n", "judge.yaml")
     assert judge.checklist == own_checklist(parse_reads("score 1-5"))
-    with pytest.raises(InputError, match=r"field 'checklist': it is missing.*'reads'"):
+    with pytest.raises(InputError, match=r"'checklist'.*missing.*'reads'"):
         parse_judge(head, "judge.yaml")
-    with pytest.raises(InputError, match="no form of replies"):
+    with pytest.raises(InputError, match=r"form.*replies"):
         parse_judge(head + "settings:\n  reads: stars\n", "judge.yaml")
 
 
 def test_a_judge_of_questions_keeps_its_hash_and_takes_no_reads() -> None:
     judge = KeptJudge("openai/m", Prompt("{output}"), Checklist(questions=(Question(id="q", text="Is it so?"),)))
     assert judge.hash == "c641634cc2769b84"
-    with pytest.raises(InputError, match="questions of its own checklist"):
+    with pytest.raises(InputError, match=r"questions.*checklist"):
         judge.evaluate(ROWS, model=model(), reads="score 1-5", no_cache=True)
 
 
@@ -182,3 +183,34 @@ def test_diagnose_says_how_the_score_spreads_and_agrees() -> None:
     found = diagnose(ROWS, model=model(), prompt=Prompt(PROMPT), no_cache=True)
     [question] = found.questions
     assert (question.id, question.yes_rate, question.coverage.answered) == ("score", 0.6, 5)
+
+
+def test_compare_has_it_beside_judges_of_questions(tmp_path: Path) -> None:
+    (tmp_path / "judge.md").write_text(PROMPT)
+    checklist = Checklist(questions=(Question(id="q", text="Is it so?", dimension="quality"),))
+
+    def script(request: Request) -> Reply:
+        return scores(request) if "Respond with JSON" in request.messages[-1][1] else 0.9
+
+    asked = ScriptedModel(script)
+    given: dict[str, Any] = {"checklist": checklist, "own_prompt": str(tmp_path / "judge.md"), "no_cache": True}
+    found = compare(ROWS, model=asked, judges=["own", "binary"], **given)
+    assert [each.score for each in found.ratings["own"]] == [0, 0.25, 0.5, 0.75, 1]
+    assert [each.score for each in found.ratings["binary"]] == pytest.approx([0.9] * 5, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"judges": ["own"]}, "give its prompt with --own-prompt"),
+        ({"judges": ["direct"], "reads": "score 1-5"}, "only the judge own"),
+        ({"judges": ["own"], "own_prompt": "judge.md", "dimensions": ["a", "b"]}, "gives one score, and 2 dimensions"),
+    ],
+)
+def test_compare_refuses_it_without_a_prompt_and_on_several_dimensions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: dict[str, Any], said: str
+) -> None:
+    (tmp_path / "judge.md").write_text(PROMPT)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=said):
+        compare([{**each, "human": {}} for each in ROWS], model=model(), no_cache=True, **given)
