@@ -6,14 +6,16 @@ A judge's prompt shows the output; a generator's, P_G (BinEval §3.4), may not.
 
 from __future__ import annotations
 
+import json
 import logging
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from itertools import accumulate, chain
 from pathlib import Path
+from typing import Any
 
 from .checklist import Sees
 from .conversations.chat import IMAGE_TOKENS, Part, images_of, seen_of, sent_after, with_images
@@ -60,6 +62,12 @@ class Prompt:
     """Chooses the judged examples that a judge is shown before each output; they are no part of the text."""
     form: PromptForm | None = None
     """The file that it came from and what its variables stand for; None: plain text with our own placeholders."""
+
+    @classmethod
+    def of_messages(cls, messages: Iterable[Mapping[str, Any]]) -> Prompt:
+        """A prompt of chat messages (``role``, ``content``), with variables as in a file of them; InputError as there."""
+        form = form_of(json.dumps(list(messages), ensure_ascii=False, indent=2), "the prompt", ".json", FIELDS[:4])
+        return cls(form.text, form=form)
 
     @cached_property
     def hash(self) -> str:
@@ -187,11 +195,8 @@ class Prompt:
         return self
 
     def check_text(self, known: Sequence[str], name: str) -> None:
-        """Check what holds for every prompt; ``known`` are the placeholders that it may have.
-
-        Raises:
-            InputError: It is empty, or has an unknown placeholder or an unclosed protected part.
-        """
+        """Raise InputError where a prompt is empty, has a placeholder that is not ``known``, or an unclosed protected
+        part."""
         if not self.text.strip():
             raise InputError(f"{name}: the prompt is empty.")
         for placeholder in self.placeholders:
@@ -234,11 +239,7 @@ class Prompt:
 
 
 def check_length(prompt: Prompt, max_chars: int | None) -> Prompt:
-    """Give the prompt back.
-
-    Raises:
-        EditRefusedError: It is longer than ``max_chars``.
-    """
+    """Give the prompt back. Raises EditRefusedError where it is longer than ``max_chars``."""
     if max_chars is not None and len(prompt.text) > max_chars:
         raise EditRefusedError(f"the prompt would have {len(prompt.text)} characters, more than {max_chars}")
     return prompt
@@ -275,11 +276,8 @@ def kept_prompt(file_text: str, record: FormRecord | None, where: str) -> Prompt
 
 
 def read_prompt(source: str | Path | Prompt, binding: Binding) -> tuple[Prompt, str]:
-    """A prompt, not yet checked, and what to call it in errors.
-
-    Raises:
-        InputError: The file cannot be read, or a variable of it stands for nothing.
-    """
+    """A prompt, not yet checked, and its name in errors. InputError where the file cannot be read, or a variable stands
+    for nothing."""
     if isinstance(source, Prompt):
         form = source.form
         if form is None and (binding.given or not (binding.asks or binding.writes)):  # no earlier run has either

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -282,3 +283,25 @@ def test_a_pair_that_is_none_is_refused(pair: str) -> None:
         parse_variables(pair.split())
     with pytest.raises(ValueError, match="variable"):
         EvaluateOptions(variable=pair.split())
+
+
+def test_messages_from_python_are_a_prompt_as_those_of_a_file(tmp_path: Path) -> None:
+    messages = [
+        {"role": "system", "content": "You judge for {{company}}."},
+        {"role": "user", "content": "{{input}} -> {{output}}\n{{question}}"},
+    ]
+    path = tmp_path / "chat.json"
+    path.write_text(json.dumps(messages, ensure_ascii=False, indent=2), encoding="utf-8")
+    example = Example(id="1", input="in", output="out", metadata={"company": "Acme"})
+    binding = binding_of([example], None)
+    ours, file = load_prompt(Prompt.of_messages(messages), binding), load_prompt(path, binding)
+    assert (ours.text, ours.hash, ours.placeholders) == (file.text, file.hash, file.placeholders)
+    assert frame(ours, example).system == "You judge for Acme."
+    assert load_generator_prompt(
+        Prompt.of_messages([{"role": "user", "content": "Q: {question}"}]), binding
+    ).placeholders == ["input"]
+
+
+def test_messages_without_content_are_refused_by_their_number() -> None:
+    with pytest.raises(InputError, match=r"message 2.*'content'"):
+        Prompt.of_messages([{"role": "system", "content": "x"}, {"role": "user"}])
