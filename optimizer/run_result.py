@@ -172,7 +172,8 @@ def _files(result: RunRecord, directory: Path) -> Iterator[str]:
     if report.is_file():
         yield f"The whole story: {report}"
     if not (judge.is_file() and (result.best.examples or (result.changed and result.same_prompt))):
-        yield f"Prompt: {prompt_file(directory)}"
+        several = directory / "program"
+        yield f"Prompts: {several}" if several.is_dir() else f"Prompt: {prompt_file(directory)}"
     if judge.is_file():
         yield f"Judge: {judge}, for askance evaluate DATA --judge {as_typed(directory)}"
 

@@ -74,6 +74,7 @@ def test_a_run_of_a_program_is_resumed_by_its_name_and_pays_nothing_again(
     done = askance.resume(here / "run", call_budget=1000)
     calls = done.result["calls"]
     assert done.result["best"]["test"]["mean"] == 1.0
+    assert str(Path("run") / "program") in str(done)
     again = askance.resume(here / "run")
     assert again.result["calls"] == calls
 
