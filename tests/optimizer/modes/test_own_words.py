@@ -69,3 +69,19 @@ def test_the_kept_judge_asks_and_reads_as_the_run_did(own: OwnWorld, tmp_path: P
     found = kept.evaluate(rows, model=own.model("world/target"), no_cache=True)
     with kept.open(model=own.model("world/target")) as judge:
         assert [judge.score(row).overall for row in rows] == [each.overall for each in found.scores]
+
+
+def test_a_judge_in_own_words_is_brought_to_another_one_by_their_scores(own: OwnWorld, tmp_path: Path) -> None:
+    strict = [{**MESSAGES[0], "content": MESSAGES[0]["content"].replace("careful", "strict")}, MESSAGES[1]]
+    done = askance.migrate(
+        own.rows,
+        source=own.model("world/source"),
+        target=own.model("world/target"),
+        prompt=askance.Prompt.of_messages(MESSAGES),
+        source_prompt=askance.Prompt.of_messages(strict),
+        run=tmp_path / "run",
+        **useful(own.options | {"max_iterations": 3}),
+    )
+    assert done.result["accepted_edits"]
+    assert RULES["number"] in done.prompt
+    assert json.loads((tmp_path / "run" / "prompt.json").read_text(encoding="utf-8"))[0] == MESSAGES[0]
