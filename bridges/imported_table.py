@@ -56,7 +56,7 @@ def import_file(
 
 
 def problem_of(table: Table) -> str:
-    """What keeps the mapping of a table from reading its first rows; empty where nothing does."""
+    """The error with which a mapping fails on a table's first rows; empty where it reads them."""
     return table.problem(lambda source, mapping: _read(source, mapping, TRIED))
 
 

@@ -41,7 +41,7 @@ _KEPT = ("id", "input", "context", "reference", "output", "metadata")
 
 @dataclass(frozen=True)
 class Outputs:
-    """What was written for each example."""
+    """The outputs of the examples, as they were written."""
 
     written: Sequence[Generated]
     """In the order of the data; those without an output have the error."""

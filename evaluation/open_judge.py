@@ -139,7 +139,7 @@ def _key(verdict: Verdict) -> tuple[str, str]:
 
 
 def _missing(checklist: Checklist, verdicts: Iterable[Verdict]) -> str:
-    """Which verdict on an output is missing, and why."""
+    """The missing verdicts on an output, with their reasons."""
     failed = next(each for each in verdicts if each.answer is None)
     question = checklist.question(failed.question).text
     return (

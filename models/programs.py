@@ -43,7 +43,7 @@ GeneratorFunction = Callable[["Example", Mapping[str, str]], Any]
 
 
 class Program:
-    """What all programs share: their name and version, and how an output is kept as an answer."""
+    """The common part of all programs: name and version, and the answer in which an output is kept."""
 
     price = None
     """Nobody knows it."""
@@ -296,7 +296,7 @@ def _must_take_both(name: str, function: Any) -> None:
 
 
 def _called(function: Any) -> Any:
-    """What runs when a function, or an object that can be called, is called."""
+    """The code of a callable: the function itself, or the ``__call__`` of an object's class."""
     return function if inspect.isroutine(function) else type(function).__call__
 
 

@@ -1,1 +1,1 @@
-"""What must hold of the outputs of a prompt that writes."""
+"""Rules that the outputs of a prompt that writes must keep."""

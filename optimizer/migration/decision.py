@@ -34,7 +34,7 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class PassTable:
-    """What the outputs of some examples keep: 1, 0 or NaN where no verdict is there; shape (examples, requirements)."""
+    """Requirements that outputs keep: 1, 0 or NaN where no verdict is there; shape (examples, requirements)."""
 
     examples: tuple[str, ...]
     requirements: tuple[str, ...]

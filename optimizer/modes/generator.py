@@ -79,7 +79,7 @@ class GeneratorSubject:
     _cut_off: set[str] = field(default_factory=set, init=False)
     """Examples whose output was too long when that was told."""
     _told: set[str] = field(default_factory=set, init=False)
-    """What was said once and is not said again."""
+    """The notices that were said once and are not said again."""
 
     async def observe(
         self, draft: Draft, examples: Sequence[Example], on_done: Callable[[int, int], None] | None = None

@@ -324,7 +324,7 @@ def _after_user(messages: Sequence[Any]) -> list[Any]:
 
 
 def _tool_turns(role: str, fields: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """What a message has of calls of tools and of their results."""
+    """The calls of tools and their results in a message."""
     content = fields.get("content")
     parts = [each for each in content if isinstance(each, Mapping)] if isinstance(content, list) else []
     calls = [each for each in parts if each.get("type") in _CALLS]
