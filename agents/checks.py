@@ -263,17 +263,18 @@ def _matches(output: str, pattern: str) -> Holds:
 
 def _is_as_long(output: str, value: str) -> Holds:
     band = LengthBand.of(value)
-    there = _COUNTS[band.unit](output.strip())
+    there = COUNTS[band.unit](output.strip())
     return band.least <= there and (band.most is None or there <= band.most), f"it has {count(there, band.unit)}"
 
 
-_COUNTS: dict[str, Callable[[str], int]] = {
+COUNTS: dict[str, Callable[[str], int]] = {
     "character": len,
     "word": lambda text: len(re.findall(r"\w+(?:['\u2019-]\w+)*", text)),
     "sentence": lambda text: len(sentences(text)),
     "line": lambda text: sum(bool(each.strip()) for each in text.splitlines()),
     "paragraph": lambda text: sum(bool(each.strip()) for each in re.split(r"\n\s*\n", text)),
 }
+"""Number of units of length in a text, by the unit of a :class:`~askance.prompts.criteria.kinds.LengthBand`."""
 _KINDS: dict[str, Callable[[str, str], Holds]] = {
     "json": _json,
     "schema": _follows,

@@ -9,11 +9,14 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
-from .schemas import follows, schema_of, schema_said
+from ...agents.checks import COUNTS
+from ...prompts.checklist import ComputedCheck, GoodAnswer
+from ...prompts.criteria.kinds import CheckKind
+from .schemas import follows, passes, schema_of, schema_said
 
 SUPPORT = 0.95
 """A rule that fewer outputs keep is shown and not enforced."""
@@ -28,14 +31,13 @@ class FoundRule:
     """A check with the share of recorded outputs that keep it."""
 
     id: str
-    kind: str
-    """A kind of check; see :data:`~askance.prompts.criteria.kinds.CheckKind`."""
+    kind: CheckKind
     value: str | dict[str, Any] | None
     text: str
     """The rule as an order, e.g. ``Begin the output with: Dear citizen,``."""
     kept: int
     of: int
-    good: Literal["yes", "no"] = "yes"
+    good: GoodAnswer = "yes"
     """``no`` where an output keeps the rule that lacks the property."""
     clause: str | None = None
     """The words of the prompt that ask for it; None where it was found in outputs alone."""
@@ -98,22 +100,17 @@ def _of_json(texts: Sequence[str], values: Sequence[Any]) -> list[FoundRule]:
     alone = "The output is one JSON value, with no code fence and no text before or after it."
     kept = sum(follows(schema, value) for value in values)
     return [
-        _rule("json_alone", "json", None, alone, (_is_json(text) for text in texts)),
+        _rule("json_alone", "json", None, alone, texts),
         FoundRule("schema", "schema", schema, f"The JSON is {schema_said(schema)}.", kept, len(texts)),
     ]
 
 
-def _is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
-
-
-def _rule(name: str, kind: str, value: Any, text: str, kept: Iterable[bool], good: Any = "yes") -> FoundRule:
-    marks = list(kept)
-    return FoundRule(name, kind, value, text, sum(marks), len(marks), good)
+def _rule(
+    name: str, kind: CheckKind, value: str | None, text: str, texts: Sequence[str], good: GoodAnswer = "yes"
+) -> FoundRule:
+    """A rule with its support, counted by the check that enforces it."""
+    check = ComputedCheck(id=name, kind=kind, value=value, good=good)
+    return FoundRule(name, kind, value, text, sum(passes(check, each) for each in texts), len(texts), good)
 
 
 def _fixed_ends(texts: Sequence[str]) -> list[FoundRule]:
@@ -122,11 +119,9 @@ def _fixed_ends(texts: Sequence[str]) -> list[FoundRule]:
     last = _common(stripped, lambda a, b: _shared(a[::-1], b[::-1])[::-1], lambda part, text: text.endswith(part))
     found = []
     if len(first) >= SHORTEST_FIXED:
-        kept = (text.startswith(first) for text in stripped)
-        found.append(_rule("begins", "begins", first, f"Begin the output with: {first}", kept))
+        found.append(_rule("begins", "begins", first, f"Begin the output with: {first}", texts))
     if len(last) >= SHORTEST_FIXED:
-        kept = (text.endswith(last) for text in stripped)
-        found.append(_rule("ends", "ends", last, f"End the output with: {last}", kept))
+        found.append(_rule("ends", "ends", last, f"End the output with: {last}", texts))
     return found
 
 
@@ -161,20 +156,19 @@ def _whole_lines(part: str, text: str) -> str:
 
 def _length_band(texts: Sequence[str]) -> list[FoundRule]:
     """Fewest and most words, ten per cent beyond those of the middle 95 %."""
-    sizes = sorted(len(text.split()) for text in texts)
+    sizes = sorted(COUNTS["word"](text) for text in texts)
     aside = math.floor((1 - SUPPORT) / 2 * len(sizes))
     low, high = math.floor(sizes[aside] * 0.9), math.ceil(sizes[-1 - aside] * 1.1)
     band = f"{low} to {high} words"
-    return [_rule("length", "length", band, f"Write {band}.", (low <= size <= high for size in sizes))]
+    return [_rule("length", "length", band, f"Write {band}.", texts)]
 
 
 def _traits(texts: Sequence[str]) -> list[FoundRule]:
     found = []
     for trait in TRAITS:
-        has = [re.search(trait.pattern, text) is not None for text in texts]
-        if 2 * sum(has) > len(has):
-            found.append(_rule(trait.id, "matches", trait.pattern, trait.has, has))
+        has = _rule(trait.id, "matches", trait.pattern, trait.has, texts)
+        if 2 * has.kept > has.of:
+            found.append(has)
         else:
-            lacks = (not each for each in has)
-            found.append(_rule(f"no_{trait.id}", "matches", trait.pattern, trait.lacks, lacks, "no"))
+            found.append(_rule(f"no_{trait.id}", "matches", trait.pattern, trait.lacks, texts, "no"))
     return found

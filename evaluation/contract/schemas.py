@@ -8,6 +8,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ...agents.checks import compute
+from ...prompts.checklist import ComputedCheck
+from ...prompts.examples import Example
+
 COMMON = 0.95
 """A key is required where this share of the objects has it; one is left out that 1 - COMMON have."""
 MOST_VALUES = 8
@@ -22,10 +26,13 @@ _NAMES: dict[type, str] = {bool: "boolean", int: "integer", float: "number", str
 
 
 def follows(schema: Mapping[str, Any], value: Any) -> bool:
-    """Whether a value follows a schema."""
-    from jsonschema import Draft202012Validator
+    """Whether a value follows a schema, as the check of the kind ``schema`` decides it."""
+    return passes(ComputedCheck(id="schema", kind="schema", value=json.dumps(schema)), json.dumps(value))
 
-    return bool(Draft202012Validator(schema).is_valid(value))
+
+def passes(check: ComputedCheck, output: str) -> bool:
+    """Whether an output passes a check."""
+    return check.is_good(compute(check, Example(id="output", input="", output=output)).answer) is True
 
 
 def schema_of(values: Sequence[Any]) -> dict[str, Any]:
