@@ -86,7 +86,8 @@ class Evaluator:
     async def explain(self, verdicts: Iterable[Verdict], examples: Sequence[Example]) -> dict[tuple[str, str], str]:
         """Buy the explanations of some verdicts, each in a further call that goes on from its own answer.
 
-        Returns explanations by (example id, question id); verdicts without an answer are left out, and those that code decided.
+        Returns explanations by (example id, question id); verdicts without an answer are left out, and those
+        that code decided.
         """
         by_id = {example.id: example for example in examples}
         explained: dict[tuple[str, str], str] = {}

@@ -46,8 +46,8 @@ def checklist_scorer(
         on_missing: What becomes of a sample without an output, or with a missing verdict: an error, which
             ``fail_on_error`` and ``retry_on_error`` of Inspect decide about, or an unscored sample, which no metric
             counts. Never a score.
-        options: Settings of :class:`~askance.evaluation.options.EvaluateOptions` that are not about a whole data set, e.g.
-            ``api_base``, ``call_budget``, ``store`` or ``no_cache``.
+        options: Settings of :class:`~askance.evaluation.options.EvaluateOptions` that are not about a whole data
+            set, e.g. ``api_base``, ``call_budget``, ``store`` or ``no_cache``.
 
     Raises:
         InputError: The checklist, the prompt or a setting cannot be used.

@@ -161,7 +161,8 @@ class AskanceJudge(mlflow_judges.Judge):  # type: ignore[misc]
             result: The run that made it.
             form: How its scores are said.
             model: Who is asked; the address of a server is one of the ``options``.
-            options: Settings of :class:`~askance.evaluation.options.EvaluateOptions` that are not about a whole data set.
+            options: Settings of :class:`~askance.evaluation.options.EvaluateOptions` that are not about a whole
+                data set.
         """
         super().__init__(name=original.name, description=original.description, aggregations=original.aggregations)
         kept = load_judge(result.directory)

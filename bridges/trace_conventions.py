@@ -272,8 +272,8 @@ def _answer(body: Row) -> Any:
 
 # --- OpenAI Evals -------------------------------------------------------------------------------------------------
 #
-# Read is the log of a run (``oaieval``): one event a line, of which ``sampling`` has what a model was asked and answered,
-# and ``match``, ``metrics`` and the like what a grader made of it; the lines of the run itself hold no sample.
+# The log of a run (``oaieval``) has one event a line. ``sampling`` has the question and answer of a model. ``match``,
+# ``metrics`` and the like have the grader's result. The lines of the run itself hold no sample.
 
 _OF_RUN = ("spec", "final_report")
 

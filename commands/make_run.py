@@ -229,7 +229,8 @@ def align_command(**given: Any) -> None:
 @click.option(
     "--prompt",
     multiple=True,
-    help="Its starting prompt; without placeholders it is the system message. Several, of a program, by giving it again.",
+    help="Its starting prompt; without placeholders it is the system message. Several, of a program, by giving it "
+    "again.",
 )
 @click.option("--judge", default=None, help="The model that answers the questions about the outputs.")
 @click.option("--checklist", default=None, help="Questions about every output (YAML or JSON).")

@@ -55,7 +55,7 @@ def marked(text: str, good: str, sees: Sees = "all") -> str:
 
 
 class Polar(BaseModel):
-    """Which answer to a question speaks for the output, and what an answer is worth then."""
+    """The answer to a question that speaks for the output, and the worth of an answer."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -121,7 +121,7 @@ class Question(Polar):
     id: str = Field(min_length=1)
     text: str = Field(min_length=1)
     dimension: str = Field(default="overall", min_length=1)
-    """What it is about; a file may call it ``criterion``."""
+    """The subject of the question; a file may call it ``criterion``."""
     violation: str | None = None
     """A short example of what the answer that speaks against an output looks like."""
     weight: Weight = 1.0
@@ -143,7 +143,7 @@ class Question(Polar):
 
     @property
     def shown(self) -> Sees:
-        """What it sees where a score, a comparison or a reason is asked for in place of a quote: the output alone."""
+        """The view where a score, a comparison or a reason is asked for in place of a quote: the output alone."""
         return "output" if self.sees == "quote" else self.sees
 
     @model_validator(mode="before")
@@ -174,7 +174,7 @@ class ComputedCheck(Question):
 
     kind: CheckKind
     value: str | None = None
-    """What the kind needs, see ``WANTED`` in :mod:`~askance.prompts.checks.kinds`. A schema is kept as JSON text."""
+    """The argument of the kind, see ``WANTED`` in :mod:`~askance.prompts.criteria.kinds`. A schema is JSON text."""
     text: str = Field(default="", min_length=1)
     dimension: str = Field(default=CHECKS, min_length=1)
     _folder: Path | None = PrivateAttr(None)

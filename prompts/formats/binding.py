@@ -1,4 +1,4 @@
-"""Which variable of a prompt stands for which field of an example, or for which of its columns.
+"""The fields and columns of an example that the variables of a prompt stand for.
 
 A usual name such as ``article`` is taken for the field that it usually means. Nothing is guessed: where a name may mean
 two things, somebody has to say which (``--variable``).
@@ -54,12 +54,12 @@ Variables = Annotated[dict[str, str], BeforeValidator(parse_variables)]
 
 @dataclass(frozen=True)
 class Binding:
-    """What variables may stand for."""
+    """The fields and columns that variables may stand for."""
 
     examples: Sequence[Example] | None = None
     """None: nobody knows yet what columns there are."""
     given: Mapping[str, str] = field(default_factory=dict)
-    """What somebody said that a variable stands for."""
+    """Meanings of variables that somebody gave."""
     fields: FieldMap = field(default_factory=dict)
     """The field map that the examples were read with."""
     asks: bool = True
@@ -186,7 +186,7 @@ class ReadsExamples(Protocol):
 
 
 def binding_of(examples: Sequence[Example] | None, settings: ReadsExamples | None) -> Binding:
-    """What a prompt's variables may stand for in these examples."""
+    """The fields and columns of these examples that a prompt's variables may stand for."""
     if settings is None:
         return Binding(examples)
     judging = getattr(settings, "judging", None)  # a judge in people's own words is asked no question of ours

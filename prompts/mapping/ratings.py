@@ -85,7 +85,7 @@ def _is_rating(column: DataColumn) -> bool:
 
 
 def dimension_of(column: DataColumn) -> str:
-    """What a column of scores is about: the last part of its path that says it, else ``overall``."""
+    """The dimension of a column of scores: the last part of its path that says it, else ``overall``."""
     named = [each.partition("=")[2] for each in column.path.split(".") if "=" in each]
     if named:
         return plain_name(named[-1])

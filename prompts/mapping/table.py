@@ -73,7 +73,7 @@ class Table:
         return f"askance {command} {as_typed(self.source)} {self.proposal.line()}".rstrip()
 
     def problem(self, read: Try) -> str:
-        """What keeps the mapping from reading the first rows; empty where nothing does."""
+        """The error with which the mapping fails on the first rows; empty where it reads them."""
         if lacks := self.proposal.lacks:
             return f"No column looks like the {' or '.join(lacks)}: --field {lacks[0]}=COLUMN names it."
         try:
