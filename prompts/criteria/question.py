@@ -35,6 +35,9 @@ SEEN: dict[Sees, str] = {
     "call": "of the calls of tools",
 }
 """How a question is marked, where questions are listed, that sees something else than everything."""
+RequirementOrigin = Literal["contract", "clause", "contrast", "judge", "person"]
+"""Where a requirement of a migration comes from: found in old outputs, stated by the old prompt, what old outputs do and
+new ones do not, a learned judge, or a person."""
 _WORDS = {"true": "yes", "false": "no"}
 
 
@@ -116,7 +119,14 @@ class Question(Polar):
     Verdicts stay what the model said; what they are worth, :meth:`p_good` and :meth:`is_good` say.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, coerce_numbers_to_str=True)
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        allow_inf_nan=False,
+        coerce_numbers_to_str=True,
+        populate_by_name=True,
+        serialize_by_alias=True,
+    )
 
     id: str = Field(min_length=1)
     text: str = Field(min_length=1)
@@ -128,7 +138,11 @@ class Question(Polar):
     rubric: str | None = None
     reference: str | None = None
     clause: str | None = Field(default=None, exclude_if=lambda clause: clause is None)
-    """Words of a judge's prompt that it was made from."""
+    """Words of the prompt that it was made from."""
+    origin: RequirementOrigin | None = Field(default=None, alias="from", exclude_if=lambda origin: origin is None)
+    """Where a requirement of a migration comes from."""
+    support: float | None = Field(default=None, ge=0, le=1, exclude_if=lambda support: support is None)
+    """Share of the old outputs that keep it, on development."""
     sees: Sees = Field(default="all", exclude_if=lambda sees: sees == "all")
     """``output`` for a question that is about the output alone: a small model mixes up what it was made from with it.
 
