@@ -7,7 +7,6 @@ A checklist names them (:class:`~askance.prompts.checklist.ComputedCheck`). A us
 from __future__ import annotations
 
 import inspect
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,10 +17,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ..models.base import ModelError
 from ..models.functions import find_function, kind_of, what_happened
 from ..prompts.checklist import ComputedCheck
-from ..prompts.criteria.kinds import LengthBand
+from ..prompts.criteria.decided import decided
 from ..prompts.errors import AskanceError, InputError, did_you_mean, import_optional
-from ..prompts.formatting import count
-from ..prompts.text import sendable, sentences, shorten
+from ..prompts.text import sendable
 from ..prompts.verdicts import Told, Verdict
 
 if TYPE_CHECKING:
@@ -177,7 +175,7 @@ def compute(check: ComputedCheck, example: Example) -> Told:
             return Told(None, status="abstained", error="the output is too short or too mixed to tell its language")
         holds, reason = language in _codes(value), f"it is written in the language {language}"
     else:
-        holds, reason = _KINDS[check.kind](output, value)
+        holds, reason = decided(check.kind, value, output)
     return _told(holds=holds, reason=None if check.is_good(holds) else reason)
 
 
@@ -198,91 +196,6 @@ def make_ready(checks: Sequence[ComputedCheck]) -> None:
 
 SURE = 0.5
 """Probability of the likeliest language below which nothing is said of it."""
-_MOST_ERRORS = 3
-"""Places told in which an output does not follow its schema."""
-_SEEN = 60
-"""Characters of an output that are quoted."""
-
-Holds = tuple[bool, str | None]
-"""Whether an output has a property, and what was found."""
-
-
-def _json(output: str, _: str = "") -> Holds:
-    problem = _parsed(output)[1]
-    return problem is None, problem
-
-
-def _parsed(output: str) -> tuple[Any, str | None]:
-    """The value of a JSON text, and why it is none."""
-
-    def refuse(word: str) -> None:
-        raise ValueError(f"{word} is no number of JSON")
-
-    try:
-        return json.loads(output, parse_constant=refuse), None
-    except RecursionError:
-        return None, "it is no valid JSON: nested too deeply"
-    except ValueError as error:
-        return None, f"it is no valid JSON: {error}; it begins with {_quoted(output)}"
-
-
-def _follows(output: str, schema: str) -> Holds:
-    data, problem = _parsed(output)
-    if problem is not None:
-        return False, problem
-    try:
-        errors = sorted(_validator(schema).iter_errors(data), key=lambda each: len(each.absolute_path))
-    except RecursionError:
-        return False, "it is nested too deeply to be held against its schema"
-    told = [f"at {each.json_path}: {shorten(each.message, 160)}" for each in errors[:_MOST_ERRORS]]
-    more = f" (and {len(errors) - _MOST_ERRORS} more)" if len(errors) > _MOST_ERRORS else ""
-    return not errors, "; ".join(told) + more if told else None
-
-
-@lru_cache(maxsize=64)
-def _validator(schema: str) -> Any:
-    from jsonschema.validators import validator_for
-    from referencing import Registry
-
-    data = json.loads(schema)
-    return validator_for(data)(data, registry=Registry())  # an empty registry: nothing is fetched from the network
-
-
-def _begins(output: str, text: str) -> Holds:
-    return output.strip().startswith(text.strip()), f"it begins with {_quoted(output)}"
-
-
-def _ends(output: str, text: str) -> Holds:
-    return output.strip().endswith(text.strip()), f"it ends with {_quoted(output.strip()[-_SEEN:])}"
-
-
-def _matches(output: str, pattern: str) -> Holds:
-    found = re.search(pattern, output)
-    return found is not None, "it is found nowhere" if found is None else f"it holds {_quoted(found[0])}"
-
-
-def _is_as_long(output: str, value: str) -> Holds:
-    band = LengthBand.of(value)
-    there = COUNTS[band.unit](output.strip())
-    return band.least <= there and (band.most is None or there <= band.most), f"it has {count(there, band.unit)}"
-
-
-COUNTS: dict[str, Callable[[str], int]] = {
-    "character": len,
-    "word": lambda text: len(re.findall(r"\w+(?:['\u2019-]\w+)*", text)),
-    "sentence": lambda text: len(sentences(text)),
-    "line": lambda text: sum(bool(each.strip()) for each in text.splitlines()),
-    "paragraph": lambda text: sum(bool(each.strip()) for each in re.split(r"\n\s*\n", text)),
-}
-"""Number of units of length in a text, by the unit of a :class:`~askance.prompts.criteria.kinds.LengthBand`."""
-_KINDS: dict[str, Callable[[str, str], Holds]] = {
-    "json": _json,
-    "schema": _follows,
-    "begins": _begins,
-    "ends": _ends,
-    "matches": _matches,
-    "length": _is_as_long,
-}
 
 
 def _language(text: str) -> tuple[str, float]:
@@ -300,10 +213,6 @@ def _identifier() -> Any:
 
 def _codes(value: str) -> list[str]:
     return [each.lower() for each in re.split(r"[,\s]+", value) if each]
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(shorten(" ".join(text.split()), _SEEN), ensure_ascii=False)
 
 
 def _loaded(check: ComputedCheck) -> Checker:

@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ...agents.checks import COUNTS
 from ...prompts.checklist import ComputedCheck, GoodAnswer
+from ...prompts.criteria.decided import COUNTS
 from ...prompts.criteria.kinds import CheckKind
 from .schemas import follows, passes, schema_of, schema_said
 

@@ -1,6 +1,6 @@
 """Kinds of checks: the value that each takes, the question that it answers, and how a file holds a schema.
 
-``agents/checks.py`` computes checks.
+``decided.py`` answers those that need an output alone, ``agents/checks.py`` all of them.
 """
 
 from __future__ import annotations
@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from ..errors import InputError, like_named
 from ..text_files import read_text
+from .decided import LENGTHS, LengthBand
 
 CheckKind = Literal["json", "schema", "begins", "ends", "matches", "language", "length", "checker"]
 WANTED: dict[str, str] = {
@@ -20,42 +21,10 @@ WANTED: dict[str, str] = {
     "ends": "the text that an output ends with",
     "matches": "a regular expression, which is looked for anywhere in the output",
     "language": "codes of languages, e.g. de or de, fr",
-    "length": "a number of words, characters, sentences, lines or paragraphs, e.g. at most 8 words or 5 to 40 words",
+    "length": LENGTHS,
     "checker": "a function, as module:function or file.py:function",
 }
 """The ``value`` that each kind of check takes; ``json`` takes none."""
-_LENGTH = re.compile(
-    r"(?:(at most|at least|exactly)\s+)?(\d{1,9})(?:\s*(?:-|\u2013|to)\s*(\d{1,9}))?\s+"
-    r"(character|word|sentence|line|paragraph)s?",
-    re.IGNORECASE,
-)
-
-
-class LengthBand(NamedTuple):
-    """How long an output may be."""
-
-    unit: str
-    """``character``, ``word``, ``sentence``, ``line`` or ``paragraph``."""
-    least: int
-    most: int | None
-    """None: any number."""
-
-    @classmethod
-    def of(cls, text: str) -> LengthBand:
-        """Read ``at most 8 words``, ``at least 2 sentences``, ``5 to 40 words`` or ``3 lines``.
-
-        Raises:
-            ValueError: It is none of these, or its ends are the wrong way round.
-        """
-        found = _LENGTH.fullmatch(text.strip())
-        bound, low, high, unit = found.groups() if found else (None, "0", None, "")
-        if found is None or (bound and high):
-            raise ValueError(f"{WANTED['length']} is needed, not '{text}'")
-        least, most = int(low), int(high or low)
-        if least > most:
-            raise ValueError(f"the smaller number comes first, not '{text}'")
-        word = (bound or "").lower()
-        return cls(unit.lower(), 0 if word == "at most" else least, None if word == "at least" else most)
 
 
 def refuse_value(kind: str, value: str | None) -> None:
