@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .. import runs
-from ..memory.run_directory import RunDirectory
 from ..models.progress import showing
 from ..optimizer.job import NOT_IN_FINGERPRINT, WHERE
 from ..optimizer.migration.inputs import prepare_writer
@@ -89,7 +88,11 @@ def tell_migration_estimate(migration: Any, *, as_json: bool) -> None:
     estimate = estimate_migration(migration)
     questions = estimate.calls_per_question
     if as_json:
-        figures = {"calls": estimate.writing.calls, "stored": estimate.writing.stored, "tokens": estimate.writing.tokens}
+        figures = {
+            "calls": estimate.writing.calls,
+            "stored": estimate.writing.stored,
+            "tokens": estimate.writing.tokens,
+        }
         echo_json({**figures, "cost_usd": estimate.writing.cost_usd, "calls_per_question": questions})
         return
     echo(f"{estimate.writing.calls:,} calls ({estimate.writing.size}) to write all outputs with the old prompt.")

@@ -14,10 +14,10 @@ from ..memory.run_directory import RunDirectory
 from ..models.budget import CAPS
 from ..models.progress import showing
 from ..optimizer.job import CAN_GROW, NOT_IN_FINGERPRINT
+from ..optimizer.migration.inputs import kind_of
 from ..optimizer.modes import align as alignment
 from ..optimizer.modes import migrate as migration
 from ..optimizer.modes import tune as tuning
-from ..optimizer.migration.inputs import kind_of
 from ..optimizer.options import (
     AlignOptions,
     LoopOptions,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from ...prompts.checklist import Checklist, ComputedCheck, Question
 from ...prompts.examples import Example, documents
 from ...prompts.verdicts import Verdict, read_verdicts
 from ...stats.correlation import correlate
-from ...stats.noninferiority import MeanLimits, mean_limits
+from ...stats.noninferiority import MeanLimits
 from ...stats.pass_fail import rate
 from ...stats.resampling import Resampling, Statistic, mean_with_interval
 from ..options import WriterMigrationOptions
@@ -117,7 +117,9 @@ class Tested:
 
     def agreement(self) -> ShareRecord | None:
         """Spearman's correlation of the old outputs' pass rates with people's scores of them; None without scores."""
-        scores = [None if (given := each.human.get("overall")) is None else float(np.mean(given)) for each in self.examples]
+        scores = [
+            None if (given := each.human.get("overall")) is None else float(np.mean(given)) for each in self.examples
+        ]
         if not any(score is not None for score in scores):
             return None
         return _record(correlate(self.old.rates(), scores, Resampling(self.groups)).spearman)
@@ -174,7 +176,9 @@ def _counted(checklist: Checklist, verdicts: Sequence[Verdict]) -> Checklist:
     """The requirements that count: those with a weight, and the checks that a checker of the user's own made."""
     known = {each.id for each in checklist.questions}
     own = dict.fromkeys(each.question for each in verdicts if each.question not in known)
-    further = [ComputedCheck(id=name, text=f"Does the output pass '{name}'?", kind="checker", value=name) for name in own]
+    further = [
+        ComputedCheck(id=name, text=f"Does the output pass '{name}'?", kind="checker", value=name) for name in own
+    ]
     kept: list[Question] = [*(each for each in checklist.questions if each.weight > 0), *further]
     return Checklist.model_validate({"questions": kept})
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
 
-from ...agents.checks import CheckFunction, Checker, load_checker, make_ready
+from ...agents.checks import Checker, CheckFunction, load_checker, make_ready
 from ...evaluation.judge_file import load_judge
 from ...evaluation.kept_judge import KeptJudge
 from ...memory.certificate_file import target_folder
@@ -201,8 +201,12 @@ def kind_of(
             "--kind judge, or give the --checklist of a judge."
         )
     if kind is not None and found is not None and kind != found:
-        why = "there is a checklist" if checklist is not None else "there is no prompt" if prompt is None else (
-            "it shows the output" if found == "judge" else "it does not show the output"
+        why = (
+            "there is a checklist"
+            if checklist is not None
+            else "there is no prompt"
+            if prompt is None
+            else ("it shows the output" if found == "judge" else "it does not show the output")
         )
         raise InputError(f"kind: this prompt is a {found}'s, as {why}.")
     return cast('Literal["generator", "judge"]', kind or found)

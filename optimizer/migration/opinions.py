@@ -86,9 +86,7 @@ class SecondOpinions:
         """Both outputs under the conversation that asked for them."""
         said = generator_messages(self.migration.prompt, old)
         asked = "\n\n".join(f"{role}: {content}" for role, content in said)
-        return Preference(
-            id=old.id, input=asked, output_a=old.output or "", output_b=new.output or "", preferred="tie"
-        )
+        return Preference(id=old.id, input=asked, output_a=old.output or "", output_b=new.output or "", preferred="tie")
 
 
 def _new_is_better(first: Mapping[str, bool | None], pair: str) -> float | None:

@@ -8,10 +8,11 @@ loop for each target. Every part can be killed and gone on with: what was bought
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ from ...memory.certificate_file import (
     target_folder,
 )
 from ...memory.run_directory import RunDirectory, prompt_file, read_exactly
+from ...memory.verdict_store import VerdictStore
 from ...models.budget import CAPS
 from ...models.event_loops import run_sync
 from ...models.session import session
@@ -44,11 +46,15 @@ from ..options import TuneOptions
 from ..run_result import RunResult
 from ..runner import run_job
 from .certificate import Tested, guarded, kept_requirements, limits_record
+from .certificate_view import MigrationResult
 from .inputs import RECORDED, WriterMigration, migration_inputs, own_checks
 from .opinions import SecondOpinions, written_outputs
+from .power import power_line, power_said
 
 if TYPE_CHECKING:
-    from ...models.base import Model
+    from ...agents.buying import Estimate
+    from ...memory.verdict_store import Place
+    from ...models.base import AnswerStore, Model
     from ...models.gateway import Gateway
     from ...models.progress import Watcher
     from ...models.resolve import Models

@@ -106,5 +106,7 @@ async def _written_anew(
             watcher.phase(f"{name} writes the test outputs anew", len(examples))
             how = options.max_output_tokens, options.generator_temperature, options.seed
             writer = Generator(gateway, models.get(migration.targets[name]), prompt, *how)
-            writer = replace(writer, prompt_name=migration.prompt_name, writing=writing_beside(prompt_file(directory)) or AS_THE_RUN)
+            writer = replace(
+                writer, prompt_name=migration.prompt_name, writing=writing_beside(prompt_file(directory)) or AS_THE_RUN
+            )
             return await writer.generate(examples, watcher.advance)
