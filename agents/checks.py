@@ -19,11 +19,14 @@ from ..models.base import ModelError
 from ..models.functions import find_function, kind_of, what_happened
 from ..models.replies.json_object import json_in
 from ..prompts.checklist import ComputedCheck
+from ..prompts.conversations.chat import reply_text
+from ..prompts.criteria.json_schemas import schema_errors
 from ..prompts.criteria.kinds import LengthBand
 from ..prompts.errors import AskanceError, InputError, did_you_mean, import_optional
 from ..prompts.formatting import count
 from ..prompts.text import sendable, sentences, shorten
 from ..prompts.verdicts import Told, Verdict
+from .traces.call_checks import CALL_KINDS, Holds, NoRecordError, calls_hold
 
 if TYPE_CHECKING:
     from ..models.base import Answer, Request
@@ -163,8 +166,11 @@ class Nobody:
 
 
 def compute(check: ComputedCheck, example: Example) -> Told:
-    """Say whether an output has the property; where it does not pass, the explanation says what was found."""
-    output, value = example.output or "", check.value or ""
+    """Say whether an output has the property; where it does not pass, the explanation says what was found.
+
+    Of a conversation a check of a text reads the last reply, and one of calls the calls of tools.
+    """
+    output, value = reply_text(example.output or ""), check.value or ""
     if check.kind == "checker":
         found = _checked(_loaded(check), example)
         if isinstance(found, str):
@@ -177,6 +183,11 @@ def compute(check: ComputedCheck, example: Example) -> Told:
         if sure < SURE:
             return Told(None, status="abstained", error="the output is too short or too mixed to tell its language")
         holds, reason = language in _codes(value), f"it is written in the language {language}"
+    elif check.kind in CALL_KINDS:
+        try:
+            holds, reason = calls_hold(check.kind, value, example)
+        except NoRecordError as error:
+            return _failed(str(error))
     else:
         holds, reason = _KINDS[check.kind](output, value)
     return _told(holds=holds, reason=None if check.is_good(holds) else reason)
@@ -199,13 +210,8 @@ def make_ready(checks: Sequence[ComputedCheck]) -> None:
 
 SURE = 0.5
 """Probability of the likeliest language below which nothing is said of it."""
-_MOST_ERRORS = 3
-"""Places told in which an output does not follow its schema."""
 _SEEN = 60
 """Characters of an output that are quoted."""
-
-Holds = tuple[bool, str | None]
-"""Whether an output has a property, and what was found."""
 
 
 def _json(output: str, _: str = "") -> Holds:
@@ -228,13 +234,16 @@ def _parsed(output: str) -> tuple[Any, str | None]:
 
 
 def _follows(output: str, schema: str) -> Holds:
-    data, problem = _parsed(output)
-    return (False, problem) if problem is not None else _valid(data, schema)
+    return _valid(*_parsed(output), schema)
 
 
 def _fields_follow(output: str, schema: str) -> Holds:
-    data, problem = json_value(output)
-    return (False, problem) if problem is not None else _valid(data, schema)
+    return _valid(*json_value(output), schema)
+
+
+def _valid(data: Any, problem: str | None, schema: str) -> Holds:
+    errors = problem or schema_errors(data, schema)
+    return errors is None, errors
 
 
 def json_value(output: str) -> tuple[Any, str | None]:
@@ -246,25 +255,6 @@ def json_value(output: str) -> tuple[Any, str | None]:
         return json_in(output), None
     except (ValueError, RecursionError):
         return None, problem
-
-
-def _valid(data: Any, schema: str) -> Holds:
-    try:
-        errors = sorted(_validator(schema).iter_errors(data), key=lambda each: len(each.absolute_path))
-    except RecursionError:
-        return False, "it is nested too deeply to be held against its schema"
-    told = [f"at {each.json_path}: {shorten(each.message, 160)}" for each in errors[:_MOST_ERRORS]]
-    more = f" (and {len(errors) - _MOST_ERRORS} more)" if len(errors) > _MOST_ERRORS else ""
-    return not errors, "; ".join(told) + more if told else None
-
-
-@lru_cache(maxsize=64)
-def _validator(schema: str) -> Any:
-    from jsonschema.validators import validator_for
-    from referencing import Registry
-
-    data = json.loads(schema)
-    return validator_for(data)(data, registry=Registry())  # an empty registry: nothing is fetched from the network
 
 
 def _begins(output: str, text: str) -> Holds:

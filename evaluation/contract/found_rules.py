@@ -2,7 +2,8 @@
 
 They are found in outputs alone: valid JSON, its keys with their types, sets of values and lengths, a fixed beginning
 and end, a length band, a language, and traits such as bullet points. Another output of the same prompt may differ, so
-lengths are wide, and a set of values needs evidence.
+lengths are wide, and a set of values needs evidence. Of conversations the last replies are read, and the calls of tools
+have rules of their own.
 """
 
 from __future__ import annotations
@@ -12,10 +13,14 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
+from itertools import permutations
 from typing import Any, NamedTuple
 
 from ...agents.checks import COUNTS, json_value, language_of
+from ...agents.traces.call_checks import first_places
 from ...prompts.checklist import ComputedCheck
+from ...prompts.conversations.chat import calls_in_turn, reply_text
+from ...prompts.formatting import count as counted
 from .schemas import passes, schema_of, widened
 
 SUPPORT = 0.95
@@ -66,9 +71,14 @@ def found_rules(outputs: Sequence[str]) -> list[ComputedCheck]:
 
     Rules that outputs lack something are left to :func:`never_rules`.
     """
-    texts = [text for text in outputs if text.strip()]
-    if len(texts) < FEWEST:
+    written = [text for text in outputs if text.strip()]
+    if len(written) < FEWEST:
         return []
+    texts = [reply for text in written if (reply := reply_text(text)).strip()]
+    return [*_of_calls(written), *(_of_texts(texts) if len(texts) >= FEWEST else [])]
+
+
+def _of_texts(texts: Sequence[str]) -> list[ComputedCheck]:
     values = json_values(texts)
     if 2 * len(values) > len(texts):
         rules = [rule("json_alone", "json", None, texts), rule("keys", "fields", widened(schema_of(values)), texts)]
@@ -78,7 +88,7 @@ def found_rules(outputs: Sequence[str]) -> list[ComputedCheck]:
 
 def never_rules(outputs: Sequence[str]) -> list[ComputedCheck]:
     """Traits that at least 95 % of the outputs lack; most mean nothing, as no prompt names all it does not want."""
-    texts = [text for text in outputs if text.strip()]
+    texts = [reply for text in outputs if (reply := reply_text(text)).strip()]
     found = [supported(trait.check(wanted=False), texts) for trait in TRAITS] if len(texts) >= FEWEST else []
     return [each for each in found if (each.support or 0) >= SUPPORT]
 
@@ -141,10 +151,16 @@ def _whole_lines(part: str, text: str) -> str:
 
 def _length_band(texts: Sequence[str]) -> list[ComputedCheck]:
     """Fewest and most words: half the shortest and one and a half times the longest of the middle 95 %."""
-    sizes = sorted(COUNTS["word"](text) for text in texts)
-    aside = math.floor((1 - SUPPORT) / 2 * len(sizes))
-    low, high = math.floor(sizes[aside] * LEAST_OF_SHORTEST), math.ceil(sizes[-1 - aside] * MOST_OF_LONGEST)
+    least, most = _usual([COUNTS["word"](text) for text in texts])
+    low, high = math.floor(least * LEAST_OF_SHORTEST), math.ceil(most * MOST_OF_LONGEST)
     return [rule("length_words", "length", f"{low} to {max(high, low + 1)} words", texts)]
+
+
+def _usual(sizes: Sequence[int]) -> tuple[int, int]:
+    """Least and most of the middle 95 %."""
+    ordered = sorted(sizes)
+    aside = math.floor((1 - SUPPORT) / 2 * len(ordered))
+    return ordered[aside], ordered[-1 - aside]
 
 
 def _language(texts: Sequence[str]) -> list[ComputedCheck]:
@@ -160,3 +176,81 @@ def _language(texts: Sequence[str]) -> list[ComputedCheck]:
 def _traits(texts: Sequence[str]) -> list[ComputedCheck]:
     found = [supported(trait.check(wanted=True), texts) for trait in TRAITS]
     return [each for each in found if (each.support or 0) > 0.5]  # a feature of fewer is none that must be there
+
+
+# --- calls of tools ---
+
+
+def _of_calls(outputs: Sequence[str]) -> list[ComputedCheck]:
+    """Rules of the calls in outputs: the tools, how many calls, the arguments of each tool, and the order of tools."""
+    traces = [calls_in_turn(output) for output in outputs]
+    places = [*map(first_places, traces)]
+    times = Counter(name for firsts in places for name in firsts if re.fullmatch(r"[^\s,]+", name))
+    names = [name for name, there in times.items() if there > (1 - SUPPORT) * len(outputs)]
+    if not names:
+        return []
+    listed = ", ".join(names)
+    found = [rule("tools", "tools", listed, outputs)]
+    for name in (each for each in names if times[each] >= SUPPORT * len(outputs)):
+        found.append(rule(f"calls_{name}", "calls", f"at least 1 call of {name}", outputs))
+    low, high = _usual([len(calls) for calls in traces])
+    band = f"{low} to {high} calls" if low < high else f"exactly {counted(low, 'call')}"
+    found.append(rule("calls", "calls", band, outputs))
+    for name in names:
+        given = [call.arguments for calls in traces for call in calls if call.name == name]
+        schema = schema_of(given)
+        if len(given) >= FEWEST:
+            # support among the outputs that call the tool: the others keep the rule without saying anything
+            theirs = [output for output, firsts in zip(outputs, places, strict=True) if name in firsts]
+            found.append(rule(f"arguments_{name}", "arguments", {name: schema}, theirs))
+    return [*found, *_orders(names, outputs, places)]
+
+
+def _orders(names: Sequence[str], outputs: Sequence[str], places: Sequence[Mapping[str, int]]) -> list[ComputedCheck]:
+    """The tools that are called one before the other wherever an output calls both."""
+    both = {
+        (a, b): [(firsts[a], firsts[b]) for firsts in places if a in firsts and b in firsts]
+        for a, b in permutations(names, 2)
+    }
+    fixed = {
+        pair
+        for pair, firsts in both.items()
+        if len(firsts) >= FEWEST and sum(a < b for a, b in firsts) >= SUPPORT * len(firsts)
+    }
+    found = []
+    for a, b in (pair for pair in both if pair in fixed):
+        there = [place for place, firsts in enumerate(places) if a in firsts and b in firsts]
+        between = [name for name in names if (a, name) in fixed and (name, b) in fixed]
+        if any(all(name in places[place] for place in there) for name in between):
+            continue  # follows from two others
+        theirs = [outputs[place] for place in there]
+        found.append(rule(f"{a}_before_{b}", "order", f"{a} before {b}", theirs))
+    return found
+
+
+FREE_WORDS = 4
+"""Words that an argument has on average from which on it is free text, which nobody writes twice in the same words."""
+
+
+def parity_rules(outputs: Sequence[str]) -> list[ComputedCheck]:
+    """Rules that hold a new output against the recorded one: the same tools, and the same arguments but for free texts.
+
+    A recorded output keeps them by definition. Their order is left to the rules of the outputs, which say where it
+    matters. None where no output calls a tool.
+    """
+    calls = [call for output in outputs for call in calls_in_turn(output)]
+    if not calls:
+        return []
+    words: dict[str, list[int]] = {}
+    for call in calls:
+        for name, value in call.arguments.items() if isinstance(call.arguments, dict) else ():
+            words.setdefault(f"{call.name}.{name}", []).append(len(value.split()) if isinstance(value, str) else 0)
+    free = [
+        name
+        for name, sizes in words.items()
+        if sum(sizes) >= FREE_WORDS * len(sizes) and re.fullmatch(r"[^\s,]+", name)
+    ]
+    value = f"arguments except {', '.join(free)}" if free else "arguments"
+    found = {"same_tools": "tools", "same_arguments": value}
+    fields = {"kind": "calls_as", "support": 1.0, "from": "contract"}
+    return [ComputedCheck.model_validate({"id": name, "value": part, **fields}) for name, part in found.items()]

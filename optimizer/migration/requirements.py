@@ -20,7 +20,7 @@ from ...agents.updater import split_parts
 from ...evaluation.contract.clauses import KeyClause, StatedRule, clauses_of, key_clauses, stated_rules
 from ...evaluation.contract.found_rules import found_rules, json_values, never_rules, supported
 from ...evaluation.contract.schemas import keys_of, part_of, with_part, without_parts
-from ...prompts.checklist import Checklist, ComputedCheck, Question, with_schema
+from ...prompts.checklist import Checklist, ComputedCheck, Question
 from ...prompts.errors import InputError
 from ...prompts.examples import Example
 from ...prompts.formatting import percent
@@ -85,7 +85,6 @@ def free_requirements(
     development: Sequence[Example],
     *,
     judge_questions: Checklist | None = None,
-    schema: Mapping[str, Any] | str | None = None,
     checks: Sequence[ComputedCheck] = (),
 ) -> WrittenRequirements:
     """Requirements that cost no call, from the prompt and from the old outputs of the development examples.
@@ -94,11 +93,10 @@ def free_requirements(
         prompt: The prompt that writes.
         development: Examples with their old outputs; one without an output is left out.
         judge_questions: Questions of a judge that was learned from people.
-        schema: A JSON schema of the user's own, as an object or as the file that holds it.
-        checks: Further checks of the user's own.
+        checks: Checks of the user's own, a schema among them.
 
     Raises:
-        InputError: The schema or a check cannot be used.
+        InputError: A check cannot be used.
     """
     written = [each for each in development if each.output and each.output.strip()]
     outputs = [each.output or "" for each in written]
@@ -106,14 +104,15 @@ def free_requirements(
     keys = keys_of(json_values(outputs))
     stated = stated_rules(text, keys)
     of_clauses = [supported(rule.check, outputs) for rule in _once(stated)]
-    own = [*_own_schema(schema), *checks]
     of_outputs: list[ComputedCheck] = []
     for each in found_rules(outputs):
+        if each.id == "keys" and any(own.kind == "schema" for own in checks):
+            continue  # the user's own schema says it
         if each.id == "keys":
             of_outputs += _by_key(each, key_clauses(text, keys), outputs)
         elif not _is_decided(each.id, {rule.id for rule in of_clauses}):
             of_outputs.append(each)
-    of_person = [_of_person(each, written) for each in own]
+    of_person = [_of_person(each, written) for each in checks]
     learned = () if judge_questions is None else judge_questions.questions
     of_judge = [each.model_copy(update={"origin": each.origin or "judge"}) for each in learned]
     decided = {rule.check.clause for rule in stated if rule.is_all}
@@ -214,11 +213,6 @@ def _of_clause(name: str, schema: Mapping[str, Any], clause: str | None, outputs
     origin = "contract" if clause is None else "clause"
     fields = {"id": name, "kind": "fields", "value": schema, "clause": clause, "from": origin}
     return supported(ComputedCheck.model_validate(fields), outputs)
-
-
-def _own_schema(schema: Mapping[str, Any] | str | None) -> tuple[ComputedCheck, ...]:
-    found = with_schema(None, schema)
-    return () if found is None else found.checks
 
 
 def _of_person(check: ComputedCheck, written: Sequence[Example]) -> ComputedCheck:
