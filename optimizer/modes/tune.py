@@ -14,11 +14,13 @@ from ...agents.checks import CheckFunction, load_checker, make_ready
 from ...agents.evaluator import Evaluator
 from ...agents.example_questions import ExampleQuestions, estimate_unwritten
 from ...agents.generator import Generator, GeneratorNoteTaker, RequirementWriter
+from ...evaluation.generate import writing_for
 from ...evaluation.weights_file import weighted_by
 from ...models.base import Model
 from ...models.gateway import Gateway
 from ...models.programs import GeneratorFunction, Program, writer_of
 from ...models.resolve import Models
+from ...models.writing import AS_THE_RUN, PromptSettings, read_writing
 from ...prompts.checklist import SCHEMA_CHECK, Checklist, load_checklist, with_schema
 from ...prompts.errors import InputError
 from ...prompts.examples import Example, load_examples
@@ -94,6 +96,8 @@ def prepare(
         names["schema"] = next(str(each.value) for each in questions.checks if each.id == SCHEMA_CHECK)
     if isinstance(written_by, Program):
         names |= {"program": written_by.version, "prompt_name": prompt_name}
+    elif (writing := writing_for(prompt, settings, schema)).stated:
+        names["writing"] = writing.to_yaml()
     if questions is not None:
         make_ready(questions.checks)
     return Job("tune", examples, questions, prompts, models, settings, names, loaded)
@@ -132,7 +136,7 @@ class Tune:
     options = TuneOptions
     models = ("generator", "judge")
     prompts = ("prompt",)
-    settings = ("checker", "schema", "program", "prompt_name")
+    settings = ("checker", "schema", "program", "prompt_name", "writing")
     needs_checklist = False
 
     def strata(self, job: Job) -> list[float | None] | None:
@@ -158,6 +162,7 @@ class Tune:
             options.score_as,
             tally=context.count,
             say=context.events.say,
+            thinking=partial(context.models.with_thinking, job.models["generator"]),
         )
         taker = context.helper("note_taker", helper)
         note_taker = GeneratorNoteTaker(gateway, taker, task_of(job.checklist), seed=seed)
@@ -172,7 +177,7 @@ class Tune:
         yardstick = MeanYardstick(resamples=options.resamples, seed=seed)
         guard, validation = PassRateGuard(options.max_bias), context.splits.validation
         return SetUp(
-            start=Draft(job.prompt, job.checklist),
+            start=Draft(job.prompt, job.checklist, writing=_writing(job)),
             subject=subject,
             signal=signal,
             yardstick=yardstick,
@@ -196,12 +201,18 @@ class Tune:
         return found + estimate_unwritten(job.examples, prompt, judging)
 
 
+def _writing(job: Job) -> PromptSettings | None:
+    """The settings that lay beside the prompt at the start."""
+    return read_writing(job.settings["writing"], "writing") if "writing" in job.settings else None
+
+
 def _generator(job: Job, gateway: Gateway, model: Model) -> Generator:
     options = job.options_as(TuneOptions)
     schema = json.loads(job.settings["schema"]) if "schema" in job.settings else None
     name = job.settings.get("prompt_name", "prompt")
     settings = options.max_output_tokens, options.generator_temperature, options.seed
-    return Generator(gateway, model, job.prompt, *settings, prompt_name=name, schema=schema)
+    writing = _writing(job) or AS_THE_RUN
+    return Generator(gateway, model, job.prompt, *settings, prompt_name=name, schema=schema, writing=writing)
 
 
 MODE = Tune()
