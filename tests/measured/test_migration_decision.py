@@ -25,14 +25,14 @@ from tests.measured.migration_decision import (
 )
 
 DRAWS = 200
-ERROR = 0.03
-"""Two standard errors of a share near .05 on so many draws."""
+RARE, COMMON = 0.046, 0.085
+"""Three standard errors of a share near .05, and near .8, on so many draws."""
 
 
 @pytest.mark.parametrize("name", WORSE)
 def test_truly_worse_by_the_margin_is_adopted_in_few_cases(name: str) -> None:
     assert WORSE[name].true_difference == pytest.approx(-MAX_LOSS, abs=1e-3)
-    assert share(adopts, WORSE[name], 80, DRAWS, 1) <= 0.06 + ERROR
+    assert share(adopts, WORSE[name], 80, DRAWS, 1) <= 0.05 + RARE
 
 
 @pytest.mark.parametrize("name", EQUAL)
@@ -41,7 +41,7 @@ def test_equal_is_adopted_with_the_size_that_is_asked_for(name: str) -> None:
     n = examples_needed(spread, MAX_LOSS, LEVEL)
     assert shape.true_difference == pytest.approx(0, abs=1e-3)
     assert n <= max(59, 1.2 * (CLOSED * spread.deviation / MAX_LOSS) ** 2)
-    assert share(adopts, shape, n, DRAWS) >= 0.78 - 2 * ERROR
+    assert share(adopts, shape, n, DRAWS, 1) >= 0.8 - COMMON
 
 
 def test_one_requirement_that_is_lost_is_not_yet_though_the_mean_holds() -> None:
