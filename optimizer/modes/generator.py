@@ -33,7 +33,7 @@ from ...stats.resampling import Resampling
 from ..acceptance import Yardstick
 from ..mode import RunContext
 from ..signals import Reasons, disputed, explanations, take_turns
-from ..subject import Draft, Observation, Outcome, Pair, Spent, by_pair
+from ..subject import Draft, Observation, Outcome, Pair, WritingCost, by_pair
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class GeneratorSubject:
         if isinstance(self.generator.model, AnswersWithRecords):
             shown = self.generator.model.shown
             generated = [each if each.error else replace(each, example=shown(each.example)) for each in generated]
-        spent = Spent.of(generated)
+        spent = WritingCost.of(generated)
         if self.timed is not None and spent.timed:
             self.timed(draft.hash, spent.timed, spent.seconds)
         return await self.look_at(generated, draft.hash)
@@ -149,7 +149,7 @@ class GeneratorSubject:
         own = ((example.id, self._checklist_of(example.id, checked)) for example in written)
         checklists = {name: checklist for name, checklist in own if checklist is not None}
         scores = [self._score(example, checklists.get(example.id), verdicts) for example in written]
-        return Observation(written, verdicts, scores, None, checklists, Spent.of(generated))
+        return Observation(written, verdicts, scores, None, checklists, WritingCost.of(generated))
 
     async def probe(self, draft: Draft, pairs: Sequence[Pair], seen: Observation) -> dict[Pair, Verdict]:
         """Write and judge the examples of the pairs anew."""
