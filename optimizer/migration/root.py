@@ -40,7 +40,7 @@ from ...prompts.text_files import write_whole
 from ...settings import flag
 from ..events import Callback
 from ..job import model_name
-from ..modes.generator import GeneratorSubject, OldOutputs, OutputJudge
+from ..modes.generator import GeneratorSubject, OldVerdicts, OutputJudge
 from ..options import TuneOptions
 from ..run_result import RunResult
 from ..runner import run_job
@@ -241,7 +241,7 @@ async def _prepared(asking: MigrationPart, *, yes: bool, ask_first: bool) -> Pre
                 "change them."
             )
         make_ready(checklist.checks)
-        old = OldOutputs()
+        old = OldVerdicts()
         subject = outputs_subject(migration, checklist, models, gateway, watcher)
         watcher.phase(f"judging the old outputs of {count(len(development), 'example')}")
         await old.judge(subject, development)

@@ -47,7 +47,7 @@ class OutputJudge:
 
 
 @dataclass
-class OldOutputs:
+class OldVerdicts:
     """The outputs of an old model, and the requirements that they keep; each is judged once."""
 
     verdicts: list[Verdict] = field(default_factory=list)
@@ -100,7 +100,7 @@ class GeneratorSubject:
     """Shown all verdicts."""
     say: Callable[[str], None]
     """Told what cannot be had."""
-    old: OldOutputs | None = None
+    old: OldVerdicts | None = None
     """The outputs of an old model that these are held against: only requirements that were judged there count."""
     timed: Callable[[str, int, float], None] | None = None
     """Told the hash of the prompt, and the number and the seconds of the outputs that were bought for it."""
@@ -285,7 +285,7 @@ class FailureSignal:
     explanations are bought. What a checker says is read in any case."""
     comments: Mapping[str, Sequence[Comment]] = field(default_factory=dict)
     """People's comments on an earlier output for the same request, by example id."""
-    old: OldOutputs | None = None
+    old: OldVerdicts | None = None
     """The outputs of an old model: a requirement that one of them fails too is no failure here (METHOD.md, part 6)."""
 
     def disagreements(self, draft: Draft, seen: Observation) -> list[Disagreement]:
