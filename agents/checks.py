@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ..models.base import ModelError
 from ..models.functions import find_function, kind_of, what_happened
 from ..prompts.checklist import ComputedCheck
-from ..prompts.criteria.decided import decided
+from ..prompts.conversations.chat import reply_text
 from ..prompts.errors import AskanceError, InputError, did_you_mean, import_optional
 from ..prompts.text import sendable
 from ..prompts.verdicts import Told, Verdict
+from .decided import decided
+from .traces.call_checks import CALL_KINDS, NoRecordError, calls_hold
 
 if TYPE_CHECKING:
     from ..models.base import Answer, Request
@@ -160,8 +162,11 @@ class Nobody:
 
 
 def compute(check: ComputedCheck, example: Example) -> Told:
-    """Say whether an output has the property; where it does not pass, the explanation says what was found."""
-    output, value = example.output or "", check.value or ""
+    """Say whether an output has the property; where it does not pass, the explanation says what was found.
+
+    Of a conversation a check of a text reads the last reply, and one of calls the calls of tools.
+    """
+    output, value = reply_text(example.output or ""), check.value or ""
     if check.kind == "checker":
         found = _checked(_loaded(check), example)
         if isinstance(found, str):
@@ -170,10 +175,15 @@ def compute(check: ComputedCheck, example: Example) -> Told:
         said = "; ".join(each.reason or f"it fails '{each.name}'" for each in failed if each.reason or len(found) > 1)
         holds, reason = not failed, said or None
     elif check.kind == "language":
-        language, sure = _language(output)
+        language, sure = language_of(output)
         if sure < SURE:
             return Told(None, status="abstained", error="the output is too short or too mixed to tell its language")
         holds, reason = language in _codes(value), f"it is written in the language {language}"
+    elif check.kind in CALL_KINDS:
+        try:
+            holds, reason = calls_hold(check.kind, value, example)
+        except NoRecordError as error:
+            return _failed(str(error))
     else:
         holds, reason = decided(check.kind, value, output)
     return _told(holds=holds, reason=None if check.is_good(holds) else reason)
@@ -198,7 +208,7 @@ SURE = 0.5
 """Probability of the likeliest language below which nothing is said of it."""
 
 
-def _language(text: str) -> tuple[str, float]:
+def language_of(text: str) -> tuple[str, float]:
     """Code of the likeliest language of a text, and its probability."""
     language, probability = _identifier().classify(text)
     return str(language), float(probability)

@@ -13,10 +13,14 @@ from pprint import pformat
 from types import ModuleType
 from typing import Any
 
+from ..agents import decided
+from ..agents.decided import DECIDED
+from ..models.replies import json_object
 from ..prompts import formatting, text
 from ..prompts.checklist import Checklist, ComputedCheck
-from ..prompts.criteria import decided
-from ..prompts.criteria.decided import DECIDED, LengthBand
+from ..prompts.criteria import bands, json_schemas
+from ..prompts.criteria.bands import LengthBand
+from ..prompts.criteria.kinds import OF_SCHEMAS
 from . import exported_checks
 
 
@@ -33,11 +37,16 @@ def inlined(source: str, module: ModuleType, code: str | None = None) -> str:
     return re.sub(imported, lambda _: f"{code}\n\n", source, flags=re.MULTILINE)
 
 
-def code_of_checks(checks: Sequence[ComputedCheck]) -> str:
-    """The file that decides checks, with what it needs of askance in it."""
-    helpers = [inspect.getsource(each) for each in (text.sentences, text.shorten, formatting.count)]
-    pattern = f"_SENTENCE = re.compile({text._SENTENCE.pattern!r})\n"
-    deciding = inspect.getsource(decided).replace("\n\nclass ", "\n\n".join(["", "", pattern, *helpers, "class "]), 1)
+def code_of_checks(checks: Sequence[ComputedCheck], *, alone: bool = True) -> str:
+    """The file that decides checks, with what it needs of askance in it; not ``alone`` where a judge stands there too,
+    which reads JSON already."""
+    helpers = (text.sentences, text.shorten, formatting.count, json_schemas.schema_errors, json_schemas._validator)
+    needed = "\n\n".join(inspect.getsource(each) for each in helpers)
+    constants = f"_SENTENCE = re.compile({text._SENTENCE.pattern!r})\nMOST_ERRORS = {json_schemas.MOST_ERRORS}\n"
+    deciding = inlined(inspect.getsource(decided), bands)
+    if alone and any(each.kind == "fields" for each in checks):
+        deciding = inlined(deciding, json_object)
+    deciding += f"\n\nfrom functools import lru_cache\n\n{constants}\n\n{needed}"
     source = inlined(inspect.getsource(exported_checks), decided, deciding)
     return with_literal(source, "CHECKS", [_fields(each) for each in checks])
 
@@ -63,8 +72,8 @@ def asked_of(checklist: Checklist) -> Checklist | None:
 
 def needs_of(checks: Sequence[ComputedCheck]) -> list[str]:
     """What must be there where a file with checks is used, in sentences."""
-    kinds = {each.kind for each in checks}
-    told = ["The file needs the package jsonschema, for its checks of the kind schema."] if "schema" in kinds else []
+    schemas = [each.id for each in checks if each.kind in OF_SCHEMAS]
+    told = [f"The file needs the package jsonschema, for {', '.join(schemas)}."] if schemas else []
     if elsewhere := [f"{each.id} ({each.kind})" for each in checks if each.kind not in DECIDED]:
         told.append(
             f"askance itself decides {', '.join(elsewhere)}, and must be installed where the file is used; the rest of "

@@ -64,6 +64,8 @@ def turns_of(state: Any) -> Any:
     return told or state.output.completion
 
 
+HELPERS = {"judge_of_values": VALUES, "turns_of": "\n\n" + inspect.getsource(turns_of)}
+"""Functions that the lines of some tools use, by name."""
 ADAPTERS = {
     "python": "",
     "promptfoo": '''
@@ -94,17 +96,13 @@ def get_assert(output: Any, context: dict[str, Any]) -> dict[str, Any]:
         "component_results": parts,
     }
 ''',
-    "inspect": """
+    "inspect": '''
 
 from functools import partial
 
 from anyio import to_thread
 from inspect_ai.scorer import Score, mean, scorer, stderr
 
-
-"""
-    + inspect.getsource(turns_of)
-    + '''
 
 @scorer(metrics=[mean(), stderr()])
 def askance_judge(reference: bool = False, context: str | None = None) -> Any:
@@ -115,6 +113,7 @@ def askance_judge(reference: bool = False, context: str | None = None) -> Any:
         if not (state.output.choices or state.output.completion):
             raise JudgeError("There is no output.")
         whole = any(question["sees"] in ("last", "call") for question in JUDGE["questions"])
+        whole = whole or any(each["kind"] not in DECIDED for each in CHECKS)
         texts = {"input": state.input_text, "output": turns_of(state) if whole else state.output.completion}
         if reference:
             texts["reference"] = target.text
@@ -227,7 +226,8 @@ def askance_checks() -> Any:
         if not (state.output.choices or state.output.completion):
             raise JudgeError("There is no output.")
         output = state.output.completion
-        found = [check(each["id"], output=output, input=state.input_text, reference=target.text) for each in CHECKS]
+        texts = {"output": turns_of(state), "reply": output, "input": state.input_text, "reference": target.text}
+        found = [check(each["id"], **texts) for each in CHECKS]
         failed = [f"{each['question']}: {each['found'] or each['text']}" for each in found if not each["for_the_output"]]
         values = {each["question"]: float(each["for_the_output"]) for each in found}
         return Score(value=values, answer=output, explanation="; ".join(failed) or "Every check is kept.")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ..prompts.criteria.decided import DECIDED, decided
+from ..agents.decided import DECIDED, decided
 
 CHECKS: list[dict[str, Any]] = []
 """Fields of each criterion, as a checklist writes them."""
@@ -19,9 +19,10 @@ class JudgeError(RuntimeError):
     """A verdict could not be had; there is no score."""
 
 
-def check(name: str, *, output: Any, **texts: Any) -> dict[str, Any]:
+def check(name: str, *, output: Any, reply: str | None = None, **texts: Any) -> dict[str, Any]:
     """The verdict of one criterion on one output, which holds what was ``found`` where the output fails it.
 
+    ``reply`` is the last reply of an output that is a conversation; a criterion of a text reads it.
     Raises JudgeError where there is no output, a package is missing, or askance has no verdict either.
     """
     asked = next((each for each in CHECKS if each["id"] == name), None)
@@ -32,7 +33,7 @@ def check(name: str, *, output: Any, **texts: Any) -> dict[str, Any]:
     kind, good = asked["kind"], asked["good"] == "yes"
     if kind in DECIDED:
         try:
-            holds, found = decided(kind, asked["value"] or "", output)
+            holds, found = decided(kind, asked["value"] or "", output if reply is None else reply)
         except ImportError as error:
             raise JudgeError(f"The check '{name}' needs a package: pip install jsonschema ({error}).") from None
     else:

@@ -41,7 +41,7 @@ from ..models.replies.yes_no import (
     stated_p_yes,
     wants_room,
 )
-from ..prompts.conversations.chat import images_of, seen_of, with_images
+from ..prompts.conversations.chat import images_of, reply_text, seen_of, with_images
 from ..prompts.messages import StructuredText, told
 
 JUDGE: dict[str, Any] = {}
@@ -67,7 +67,10 @@ def judge(*, output: Any, input: Any = "", context: Any = "", reference: Any = "
     """
     given = {"input": input, "context": context, "output": output, "reference": reference}
     texts = {name: told(value, passages=name == "context") or "" for name, value in given.items()}
-    computed = {each["id"]: check(each["id"], **texts) for each in _criteria()[len(JUDGE["questions"]) :]}
+    computed = {
+        each["id"]: check(each["id"], **texts, reply=reply_text(texts["output"]))
+        for each in _criteria()[len(JUDGE["questions"]) :]
+    }
     said = _asked(texts) if JUDGE["questions"] else {}
     said |= {name: [(each["answer"], each["p_yes"])] for name, each in computed.items()}
     verdicts, worth = [], {}

@@ -37,13 +37,14 @@ def outputs() -> list[dict[str, Any]]:
             continue
         try:
             row = json.loads(line)
-            texts = {name: row.get(name) or "" for name in ("input", "context", "reference")}
+            texts = {name: row.get(name) or "" for name in ("input", "context", "reference", "metadata")}
             output = row["output"]
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             pytest.fail(f"{OUTPUTS}, line {number}: no row with an output ({error!r}).", pytrace=False)
         if output is not None and not isinstance(output, str):
             reason = f"line {number}: the output is no text, and askance, which reads messages, is not installed"
             output = pytest.importorskip("askance.prompts.messages", reason=reason).told(output)
+            texts["reply"] = pytest.importorskip("askance.prompts.conversations.chat").reply_text(output or "")
         if output is None:
             pytest.fail(f"{OUTPUTS}, line {number}: there is no output.", pytrace=False)
         found.append({"id": row.get("id", f"line {number}"), "output": output, **texts})

@@ -16,6 +16,7 @@ from typing import Any, Literal, get_args
 from ..agents.judging import MOST_TOGETHER
 from ..agents.replies import ENGLISH
 from ..agents.requests import BatchedAsking, EachAsking, batched_schema, opening, quote_format
+from ..agents.traces.call_checks import CALL_KINDS
 from ..evaluation.judge_file import check_calibration, load_judge
 from ..evaluation.kept_judge import KeptJudge, judge_settings
 from ..models import refusals
@@ -33,7 +34,7 @@ from ..prompts.prompt import PLACEHOLDERS, Prompt, quoting
 from ..prompts.text import TAGS, fill
 from . import exported_checks, exported_judge
 from .check_exports import asked_of, code_of_checks, inlined, needs_of, with_literal
-from .export_adapters import ADAPTERS, CHECK_ADAPTERS, CHECK_USES, THRESHOLDS, USES, VALUES, WITH_JUDGE
+from .export_adapters import ADAPTERS, CHECK_ADAPTERS, CHECK_USES, HELPERS, THRESHOLDS, USES, WITH_JUDGE
 from .requirement_exports import judge_tests, migration_root, migration_tests, promptfoo_file, pytest_file
 
 Tool = Literal["python", "promptfoo", "inspect", "deepeval", "mlflow", "openai-grader", "pytest"]
@@ -77,6 +78,14 @@ def export_judge(judge: str | Path | KeptJudge, to: str) -> ExportedJudge:
     tests = judge_tests(load_judge(judge)) if root is None else migration_tests(Path(str(judge)), root)
     kept, notices = tests.judge, needs_of(tests.judge.checklist.checks)
     asked = asked_of(kept.checklist)
+    calls = [
+        each.id for each in kept.checklist.questions if each.sees == "call" or getattr(each, "kind", None) in CALL_KINDS
+    ]
+    if to in OF_REPLIES and calls:
+        raise InputError(
+            f"This judge has criteria of calls of tools ({', '.join(calls)}), and --to {to} hands over the reply alone, "
+            "without them. Export it --to python, inspect or mlflow."
+        )
     if to == "openai-grader":
         refuse_checks(kept.checklist, "OpenAI's graders take no code of ours")
     if asked is not None:
@@ -96,23 +105,24 @@ def export_judge(judge: str | Path | KeptJudge, to: str) -> ExportedJudge:
     name, code = f"{to}_requirements.py", _file(kept, asked, to, apart=True)
     if to != "promptfoo":
         return ExportedJudge(code, name, CHECK_USES[to].format(name=name), tuple(notices))
-    text, calls = promptfoo_file(tests, name)
-    return ExportedJudge(text, "requirements.yaml", CHECK_USES[to], tuple(notices), {name: code} if calls else {})
+    text, is_called = promptfoo_file(tests, name)
+    return ExportedJudge(text, "requirements.yaml", CHECK_USES[to], tuple(notices), {name: code} if is_called else {})
 
 
 def _file(kept: KeptJudge, asked: Checklist | None, to: str, *, apart: bool = False) -> str:
     """A file of Python for a tool. Where checks are ``apart`` each is a test of its own, and no part of the score."""
-    source = code_of_checks(kept.checklist.checks)
+    adapters = [] if asked is None and apart else [ADAPTERS[to]]
+    if apart:
+        adapters += [CHECK_ADAPTERS[to], WITH_JUDGE.get(to, "") if asked else ""]
+    adapters[:0] = [each for name, each in HELPERS.items() if name in "".join(adapters)]
+    source = code_of_checks(kept.checklist.checks, alone=asked is None and apart)
     if asked is None and apart:
-        return source + CHECK_ADAPTERS[to]
+        return source + "".join(adapters)
     source = inlined(inspect.getsource(exported_judge), exported_checks, source)
     for module in (yes_no, json_object, thoughts, refusals, chat, messages):
         source = inlined(source, module)
     parts = _parts(kept, asked) | ({"checks_apart": True} if apart else {})
     before, main = with_literal(source, "JUDGE", parts).split("\n\nif __name__")
-    adapters = [VALUES] * ("judge_of_values" in ADAPTERS[to]) + [ADAPTERS[to]]
-    if apart:
-        adapters += [CHECK_ADAPTERS[to], WITH_JUDGE.get(to, "")]
     return before + "".join(adapters) + "\n\nif __name__" + main
 
 
@@ -121,11 +131,6 @@ def _check(kept: KeptJudge, asked: Checklist, to: str) -> None:
     check_calibration(kept, "This judge")
     if to == "pytest":
         return
-    if to in OF_REPLIES and any(each.sees == "call" for each in asked.questions):
-        raise InputError(
-            f"This judge has questions about calls of tools, and --to {to} hands over the reply alone, without them. "
-            "Export it --to python, inspect or mlflow."
-        )
     if is_scorer(kept.asked):
         raise InputError(f"{kept.model} is a trained scorer, which no other tool can ask; use it in askance (--judge).")
     settings = judge_settings(kept.settings, "settings")

@@ -13,17 +13,26 @@ from ..memory.journal import read_events
 from ..memory.run_directory import RunDirectory
 from ..models.budget import CAPS
 from ..models.progress import showing
-from ..optimizer.job import CAN_GROW, NOT_IN_FINGERPRINT
+from ..optimizer.job import CAN_GROW, NOT_IN_FINGERPRINT, WHERE
+from ..optimizer.migration.inputs import is_migration, kind_of, prepare_writer
+from ..optimizer.migration.root import estimate_migration
 from ..optimizer.modes import align as alignment
 from ..optimizer.modes import migrate as migration
 from ..optimizer.modes import tune as tuning
-from ..optimizer.options import AlignOptions, LoopOptions, MigrateOptions, TuneOptions
+from ..optimizer.options import (
+    AlignOptions,
+    LoopOptions,
+    MigrateOptions,
+    TuneOptions,
+    WriterMigrationOptions,
+)
 from ..optimizer.remembering import memory_for
-from ..optimizer.runner import cannot_change
+from ..optimizer.runner import cannot_change, take_up
 from ..prompts.errors import AskanceError, BudgetExceededError, UnapprovedError, as_typed
+from ..prompts.formats.binding import parse_variables
 from ..prompts.tables import read_rows
 from ..run_estimate import estimate_run
-from ..settings import flag
+from ..settings import flag, load_config
 from .command_options import (
     Function,
     GroupedCommand,
@@ -40,11 +49,12 @@ from .output import echo_json, show, tell_errors
 from .terminal import echo
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
     from pathlib import Path
 
     from ..models.progress import Watcher
     from ..optimizer.job import Job
+    from ..optimizer.migration.certificate_view import MigrationResult
     from ..optimizer.run_result import RunResult
 
 
@@ -180,20 +190,162 @@ def _errors_in(directory: Path) -> Iterator[str | None]:
             yield row.get("error")
 
 
+def migrate_writer(
+    *,
+    config: Path | None,
+    as_json: bool,
+    quiet: bool,
+    dry_run: bool,
+    yes: bool,
+    **given: Any,
+) -> None:
+    """Move a prompt that writes, or say what it would take."""
+    load_dotenv()
+    options, values = settings(WriterMigrationOptions, config, given)
+    values["targets"] = values.get("targets") or ()
+    need(values, "data", "prompt", "source", "run")
+    run = values.pop("run")
+    migration = prepare_writer(**values, options=options)
+    if dry_run:
+        tell_migration_estimate(migration, as_json=as_json)
+        return
+    done = with_agreement(
+        lambda watcher, asks, approved: runs.run_writer_migration(
+            migration, run, watcher, yes=yes, ask_first=asks, approved=approved
+        ),
+        run,
+        quiet=quiet,
+        yes=yes,
+    )
+    tell_certificate(done, as_json=as_json)
+
+
+def with_agreement(
+    work: Callable[[Watcher, bool, Collection[str]], MigrationResult], run: str, *, quiet: bool, yes: bool
+) -> MigrationResult:
+    """The result, once a person at the terminal has agreed to the requirements and to each target's new lines."""
+    asks = not yes and sys.stdin.isatty() and sys.stderr.isatty()
+    approved: set[str] = set()
+    while True:
+        try:
+            with showing(not quiet) as watcher:
+                return work(watcher, asks, approved)
+        except UnapprovedError as error:
+            echo(error, err=True)
+            what = error.what
+        if not click.confirm("Go on with these?", err=True):
+            raise UnapprovedError(f"Nothing more was bought. To go on: askance resume {as_typed(run)}")
+        approved.add(what)
+
+
+def tell_certificate(done: MigrationResult, *, as_json: bool) -> None:
+    """Print the decisions."""
+    if as_json:
+        echo_json(done.certificate.model_dump(mode="json"))
+    else:
+        show(done)
+
+
+def tell_migration_estimate(migration: Any, *, as_json: bool) -> None:
+    """Say what a migration would take; nothing is bought."""
+    estimate = estimate_migration(migration)
+    questions = estimate.calls_per_question
+    if as_json:
+        figures = {
+            "calls": estimate.writing.calls,
+            "stored": estimate.writing.stored,
+            "tokens": estimate.writing.tokens,
+        }
+        echo_json({**figures, "cost_usd": estimate.writing.cost_usd, "calls_per_question": questions})
+        return
+    echo(f"{estimate.writing.calls:,} calls ({estimate.writing.size}) to write all outputs with the old prompt.")
+    if questions:
+        echo(f"Each question among the requirements takes {questions:,} calls more.")
+    echo(f"{estimate.power} Nothing was bought.")
+
+
+def verify_migration(run: str, given: dict[str, Any]) -> None:
+    """Look whether a certificate still holds, and print it. Exits with 1 where a target is not yet good enough."""
+    load_dotenv()
+    targets, as_json, quiet = given["targets"], given["as_json"], given["quiet"]
+    options = {name: given[name] for name in (*NOT_IN_FINGERPRINT, *WHERE) if given.get(name) is not None}
+    allowed = {*options, "targets", "as_json", "quiet", "config"}
+    for name, value in given.items():
+        if name not in allowed and value not in (None, (), False):
+            raise click.UsageError(f"{flag(name)}: --verify looks at the run as it was certified.")
+    with showing(not quiet) as watcher:
+        done = runs.verify_migration(run, target=targets, watcher=watcher, **options)
+    looked = done.certificate.verified[-1]
+    failed = [name for name, each in looked.targets.items() if each.decision == "not_yet"]
+    if as_json:
+        gate = {"holds": not failed, "not_yet": failed, "max_loss": done.certificate.max_loss}
+        echo_json({**done.certificate.model_dump(mode="json"), "gate": gate})
+    else:
+        for name, each in looked.targets.items():
+            echo(f"{name}: {each.reason}")
+    if failed:
+        raise SystemExit(1)
+
+
 @click.command(name="migrate", cls=GroupedCommand)
 @click.argument("data", required=False, default=None)
 @click.option("--checklist", default=None, help="Checklist file (YAML or JSON), or the name of a ready one.")
-@click.option("--source", default=None, help="The judge to be matched, as provider/model.")
-@click.option("--target", default=None, help="The judge whose prompt is improved.")
-@click.option("--prompt", default=None, help="The target's starting prompt; default: a neutral one.")
-@click.option("--source-prompt", default=None, help="The source's prompt; default: the same.")
+@click.option("--source", default=None, help="The old model, as provider/model; recorded: its outputs are in DATA.")
+@click.option(
+    "--target", "targets", multiple=True, help="The new model; may be given several times for a prompt that writes."
+)
+@click.option("--prompt", default=None, help="The prompt that moves; of a judge default: a neutral one.")
+@click.option("--source-prompt", default=None, help="The source judge's prompt; default: the same.")
+@click.option(
+    "--kind",
+    type=click.Choice(["generator", "judge"]),
+    default=None,
+    help="Whether the prompt writes or judges, where its variables do not say it.",
+)
+@click.option("--judge", default=None, help="Judges what the prompt writes: a model, a run's directory, a judge.yaml.")
+@click.option("--judge-prompt", default=None, help="The judge's prompt; default: a neutral one.")
+@click.option("--second-judge", default=None, help="A model that judges the test outputs too, and never teaches.")
+@click.option("--requirements", default=None, help="What outputs must keep (a checklist), in place of what is found.")
+@click.option("--schema", default=None, help="JSON schema that outputs are to follow.")
+@click.option("--checker", default=None, help="module:function that says of an example with its output what passes.")
+@click.option("--verify", default=None, metavar="RUN", help="Look whether the certificate of this run still holds.")
+@settings_options(WriterMigrationOptions, without=tuple(MigrateOptions.model_fields))
 @run_options(MigrateOptions)
-def migrate_command(**given: Any) -> None:
-    """Improve the target's evaluator prompt on DATA until it judges like the source.
+def migrate_command(config: Path | None, verify: str | None, **given: Any) -> None:
+    """Move the prompt of DATA to other models, with a certificate that says which may take the old one's place.
 
-    An edit is kept only if held-out correlation says so: with the human scores in DATA, else with the source.
+    A prompt that writes keeps what the old outputs keep. A prompt that judges is improved until the target judges like
+    the source, as far as held-out correlation with people, or with the source, says so.
     """
-    run_mode(MigrateOptions, migration.prepare, ("data", "source", "target"), **given)
+    if verify is not None:
+        verify_migration(verify, given)
+        return
+    in_file = load_config(config) if config else {}
+    known = {name: given.get(name) or in_file.get(name) for name in ("prompt", "checklist", "reads", "variable")}
+    prompt = known["prompt"]
+    if prompt and config and not given["prompt"]:
+        prompt = str(config.parent / prompt)
+    variables = parse_variables(known["variable"] or {})
+    kind = kind_of(prompt, known["checklist"] or known["reads"], given.pop("kind"), variables)
+    record, other = (MigrateOptions, _OF_JUDGES) if kind == "judge" else (WriterMigrationOptions, _OF_WRITERS)
+    inputs = _WRITER_INPUTS if kind == "judge" else ("source_prompt", "checklist")
+    for name in [*(each for each in _EITHER if each not in record.model_fields), *inputs]:
+        if given.pop(name, None) not in (None, ()):
+            raise click.UsageError(f"{flag(name)}: {other}.")
+    if kind == "judge":
+        targets = given.pop("targets")
+        if len(targets) > 1:
+            raise click.UsageError("--target: a prompt that judges moves to one model at a time.")
+        given["target"] = targets[0] if targets else None
+        run_mode(MigrateOptions, migration.prepare, ("data", "source", "target"), config=config, **given)
+    else:
+        migrate_writer(config=config, **given)
+
+
+_EITHER = dict.fromkeys([*MigrateOptions.model_fields, *WriterMigrationOptions.model_fields])
+_OF_JUDGES = "a prompt that judges has no use for it"
+_OF_WRITERS = "a prompt that writes has no use for it"
+_WRITER_INPUTS = ("judge", "judge_prompt", "second_judge", "requirements", "schema", "checker")
 
 
 @click.command(name="align", cls=GroupedCommand)
@@ -283,7 +435,20 @@ def resume_command(run: str, data: str | None, as_json: bool, quiet: bool, yes: 
         raise click.UsageError(cannot_change(data, "is of no use here: a run keeps the data that it was begun with"))
     load_dotenv()
     options = {name: value for name, value in given.items() if value is not None}
-    done = _written_out(
-        lambda watcher, asks: runs.resume(run, watcher, ask_first=asks, **options), run, quiet=quiet, yes=yes
-    )
-    finish(done, as_json=as_json)
+    if is_migration(RunDirectory(run)):
+        moved = with_agreement(
+            lambda watcher, asks, approved: runs.resume_migration(
+                run, watcher, yes=yes, ask_first=asks, approved=approved, **options
+            ),
+            run,
+            quiet=quiet,
+            yes=yes,
+        )
+        tell_certificate(moved, as_json=as_json)
+        return
+
+    def resumed(watcher: Watcher, asks: bool) -> RunResult:
+        job = take_up(RunDirectory(run), options)
+        return runs.run_and_report(job, run, watcher, ask_first=asks)
+
+    finish(_written_out(resumed, run, quiet=quiet, yes=yes), as_json=as_json)

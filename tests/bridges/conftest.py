@@ -169,6 +169,7 @@ def kept(
 
 def as_module(judge: KeptJudge, to: str = "python") -> ModuleType:
     module = ModuleType("exported")
+    module.__file__ = f"{to}.py"
     exec(compile(export_judge(judge, to).text, f"{to}.py", "exec"), module.__dict__)
     return module
 

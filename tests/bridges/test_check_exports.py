@@ -15,9 +15,15 @@ import pytest
 
 from askance.agents.checks import compute
 from askance.bridges.check_exports import code_of_checks, needs_of, own_assertion
-from askance.prompts.checklist import ComputedCheck
+from askance.bridges.exports import export_judge
+from askance.evaluation.kept_judge import KeptJudge
+from askance.prompts.checklist import Checklist, ComputedCheck
+from askance.prompts.errors import InputError
 from askance.prompts.examples import Example
+from askance.prompts.prompt import Prompt
 from tests.said import naming, says
+
+from .conftest import as_module
 
 SCHEMA = {
     "type": "object",
@@ -33,6 +39,7 @@ SCHEMA = {
 KINDS: list[tuple[str, Any]] = [
     ("json", None),
     ("schema", SCHEMA),
+    ("fields", SCHEMA),
     ("begins", "Dear citizen,"),
     ("begins", '{"'),
     ("ends", "Yours,\nAnn "),
@@ -65,7 +72,20 @@ ODD = [
     *('{"title": "a", "tags": ["a", "b", "c"]}', '{"title": "a\n"}', '{"title": "a", "toString": 1}', '[{"title": 1}]'),
     *("Dear citizen,", "\u2003Dear citizen, no", "\x1fDear citizen,", "\ufeffDear citizen,", "dear citizen,"),
     *("Yours,\nAnn", "Yours,\r\nAnn", "Yours,\nAnn\x85", "Yours,\nAnn\u2028", "“so”", "so”\x1c", "so”\u200b"),
-    *("see http://x", "HTTPS://x", "www.x", "awww.x", "(c)", "(C)", "©", "Größe", "Gro\u0308ße", "GRÖSSE"),
+    *(
+        "see http://x",
+        "HTTPS://x",
+        "www.x",
+        "awww.x",
+        "(c)",
+        "(C)",
+        "©",
+        "Größe",
+        "Gro\u0308ße",
+        'So:\n```json\n{"title": "a",}\n```',
+        'x\n{"title": 1}\ny',
+        "GRÖSSE",
+    ),
     *("abc", "abc\n", "aac\nx", "abac", "xabex", "ab{c", "a\nb", "a\r\nb", "a\rb", "a\x0bb", "a\x0cb", "a\x1cb"),
     *(
         "a\x1fb",
@@ -199,6 +219,27 @@ def test_a_function_beside_the_exported_file_decides_with_the_other_texts(tmp_pa
         module.check("fits", output="\ud800")
 
 
+def test_of_a_conversation_a_text_s_check_reads_the_last_reply_and_one_of_calls_the_calls() -> None:
+    checks = [
+        ComputedCheck(id="short", kind="length", value="at most 2 words"),
+        ComputedCheck(id="tools", kind="tools", value="look"),
+    ]
+    call = {"id": "c", "function": {"name": "look", "arguments": "{}"}}
+    talk = [
+        {"role": "assistant", "content": "I look it up for you.", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": "Ada"},
+        {"role": "assistant", "content": "It's Ada."},
+    ]
+    judge = KeptJudge("openai/judge", Prompt("Judge."), Checklist(questions=checks), threshold=1.0)
+    found = as_module(judge).judge(output=talk, input="Who?")
+    assert found["passed"] and found["score"] == 1.0
+    talk[0]["tool_calls"] = [call | {"function": {"name": "send", "arguments": "{}"}}]
+    found = as_module(judge).judge(output=talk, input="Who?")
+    assert [each["answer"] for each in found["verdicts"]] == [True, False]
+    with pytest.raises(InputError, match=naming("tools", "promptfoo", "reply")):
+        export_judge(judge, "promptfoo")
+
+
 def test_a_language_is_told_as_askance_tells_it() -> None:
     pytest.importorskip("py3langid")
     check = ComputedCheck(id="german", kind="language", value="de")
@@ -232,6 +273,7 @@ def test_the_kinds_that_promptfoo_decides_alike_are_its_own_assertions() -> None
     types = {each.id: (own_assertion(each) or {"type": None})["type"] for each in CHECKS}
     by_kind = {kind: {types[each.id] for each in CHECKS if each.kind == kind} for kind, _ in KINDS}
     assert by_kind["json"] == by_kind["schema"] == {"is-json", "not-is-json"}
+    assert by_kind["fields"] == {None}
     assert by_kind["begins"] == by_kind["ends"] == {"javascript"}
     assert by_kind["matches"] == {"contains", "not-contains", "regex", "not-regex", None}
     assert by_kind["length"] == {"javascript", None}
@@ -260,6 +302,8 @@ def test_the_kinds_that_promptfoo_decides_alike_are_its_own_assertions() -> None
         ("schema", {"enum": ["{{x}}"]}),
         ("schema", True),
         ("language", "de"),
+        ("fields", {"type": "string"}),
+        ("tools", "search"),
     ],
 )
 def test_what_promptfoo_might_decide_otherwise_is_left_to_the_exported_file(kind: str, value: Any) -> None:

@@ -120,7 +120,7 @@ def test_questions_without_a_judge_are_refused_and_a_contract_needs_none(tmp_pat
 
 
 def test_a_directory_without_requirements_is_a_run_of_a_judge_as_before(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=naming("no judge in this directory")):
+    with pytest.raises(InputError, match=naming("judge", "directory")):
         export_judge(tmp_path, "pytest")
 
 
@@ -218,7 +218,7 @@ def test_inspect_gets_a_scorer_with_a_value_for_each_check(tmp_path: Path, monke
     module = as_module(export_judge(migration(tmp_path / "m", contract), "inspect"))
     score = module.askance_checks()
     output = SimpleNamespace(choices=["x"], completion="see http://x.test")
-    state = SimpleNamespace(output=output, input_text="x", metadata={})
+    state = SimpleNamespace(output=output, input_text="x", messages=[])
     found = asyncio.run(score(state, SimpleNamespace(text="")))
     assert found.value == {"valid": 0.0, "short": 1.0, "web": 0.0} and says(found.explanation, "web: it holds", "valid")
     with pytest.raises(module.JudgeError, match=naming("no output")):

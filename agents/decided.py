@@ -8,53 +8,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
-from ..formatting import count
-from ..text import sentences, shorten
+from ..models.replies.json_object import json_in
+from ..prompts.criteria.bands import LengthBand
+from ..prompts.criteria.json_schemas import schema_errors
+from ..prompts.formatting import count
+from ..prompts.text import sentences, shorten
 
-LENGTHS = "a number of words, characters, sentences, lines or paragraphs, e.g. at most 8 words or 5 to 40 words"
-"""How a length is written."""
-_LENGTH = re.compile(
-    r"(?:(at most|at least|exactly)\s+)?(\d{1,9})(?:\s*(?:-|\u2013|to)\s*(\d{1,9}))?\s+"
-    r"(character|word|sentence|line|paragraph)s?",
-    re.IGNORECASE,
-)
-_MOST_ERRORS = 3
-"""Places told in which an output does not follow its schema."""
 _SEEN = 60
 """Characters of an output that are quoted."""
 
 Holds = tuple[bool, str | None]
 """Whether an output has a property, and what was found."""
-
-
-class LengthBand(NamedTuple):
-    """How long an output may be."""
-
-    unit: str
-    """``character``, ``word``, ``sentence``, ``line`` or ``paragraph``."""
-    least: int
-    most: int | None
-    """None: any number."""
-
-    @classmethod
-    def of(cls, text: str) -> LengthBand:
-        """Read ``at most 8 words``, ``at least 2 sentences``, ``5 to 40 words`` or ``3 lines``.
-
-        Raises:
-            ValueError: It is none of these, or its ends are the wrong way round.
-        """
-        found = _LENGTH.fullmatch(text.strip())
-        bound, low, high, unit = found.groups() if found else (None, "0", None, "")
-        if found is None or (bound and high):
-            raise ValueError(f"{LENGTHS} is needed, not '{text}'")
-        least, most = int(low), int(high or low)
-        if least > most:
-            raise ValueError(f"the smaller number comes first, not '{text}'")
-        word = (bound or "").lower()
-        return cls(unit.lower(), 0 if word == "at most" else least, None if word == "at least" else most)
 
 
 COUNTS: dict[str, Callable[[str], int]] = {
@@ -64,7 +30,8 @@ COUNTS: dict[str, Callable[[str], int]] = {
     "line": lambda text: sum(bool(each.strip()) for each in text.splitlines()),
     "paragraph": lambda text: sum(bool(each.strip()) for each in re.split(r"\n\s*\n", text)),
 }
-"""Number of units of length in a text, by the unit of a :class:`LengthBand`."""
+"""Number of units of length in a text, by the unit of a
+:class:`~askance.prompts.criteria.bands.LengthBand`."""
 
 
 def decided(kind: str, value: str, output: str) -> Holds:
@@ -97,25 +64,27 @@ def _whole_number(digits: str) -> float:
 
 
 def _follows(output: str, schema: str) -> Holds:
+    return _valid(*_parsed(output), schema)
+
+
+def _fields_follow(output: str, schema: str) -> Holds:
+    return _valid(*json_value(output), schema)
+
+
+def _valid(data: Any, problem: str | None, schema: str) -> Holds:
+    errors = problem or schema_errors(data, schema)
+    return errors is None, errors
+
+
+def json_value(output: str) -> tuple[Any, str | None]:
+    """The JSON value of an output, alone, in a code fence or with text around it, and why there is none."""
     data, problem = _parsed(output)
-    if problem is not None:
-        return False, problem
+    if problem is None:
+        return data, None
     try:
-        errors = sorted(_validator(schema).iter_errors(data), key=lambda each: len(each.absolute_path))
-    except RecursionError:
-        return False, "it is nested too deeply to be held against its schema"
-    told = [f"at {each.json_path}: {shorten(each.message, 160)}" for each in errors[:_MOST_ERRORS]]
-    more = f" (and {len(errors) - _MOST_ERRORS} more)" if len(errors) > _MOST_ERRORS else ""
-    return not errors, "; ".join(told) + more if told else None
-
-
-@lru_cache(maxsize=64)
-def _validator(schema: str) -> Any:
-    from jsonschema.validators import validator_for
-    from referencing import Registry
-
-    data = json.loads(schema)
-    return validator_for(data)(data, registry=Registry())  # an empty registry: nothing is fetched from the network
+        return json_in(output), None
+    except (ValueError, RecursionError):
+        return None, problem
 
 
 def _begins(output: str, text: str) -> Holds:
@@ -144,6 +113,7 @@ def _quoted(text: str) -> str:
 DECIDED: dict[str, Callable[[str, str], Holds]] = {
     "json": _is_json,
     "schema": _follows,
+    "fields": _fields_follow,
     "begins": _begins,
     "ends": _ends,
     "matches": _matches,
