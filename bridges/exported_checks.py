@@ -6,6 +6,7 @@ A criterion of the kind ``schema`` needs the package jsonschema. One of another 
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -45,10 +46,10 @@ def check(name: str, *, output: Any, reply: str | None = None, **texts: Any) -> 
 def _by_askance(asked: dict[str, Any], texts: dict[str, Any]) -> tuple[bool, str | None]:
     """The answer of askance itself; a function's file is looked for beside this file first."""
     try:
-        from askance.agents.checks import compute
-        from askance.prompts.checklist import ComputedCheck
-        from askance.prompts.errors import AskanceError
-        from askance.prompts.examples import Example
+        compute = import_module("askance.agents.checks").compute
+        made_of, given_as, errors = (
+            import_module(f"askance.prompts.{name}") for name in ("checklist", "examples", "errors")
+        )
     except ImportError:
         raise JudgeError(
             f"The check '{asked['id']}' is of the kind {asked['kind']}, which askance decides: pip install "
@@ -58,10 +59,10 @@ def _by_askance(asked: dict[str, Any], texts: dict[str, Any]) -> tuple[bool, str
     try:
         known = {name: each for name, each in asked.items() if each is not None}
         told = compute(
-            ComputedCheck.model_validate(known).found_in(Path(__file__).absolute().parent),
-            Example.model_validate({"id": "1", "input": "", **given}),
+            made_of.ComputedCheck.model_validate(known).found_in(Path(__file__).absolute().parent),
+            given_as.Example.model_validate({"id": "1", "input": "", **given}),
         )
-    except (AskanceError, ValueError) as error:
+    except (errors.AskanceError, ValueError) as error:
         raise JudgeError(f"The check '{asked['id']}': {error}") from None
     if told.answer is None:
         raise JudgeError(f"The check '{asked['id']}' has no verdict: {told.error}.")
