@@ -40,6 +40,8 @@ class Parameters:
     """How many log-probabilities to ask for at each token; 0 asks for none."""
     schema: Mapping[str, Any] | None = None
     """JSON schema that the answer must follow."""
+    grammar: str | None = None
+    """GBNF grammar that the answer must follow, in place of a schema."""
     tools: tuple[Mapping[str, Any], ...] | None = None
     """Tools that the model may call, as OpenAI's chat API takes them. The answer's text is then a message
     (:mod:`~askance.models.replies.tool_calls`)."""
@@ -48,6 +50,8 @@ class Parameters:
     def canonical(self) -> str:
         """Return a text that is equal for equal parameters."""
         values: list[Any] = [self.max_tokens, float(self.temperature), self.seed, self.top_logprobs, self.schema]
+        # left out where there is none, so that answers in older stores keep their keys
+        values += [] if self.grammar is None else [self.grammar]
         if self.tools is not None:  # keys without tools stay as they were
             values.append({"tools": self.tools})
         return json.dumps(values, separators=(",", ":"))

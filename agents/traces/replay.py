@@ -130,16 +130,16 @@ def replay_counts(outputs: Sequence[Generated]) -> dict[str, int] | None:
     }
 
 
-def replay_said(outputs: Sequence[Generated]) -> str | None:
-    """A sentence on results that are not those of the same call; None where all are."""
+def replay_said(outputs: Sequence[Generated]) -> list[str]:
+    """A sentence on results that are not those of the same call; none where all are."""
     found = replay_counts(outputs)
     if found is None or not any(number for name, number in found.items() if name != "replayed"):
-        return None
-    return (
-        f"Of {count(found['replayed'], 'replayed output')}, {found['unrecorded']} end at a call that was never recorded and "
-        f"{found['endless']} after too many calls; {count(found['calls_with_nearest_result'], 'call')} got the result of the "
-        "nearest recorded call of the tool, as none has the same arguments"
-    )
+        return []
+    return [
+        f"Of {count(found['replayed'], 'replayed output')}, {found['unrecorded']} end at a call that was never recorded "
+        f"and {found['endless']} after too many calls. {count(found['calls_with_nearest_result'], 'call')} got the result "
+        "of the nearest recorded call of the tool, as no recorded one has the same arguments."
+    ]
 
 
 class Turn:
@@ -178,6 +178,7 @@ class Turn:
         before = len(calls_in_turn(told(self.messages))) if self.messages else 0
         for number, call in enumerate(calls, before + 1):
             call["id"] = str(call.get("id") or f"call{number:05}")  # nine letters and digits: some servers want that
+            call.setdefault("type", "function")
         self.messages.append(message)
         self.left, self._most = max(1, self.left - 1), self._most - 1
         for call, made in zip(calls, calls_in_turn(told([message])), strict=True):
@@ -210,9 +211,9 @@ class ReplayingGenerator(Generator):
         turns = [self._so_far(example) for example in self._replayable(examples)]
         open_turns = {request.key: (turn, request) for turn, request in turns if request is not None}
         calls = sum(turn.left for turn, _ in open_turns.values())
-        sent = sum(turn.left * (reserved_tokens(request) - self.max_tokens) for turn, request in open_turns.values())
+        sent = sum(turn.left * (reserved_tokens(request) - self.most_tokens) for turn, request in open_turns.values())
         stored = len(turns) - len(open_turns)
-        return Estimate.priced(0, calls, stored, sent, self.max_tokens * calls, self.model, self.gateway)
+        return Estimate.priced(0, calls, stored, sent, self.most_tokens * calls, self.model, self.gateway)
 
     def foreseen(self, examples: Sequence[Example]) -> list[Example]:
         """As :meth:`Generator.foreseen`."""
