@@ -75,7 +75,8 @@ def tools_of(example: Example) -> tuple[Mapping[str, Any], ...]:
 
 def _definition(given: Any, where: str) -> Mapping[str, Any]:
     function = given.get("function", given) if isinstance(given, Mapping) else None
-    if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
+    of_its_own = isinstance(given, Mapping) and given.get("type") in (None, "function", "custom")
+    if not of_its_own or not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
         raise InputError(f"{where}: a definition with a 'name' is needed; tools that a vendor runs cannot be replayed.")
     parameters = function.get("parameters", function.get("input_schema")) or {"type": "object", "properties": {}}
     told = {name: function[name] for name in ("name", "description", "strict") if function.get(name) is not None}
@@ -142,7 +143,7 @@ def replay_said(outputs: Sequence[Generated]) -> list[str]:
     ]
 
 
-class Turn:
+class ReplayTurn:
     """A recorded turn while it is replayed."""
 
     def __init__(self, first: Request, identity: str, example: Example) -> None:
@@ -237,9 +238,9 @@ class ReplayingGenerator(Generator):
                 )
         return found
 
-    def _so_far(self, example: Example) -> tuple[Turn, Request | None]:
+    def _so_far(self, example: Example) -> tuple[ReplayTurn, Request | None]:
         """The turn as far as its answers are in the store, and the request that is to be bought; None at its end."""
-        turn, store = Turn(self._request(example), self.model.identity, example), self.gateway.store
+        turn, store = ReplayTurn(self._request(example), self.model.identity, example), self.gateway.store
         while not turn.is_over:
             request = turn.request()
             answer = store.get_many([request.key]).get(request.key) if store is not None else None
@@ -249,7 +250,7 @@ class ReplayingGenerator(Generator):
         return turn, None
 
     async def _write(self, example: Example) -> Generated:
-        turn = Turn(self._request(example), self.model.identity, example)
+        turn = ReplayTurn(self._request(example), self.model.identity, example)
         example = example.model_copy(update={"output": None, "comment": ()})  # which were about another output
         answers: list[Answer] = []
         seconds: list[float | None] = []

@@ -191,7 +191,7 @@ def test_a_recorded_turn_is_replayed_and_the_counts_are_said(writer: Path, tmp_p
     assert [each["role"] for each in here["output"]] == ["assistant", "tool", "assistant"]
     assert here["metadata"]["recorded"] == old and there["output"][1]["replayed"] == "nearest"
     found.save(tmp_path / "outputs.jsonl")
-    checks = Checklist(checks=(ComputedCheck(id="same", kind="calls_as", value="arguments"),), asked=())
+    checks = Checklist(questions=(ComputedCheck(id="same", kind="calls_as", value="arguments"),))
     judged = askance.evaluate(tmp_path / "outputs.jsonl", checklist=checks)
     assert [each.answer for each in judged.verdicts] == [True, False]
     with pytest.raises(InputError, match="replay"):

@@ -122,7 +122,7 @@ async def test_a_call_that_was_never_recorded_ends_the_turn(call: tuple[str, Map
     assert [each["content"] for each in messages(made)[1:]] == [NO_RESULT, "12"]
     assert made.is_unrecorded and made.error is None
     assert replay_counts([made]) == {"replayed": 1, "calls_with_nearest_result": 0, "unrecorded": 1, "endless": 0}
-    assert "1 end at a call" in replay_said([made])[0]
+    assert "never recorded" in replay_said([made])[0]
 
 
 async def test_a_model_that_goes_on_calling_is_stopped_some_messages_after_the_recorded_turn() -> None:
@@ -191,7 +191,8 @@ async def test_answers_in_the_store_are_not_bought_again_and_are_foreseen(tmp_pa
     [
         (Example(id="e", input="in", output=OLD), "metadata.tools"),
         (example(tools="[{"), "not valid JSON"),
-        (example(tools=[{"type": "web_search"}]), "tool 1"),
+        (example(tools=[*TOOLS, {"description": "Nameless."}]), "tool 3"),
+        (example(tools=[{"type": "web_search_20250305", "name": "web_search"}]), "tool 1"),
         (example(output=None), "no recorded output"),
         (example(recorded="12"), "no recorded output"),
     ],
