@@ -6,21 +6,16 @@ No model is asked: old and new verdicts are drawn, and :func:`askance.optimizer.
 
 from __future__ import annotations
 
-import argparse
 import math
-import time
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from askance.experiments.command_line import RESULTS, machine, write_result
+from askance.experiments.command_line import RESULTS
 from askance.optimizer.migration.decision import Answer, PassChange, PassTable, decide
-from askance.stats.noninferiority import examples_needed, mean_limits
+from askance.stats.noninferiority import mean_limits
 
 RESULT = RESULTS / "migration_decision.json"
 DRAWS = 2_000
