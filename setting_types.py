@@ -230,6 +230,8 @@ class MigrateSettings(OwnWordsSettings, LoopSettings, total=False):
     reference: Literal["auto", "human", "source"]
     margin: float
     differing: float
+    max_loss: float
+    certificate_level: float
     tolerance: float
 
 

@@ -18,11 +18,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ..models.base import ModelError
 from ..models.functions import find_function, kind_of, what_happened
 from ..prompts.checklist import ComputedCheck
+from ..prompts.conversations.chat import reply_text
+from ..prompts.criteria.json_schemas import schema_errors
 from ..prompts.criteria.kinds import LengthBand
 from ..prompts.errors import AskanceError, InputError, did_you_mean, import_optional
 from ..prompts.formatting import count
 from ..prompts.text import sendable, sentences, shorten
 from ..prompts.verdicts import Told, Verdict
+from .traces.call_checks import CALL_KINDS, Holds, NoRecordError, calls_hold
 
 if TYPE_CHECKING:
     from ..models.base import Answer, Request
@@ -162,8 +165,11 @@ class Nobody:
 
 
 def compute(check: ComputedCheck, example: Example) -> Told:
-    """Say whether an output has the property; where it does not pass, the explanation says what was found."""
-    output, value = example.output or "", check.value or ""
+    """Say whether an output has the property; where it does not pass, the explanation says what was found.
+
+    Of a conversation a check of a text reads the last reply, and one of calls the calls of tools.
+    """
+    output, value = reply_text(example.output or ""), check.value or ""
     if check.kind == "checker":
         found = _checked(_loaded(check), example)
         if isinstance(found, str):
@@ -176,6 +182,11 @@ def compute(check: ComputedCheck, example: Example) -> Told:
         if sure < SURE:
             return Told(None, status="abstained", error="the output is too short or too mixed to tell its language")
         holds, reason = language in _codes(value), f"it is written in the language {language}"
+    elif check.kind in CALL_KINDS:
+        try:
+            holds, reason = calls_hold(check.kind, value, example)
+        except NoRecordError as error:
+            return _failed(str(error))
     else:
         holds, reason = _KINDS[check.kind](output, value)
     return _told(holds=holds, reason=None if check.is_good(holds) else reason)
@@ -198,13 +209,8 @@ def make_ready(checks: Sequence[ComputedCheck]) -> None:
 
 SURE = 0.5
 """Probability of the likeliest language below which nothing is said of it."""
-_MOST_ERRORS = 3
-"""Places told in which an output does not follow its schema."""
 _SEEN = 60
 """Characters of an output that are quoted."""
-
-Holds = tuple[bool, str | None]
-"""Whether an output has a property, and what was found."""
 
 
 def _json(output: str, _: str = "") -> Holds:
@@ -230,22 +236,8 @@ def _follows(output: str, schema: str) -> Holds:
     data, problem = _parsed(output)
     if problem is not None:
         return False, problem
-    try:
-        errors = sorted(_validator(schema).iter_errors(data), key=lambda each: len(each.absolute_path))
-    except RecursionError:
-        return False, "it is nested too deeply to be held against its schema"
-    told = [f"at {each.json_path}: {shorten(each.message, 160)}" for each in errors[:_MOST_ERRORS]]
-    more = f" (and {len(errors) - _MOST_ERRORS} more)" if len(errors) > _MOST_ERRORS else ""
-    return not errors, "; ".join(told) + more if told else None
-
-
-@lru_cache(maxsize=64)
-def _validator(schema: str) -> Any:
-    from jsonschema.validators import validator_for
-    from referencing import Registry
-
-    data = json.loads(schema)
-    return validator_for(data)(data, registry=Registry())  # an empty registry: nothing is fetched from the network
+    errors = schema_errors(data, schema)
+    return errors is None, errors
 
 
 def _begins(output: str, text: str) -> Holds:

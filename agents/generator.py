@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..models.base import Answer, Model, ModelError, Parameters, Request, images_of_content, make_request, refuse_images
 from ..models.budget import reserved_tokens
-from ..models.gateway import Gateway
+from ..models.gateway import WRITER_ROLE, Gateway
 from ..models.programs import Program, output_in
 from ..prompts.checklist import Question
 from ..prompts.examples import Example
@@ -43,6 +43,12 @@ class Generated:
     error: str | None = None
     cut_off: bool = False
     """Whether the output ends where ``max_tokens`` ended it."""
+    tokens: int = 0
+    """Tokens that the call took, sent and written."""
+    cost_usd: float | None = None
+    """US dollars; None where the price is not known."""
+    seconds: float | None = field(default=None, compare=False)
+    """Seconds that the call took; None where the answer was in the store."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +62,7 @@ class Generator:
     """Most tokens of one output."""
     temperature: float = 0.0
     seed: int | None = None
-    role: str = "generator"
+    role: str = WRITER_ROLE
     """The ledger that its calls are booked under."""
     prompt_name: str = "prompt"
     """The name by which a program is handed its only prompt; several have names of their own."""
@@ -146,7 +152,13 @@ class Generator:
         except ValueError as error:
             await self.gateway.forget([request.key])
             return Generated(example, f"{self.model.name}: the output cannot be used: {error}.")
-        return Generated(example.model_copy(update={"output": output}), cut_off=answer.finish == "length")
+        return Generated(
+            example.model_copy(update={"output": output}),
+            cut_off=answer.finish == "length",
+            tokens=answer.prompt_tokens + answer.completion_tokens,
+            cost_usd=answer.cost_usd,
+            seconds=self.gateway.seconds.pop(request.key, None),
+        )
 
 
 def sends_images(prompt: Prompt, example: Example) -> bool:

@@ -473,6 +473,14 @@ class GainsRecord(ResultPart):
     test: Gain | None = None
 
 
+class PerOutputRecord(ResultPart):
+    """What one output takes on average."""
+
+    tokens: float
+    cost_usd: float | None
+    """US dollars; None where the price is not known."""
+
+
 class PassRatesRecord(ResultPart):
     """How many outputs pass a requirement, in [0, 1], over the examples on which both sides are known."""
 

@@ -40,6 +40,7 @@ WRITTEN = (
     "lessons.jsonl",
     "changes.diff",
     "journal.jsonl",
+    "outputs.jsonl",
     "result.json",
     "report.html",
 )
@@ -261,6 +262,21 @@ class RunDirectory:
         files = sorted(each for each in (self.path / "prompts").glob(f"{number:03d}-*") if each.suffix in SUFFIXES)
         record = None if start.form is None else start.form.record
         return [kept_prompt(read_exactly(file), record, str(file)) for file in files]
+
+    def add_time(self, version: str, outputs: int, seconds: float) -> None:
+        """Note in ``timing.jsonl`` how long bought outputs of a version took; stored ones cannot be timed again."""
+        with suppress(OSError), (self.path / "timing.jsonl").open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"version": version, "outputs": outputs, "seconds": round(seconds, 3)}) + "\n")
+
+    def seconds_per_output(self, version: str) -> float | None:
+        """Mean seconds of the outputs of a version that were timed; None where none was."""
+        try:
+            rows = [json.loads(line) for line in read_text(self.path / "timing.jsonl").splitlines()]
+            mine = [row for row in rows if row["version"] == version]
+            outputs = sum(row["outputs"] for row in mine)
+            return sum(row["seconds"] for row in mine) / outputs if outputs else None
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
 
     def save_lessons(self, lessons: Iterable[Lesson]) -> None:
         """Replace ``lessons.jsonl``."""

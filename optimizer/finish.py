@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -290,7 +290,11 @@ def _keep_verdicts(
     every = [*outcome.seen.items(), *tests.items()]
     _write(run, "reference", ({"example": pair[0], "question": pair[1], "p_yes": p} for pair, p in wanted.items()))
     _write(run, "scores", (row for number, seen in tests.items() for row in _scores(number, seen, yardstick)))
-    _write(run, "outputs", () if context.job.is_judge else _outputs(every))
+    if not context.job.is_judge:
+        _write(run, "outputs", _outputs(every))
+        best = outcome.best
+        of_best = [seen for seen in (outcome.seen.get(best.number), tests.get(best.number)) if seen is not None]
+        run.write("outputs.jsonl", "".join(_output_rows(of_best, best.prompt.hash)))
     _write(run, "questions", _own_questions(context.job.checklist, [seen for _, seen in every]))
 
 
@@ -307,6 +311,14 @@ def _outputs(every: Iterable[tuple[int, Observation]]) -> Iterable[dict[str, Any
     for number, seen in every:
         for example in seen.examples:
             yield {"version": number, "example": example.id, "output": example.output}
+
+
+def _output_rows(observed: Iterable[Observation], version: str) -> Iterator[str]:
+    """The lines of ``outputs.jsonl``: what the accepted prompt wrote, on development and test."""
+    for seen in observed:
+        for example in seen.examples:
+            row = example.model_dump(mode="json", include={"id", "input", "output"}, exclude_none=True)
+            yield json.dumps({**row, "version": version}, ensure_ascii=False) + "\n"
 
 
 def _own_questions(common: Checklist | None, every: Iterable[Observation]) -> list[dict[str, Any]]:

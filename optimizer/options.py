@@ -160,6 +160,15 @@ class MigrateOptions(OwnWords, LoopOptions):
         lt=1,
         description="Stop when on every question at most this share of the development examples has another answer.",
     )
+    max_loss: Annotated[float, Heading.ACCEPTED.at(3)] = Field(
+        0.05,
+        gt=0,
+        lt=1,
+        description="Largest loss beside the old model, on a scale from 0 to 1, with which the certificate says adopt.",
+    )
+    certificate_level: Annotated[float, Heading.ACCEPTED.at(3)] = Field(
+        0.05, gt=0, lt=0.5, description="Chance of error of the certificate, for each target; one-sided."
+    )
     tolerance: Annotated[float, Heading.ENDS] = Field(
         0.02,
         ge=0,

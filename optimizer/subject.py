@@ -9,6 +9,7 @@ from typing import Literal, Protocol
 
 import numpy as np
 
+from ..agents.generator import Generated
 from ..evaluation.calibration import Calibration
 from ..evaluation.kept_judge import QuestionOrigin
 from ..evaluation.scoring import ExampleScore, score_examples
@@ -62,6 +63,28 @@ class Draft:
 
 
 @dataclass(frozen=True)
+class Spent:
+    """What writing some outputs took."""
+
+    outputs: int
+    tokens: int
+    cost_usd: float | None
+    """US dollars; None where a price is not known."""
+    seconds: float
+    """Of the ``timed`` outputs alone, which were bought in this process."""
+    timed: int
+
+    @classmethod
+    def of(cls, generated: Sequence[Generated]) -> Spent:
+        """The sum over the outputs that are there."""
+        there = [each for each in generated if each.error is None]
+        costs = [each.cost_usd for each in there]
+        timed = [each.seconds for each in there if each.seconds is not None]
+        cost = None if None in costs else sum(each for each in costs if each is not None)
+        return cls(len(there), sum(each.tokens for each in there), cost, sum(timed), len(timed))
+
+
+@dataclass(frozen=True)
 class Observation:
     """Outputs, verdicts and scores of a draft on some examples."""
 
@@ -73,6 +96,8 @@ class Observation:
     checklist: Checklist | None = None
     own_checklists: Mapping[str, Checklist] = field(default_factory=dict)
     """The questions of those examples that have their own, by example id."""
+    spent: Spent | None = None
+    """What writing the outputs took; None where none was written."""
 
     def question(self, example: str, question: str) -> Question:
         """The question that a verdict answers. Raises KeyError where there is none."""
