@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ..models.base import ModelError
 from ..models.functions import find_function, kind_of, what_happened
+from ..models.replies.json_object import json_in
 from ..prompts.checklist import ComputedCheck
 from ..prompts.conversations.chat import reply_text
 from ..prompts.criteria.json_schemas import schema_errors
@@ -178,7 +179,7 @@ def compute(check: ComputedCheck, example: Example) -> Told:
         said = "; ".join(each.reason or f"it fails '{each.name}'" for each in failed if each.reason or len(found) > 1)
         holds, reason = not failed, said or None
     elif check.kind == "language":
-        language, sure = _language(output)
+        language, sure = language_of(output)
         if sure < SURE:
             return Told(None, status="abstained", error="the output is too short or too mixed to tell its language")
         holds, reason = language in _codes(value), f"it is written in the language {language}"
@@ -233,11 +234,27 @@ def _parsed(output: str) -> tuple[Any, str | None]:
 
 
 def _follows(output: str, schema: str) -> Holds:
-    data, problem = _parsed(output)
-    if problem is not None:
-        return False, problem
-    errors = schema_errors(data, schema)
+    return _valid(*_parsed(output), schema)
+
+
+def _fields_follow(output: str, schema: str) -> Holds:
+    return _valid(*json_value(output), schema)
+
+
+def _valid(data: Any, problem: str | None, schema: str) -> Holds:
+    errors = problem or schema_errors(data, schema)
     return errors is None, errors
+
+
+def json_value(output: str) -> tuple[Any, str | None]:
+    """The JSON value of an output, alone, in a code fence or with text around it, and why there is none."""
+    data, problem = _parsed(output)
+    if problem is None:
+        return data, None
+    try:
+        return json_in(output), None
+    except (ValueError, RecursionError):
+        return None, problem
 
 
 def _begins(output: str, text: str) -> Holds:
@@ -270,6 +287,7 @@ COUNTS: dict[str, Callable[[str], int]] = {
 _KINDS: dict[str, Callable[[str, str], Holds]] = {
     "json": _json,
     "schema": _follows,
+    "fields": _fields_follow,
     "begins": _begins,
     "ends": _ends,
     "matches": _matches,
@@ -277,7 +295,7 @@ _KINDS: dict[str, Callable[[str, str], Holds]] = {
 }
 
 
-def _language(text: str) -> tuple[str, float]:
+def language_of(text: str) -> tuple[str, float]:
     """Code of the likeliest language of a text, and its probability."""
     language, probability = _identifier().classify(text)
     return str(language), float(probability)

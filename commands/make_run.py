@@ -14,16 +14,26 @@ from ..memory.run_directory import RunDirectory
 from ..models.budget import CAPS
 from ..models.progress import showing
 from ..optimizer.job import CAN_GROW, NOT_IN_FINGERPRINT
+from ..optimizer.migration.inputs import kind_of
 from ..optimizer.modes import align as alignment
 from ..optimizer.modes import migrate as migration
 from ..optimizer.modes import tune as tuning
-from ..optimizer.options import AlignOptions, LoopOptions, MigrateOptions, TuneOptions
+from ..optimizer.options import (
+    AlignOptions,
+    LoopOptions,
+    MigrateOptions,
+    MigrationOptions,
+    TuneOptions,
+    WriterMigrationOptions,
+)
 from ..optimizer.remembering import memory_for
 from ..optimizer.runner import cannot_change
 from ..prompts.errors import AskanceError, BudgetExceededError, UnapprovedError, as_typed
+from ..prompts.formats.binding import parse_variables
 from ..prompts.tables import read_rows
 from ..run_estimate import estimate_run
-from ..settings import flag
+from ..settings import flag, load_config
+from .certificates import migrate_writer, verify_migration
 from .command_options import (
     Function,
     GroupedCommand,
@@ -183,17 +193,60 @@ def _errors_in(directory: Path) -> Iterator[str | None]:
 @click.command(name="migrate", cls=GroupedCommand)
 @click.argument("data", required=False, default=None)
 @click.option("--checklist", default=None, help="Checklist file (YAML or JSON), or the name of a ready one.")
-@click.option("--source", default=None, help="The judge to be matched, as provider/model.")
-@click.option("--target", default=None, help="The judge whose prompt is improved.")
-@click.option("--prompt", default=None, help="The target's starting prompt; default: a neutral one.")
-@click.option("--source-prompt", default=None, help="The source's prompt; default: the same.")
-@run_options(MigrateOptions)
-def migrate_command(**given: Any) -> None:
-    """Improve the target's evaluator prompt on DATA until it judges like the source.
+@click.option("--source", default=None, help="The old model, as provider/model; recorded: its outputs are in DATA.")
+@click.option(
+    "--target", "targets", multiple=True, help="The new model; may be given several times for a prompt that writes."
+)
+@click.option("--prompt", default=None, help="The prompt that moves; of a judge default: a neutral one.")
+@click.option("--source-prompt", default=None, help="The source judge's prompt; default: the same.")
+@click.option(
+    "--kind",
+    type=click.Choice(["generator", "judge"]),
+    default=None,
+    help="Whether the prompt writes or judges, where its variables do not say it.",
+)
+@click.option("--judge", default=None, help="Judges what the prompt writes: a model, a run's directory, a judge.yaml.")
+@click.option("--judge-prompt", default=None, help="The judge's prompt; default: a neutral one.")
+@click.option("--second-judge", default=None, help="A model that judges the test outputs too, and never teaches.")
+@click.option("--requirements", default=None, help="What outputs must keep (a checklist), in place of what is found.")
+@click.option("--schema", default=None, help="JSON schema that outputs are to follow.")
+@click.option("--checker", default=None, help="module:function that says of an example with its output what passes.")
+@click.option("--verify", default=None, metavar="RUN", help="Look whether the certificate of this run still holds.")
+@run_options(MigrationOptions)
+def migrate_command(config: Path | None, verify: str | None, **given: Any) -> None:
+    """Move the prompt of DATA to other models, with a certificate that says which may take the old one's place.
 
-    An edit is kept only if held-out correlation says so: with the human scores in DATA, else with the source.
+    A prompt that writes keeps what the old outputs keep. A prompt that judges is improved until the target judges like
+    the source, as far as held-out correlation with people, or with the source, says so.
     """
-    run_mode(MigrateOptions, migration.prepare, ("data", "source", "target"), **given)
+    if verify is not None:
+        verify_migration(verify, given)
+        return
+    in_file = load_config(config) if config else {}
+    known = {name: given.get(name) or in_file.get(name) for name in ("prompt", "checklist", "reads", "variable")}
+    prompt = known["prompt"]
+    if prompt and config and not given["prompt"]:
+        prompt = str(config.parent / prompt)
+    variables = parse_variables(known["variable"] or {})
+    kind = kind_of(prompt, known["checklist"] or known["reads"], given.pop("kind"), variables)
+    record, other = (MigrateOptions, _OF_JUDGES) if kind == "judge" else (WriterMigrationOptions, _OF_WRITERS)
+    inputs = _WRITER_INPUTS if kind == "judge" else ("source_prompt", "checklist")
+    for name in [*(each for each in MigrationOptions.model_fields if each not in record.model_fields), *inputs]:
+        if given.pop(name, None) not in (None, ()):
+            raise click.UsageError(f"{flag(name)}: {other}.")
+    if kind == "judge":
+        targets = given.pop("targets")
+        if len(targets) > 1:
+            raise click.UsageError("--target: a prompt that judges moves to one model at a time.")
+        given["target"] = targets[0] if targets else None
+        run_mode(MigrateOptions, migration.prepare, ("data", "source", "target"), config=config, **given)
+    else:
+        migrate_writer(config=config, **given)
+
+
+_OF_JUDGES = "a prompt that judges has no use for it"
+_OF_WRITERS = "a prompt that writes has no use for it"
+_WRITER_INPUTS = ("judge", "judge_prompt", "second_judge", "requirements", "schema", "checker")
 
 
 @click.command(name="align", cls=GroupedCommand)

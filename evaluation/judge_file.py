@@ -270,7 +270,7 @@ def judge_of_run(result: RunRecord, config: Mapping[str, Any], start: Checklist,
     judge = KeptJudge(
         model=model,
         named=named,
-        prompt=replace(_prompt_of(best, where), shown=_shown(best.examples, f"{where}: result.json")),
+        prompt=replace(prompt_of(best, where), shown=_shown(best.examples, f"{where}: result.json")),
         checklist=checklist,
         settings={name: value for name, value in settings.items() if name not in _unused(settings)},
         calibration=calibration,
@@ -295,7 +295,7 @@ def judge_of_run(result: RunRecord, config: Mapping[str, Any], start: Checklist,
     )
 
 
-def _prompt_of(best: SideRecord, where: str) -> Prompt:
+def prompt_of(best: SideRecord, where: str) -> Prompt:
     """The prompt of a version. InputError where its file is damaged."""
     file = best.prompt if best.form is None else best.form.file
     return kept_prompt(file, best.form, f"{where}: result.json, field 'best.form'")

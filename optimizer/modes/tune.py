@@ -219,8 +219,9 @@ async def _old_at_the_test(
 ) -> MeanYardstick:
     """Judge the old outputs of the test examples, and keep what is known of all of them."""
     context.events.phase("judging the old outputs of the test examples")
+    known = len(old.verdicts)
     await old.judge(replace(subject, old=None), context.splits.test)
-    context.run.save_verdicts(OLD, old.verdicts)
+    context.run.save_verdicts(f"{OLD}-test", old.verdicts[known:])
     return yardstick
 
 

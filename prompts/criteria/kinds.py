@@ -16,11 +16,14 @@ from ..text_files import read_text
 from .json_schemas import schema_problem
 
 CheckKind = Literal[
-    "json", "schema", "begins", "ends", "matches", "language", "length", "checker",
+    "json", "schema", "fields", "begins", "ends", "matches", "language", "length", "checker",
     "tools", "calls", "arguments", "order", "calls_as",
 ]  # fmt: skip
+OF_SCHEMAS = ("schema", "fields")
+"""Kinds whose value is a JSON schema."""
 WANTED: dict[str, str] = {
     "schema": "a JSON schema, or the file that holds one",
+    "fields": "a JSON schema, or the file that holds one; the JSON may stand in a code fence or have text around it",
     "begins": "the text that an output begins with",
     "ends": "the text that an output ends with",
     "matches": "a regular expression, which is looked for anywhere in the output",
@@ -145,7 +148,7 @@ def refuse_value(kind: str, value: str | None) -> None:
             re.compile(text)
         except (re.error, OverflowError, RecursionError) as error:
             raise ValueError(f"field 'value': '{text}' is no regular expression ({error})") from None
-    elif kind == "schema" and (problem := schema_problem(text)):
+    elif kind in OF_SCHEMAS and (problem := schema_problem(text)):
         raise ValueError(f"field 'value': this is no JSON schema: {problem}")
     elif kind == "arguments":
         for tool, schema in _by_tool(text).items():
@@ -180,6 +183,7 @@ def said_of(kind: str, value: Any) -> str:
     said = {
         "json": "Is the output valid JSON?",
         "schema": "Does the output follow its JSON schema?",
+        "fields": "Does the JSON in the output follow its schema?",
         "begins": f"Does the output begin with {quoted}?",
         "ends": f"Does the output end with {quoted}?",
         "matches": f"Does the output match the pattern {value}?",
@@ -238,7 +242,7 @@ def with_schemas(texts: Any, typed: Any) -> Any:
 
 def with_its_file(check: Any, name: str) -> Any:
     """A check in a file, with the schema in place of the name of the file that holds it."""
-    value = check.get("value") if isinstance(check, dict) and check.get("kind") == "schema" else None
+    value = check.get("value") if isinstance(check, dict) and check.get("kind") in OF_SCHEMAS else None
     if not isinstance(value, str) or value.lstrip()[:1] in ("", "{"):
         return check
     beside = Path(name).parent / value

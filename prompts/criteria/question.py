@@ -17,7 +17,7 @@ from pydantic import (
     model_validator,
 )
 
-from .kinds import CheckKind, refuse_value, said_of
+from .kinds import OF_SCHEMAS, CheckKind, refuse_value, said_of
 
 if TYPE_CHECKING:
     from pydantic import SerializerFunctionWrapHandler
@@ -203,7 +203,7 @@ class ComputedCheck(Question):
         if others := [name for name in _ABOUT_JUDGES if data.get(name) not in (None, "all")]:
             raise ValueError(f"field '{others[0]}': nobody is asked, so a check has no use for it")
         kind, value = data["kind"], data.get("value")
-        if kind in ("schema", "arguments") and isinstance(value, (dict, bool)):
+        if kind in (*OF_SCHEMAS, "arguments") and isinstance(value, (dict, bool)):
             value = json.dumps(value, ensure_ascii=False, indent=2)
         return {**data, "value": value, "text": data.get("text") or said_of(kind, value)}
 

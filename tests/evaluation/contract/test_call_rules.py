@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from askance.agents.checks import compute
-from askance.evaluation.contract.found_rules import FoundRule, found_rules, parity_rules
+from askance.evaluation.contract.found_rules import found_rules, parity_rules
 from askance.prompts.checklist import ComputedCheck
 from askance.prompts.examples import Example
 from askance.prompts.messages import told
@@ -24,7 +24,7 @@ def _output(place: int, *names: str, reply: str = "Dear Ann, here it is. Your sh
     return output
 
 
-def _found(outputs: list[str]) -> dict[str, FoundRule]:
+def _found(outputs: list[str]) -> dict[str, ComputedCheck]:
     return {rule.id: rule for rule in found_rules(outputs)}
 
 
@@ -36,11 +36,10 @@ def test_tools_their_number_arguments_and_order_are_found_with_the_rules_of_the_
     assert rules["tools"].value == "search, send, open"
     assert {name for name in rules if name.startswith("calls_")} == {"calls_search", "calls_send"}
     assert rules["calls"].value == "2 to 3 calls"
-    schema = rules["arguments_search"].value
-    assert isinstance(schema, dict)
+    schema = json.loads(rules["arguments_search"].value or "")
     assert schema["search"]["properties"]["limit"] == {"type": "integer"}
     assert schema["search"]["required"] == ["limit", "query"]
-    assert (rules["arguments_open"].kept, rules["arguments_open"].of) == (10, 10)
+    assert rules["arguments_open"].support == 1
     # search before send is not implied: half of the outputs do not open anything
     assert {name for name in rules if "_before_" in name} == {
         "search_before_send",
@@ -65,7 +64,7 @@ def test_a_tool_that_few_call_and_an_order_that_changes_are_no_rule() -> None:
 
 def test_outputs_without_calls_have_no_rules_of_calls() -> None:
     rules = _found([f"Plain text {place}" for place in range(9)])
-    assert "length" in rules and not {"tools", "calls"} & rules.keys()
+    assert "length_words" in rules and not {"tools", "calls"} & rules.keys()
     assert parity_rules(["Plain text"]) == []
 
 
@@ -73,9 +72,8 @@ def test_parity_leaves_free_texts_aside_and_is_kept_by_the_recorded_output() -> 
     same_tools, same_arguments = parity_rules(OUTPUTS)
     assert same_arguments.value == "arguments except search.query"
     for rule in (same_tools, same_arguments):
-        check = ComputedCheck(id=rule.id, kind=rule.kind, value=str(rule.value))
         original = OUTPUTS[3].original  # type: ignore[attr-defined]
         example = Example(id="e", input="in", output=original, metadata={"recorded": original})
-        assert compute(check, example).answer is True
+        assert compute(rule, example).answer is True
         other = example.model_copy(update={"output": _output(0, "search")})
-        assert compute(check, other).answer is False
+        assert compute(rule, other).answer is False
