@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ..memory.certificate_file import TARGETS, read_certificate, target_folder
-from ..prompts.criteria.question import YES_IS_GOOD
+from ..prompts.checklist import YES_IS_GOOD
 from ..prompts.errors import InputError
 from ..prompts.messages import told
 from ..prompts.tables import read_rows
