@@ -14,7 +14,7 @@ from ..memory.run_directory import RunDirectory
 from ..models.budget import CAPS
 from ..models.progress import showing
 from ..optimizer.job import CAN_GROW, NOT_IN_FINGERPRINT
-from ..optimizer.migration.inputs import kind_of
+from ..optimizer.migration.inputs import is_migration, kind_of
 from ..optimizer.modes import align as alignment
 from ..optimizer.modes import migrate as migration
 from ..optimizer.modes import tune as tuning
@@ -22,18 +22,17 @@ from ..optimizer.options import (
     AlignOptions,
     LoopOptions,
     MigrateOptions,
-    MigrationOptions,
     TuneOptions,
     WriterMigrationOptions,
 )
 from ..optimizer.remembering import memory_for
-from ..optimizer.runner import cannot_change
+from ..optimizer.runner import cannot_change, take_up
 from ..prompts.errors import AskanceError, BudgetExceededError, UnapprovedError, as_typed
 from ..prompts.formats.binding import parse_variables
 from ..prompts.tables import read_rows
 from ..run_estimate import estimate_run
 from ..settings import flag, load_config
-from .certificates import migrate_writer, verify_migration
+from .certificates import migrate_writer, tell_certificate, verify_migration, with_agreement
 from .command_options import (
     Function,
     GroupedCommand,
@@ -212,7 +211,8 @@ def _errors_in(directory: Path) -> Iterator[str | None]:
 @click.option("--schema", default=None, help="JSON schema that outputs are to follow.")
 @click.option("--checker", default=None, help="module:function that says of an example with its output what passes.")
 @click.option("--verify", default=None, metavar="RUN", help="Look whether the certificate of this run still holds.")
-@run_options(MigrationOptions)
+@settings_options(WriterMigrationOptions, without=tuple(MigrateOptions.model_fields))
+@run_options(MigrateOptions)
 def migrate_command(config: Path | None, verify: str | None, **given: Any) -> None:
     """Move the prompt of DATA to other models, with a certificate that says which may take the old one's place.
 
@@ -231,7 +231,7 @@ def migrate_command(config: Path | None, verify: str | None, **given: Any) -> No
     kind = kind_of(prompt, known["checklist"] or known["reads"], given.pop("kind"), variables)
     record, other = (MigrateOptions, _OF_JUDGES) if kind == "judge" else (WriterMigrationOptions, _OF_WRITERS)
     inputs = _WRITER_INPUTS if kind == "judge" else ("source_prompt", "checklist")
-    for name in [*(each for each in MigrationOptions.model_fields if each not in record.model_fields), *inputs]:
+    for name in [*(each for each in _EITHER if each not in record.model_fields), *inputs]:
         if given.pop(name, None) not in (None, ()):
             raise click.UsageError(f"{flag(name)}: {other}.")
     if kind == "judge":
@@ -244,6 +244,7 @@ def migrate_command(config: Path | None, verify: str | None, **given: Any) -> No
         migrate_writer(config=config, **given)
 
 
+_EITHER = dict.fromkeys([*MigrateOptions.model_fields, *WriterMigrationOptions.model_fields])
 _OF_JUDGES = "a prompt that judges has no use for it"
 _OF_WRITERS = "a prompt that writes has no use for it"
 _WRITER_INPUTS = ("judge", "judge_prompt", "second_judge", "requirements", "schema", "checker")
@@ -336,7 +337,20 @@ def resume_command(run: str, data: str | None, as_json: bool, quiet: bool, yes: 
         raise click.UsageError(cannot_change(data, "is of no use here: a run keeps the data that it was begun with"))
     load_dotenv()
     options = {name: value for name, value in given.items() if value is not None}
-    done = _written_out(
-        lambda watcher, asks: runs.resume(run, watcher, ask_first=asks, **options), run, quiet=quiet, yes=yes
-    )
-    finish(done, as_json=as_json)
+    if is_migration(RunDirectory(run)):
+        moved = with_agreement(
+            lambda watcher, asks, approved: runs.resume_migration(
+                run, watcher, yes=yes, ask_first=asks, approved=approved, **options
+            ),
+            run,
+            quiet=quiet,
+            yes=yes,
+        )
+        tell_certificate(moved, as_json=as_json)
+        return
+
+    def resumed(watcher: Watcher, asks: bool) -> RunResult:
+        job = take_up(RunDirectory(run), options)
+        return runs.run_and_report(job, run, watcher, ask_first=asks)
+
+    finish(_written_out(resumed, run, quiet=quiet, yes=yes), as_json=as_json)

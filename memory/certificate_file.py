@@ -121,6 +121,9 @@ class PowerRecord(_Kept):
     """Smallest loss that is ruled out."""
     needed: int
     """Examples that rule out ``max_loss``."""
+    needed_most: int | None = None
+    """The same where the deviation is as large as its measurement leaves open (95 %, one-sided); None where it was
+    assumed."""
 
 
 class VerifiedTarget(_Kept):

@@ -15,6 +15,7 @@ from ..evaluation.kept_judge import QuestionOrigin
 from ..evaluation.scoring import ExampleScore, score_examples
 from ..memory.records import CriterionRecord, PrunedRecord, QuestionWordings, TriedRecord
 from ..memory.result_file import FinishReason
+from ..models.writing import PromptSettings, version_of
 from ..prompts.checklist import YES_IS_GOOD, Checklist, Polar, Question
 from ..prompts.examples import Example
 from ..prompts.lessons import Edit
@@ -44,6 +45,13 @@ class Draft:
     """Where the questions that a run found came from, by id; those of the start are not there."""
     mode: Literal["each", "batched"] | None = None
     """How several questions are put to the judge, where the run found that out; None: as its settings say."""
+    writing: PromptSettings | None = None
+    """Settings that a generator writes with; None: as the run's own say."""
+
+    @property
+    def hash(self) -> str:
+        """Identity of a generator's version: of its prompt, and of the settings that go with it."""
+        return version_of(self.prompt.hash, self.writing)
 
     def scores(self, examples: Sequence[Example], verdicts: Iterable[Verdict], *, soft: bool) -> Sequence[ExampleScore]:
         """The scores of examples from verdicts on all questions."""

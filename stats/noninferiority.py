@@ -13,7 +13,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import norm, t
+from scipy.stats import chi2, nct, norm, t
 
 from .correlation import Column
 from .resampling import MINIMUM_ITEMS, Vector, complete, group_codes
@@ -112,6 +112,63 @@ def p_worse(differences: Column, margin: float, groups: Sequence[Hashable] | Non
     ratio = (units.mean + margin) / units.standard_error
     shifted = ratio if skewed == 0 else ((1 + skewed * ratio) ** 3 - 1) / (3 * skewed)
     return float(t.cdf(shifted + skewed / 2, units.size - 1))
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The standard deviation of d as some examples tell it, and how well they do."""
+
+    deviation: float
+    """Standard deviation that independent examples would need for the same certainty."""
+    freedom: float
+    """Degrees of freedom of its square: fewer than the documents, where a few of them make up most of it."""
+    changed: float
+    """Share of the documents that differ from the most common value."""
+
+    @property
+    def most(self) -> float:
+        """The deviation is below it, but for a chance of .05."""
+        return self.deviation * math.sqrt(self.freedom / float(chi2.ppf(0.05, self.freedom)))
+
+    def careful(self, level: float = 0.05, power: float = 0.8) -> float:
+        """Deviation to plan with, so that the power is kept on average over what is not known of it (Julious and Owen,
+        Pharm. Stat. 5, 2006)."""
+        z = float(norm.ppf(1 - level))
+        return self.deviation * float(nct.ppf(power, self.freedom, z)) / (z + float(norm.ppf(power)))
+
+    def examples_needed(self, margin: float, level: float = 0.05, power: float = 0.8) -> int:
+        """Examples that rule out ``margin``, see :func:`examples_needed`. Where few of them would differ, there must be
+        as many as rule it out without any loss."""
+        found = examples_needed(self.careful(level, power), margin, level, power)
+        if found * self.changed >= ENOUGH_CHANGES:
+            return found
+        return max(found, math.ceil(math.log(level) / math.log1p(-margin)))
+
+    def loss_ruled_out(self, examples: int, level: float = 0.05, power: float = 0.8) -> float:
+        """Loss that so many examples rule out, see :func:`loss_ruled_out`."""
+        found = loss_ruled_out(examples, self.careful(level, power), level, power)
+        return found if examples * self.changed >= ENOUGH_CHANGES else max(found, 1 - level ** (1 / max(1, examples)))
+
+
+FEWEST_FREEDOM = 3.0
+"""Degrees of freedom that are taken for a spread at least."""
+
+
+def measure_spread(differences: Column, groups: Sequence[Hashable] | None = None) -> Spread | None:
+    """The spread of differences in [-1, 1]; None where fewer than three documents, or equal values, tell nothing of it.
+
+    Raises:
+        InputError: There is not one group for each difference.
+    """
+    units = _units(differences, groups)
+    if units is None or units.size < MINIMUM_ITEMS or units.standard_error == 0:
+        return None
+    squares = units.deviations**2
+    kurtosis = float(np.mean(squares**2) / np.mean(squares) ** 2)
+    # the variance of a variance (Cramer 1946, 27.4.2), as that of a chi-squared variable with so many degrees
+    relative = (kurtosis - (units.size - 3) / (units.size - 1)) / units.size
+    freedom = min(units.size - 1.0, max(FEWEST_FREEDOM, 2 / relative))
+    return Spread(units.standard_error * math.sqrt(units.n), freedom, units.changes / units.size)
 
 
 def examples_needed(deviation: float, margin: float, level: float = 0.05, power: float = 0.8) -> int:

@@ -38,7 +38,6 @@ from ...prompts.examples import Example, documents
 from ...prompts.formatting import count
 from ...prompts.text_files import write_whole
 from ...settings import flag
-from ...stats.noninferiority import mean_limits
 from ..events import Callback
 from ..job import model_name
 from ..modes.generator import GeneratorSubject, OldOutputs, OutputJudge
@@ -49,7 +48,8 @@ from .certificate import Tested, guarded, kept_requirements, limits_record
 from .certificate_view import MigrationResult
 from .inputs import RECORDED, WriterMigration, migration_inputs, own_checks
 from .opinions import SecondOpinions, written_outputs
-from .power import power_line, power_said
+from .power import power_lines, power_said
+from .requirements import broken_by_new, free_requirements, listed, with_support
 
 if TYPE_CHECKING:
     from ...agents.buying import Estimate
@@ -215,7 +215,7 @@ def estimate_migration(migration: WriterMigration) -> MigrationEstimate:
     with VerdictStore(":memory:", shared=shared, is_ours=True) as store:
         estimate = run_sync(writing(store))
     sides = 0 if migration.judge is None else 1 + len(migration.targets)
-    power = power_line(len(migration.splits().test), options.max_loss, options.certificate_level)
+    [power] = power_lines(len(migration.splits().test), options.max_loss, options.certificate_level)
     return MigrationEstimate(estimate, sides * len(migration.examples), power_said(power, options.max_loss))
 
 
@@ -224,8 +224,9 @@ async def _prepared(asking: Asking, *, yes: bool, ask_first: bool) -> Prepared:
     migration, run, watcher = asking.migration, asking.run, asking.watcher
     options = migration.options
     size = len(migration.splits().test)
-    power = power_line(size, options.max_loss, options.certificate_level)
-    watcher.say(power_said(power, options.max_loss))
+    how: dict[str, Any] = {"max_loss": options.max_loss, "level": options.certificate_level}
+    power = power_lines(size, **how)
+    watcher.say(power_said(power[0], options.max_loss))
     async with asking.open() as (models, gateway):
         migration = await _with_old_outputs(migration, run, watcher, models, gateway)
         development = migration.splits().development
@@ -250,16 +251,16 @@ async def _prepared(asking: Asking, *, yes: bool, ask_first: bool) -> Prepared:
             if migration.requirements is None and not yes:
                 _ask_for(run, checklist, ask_first=ask_first)
             run.write(f"inputs/{REQUIREMENTS_FILE}", dump_checklist(checklist))
-        groups = documents(development)
-        measured = []
         for name, written in new.items():
             watcher.phase(f"judging the outputs of {name} on development")
             seen = await subject.look_at(written, migration.prompt.hash)
             tested = Tested.of(development, checklist, old.verdicts, None, seen.verdicts)
-            limits = mean_limits(tested.change.differences(), options.certificate_level, groups)
-            measured.append(power_line(size, options.max_loss, options.certificate_level, limits))
-            watcher.say(f"{name}: {power_said(measured[-1], options.max_loss)}")
-    return Prepared(migration, checklist, (power, *measured))
+            differences = tested.change.differences()
+            measured = power_lines(size, development=differences, documents=documents(development), **how)[1:]
+            for line in measured:
+                watcher.say(f"{name}: {power_said(line, options.max_loss)}")
+            power = [*power, *measured]
+    return Prepared(migration, checklist, tuple(power))
 
 
 async def _with_old_outputs(
@@ -317,6 +318,12 @@ async def _found(
     return found.checklist
 
 
+def _as_table(checklist: Checklist) -> str:
+    """The requirements, one a line, for a person who is to agree."""
+    rows = (" · ".join(str(value) for value in row.values() if value is not None) for row in listed(checklist))
+    return "Requirements: what it is, where from, old outputs that keep it, whether it counts\n" + "\n".join(rows)
+
+
 def _is_same(given: Checklist, fixed: Checklist) -> bool:
     """Whether two lists of requirements are the same but for the support that was measured."""
     one, other = ([each.model_copy(update={"support": None}) for each in side.questions] for side in (given, fixed))
@@ -333,7 +340,7 @@ def _ask_for(run: RunDirectory, checklist: Checklist, *, ask_first: bool) -> Non
     """Have a person agree to the requirements. InputError where nobody can be asked."""
     file = run.path / REQUIREMENTS_FILE
     if ask_first:
-        raise UnapprovedError(f"{requirements_said(checklist)}\n\nThey are in {file}.", what=REQUIREMENTS)
+        raise UnapprovedError(f"{_as_table(checklist)}\n\nThey are in {file}.", what=REQUIREMENTS)
     raise InputError(
         f"{file}: read these {count(len(checklist.questions), 'requirement')} and change what is wrong, then give "
         f"--requirements {as_typed(file)}, or take them as they are with --yes. What was bought is kept."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -105,8 +104,8 @@ async def _written_anew(
             watcher.watch(gateway.budget)
             watcher.phase(f"{name} writes the test outputs anew", len(examples))
             how = options.max_output_tokens, options.generator_temperature, options.seed
-            writer = Generator(gateway, models.get(migration.targets[name]), prompt, *how)
-            writer = replace(
-                writer, prompt_name=migration.prompt_name, writing=writing_beside(prompt_file(directory)) or AS_THE_RUN
-            )
+            writing = writing_beside(prompt_file(directory)) or AS_THE_RUN
+            target = migration.targets[name]
+            model = models.get(target) if writing.thinking is None else models.with_thinking(target, writing.thinking)
+            writer = Generator(gateway, model, prompt, *how, prompt_name=migration.prompt_name, writing=writing)
             return await writer.generate(examples, watcher.advance)

@@ -18,6 +18,8 @@ from ...agents.judging import Judging
 from ...evaluation.scoring import ExampleScore, mean_score, score_examples
 from ...memory.records import InstructionRecord, PassRatesRecord
 from ...models.base import Model
+from ...models.request_form import Thinking
+from ...models.writing import AS_THE_RUN
 from ...prompts.checklist import Checklist, ComputedCheck, Question
 from ...prompts.errors import InputError
 from ...prompts.examples import Example, documents
@@ -102,6 +104,8 @@ class GeneratorSubject:
     """The outputs of an old model that these are held against: only requirements that were judged there count."""
     timed: Callable[[str, int, float], None] | None = None
     """Told the hash of the prompt, and the number and the seconds of the outputs that were bought for it."""
+    thinking: Callable[[Thinking], Model] | None = None
+    """Gives the generator as a model that thinks otherwise."""
     _own: dict[str, Checklist] = field(default_factory=dict, init=False)
     _without: set[str] = field(default_factory=set, init=False)
     """Examples for which no questions could be written. A resumed run asks again; in a run all versions miss them."""
@@ -118,18 +122,20 @@ class GeneratorSubject:
         Raises:
             InputError: The checker returned something else than checks, or one with the name of a question.
         """
-        generated = await replace(self.generator, prompt=draft.prompt).generate(examples, on_done)
-        self._tell_cut_off(generated)
-        if (refused := self.generator.schema_refused) is not None and "schema" not in self._told:
-            self._told.add("schema")
-            self.say(refused)
+        writer = self._writer(draft)
+        generated = await writer.generate(examples, on_done)
+        self._tell_cut_off(generated, writer.most_tokens)
+        for refused in writer.refused:
+            if refused not in self._told:
+                self._told.add(refused)
+                self.say(refused)
         if isinstance(self.generator.model, AnswersWithRecords):
             shown = self.generator.model.shown
             generated = [each if each.error else replace(each, example=shown(each.example)) for each in generated]
         spent = Spent.of(generated)
         if self.timed is not None and spent.timed:
-            self.timed(draft.prompt.hash, spent.timed, spent.seconds)
-        return await self.look_at(generated, draft.prompt.hash)
+            self.timed(draft.hash, spent.timed, spent.seconds)
+        return await self.look_at(generated, draft.hash)
 
     async def look_at(self, generated: Sequence[Generated], version: str) -> Observation:
         """Judge or check outputs that are there; ``version`` names the prompt that wrote them. InputError as above."""
@@ -198,14 +204,22 @@ class GeneratorSubject:
                 ]
         return verdicts
 
-    def _tell_cut_off(self, generated: Sequence[Generated]) -> None:
+    def _writer(self, draft: Draft) -> Generator:
+        """The generator with a draft's prompt and settings."""
+        writing = draft.writing or AS_THE_RUN
+        model = self.generator.model
+        if writing.thinking is not None and self.thinking is not None:
+            model = self.thinking(writing.thinking)
+        return replace(self.generator, prompt=draft.prompt, writing=writing, model=model)
+
+    def _tell_cut_off(self, generated: Sequence[Generated], most_tokens: int) -> None:
         """Say that outputs are unfinished, once; they are judged as they are."""
         found = {each.example.id for each in generated if each.cut_off}
         if found and not self._cut_off:
             self._cut_off.update(found)
             self.say(
                 f"{len(found)} of {count(len(generated), 'output')} {'ends' if len(found) == 1 else 'end'} where "
-                f"max_output_tokens ({self.generator.max_tokens}) cut them off, and are judged as they are"
+                f"max_output_tokens ({most_tokens}) cut them off, and are judged as they are"
             )
 
     async def _write_questions(self, examples: Sequence[Example]) -> None:

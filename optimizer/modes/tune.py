@@ -15,12 +15,14 @@ from ...agents.checks import CheckFunction, load_checker, make_ready
 from ...agents.evaluator import Evaluator
 from ...agents.example_questions import ExampleQuestions, estimate_unwritten
 from ...agents.generator import Generator, GeneratorNoteTaker, RequirementWriter
+from ...evaluation.generate import writing_for
 from ...evaluation.weights_file import weighted_by
 from ...memory.records import PerOutputRecord
 from ...models.base import Model
 from ...models.gateway import Gateway
 from ...models.programs import GeneratorFunction, Program, writer_of
 from ...models.resolve import Models
+from ...models.writing import AS_THE_RUN, PromptSettings, read_writing
 from ...prompts.checklist import SCHEMA_CHECK, Checklist, load_checklist, with_schema
 from ...prompts.errors import InputError
 from ...prompts.examples import Example, load_examples
@@ -99,6 +101,8 @@ def prepare(
         names["schema"] = next(str(each.value) for each in questions.checks if each.id == SCHEMA_CHECK)
     if isinstance(written_by, Program):
         names |= {"program": written_by.version, "prompt_name": prompt_name}
+    elif (writing := writing_for(prompt, settings, schema)).stated:
+        names["writing"] = writing.to_yaml()
     if questions is not None:
         make_ready(questions.checks)
     return Job("tune", examples, questions, prompts, models, settings, names, loaded)
@@ -137,7 +141,7 @@ class Tune:
     options = TuneOptions
     models = ("generator", "judge")
     prompts = ("prompt",)
-    settings = ("checker", "schema", "program", "prompt_name", OLD_OUTPUTS)
+    settings = ("checker", "schema", "program", "prompt_name", "writing", OLD_OUTPUTS)
     needs_checklist = False
 
     def strata(self, job: Job) -> list[float | None] | None:
@@ -166,6 +170,7 @@ class Tune:
             tally=context.count,
             say=context.events.say,
             timed=context.run.add_time,
+            thinking=partial(context.models.with_thinking, job.models["generator"]),
         )
         old = None
         if OLD_OUTPUTS in job.settings:
@@ -182,7 +187,7 @@ class Tune:
         yardstick = MeanYardstick(resamples=options.resamples, seed=seed)
         guard, validation = PassRateGuard(options.max_bias), context.splits.validation
         return SetUp(
-            start=Draft(job.prompt, job.checklist),
+            start=Draft(job.prompt, job.checklist, writing=_writing(job)),
             subject=subject,
             signal=signal,
             yardstick=yardstick,
@@ -234,12 +239,18 @@ def _per_output(_: Yardstick, outcome: Outcome, tests: Mapping[int, Observation]
     return {"per_output": PerOutputRecord(tokens=spent.tokens / spent.outputs, cost_usd=price)}
 
 
+def _writing(job: Job) -> PromptSettings | None:
+    """The settings that lay beside the prompt at the start."""
+    return read_writing(job.settings["writing"], "writing") if "writing" in job.settings else None
+
+
 def _generator(job: Job, gateway: Gateway, model: Model) -> Generator:
     options = job.options_as(TuneOptions)
     schema = json.loads(job.settings["schema"]) if "schema" in job.settings else None
     name = job.settings.get("prompt_name", "prompt")
     settings = options.max_output_tokens, options.generator_temperature, options.seed
-    return Generator(gateway, model, job.prompt, *settings, prompt_name=name, schema=schema)
+    writing = _writing(job) or AS_THE_RUN
+    return Generator(gateway, model, job.prompt, *settings, prompt_name=name, schema=schema, writing=writing)
 
 
 MODE = Tune()

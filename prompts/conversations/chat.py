@@ -194,6 +194,33 @@ def with_images(text: str, images: Sequence[Part]) -> str:
     return StructuredText(text, {"content": [*images, {"type": "text", "text": text}]}) if images else text
 
 
+def system_in_user(messages: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Messages whose first, the system's, stands at the head of the first user's message instead."""
+    if not messages or messages[0][0] != "system":
+        return [*messages]
+    system, sent = messages[0][1], [*messages[1:]]
+    place = next((place for place, (role, _) in enumerate(sent) if role == "user"), None)
+    if place is None:
+        return [("user", system), *sent]
+    content = sent[place][1]
+    fields = content.original if isinstance(content, StructuredText) else {"content": content}
+    sent[place] = ("user", _content_of({**fields, "content": _put_before(system, fields["content"])}))
+    return sent
+
+
+def put_after(messages: Sequence[tuple[str, str]], text: str) -> list[tuple[str, str]]:
+    """Messages with a text at the end of the last one, or as a user's message after one that is not a user's."""
+    if not messages or messages[-1][0] != "user":
+        return [*messages, ("user", text)]
+    content = messages[-1][1]
+    if not isinstance(content, StructuredText):
+        return [*messages[:-1], ("user", f"{content}\n\n{text}")]
+    parts = content.original["content"]
+    parts = [{"type": "text", "text": parts}] if isinstance(parts, str) else parts
+    fields = {**content.original, "content": [*parts, {"type": "text", "text": text}]}
+    return [*messages[:-1], ("user", StructuredText(_fields_told(fields), fields))]
+
+
 def _put_before(context: str, content: Any) -> Any:
     """A content that begins with a context and its images."""
     if isinstance(content, str) and not images_of(context):
