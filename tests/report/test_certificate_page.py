@@ -91,6 +91,7 @@ def test_the_difference_is_drawn_with_the_margin_and_the_second_judge(several: P
     [
         ((0.001, 0.002), "US dollars for 1,000 outputs", ["m0", "m1"]),
         ((0.001, None), "tokens for an output", ["m0, m1"]),  # both take as many, and are one spot
+        ((0.0, 0.0), "tokens for an output", ["m0, m1"]),
     ],
 )
 def test_quality_is_drawn_against_price_where_every_price_is_known(
@@ -113,6 +114,14 @@ def test_a_regression_names_the_failing_requirement_first_and_marks_the_words_th
     assert "be brief" in case[2]
     assert "<del>shut</del>" in case[2]
     assert "<ins>open</ins>" in case[2]
+
+
+def test_every_regression_is_on_the_page_and_most_are_folded_away(tmp_path: Path) -> None:
+    many = [Written(f"t{number}", "in", "old", "new", {"short": (True, False)}) for number in range(30)]
+    write_migration(tmp_path, [Target("m", many)])
+    shown = section(write_certificate_page(tmp_path), "regressions")
+    assert len(set(re.findall(r">(t\d+)<", shown))) == 30
+    assert len(set(re.findall(r">(t\d+)<", shown.partition("22 more")[0]))) == 8
 
 
 def test_rules_that_are_only_shown_make_no_regression(several: Path) -> None:
