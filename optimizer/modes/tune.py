@@ -195,6 +195,7 @@ class Tune:
             steps=edit_steps(context, subject, signal, helper, note_taker, plain=plain, failed_before_first=True),
             last=Pruning.steps(options, yardstick),
             agreed="nothing_fails",
+            needs_notes=old is None,
             at_the_test=None if old is None else partial(_old_at_the_test, context, subject, old, yardstick),
             free_facts=(partial(effect_facts, context), _per_output),
         )
