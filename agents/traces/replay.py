@@ -6,6 +6,7 @@ A turn is everything after the user's last message: calls of tools, their result
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -116,6 +117,8 @@ class Replayed(Generated):
     """Whether it ends at a call that was never recorded."""
     is_endless: bool = False
     """Whether it ends at a call because there were too many."""
+    is_in_words: bool = False
+    """Whether its reply is a call that the endpoint passed on as text, so that it is none."""
 
 
 def replay_counts(outputs: Sequence[Generated]) -> dict[str, int] | None:
@@ -128,19 +131,27 @@ def replay_counts(outputs: Sequence[Generated]) -> dict[str, int] | None:
         "calls_with_nearest_result": sum(each.nearest for each in found),
         "unrecorded": sum(each.is_unrecorded for each in found),
         "endless": sum(each.is_endless for each in found),
+        "calls_as_text": sum(each.is_in_words for each in found),
     }
 
 
 def replay_said(outputs: Sequence[Generated]) -> list[str]:
-    """A sentence on results that are not those of the same call; none where all are."""
-    found = replay_counts(outputs)
-    if found is None or not any(number for name, number in found.items() if name != "replayed"):
-        return []
-    return [
-        f"Of {count(found['replayed'], 'replayed output')}, {found['unrecorded']} end at a call that was never recorded "
-        f"and {found['endless']} after too many calls. {count(found['calls_with_nearest_result'], 'call')} got the result "
-        "of the nearest recorded call of the tool, as no recorded one has the same arguments."
-    ]
+    """Sentences on results that are not those of the same call, and on calls that came as text; none without any."""
+    found = replay_counts(outputs) or {}
+    said = []
+    if found.get("calls_as_text"):
+        said.append(
+            f"Replies that look like a call of a tool in words: {found['calls_as_text']}. The endpoint does not read them "
+            "as calls, so they are none. Does the server need a parser of calls for this model?"
+        )
+    if any(found.get(name) for name in ("calls_with_nearest_result", "unrecorded", "endless")):
+        said.append(
+            f"Of {count(found['replayed'], 'replayed output')}, {found['unrecorded']} end at a call that was never "
+            f"recorded and {found['endless']} after too many calls. "
+            f"{count(found['calls_with_nearest_result'], 'call')} got the result of the nearest recorded call of the "
+            "tool, as no recorded one has the same arguments."
+        )
+    return said
 
 
 class ReplayTurn:
@@ -158,7 +169,7 @@ class ReplayTurn:
         self._most = written + MORE_TURNS
         self.messages: list[dict[str, Any]] = []
         """What the model has said, and the results."""
-        self.is_over = self.is_unrecorded = self.is_endless = False
+        self.is_over = self.is_unrecorded = self.is_endless = self.is_in_words = False
         self.nearest = 0
 
     def request(self) -> Request:
@@ -191,6 +202,9 @@ class ReplayTurn:
             self.messages.append({"role": "tool", "tool_call_id": call["id"], "content": content, **how})
         self.is_endless = bool(calls) and not self._most and not self.is_unrecorded
         self.is_over = not calls or self.is_unrecorded or self.is_endless
+        names = "|".join(re.escape(each["function"]["name"]) for each in self._parameters.tools or ())
+        written = re.search(rf'\{{\s*"name"\s*:\s*"(?:{names})"', str(message.get("content") or ""))
+        self.is_in_words = not calls and written is not None
 
 
 @dataclass(frozen=True)
@@ -279,4 +293,5 @@ class ReplayingGenerator(Generator):
             nearest=turn.nearest,
             is_unrecorded=turn.is_unrecorded,
             is_endless=turn.is_endless,
+            is_in_words=turn.is_in_words,
         )

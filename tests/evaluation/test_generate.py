@@ -184,7 +184,7 @@ def test_a_recorded_turn_is_replayed_and_the_counts_are_said(writer: Path, tmp_p
 
     how: dict[str, Any] = {"prompt": writer, "no_cache": True, "replay": True}
     found = askance.generate(rows, generator=ScriptedModel(script), watcher=Hears(), **how)
-    counts = {"replayed": 2, "calls_with_nearest_result": 14, "unrecorded": 0, "endless": 1}
+    counts = {"replayed": 2, "calls_with_nearest_result": 14, "unrecorded": 0, "endless": 1, "calls_as_text": 0}
     assert found.to_dict()["replay"] == counts
     assert any("14 calls" in each for each in heard)
     here, there = found.rows()
