@@ -8,14 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 import askance
-from askance.cli import main
 from askance.memory.certificate_file import read_certificate
 from askance.models.base import Parameters, make_request
 from askance.optimizer.migration.certificate_view import MigrationResult
-from askance.prompts.checklist import load_checklist
+from askance.prompts.checklist import dump_checklist, load_checklist
 from askance.prompts.errors import InputError
 from askance.testing import ServerReply, StandInServer, WritersJudge, WritersWorld
 
@@ -66,7 +64,7 @@ def test_going_on_with_a_finished_migration_buys_nothing_and_says_the_same(tmp_p
 def test_requirements_need_somebody_who_agrees_and_nothing_is_bought_twice(tmp_path: Path) -> None:
     world, run = WritersWorld(size=60), tmp_path / "run"
     writer = world.writer("equal")
-    with pytest.raises(InputError, match="requirements.yaml"):
+    with pytest.raises(InputError, match=r"requirements\.yaml"):
         moved(world, run, writer, requirements=None)
     assert not (run / "targets").exists()
     before = writer.calls
@@ -141,6 +139,8 @@ class _Served:
         messages = [(each["role"], each["content"]) for each in body["messages"]]
         if body["model"] == "new":
             return self.new.text(make_request("new", messages, Parameters(256)))
+        if body.get("max_tokens", 1) > 20:
+            return 500, {"error": {"message": "this judge takes no notes"}}, {}
         return self.judge.p_asked(make_request("judge", messages, Parameters(1)))
 
 
@@ -150,8 +150,6 @@ def served(tmp_path: Path) -> Any:
     data = tmp_path / "data.jsonl"
     data.write_text("".join(json.dumps(row) + "\n" for row in world.rows))
     (tmp_path / "writer.md").write_text(world.prompt.text)
-    from askance.prompts.checklist import dump_checklist
-
     (tmp_path / "requirements.yaml").write_text(dump_checklist(world.checklist))
     served = _Served(world)
     with StandInServer(served) as server:
@@ -165,50 +163,50 @@ def asked(where: Path, url: str, *further: str) -> list[str]:
     return ["migrate", *given, *small, "--no-cache", "--json", "--quiet", *further]
 
 
-def test_a_certificate_is_verified_and_a_silent_change_of_the_model_is_seen(served: Any) -> None:
+def test_a_certificate_is_verified_and_a_silent_change_of_the_model_is_seen(served: Any, cli: Any) -> None:
     script, server, where = served
     run = where / "run"
-    done = CliRunner().invoke(main, asked(where, server.url, "--requirements", str(where / "requirements.yaml")))
-    assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout)["targets"]["openai/new"]["decision"] == "adopt"
+    done = cli(*asked(where, server.url, "--requirements", str(where / "requirements.yaml")))
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["targets"]["openai/new"]["decision"] == "adopt"
 
     verify = ["migrate", "--verify", str(run), "--json", "--quiet"]
-    still = CliRunner().invoke(main, verify)
-    assert still.exit_code == 0, still.output
-    assert json.loads(still.stdout)["gate"]["holds"] is True
+    still = cli(*verify)
+    assert still.code == 0, still.err
+    assert json.loads(still.out)["gate"]["holds"] is True
 
     script.new = script.world.writer("worse")
-    changed = CliRunner().invoke(main, verify)
-    assert changed.exit_code == 1
-    assert json.loads(changed.stdout)["gate"]["not_yet"] == ["openai/new"]
+    changed = cli(*verify)
+    assert changed.code == 1
+    assert json.loads(changed.out)["gate"]["not_yet"] == ["openai/new"]
     assert read_certificate(run).looks == 3
     assert [each.targets["openai/new"].decision for each in read_certificate(run).verified] == ["adopt", "not_yet"]
 
     script.down = True
-    down = CliRunner().invoke(main, verify)
-    assert down.exit_code == 4
+    down = cli(*verify)
+    assert down.code == 4
     assert read_certificate(run).looks == 3
 
 
-def test_without_yes_or_requirements_the_command_ends_with_2_and_keeps_what_it_bought(served: Any) -> None:
+def test_without_yes_or_requirements_the_command_ends_with_2_and_keeps_what_it_bought(served: Any, cli: Any) -> None:
     _, server, where = served
-    done = CliRunner().invoke(main, asked(where, server.url))
-    assert done.exit_code == 2
-    assert "--yes" in done.stderr
+    done = cli(*asked(where, server.url))
+    assert done.code == 2
+    assert "--yes" in done.err
     assert (where / "run/requirements.yaml").is_file()
     assert (where / "run/verdicts.db").is_file()
 
 
-def test_a_prompt_without_variables_must_be_said_to_write_or_to_judge(served: Any) -> None:
+def test_a_prompt_without_variables_must_be_said_to_write_or_to_judge(served: Any, cli: Any) -> None:
     _, server, where = served
     (where / "writer.md").write_text("Answer the request.")
-    done = CliRunner().invoke(main, asked(where, server.url))
-    assert done.exit_code == 2
-    assert "--kind" in done.stderr
+    done = cli(*asked(where, server.url))
+    assert done.code == 2
+    assert "--kind" in done.err
 
 
-def test_settings_of_the_other_kind_are_refused(served: Any) -> None:
+def test_settings_of_the_other_kind_are_refused(served: Any, cli: Any) -> None:
     _, server, where = served
-    done = CliRunner().invoke(main, asked(where, server.url, "--margin", "0.2"))
-    assert done.exit_code == 2
-    assert "--margin" in done.stderr
+    done = cli(*asked(where, server.url, "--margin", "0.2"))
+    assert done.code == 2
+    assert "--margin" in done.err
