@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...agents.checks import make_ready
 from ...agents.generator import Generated, Generator
+from ...agents.traces.replay import ReplayingGenerator
 from ...memory.certificate_file import (
     CERTIFICATE_FILE,
     REQUIREMENTS_FILE,
@@ -79,7 +80,8 @@ class MigrationPart:
     def __init__(self, migration: WriterMigration, run: RunDirectory, watcher: Watcher) -> None:
         """Nothing is opened yet."""
         self.migration, self.run, self.watcher = migration, run, watcher
-        self.spent = {"calls": 0, "tokens": 0, "cost_usd": 0.0}
+        self.spent: dict[str, Any] = {"calls": 0, "tokens": 0, "cost_usd": 0.0}
+        self.is_priced = True
 
     @property
     def options(self) -> Any:
@@ -108,6 +110,7 @@ class MigrationPart:
         """Count what a part has spent."""
         for what in self.spent:
             self.spent[what] += spent[what] or 0
+        self.is_priced = self.is_priced and spent["cost_usd"] is not None
 
     @property
     def shared(self) -> Place | None:
@@ -181,6 +184,8 @@ def run_migration(
                     f"{as_typed(run.path)} {flag(CAPS[result.finish_reason])} MORE",
                 )
         certificate = run_sync(_certified(asking, prepared, results))
+        cost = round(asking.spent["cost_usd"], 9) if asking.is_priced else None
+        certificate = certificate.model_copy(update={**asking.spent, "cost_usd": cost})
         certificate.save(run.path)
         _copy_only_target(run.path, results)
         if page is not None:
@@ -350,7 +355,8 @@ def _ask_for(run: RunDirectory, checklist: Checklist, *, ask_first: bool) -> Non
 def _generator(migration: WriterMigration, gateway: Gateway, model: Model) -> Generator:
     options = migration.options
     how = options.max_output_tokens, options.generator_temperature, options.seed
-    return Generator(gateway, model, migration.prompt, *how, prompt_name=migration.prompt_name)
+    kind = ReplayingGenerator if options.replay else Generator
+    return kind(gateway, model, migration.prompt, *how, prompt_name=migration.prompt_name)
 
 
 def outputs_subject(

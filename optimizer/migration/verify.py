@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...agents.generator import Generated, Generator
+from ...agents.traces.replay import ReplayingGenerator
 from ...evaluation.judge_file import prompt_of
 from ...memory.certificate_file import (
     TARGETS,
@@ -19,6 +20,7 @@ from ...memory.certificate_file import (
 )
 from ...memory.run_directory import RunDirectory, prompt_file
 from ...memory.verdict_store import VerdictStore
+from ...models.base import ModelError
 from ...models.event_loops import run_sync
 from ...models.session import session
 from ...models.writing import AS_THE_RUN, writing_beside
@@ -69,7 +71,10 @@ async def _verified(migration: WriterMigration, run: RunDirectory, watcher: Watc
     """One target's new outputs on test, judged like the old ones."""
     directory = run.path / TARGETS / target_folder(name)
     examples = migration.splits().test
-    written = await _written_anew(migration, directory, watcher, name)
+    try:
+        written = await _written_anew(migration, directory, watcher, name)
+    except ModelError as error:
+        raise CoverageError(f"{name} could not be asked, which says nothing of its outputs: {error}") from None
     missing = [each for each in written if each.error is not None]
     if len(missing) > (1 - LEAST_WRITTEN) * len(written):
         raise CoverageError(f"{name}: {len(missing)} of {len(written)} outputs are missing: {missing[0].error}")
@@ -107,5 +112,6 @@ async def _written_anew(
             writing = writing_beside(prompt_file(directory)) or AS_THE_RUN
             target = migration.targets[name]
             model = models.get(target) if writing.thinking is None else models.with_thinking(target, writing.thinking)
-            writer = Generator(gateway, model, prompt, *how, prompt_name=migration.prompt_name, writing=writing)
+            kind = ReplayingGenerator if options.replay else Generator
+            writer = kind(gateway, model, prompt, *how, prompt_name=migration.prompt_name, writing=writing)
             return await writer.generate(examples, watcher.advance)

@@ -15,6 +15,7 @@ from ...agents.evaluator import Evaluator
 from ...agents.example_questions import OWN, ExampleQuestions, judge_by_own
 from ...agents.generator import Generated, Generator
 from ...agents.judging import Judging
+from ...agents.traces.replay import replay_said
 from ...evaluation.scoring import ExampleScore, mean_score, score_examples
 from ...memory.records import InstructionRecord, PassRatesRecord
 from ...models.base import Model
@@ -129,6 +130,9 @@ class GeneratorSubject:
             if refused not in self._told:
                 self._told.add(refused)
                 self.say(refused)
+        for said in replay_said(generated) if "replay" not in self._told else ():
+            self._told.add("replay")
+            self.say(said)
         if isinstance(self.generator.model, AnswersWithRecords):
             shown = self.generator.model.shown
             generated = [each if each.error else replace(each, example=shown(each.example)) for each in generated]

@@ -15,6 +15,7 @@ from ...agents.checks import CheckFunction, load_checker, make_ready
 from ...agents.evaluator import Evaluator
 from ...agents.example_questions import ExampleQuestions, estimate_unwritten
 from ...agents.generator import Generator, GeneratorNoteTaker, RequirementWriter
+from ...agents.traces.replay import ReplayingGenerator, with_record
 from ...evaluation.generate import writing_for
 from ...evaluation.weights_file import weighted_by
 from ...memory.records import PerOutputRecord
@@ -25,7 +26,7 @@ from ...models.resolve import Models
 from ...models.writing import AS_THE_RUN, PromptSettings, read_writing
 from ...prompts.checklist import SCHEMA_CHECK, Checklist, load_checklist, with_schema
 from ...prompts.errors import InputError
-from ...prompts.examples import Example, load_examples
+from ...prompts.examples import Example, ExampleTable, load_examples
 from ...prompts.formats.binding import binding_of, refuse_unused
 from ...prompts.formats.several import PromptsOfProgram, generator_prompt
 from ...prompts.formatting import count
@@ -72,6 +73,8 @@ def prepare(
         labels=settings.labels,
         label_scale=settings.label_scale,
     )
+    if settings.replay:
+        examples = ExampleTable(map(with_record, examples))
     questions = None
     if checklist is not None:
         questions = load_checklist(checklist)
@@ -251,7 +254,8 @@ def _generator(job: Job, gateway: Gateway, model: Model) -> Generator:
     name = job.settings.get("prompt_name", "prompt")
     settings = options.max_output_tokens, options.generator_temperature, options.seed
     writing = _writing(job) or AS_THE_RUN
-    return Generator(gateway, model, job.prompt, *settings, prompt_name=name, schema=schema, writing=writing)
+    kind = ReplayingGenerator if options.replay else Generator
+    return kind(gateway, model, job.prompt, *settings, prompt_name=name, schema=schema, writing=writing)
 
 
 MODE = Tune()
