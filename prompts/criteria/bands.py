@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 LENGTHS = "a number of words, characters, sentences, lines or paragraphs, e.g. at most 8 words or 5 to 40 words"
 """How a length is written."""
-NUMBER = r"(?:(at most|at least|exactly)\s+)?(\d{1,9})(?:\s*(?:-|\u2013|to)\s*(\d{1,9}))?\s+"
-_LENGTH = re.compile(NUMBER + r"(character|word|sentence|line|paragraph)s?", re.IGNORECASE)
+HOW_MANY = r"(?:(at most|at least|exactly)\s+)?(\d{1,9})(?:\s*(?:-|\u2013|to)\s*(\d{1,9}))?\s+"
+_LENGTH = re.compile(HOW_MANY + r"(character|word|sentence|line|paragraph)s?", re.IGNORECASE)
 
 
 def band_of(form: re.Pattern[str], wanted: str, text: str) -> tuple[str | None, int, int | None]:

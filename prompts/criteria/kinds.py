@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from ..errors import InputError, like_named
 from ..text_files import read_text
-from .bands import LENGTHS, NUMBER, LengthBand, band_of
+from .bands import HOW_MANY, LENGTHS, LengthBand, band_of
 from .json_schemas import schema_problem
 
 CheckKind = Literal[
@@ -38,7 +38,7 @@ WANTED: dict[str, str] = {
     "calls_as": "tools, order, arguments, or arguments except some, e.g. arguments except mail.body, mail.subject",
 }
 """The ``value`` that each kind of check takes; ``json`` takes none."""
-_CALLS = re.compile(NUMBER + r"calls?(?:\s+of\s+(\S+))?", re.IGNORECASE)
+_CALLS = re.compile(HOW_MANY + r"calls?(?:\s+of\s+(\S+))?", re.IGNORECASE)
 
 
 class CallBand(NamedTuple):
