@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..models.base import ModelError
-from ..models.functions import find_function, kind_of, what_happened
+from ..models.functions import find_function, function_version, kind_of, what_happened
 from ..prompts.checklist import ComputedCheck
 from ..prompts.conversations.chat import reply_text
 from ..prompts.criteria.patterns import RunawayPatternError
@@ -206,6 +206,11 @@ def make_ready(checks: Sequence[ComputedCheck]) -> None:
                     f"check '{check.id}': the language '{code}' is not known; write codes such as de, en or fr."
                     f"{did_you_mean(code, sorted(known))}"
                 )
+
+
+def versions_of(checks: Sequence[ComputedCheck]) -> dict[str, str | None]:
+    """The version of each function that checks name, by the check's id: what they answer depends on it."""
+    return {each.id: function_version(each.value or "", each.folder) for each in checks if each.kind == "checker"}
 
 
 SURE = 0.5

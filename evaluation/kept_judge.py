@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
+from ..agents.checks import versions_of
 from ..agents.evaluator import Evaluator
 from ..memory.records import MeasureRecord, Origin
 from ..memory.run_directory import JUDGE_FILE
@@ -151,7 +152,7 @@ class KeptJudge:
     answers: Path | None = field(default=None, compare=False)
     """The store of the run that it was read from: what was asked there is not bought again."""
     edited: bool = field(default=False, compare=False)
-    """Whether its file was edited since: its figures are those of another judge."""
+    """Whether its file was edited since, or that of a function among its checks: its figures are of another judge."""
 
     @property
     def hash(self) -> str:
@@ -163,7 +164,9 @@ class KeptJudge:
             settings = {name: value for name, value in settings.items() if name not in OwnWords.model_fields}
         read = [calibration, self.threshold, list(self.threshold_of), settings]
         named = [] if self.named is None else [self.named.where, self.named.answers_depend_on]
-        return sha256(json.dumps([self.model, self.prompt.hash, asked, *read, *named]).encode()).hexdigest()[:16]
+        functions = [versions] if (versions := versions_of(self.checklist.checks)) else []
+        whole = [self.model, self.prompt.hash, asked, *read, *named, *functions]
+        return sha256(json.dumps(whole).encode()).hexdigest()[:16]
 
     @property
     def asked(self) -> str:
@@ -383,7 +386,8 @@ class KeptJudge:
             judge_settings({name: value for name, value in each.items() if name in SETTINGS}, "options")
             for each in (self.with_options({}), self.with_options(options))
         )
-        others = ["its file was edited"] if self.edited else []
+        functions = ", or that of a function among its checks" if versions_of(self.checklist.checks) else ""
+        others = [f"its file was edited{functions}"] if self.edited else []
         others += [] if asked == self.model else [f"model {asked} in place of {self.model}"]
         others += [
             f"{name} {_said(given[name])} in place of {_said(known[name])}"

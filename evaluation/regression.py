@@ -13,6 +13,7 @@ from math import ceil, log2
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+from ..agents.checks import versions_of
 from ..models.named import ModelLike, named_models
 from ..models.trained.scorer_file import is_scorer, read_scorer
 from ..prompts.checklist import dump_checklist
@@ -137,7 +138,8 @@ def check_regression(
     judged_with["calibration"] = None if job.read_with is None else _digest(job.read_with.to_json())
     if settings.scores == "expected":
         judged_with["score_scale"] = list(settings.score_scale)
-    checklist_hash = _digest(dump_checklist(questions))
+    functions = versions_of(questions.checks)
+    checklist_hash = _digest(dump_checklist(questions) + (json.dumps(functions) if functions else ""))
     facts = {"model": _known_as(found.model), "prompt": text.hash, "checklist": checklist_hash, "settings": judged_with}
     whole = whole_name(found.scores[0].dimensions)
     name = settings.dimension or whole

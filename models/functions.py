@@ -44,6 +44,27 @@ def find_function(source: str, option: str, began_in: Path = Path()) -> Any:
     return found
 
 
+def function_version(source: str, began_in: Path = Path()) -> str | None:
+    """A hash of the file in which a function named as for :func:`find_function` stands; None where none is found.
+
+    The function is not imported. Other files that it uses are no part of its version.
+    """
+    name = source.rpartition(":")[0]
+    file = next((each for each in (began_in / name, Path(name)) if each.is_file()), None)
+    if file is None and all(part.isidentifier() for part in name.split(".")):
+        for folder in (Path.cwd(), began_in.absolute()):
+            _importable(folder)
+        try:
+            spec = importlib.util.find_spec(name)
+        except (ImportError, ValueError):
+            spec = None
+        file = Path(spec.origin) if spec is not None and spec.has_location and spec.origin else None
+    try:
+        return None if file is None else sha256(file.read_bytes()).hexdigest()[:16]
+    except OSError:
+        return None
+
+
 def _from_name(name: str, where: str, began_in: Path) -> ModuleType:
     for folder in (Path.cwd(), began_in.absolute()):
         _importable(folder)

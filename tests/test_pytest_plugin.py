@@ -18,7 +18,8 @@ from askance.evaluation.calibration import Calibration
 from askance.evaluation.kept_judge import KeptJudge, MadeBy
 from askance.models.base import Request
 from askance.prompts import rows
-from askance.prompts.checklist import Checklist, Question, dump_checklist
+from askance.prompts.checklist import Checklist, ComputedCheck, Question, dump_checklist
+from askance.prompts.errors import InputError
 from askance.prompts.prompt import Prompt
 from askance.testing import ScriptedModel, StandInServer
 
@@ -182,6 +183,27 @@ def test_a_drop_of_just_the_tolerance_is_within_it(tmp_path: Path) -> None:
     same = check(7)
     assert same.difference.value == pytest.approx(-0.1) and same.p_drop < 0.05 and not same.dropped
     assert check(6).dropped
+
+
+def test_a_baseline_of_another_version_of_a_check_s_function_is_not_compared_with(tmp_path: Path) -> None:
+    rules = tmp_path / "rules_of_baseline.py"
+    check = ComputedCheck(id="fits", kind="checker", value=f"{rules}:fits")
+
+    def compare(**more: Any) -> Any:
+        rows = [{"id": f"a{place}", "input": "Q", "output": "x"} for place in range(12)]
+        where = tmp_path / "base.json"
+        checklist = Checklist(questions=(check,))
+        model = ScriptedModel("Yes", name="m")
+        return regression.check_regression(
+            rows, checklist=checklist, model=model, baseline=where, no_cache=True, **more
+        )
+
+    rules.write_text("def fits(example):\n    return True\n")
+    compare(update=True)
+    assert not compare().dropped
+    rules.write_text("def fits(example):\n    return len(example.output) > 0\n")
+    with pytest.raises(InputError, match="checklist changed"):
+        compare()
 
 
 def test_a_dimension_is_compared_alone(project: Project) -> None:

@@ -21,7 +21,7 @@ from askance.evaluation.kept_judge import (
     QuestionOrigin,
 )
 from askance.models.base import Request
-from askance.prompts.checklist import Checklist, Question
+from askance.prompts.checklist import Checklist, ComputedCheck, Question
 from askance.prompts.errors import InputError
 from askance.prompts.formats.binding import Binding
 from askance.prompts.prompt import Prompt, frame, parse_prompt
@@ -366,6 +366,30 @@ def test_the_error_rates_of_a_judge_are_not_those_of_one_that_was_edited(old: st
     assert found is not None and (found.true_positive_rate, found.fitted_on) == (None, None)
     edited.say_what_differs(None, {})
     assert says(caplog.text, "file was edited", "measured without that")
+
+
+@pytest.mark.parametrize("value", ["rules_of_judge.py:fits", "rules_of_judge_module:fits"])
+def test_a_judge_whose_function_was_changed_is_another_one(
+    value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    rules = tmp_path / f"{value.partition(':')[0].removesuffix('.py')}.py"
+    rules.write_text("def fits(example):\n    return True\n")
+    check = ComputedCheck(id="fits", kind="checker", value=value)
+    checklist = Checklist(questions=(*CHECKLIST.questions, check))
+    figures = a_judge().figures
+    assert figures is not None
+    kept = a_judge(checklist=checklist, calibration=None).measured(figures)
+    kept.save(tmp_path / "judge.yaml")
+    assert not load_judge(tmp_path / "judge.yaml").edited
+    rules.write_text("def fits(example):\n    return False\n")
+    changed = load_judge(tmp_path / "judge.yaml")
+    assert changed.edited and changed.hash != kept.figures.of  # type: ignore[union-attr]
+    changed.say_what_differs(None, {})
+    assert says(caplog.text, "function among its checks")
+    rules.unlink()
+    assert load_judge(tmp_path / "judge.yaml").edited
 
 
 def test_a_scorers_judge_that_is_written_elsewhere_has_its_figures_still(tmp_path: Path) -> None:
