@@ -31,7 +31,7 @@ from .prompts.formats.several import PromptsOfProgram
 from .prompts.prompt import Prompt
 from .report.certificate_page import write_certificate_page
 from .report.run_page import write_report
-from .setting_types import AlignSettings, MigrateSettings, ResumeSettings, TuneSettings
+from .setting_types import AlignSettings, MigrationSettings, ResumeSettings, TuneSettings
 
 
 def migrate(
@@ -54,7 +54,7 @@ def migrate(
     watcher: Watcher | None = None,
     progress: bool | None = None,
     callbacks: Iterable[Callback] = (),
-    **options: Unpack[MigrateSettings],
+    **options: Unpack[MigrationSettings],
 ) -> RunResult | MigrationResult:
     """Move a prompt to other models, with a certificate that says which may take the old one's place.
 
@@ -94,6 +94,7 @@ def migrate(
     if kind_of(prompt, checklist or options.get("reads"), kind, options.get("variable") or {}) == "generator":
         asked, second, given = named_models(given, judge, second_judge)
         inputs = asked, judge_prompt, second, requirements, schema, checker
+        assert prompt is not None, "without a prompt it judges"
         moved = prepare_writer(data, prompt, old, new, *inputs, given)
         with watching(watcher, progress) as shown:
             return run_writer_migration(moved, run, shown, callbacks, yes=yes)
@@ -284,7 +285,7 @@ def resume(
     progress: bool | None = None,
     ask_first: bool = False,
     **options: Unpack[ResumeSettings],
-) -> RunResult:
+) -> RunResult | MigrationResult:
     """Go on with the run in a directory; one that is finished is read, not repeated.
 
     These settings can be changed: limits of its cost (``call_budget``, ``token_budget``, ``cost_budget``,

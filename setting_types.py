@@ -63,6 +63,7 @@ class WritingSettings(TypedDict, total=False):
     max_output_tokens: int
     generator_temperature: float
     generator_version: str | None
+    replay: bool
 
 
 class GenerateSettings(GatewaySettings, WritingSettings, total=False):
@@ -222,7 +223,14 @@ class LoopSettings(JudgeSettings, WhereSettings, total=False):
     memory: str | Path | None
 
 
-class MigrateSettings(OwnWordsSettings, LoopSettings, total=False):
+class CertificateSettings(TypedDict, total=False):
+    """Settings of :class:`CertificateOptions`."""
+
+    max_loss: float
+    certificate_level: float
+
+
+class MigrateSettings(OwnWordsSettings, LoopSettings, CertificateSettings, total=False):
     """Settings of :class:`MigrateOptions`."""
 
     writer: str | NamedModel | None
@@ -230,8 +238,6 @@ class MigrateSettings(OwnWordsSettings, LoopSettings, total=False):
     reference: Literal["auto", "human", "source"]
     margin: float
     differing: float
-    max_loss: float
-    certificate_level: float
     tolerance: float
 
 
@@ -255,6 +261,12 @@ class TuneSettings(LoopSettings, WritingSettings, total=False):
     own_questions: bool
     score_as: Literal["all", "mean"]
     plain_first: bool
+
+
+class WriterMigrationSettings(TuneSettings, CertificateSettings, total=False):
+    """Settings of :class:`WriterMigrationOptions`."""
+
+    max_requirements: int
 
 
 class TrainSettings(GatewaySettings, total=False):
@@ -306,6 +318,10 @@ class LabelSettings(TypedDict, total=False):
     field: Mapping[str, str | Sequence[str]]
     labels: Mapping[str, Sequence[str]]
     label_scale: Sequence[str] | None
+
+
+class MigrationSettings(MigrateSettings, WriterMigrationSettings, total=False):
+    """Settings of a migration, whether its prompt judges or writes."""
 
 
 class ResumeSettings(TypedDict, total=False):

@@ -13,8 +13,9 @@ from ..memory.journal import read_events
 from ..memory.run_directory import RunDirectory
 from ..models.budget import CAPS
 from ..models.progress import showing
-from ..optimizer.job import CAN_GROW, NOT_IN_FINGERPRINT
-from ..optimizer.migration.inputs import kind_of
+from ..optimizer.job import CAN_GROW, NOT_IN_FINGERPRINT, WHERE
+from ..optimizer.migration.inputs import is_migration, kind_of, prepare_writer
+from ..optimizer.migration.root import estimate_migration
 from ..optimizer.modes import align as alignment
 from ..optimizer.modes import migrate as migration
 from ..optimizer.modes import tune as tuning
@@ -22,18 +23,16 @@ from ..optimizer.options import (
     AlignOptions,
     LoopOptions,
     MigrateOptions,
-    MigrationOptions,
     TuneOptions,
     WriterMigrationOptions,
 )
 from ..optimizer.remembering import memory_for
-from ..optimizer.runner import cannot_change
+from ..optimizer.runner import cannot_change, take_up
 from ..prompts.errors import AskanceError, BudgetExceededError, UnapprovedError, as_typed
 from ..prompts.formats.binding import parse_variables
 from ..prompts.tables import read_rows
 from ..run_estimate import estimate_run
 from ..settings import flag, load_config
-from .certificates import migrate_writer, verify_migration
 from .command_options import (
     Function,
     GroupedCommand,
@@ -50,11 +49,12 @@ from .output import echo_json, show, tell_errors
 from .terminal import echo
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
     from pathlib import Path
 
     from ..models.progress import Watcher
     from ..optimizer.job import Job
+    from ..optimizer.migration.certificate_view import MigrationResult
     from ..optimizer.run_result import RunResult
 
 
@@ -190,6 +190,103 @@ def _errors_in(directory: Path) -> Iterator[str | None]:
             yield row.get("error")
 
 
+def migrate_writer(
+    *,
+    config: Path | None,
+    as_json: bool,
+    quiet: bool,
+    dry_run: bool,
+    yes: bool,
+    **given: Any,
+) -> None:
+    """Move a prompt that writes, or say what it would take."""
+    load_dotenv()
+    options, values = settings(WriterMigrationOptions, config, given)
+    values["targets"] = values.get("targets") or ()
+    need(values, "data", "prompt", "source", "run")
+    run = values.pop("run")
+    migration = prepare_writer(**values, options=options)
+    if dry_run:
+        tell_migration_estimate(migration, as_json=as_json)
+        return
+    done = with_agreement(
+        lambda watcher, asks, approved: runs.run_writer_migration(
+            migration, run, watcher, yes=yes, ask_first=asks, approved=approved
+        ),
+        run,
+        quiet=quiet,
+        yes=yes,
+    )
+    tell_certificate(done, as_json=as_json)
+
+
+def with_agreement(
+    work: Callable[[Watcher, bool, Collection[str]], MigrationResult], run: str, *, quiet: bool, yes: bool
+) -> MigrationResult:
+    """The result, once a person at the terminal has agreed to the requirements and to each target's new lines."""
+    asks = not yes and sys.stdin.isatty() and sys.stderr.isatty()
+    approved: set[str] = set()
+    while True:
+        try:
+            with showing(not quiet) as watcher:
+                return work(watcher, asks, approved)
+        except UnapprovedError as error:
+            echo(error, err=True)
+            what = error.what
+        if not click.confirm("Go on with these?", err=True):
+            raise UnapprovedError(f"Nothing more was bought. To go on: askance resume {as_typed(run)}")
+        approved.add(what)
+
+
+def tell_certificate(done: MigrationResult, *, as_json: bool) -> None:
+    """Print the decisions."""
+    if as_json:
+        echo_json(done.certificate.model_dump(mode="json"))
+    else:
+        show(done)
+
+
+def tell_migration_estimate(migration: Any, *, as_json: bool) -> None:
+    """Say what a migration would take; nothing is bought."""
+    estimate = estimate_migration(migration)
+    questions = estimate.calls_per_question
+    if as_json:
+        figures = {
+            "calls": estimate.writing.calls,
+            "stored": estimate.writing.stored,
+            "tokens": estimate.writing.tokens,
+        }
+        echo_json({**figures, "cost_usd": estimate.writing.cost_usd, "calls_per_question": questions})
+        return
+    echo(f"{estimate.writing.calls:,} calls ({estimate.writing.size}) to write all outputs with the old prompt.")
+    if questions:
+        echo(f"Each question among the requirements takes {questions:,} calls more.")
+    echo(f"{estimate.power} Nothing was bought.")
+
+
+def verify_migration(run: str, given: dict[str, Any]) -> None:
+    """Look whether a certificate still holds, and print it. Exits with 1 where a target is not yet good enough."""
+    load_dotenv()
+    targets, as_json, quiet = given["targets"], given["as_json"], given["quiet"]
+    options = {name: given[name] for name in (*NOT_IN_FINGERPRINT, *WHERE) if given.get(name) is not None}
+    allowed = {*options, "targets", "as_json", "quiet", "config"}
+    for name, value in given.items():
+        if name not in allowed and value not in (None, (), False):
+            raise click.UsageError(f"{flag(name)}: --verify looks at the run as it was certified.")
+    with showing(not quiet) as watcher:
+        done = runs.verify_migration(run, target=targets, watcher=watcher, **options)
+    looked = done.certificate.verified[-1]
+    failed = [name for name, each in looked.targets.items() if each.decision == "not_yet"]
+    if as_json:
+        gate = {"holds": not failed, "not_yet": failed, "max_loss": done.certificate.max_loss}
+        echo_json({**done.certificate.model_dump(mode="json"), "gate": gate})
+    else:
+        for name, each in looked.targets.items():
+            echo(f"{name}: {each.reason}")
+    if failed:
+        raise SystemExit(1)
+
+
 @click.command(name="migrate", cls=GroupedCommand)
 @click.argument("data", required=False, default=None)
 @click.option("--checklist", default=None, help="Checklist file (YAML or JSON), or the name of a ready one.")
@@ -212,7 +309,8 @@ def _errors_in(directory: Path) -> Iterator[str | None]:
 @click.option("--schema", default=None, help="JSON schema that outputs are to follow.")
 @click.option("--checker", default=None, help="module:function that says of an example with its output what passes.")
 @click.option("--verify", default=None, metavar="RUN", help="Look whether the certificate of this run still holds.")
-@run_options(MigrationOptions)
+@settings_options(WriterMigrationOptions, without=tuple(MigrateOptions.model_fields))
+@run_options(MigrateOptions)
 def migrate_command(config: Path | None, verify: str | None, **given: Any) -> None:
     """Move the prompt of DATA to other models, with a certificate that says which may take the old one's place.
 
@@ -231,7 +329,7 @@ def migrate_command(config: Path | None, verify: str | None, **given: Any) -> No
     kind = kind_of(prompt, known["checklist"] or known["reads"], given.pop("kind"), variables)
     record, other = (MigrateOptions, _OF_JUDGES) if kind == "judge" else (WriterMigrationOptions, _OF_WRITERS)
     inputs = _WRITER_INPUTS if kind == "judge" else ("source_prompt", "checklist")
-    for name in [*(each for each in MigrationOptions.model_fields if each not in record.model_fields), *inputs]:
+    for name in [*(each for each in _EITHER if each not in record.model_fields), *inputs]:
         if given.pop(name, None) not in (None, ()):
             raise click.UsageError(f"{flag(name)}: {other}.")
     if kind == "judge":
@@ -244,6 +342,7 @@ def migrate_command(config: Path | None, verify: str | None, **given: Any) -> No
         migrate_writer(config=config, **given)
 
 
+_EITHER = dict.fromkeys([*MigrateOptions.model_fields, *WriterMigrationOptions.model_fields])
 _OF_JUDGES = "a prompt that judges has no use for it"
 _OF_WRITERS = "a prompt that writes has no use for it"
 _WRITER_INPUTS = ("judge", "judge_prompt", "second_judge", "requirements", "schema", "checker")
@@ -336,7 +435,20 @@ def resume_command(run: str, data: str | None, as_json: bool, quiet: bool, yes: 
         raise click.UsageError(cannot_change(data, "is of no use here: a run keeps the data that it was begun with"))
     load_dotenv()
     options = {name: value for name, value in given.items() if value is not None}
-    done = _written_out(
-        lambda watcher, asks: runs.resume(run, watcher, ask_first=asks, **options), run, quiet=quiet, yes=yes
-    )
-    finish(done, as_json=as_json)
+    if is_migration(RunDirectory(run)):
+        moved = with_agreement(
+            lambda watcher, asks, approved: runs.resume_migration(
+                run, watcher, yes=yes, ask_first=asks, approved=approved, **options
+            ),
+            run,
+            quiet=quiet,
+            yes=yes,
+        )
+        tell_certificate(moved, as_json=as_json)
+        return
+
+    def resumed(watcher: Watcher, asks: bool) -> RunResult:
+        job = take_up(RunDirectory(run), options)
+        return runs.run_and_report(job, run, watcher, ask_first=asks)
+
+    finish(_written_out(resumed, run, quiet=quiet, yes=yes), as_json=as_json)

@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 from filelock import FileLock, Timeout
 
+from ..models.writing import WRITING_FILE
 from ..prompts.checklist import Checklist, dump_checklist, found_in, load_checklist
 from ..prompts.errors import AskanceError, InputError, as_typed, not_text
 from ..prompts.examples import Example, load_examples
@@ -37,6 +38,7 @@ WRITTEN = (
     *(f"prompt{suffix}" for suffix in SUFFIXES),
     "checklist.yaml",
     JUDGE_FILE,
+    WRITING_FILE,
     "lessons.jsonl",
     "changes.diff",
     "journal.jsonl",
@@ -314,6 +316,13 @@ class RunDirectory:
         """Write a file of the run, as :func:`~askance.prompts.text_files.write_whole` does. Raises AskanceError where
         it could not be written; what was there before is still there."""
         write_whole(self.path / name, text)
+
+    def write_or_remove(self, name: str, text: str | None) -> None:
+        """Write a file of the run; where there is nothing to write, none is left of an earlier result."""
+        if text is None:
+            (self.path / name).unlink(missing_ok=True)
+        else:
+            self.write(name, text)
 
     def _make(self) -> None:
         try:

@@ -14,6 +14,8 @@ from email.utils import parsedate_to_datetime
 from math import isfinite
 from typing import Any, NamedTuple
 
+GRAMMAR = ("grammar", "structured_outputs", "guided_grammar")
+"""Names of the field that holds a grammar; where one is refused, none is sent."""
 OPTIONAL = {
     "response_format": ("response_format",),
     "top_logprobs": ("top_logprobs", "logprobs"),
@@ -21,6 +23,7 @@ OPTIONAL = {
     "max_tokens": ("max_tokens",),
     "temperature": ("temperature",),
     "seed": ("seed",),
+    **dict.fromkeys(GRAMMAR, GRAMMAR),
 }
 """Fields that an endpoint may refuse by name, each with the fields that make no sense without it."""
 SMALL_TEMPERATURE = 0.01
@@ -39,6 +42,7 @@ _IN_ANY_WORDS = {
         r"temperature\W.*(?:\bonly\b|must be (?:set to |equal to )?1(?:\.0)?\b|default)", re.DOTALL
     ),
     "seed": re.compile(r"\bseed\b"),
+    "grammar": re.compile(r"grammar|structured.output|guided"),
 }
 """Fields whose refusal is understood in any words that speak of them: an answer without them is better than none."""
 _ABOVE_ZERO = re.compile(
@@ -186,6 +190,20 @@ _NO_IMAGES = re.compile(
 def takes_no_images(status: int, said: str) -> bool:
     """Whether an endpoint says of a request with images that its model takes none."""
     return status in (400, 404, 415, 422, 500, 501) and _NO_IMAGES.search(said) is not None
+
+
+_NO_TOOLS = re.compile(
+    r"support\w* (?:for )?(?:the )?(?:use of )?[`'\"]?(?:tools?\b|tool[_ ](?:use|calls?|calling|choice)|function)|"
+    r"(?:tools?|tool[_ ](?:use|calls?|calling|choice)|function[_ ]call\w*)\b[`'\"]?[^.]{0,40}?"
+    r"(?:(?:not|un) ?support|requires? --|not (?:allowed|enabled|available|permitted))|"
+    r"(?:unrecogni[sz]ed|unknown|unexpected|extra|unsupported)[^.]{0,60}\btools\b",
+    re.IGNORECASE,
+)
+
+
+def takes_no_tools(status: int, said: str) -> bool:
+    """Whether an endpoint says of a request with tools that its model takes none."""
+    return status in (400, 404, 422, 500, 501) and _NO_TOOLS.search(said) is not None
 
 
 def quota_used_up(status: int, said: str) -> str | None:

@@ -16,6 +16,7 @@ from ..memory.decision import decide
 from ..memory.records import ChangedQuestionRecord
 from ..memory.result_file import FinishReason, RunRecord
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
+from ..models.writing import WRITING_FILE
 from ..prompts.checklist import Checklist, dump_checklist, marked
 from ..prompts.errors import BudgetExceededError, InputError, UnapprovedError
 from ..prompts.examples import Example
@@ -42,7 +43,9 @@ async def finish(
     why_not = None
     yardstick = set_up.yardstick
     try:
-        if outcome.finish_reason == "notes_failed":  # the test is looked at once, and the run is to go on
+        if (
+            outcome.finish_reason == "notes_failed" and set_up.needs_notes
+        ):  # the test is looked at once, and the run is to go on
             why_not = "the test was not judged, as no disagreement could be read and the run is to go on"
         else:
             events.emit(TestOpened([outcome.baseline.number, outcome.best.number]))
@@ -67,6 +70,8 @@ async def finish(
     run.write(f"prompt{outcome.best.prompt.suffix}", outcome.best.prompt.file_text)
     for name, text in by_name(outcome.best.prompt.text).items():
         run.write(f"program/{name}.md", text)
+    writing = outcome.best.draft.writing
+    run.write_or_remove(WRITING_FILE, writing.to_yaml() if writing is not None and writing.stated else None)
     run.write("changes.diff", prompt_diff(outcome.baseline.prompt.text, outcome.best.prompt.text))
     context.keep_lessons(outcome.best, extras.get("questions", ()), outcome.iterations, ended=True)
     _keep_verdicts(context, outcome, tests, set_up.signal, yardstick)
@@ -142,7 +147,7 @@ def _build_result(
 
     def side(version: Version) -> dict[str, Any]:
         draft = version.draft
-        row: dict[str, Any] = {"prompt": draft.prompt.text, "hash": draft.prompt.hash}
+        row: dict[str, Any] = {"prompt": draft.prompt.text, "hash": draft.hash}
         if draft.prompt.form is not None:
             row["form"] = draft.prompt.form.record.model_dump() | {"file": draft.prompt.file_text}
         row["validation"] = yardstick.measure(held_out[version.number], examples)
@@ -202,6 +207,8 @@ def _beside_the_prompt(draft: Draft, start: Draft) -> dict[str, Any]:
         row["examples"] = draft.prompt.shown.record.model_dump(mode="json", exclude_defaults=True)
     if draft.mode is not None:
         row["mode"] = draft.mode
+    if draft.writing is not None:
+        row["writing"] = draft.writing.stated
     if draft.origins:
         row["origins"] = {name: each.model_dump(mode="json", by_alias=True) for name, each in draft.origins.items()}
     return row
@@ -294,7 +301,7 @@ def _keep_verdicts(
         _write(run, "outputs", _outputs(every))
         best = outcome.best
         of_best = [seen for seen in (outcome.seen.get(best.number), tests.get(best.number)) if seen is not None]
-        run.write("outputs.jsonl", "".join(_output_rows(of_best, best.prompt.hash)))
+        run.write("outputs.jsonl", "".join(_output_rows(of_best, best.draft.hash)))
     _write(run, "questions", _own_questions(context.job.checklist, [seen for _, seen in every]))
 
 

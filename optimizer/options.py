@@ -334,14 +334,6 @@ class WriterMigrationOptions(TuneOptions, CertificateOptions):
     )
 
 
-class MigrationOptions(MigrateOptions, WriterMigrationOptions):
-    """Settings of ``migrate`` for either kind of prompt; the command line alone has them together."""
-
-    update: Annotated[Literal["auto", "edits", "rewrite", "questions"], Heading.CHANGED] = MigrateOptions.model_fields[
-        "update"
-    ]
-
-
 UNUSED = ("weights", "scale")
 """Settings of ``evaluate`` that learning weights has no use for."""
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...evaluation.scoring import mean_score
 from ...memory.certificate_file import (
     KeptRequirement,
     RequirementRates,
@@ -91,6 +92,7 @@ class Tested:
         before = self.before or self.after
         return TargetRecord(
             model=str(run.read_config()["config"]["generator"]),
+            settings={} if result.best.writing is None else result.best.writing.stated,
             decision=decision.answer,
             reason=decision.reason,
             needed=decision.needed,
@@ -117,9 +119,7 @@ class Tested:
 
     def agreement(self) -> ShareRecord | None:
         """Spearman's correlation of the old outputs' pass rates with people's scores of them; None without scores."""
-        scores = [
-            None if (given := each.human.get("overall")) is None else float(np.mean(given)) for each in self.examples
-        ]
+        scores = [mean_score(each.human.get("overall", ())) for each in self.examples]
         if not any(score is not None for score in scores):
             return None
         return _record(correlate(self.old.rates(), scores, Resampling(self.groups)).spearman)
@@ -154,7 +154,7 @@ def kept_requirements(checklist: Checklist) -> tuple[KeptRequirement, ...]:
         KeptRequirement(
             id=each.id,
             text=each.criterion,
-            origin=each.origin,
+            **{"from": each.origin},
             support=each.support,
             is_check=isinstance(each, ComputedCheck),
             enforced=each.weight > 0,

@@ -9,15 +9,16 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
 
 from ...agents.checks import Checker, CheckFunction, load_checker, make_ready
+from ...agents.traces.replay import with_record
 from ...evaluation.judge_file import load_judge
 from ...evaluation.kept_judge import KeptJudge
 from ...memory.certificate_file import target_folder
 from ...memory.run_directory import RunDirectory
 from ...models.base import Model
-from ...models.programs import GeneratorFunction, Program, writer_of
+from ...models.programs import Program, writer_of
 from ...prompts.checklist import SCHEMA_CHECK, Checklist, ComputedCheck, dump_checklist, load_checklist, with_schema
 from ...prompts.errors import InputError
-from ...prompts.examples import Example, load_examples
+from ...prompts.examples import Example, ExampleTable, load_examples
 from ...prompts.formats.binding import binding_of, refuse_unused
 from ...prompts.formats.several import generator_prompt
 from ...prompts.prompt import Prompt, default_prompt, load_prompt, own_prompt
@@ -117,8 +118,8 @@ class WriterMigration:
 def prepare_writer(
     data: str | Path | Iterable[Example | Mapping[str, Any]],
     prompt: str | Path | Prompt,
-    source: str | Model | GeneratorFunction,
-    targets: Sequence[str | Model | GeneratorFunction],
+    source: Any,
+    targets: Sequence[Any],
     judge: str | Path | Model | KeptJudge | None,
     judge_prompt: str | Path | Prompt | None,
     second_judge: str | Model | None,
@@ -127,7 +128,10 @@ def prepare_writer(
     checker: str | CheckFunction | None,
     options: Mapping[str, Any],
 ) -> WriterMigration:
-    """Load and check the inputs. Raises InputError that names the file, line and field at fault."""
+    """Load and check the inputs. Raises InputError that names the file, line and field at fault.
+
+    ``source`` and ``targets`` are models' names, models, or programs of the user's own.
+    """
     given = dict(options)
     kept = _kept(judge)
     if kept is not None:
@@ -147,6 +151,8 @@ def prepare_writer(
         label_scale=settings.label_scale,
         remarks=is_recorded,
     )
+    if settings.replay:
+        examples = ExampleTable(map(with_record, examples))
     if is_recorded:
         _refuse_without_output(examples)
     binding = binding_of(examples, settings)

@@ -50,7 +50,7 @@ class SecondOpinions:
     async def second(self, examples: Sequence[Example], new: Sequence[Example]) -> MigrationDecision | None:
         """The decision by the second judge's answers; None without one."""
         migration, asked = self.migration, self.checklist.without_checks
-        if migration.second_judge is None or migration.judge is None or not asked.asked:
+        if migration.second_judge is None or migration.judge is None or asked is None:
             return None
         judge = self.models.get(migration.second_judge)
         self.watcher.phase(f"{judge.name}, the second judge, looks at the test outputs")

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...agents.checks import make_ready
 from ...agents.generator import Generated, Generator
+from ...agents.traces.replay import ReplayingGenerator
 from ...memory.certificate_file import (
     CERTIFICATE_FILE,
     REQUIREMENTS_FILE,
@@ -38,10 +39,9 @@ from ...prompts.examples import Example, documents
 from ...prompts.formatting import count
 from ...prompts.text_files import write_whole
 from ...settings import flag
-from ...stats.noninferiority import mean_limits
 from ..events import Callback
 from ..job import model_name
-from ..modes.generator import GeneratorSubject, OldOutputs, OutputJudge
+from ..modes.generator import GeneratorSubject, OldVerdicts, OutputJudge
 from ..options import TuneOptions
 from ..run_result import RunResult
 from ..runner import run_job
@@ -49,7 +49,8 @@ from .certificate import Tested, guarded, kept_requirements, limits_record
 from .certificate_view import MigrationResult
 from .inputs import RECORDED, WriterMigration, migration_inputs, own_checks
 from .opinions import SecondOpinions, written_outputs
-from .power import power_line, power_said
+from .power import power_lines, power_said
+from .requirements import broken_by_new, free_requirements, listed, with_support
 
 if TYPE_CHECKING:
     from ...agents.buying import Estimate
@@ -73,13 +74,14 @@ class Prepared:
     power: tuple[PowerRecord, ...]
 
 
-class Asking:
+class MigrationPart:
     """Models and gateway of one part of a migration; what is spent adds up over all parts."""
 
     def __init__(self, migration: WriterMigration, run: RunDirectory, watcher: Watcher) -> None:
         """Nothing is opened yet."""
         self.migration, self.run, self.watcher = migration, run, watcher
-        self.spent = {"calls": 0, "tokens": 0, "cost_usd": 0.0}
+        self.spent: dict[str, Any] = {"calls": 0, "tokens": 0, "cost_usd": 0.0}
+        self.is_priced = True
 
     @property
     def options(self) -> Any:
@@ -108,6 +110,7 @@ class Asking:
         """Count what a part has spent."""
         for what in self.spent:
             self.spent[what] += spent[what] or 0
+        self.is_priced = self.is_priced and spent["cost_usd"] is not None
 
     @property
     def shared(self) -> Place | None:
@@ -153,7 +156,7 @@ def run_migration(
         CoverageError: Too few old outputs could be written.
         AskanceError: An endpoint is down, a budget ended the run, or the disk is full. It can be resumed.
     """
-    asking = Asking(migration, run, watcher)
+    asking = MigrationPart(migration, run, watcher)
     with run.lock():
         was_there = run.open(migration.config, migration.examples, None, migration.prompts, migration_inputs(migration))
         try:
@@ -181,6 +184,8 @@ def run_migration(
                     f"{as_typed(run.path)} {flag(CAPS[result.finish_reason])} MORE",
                 )
         certificate = run_sync(_certified(asking, prepared, results))
+        cost = round(asking.spent["cost_usd"], 9) if asking.is_priced else None
+        certificate = certificate.model_copy(update={**asking.spent, "cost_usd": cost})
         certificate.save(run.path)
         _copy_only_target(run.path, results)
         if page is not None:
@@ -215,17 +220,18 @@ def estimate_migration(migration: WriterMigration) -> MigrationEstimate:
     with VerdictStore(":memory:", shared=shared, is_ours=True) as store:
         estimate = run_sync(writing(store))
     sides = 0 if migration.judge is None else 1 + len(migration.targets)
-    power = power_line(len(migration.splits().test), options.max_loss, options.certificate_level)
+    [power] = power_lines(len(migration.splits().test), options.max_loss, options.certificate_level)
     return MigrationEstimate(estimate, sides * len(migration.examples), power_said(power, options.max_loss))
 
 
-async def _prepared(asking: Asking, *, yes: bool, ask_first: bool) -> Prepared:
+async def _prepared(asking: MigrationPart, *, yes: bool, ask_first: bool) -> Prepared:
     """Have the old outputs and the requirements: written, judged on development, agreed to."""
     migration, run, watcher = asking.migration, asking.run, asking.watcher
     options = migration.options
     size = len(migration.splits().test)
-    power = power_line(size, options.max_loss, options.certificate_level)
-    watcher.say(power_said(power, options.max_loss))
+    how: dict[str, Any] = {"max_loss": options.max_loss, "level": options.certificate_level}
+    power = power_lines(size, **how)
+    watcher.say(power_said(power[0], options.max_loss))
     async with asking.open() as (models, gateway):
         migration = await _with_old_outputs(migration, run, watcher, models, gateway)
         development = migration.splits().development
@@ -240,7 +246,7 @@ async def _prepared(asking: Asking, *, yes: bool, ask_first: bool) -> Prepared:
                 "change them."
             )
         make_ready(checklist.checks)
-        old = OldOutputs()
+        old = OldVerdicts()
         subject = outputs_subject(migration, checklist, models, gateway, watcher)
         watcher.phase(f"judging the old outputs of {count(len(development), 'example')}")
         await old.judge(subject, development)
@@ -250,16 +256,16 @@ async def _prepared(asking: Asking, *, yes: bool, ask_first: bool) -> Prepared:
             if migration.requirements is None and not yes:
                 _ask_for(run, checklist, ask_first=ask_first)
             run.write(f"inputs/{REQUIREMENTS_FILE}", dump_checklist(checklist))
-        groups = documents(development)
-        measured = []
         for name, written in new.items():
             watcher.phase(f"judging the outputs of {name} on development")
             seen = await subject.look_at(written, migration.prompt.hash)
             tested = Tested.of(development, checklist, old.verdicts, None, seen.verdicts)
-            limits = mean_limits(tested.change.differences(), options.certificate_level, groups)
-            measured.append(power_line(size, options.max_loss, options.certificate_level, limits))
-            watcher.say(f"{name}: {power_said(measured[-1], options.max_loss)}")
-    return Prepared(migration, checklist, (power, *measured))
+            differences = tested.change.differences()
+            measured = power_lines(size, development=differences, documents=documents(development), **how)[1:]
+            for line in measured:
+                watcher.say(f"{name}: {power_said(line, options.max_loss)}")
+            power = [*power, *measured]
+    return Prepared(migration, checklist, tuple(power))
 
 
 async def _with_old_outputs(
@@ -289,7 +295,7 @@ async def _with_old_outputs(
 
 
 async def _written_by(
-    asking: Asking, models: Models, gateway: Gateway, name: str, examples: Sequence[Example]
+    asking: MigrationPart, models: Models, gateway: Gateway, name: str, examples: Sequence[Example]
 ) -> list[Generated]:
     """A target's outputs with the old prompt."""
     asking.watcher.phase(f"{name} writes with the old prompt", len(examples))
@@ -298,7 +304,7 @@ async def _written_by(
 
 
 async def _found(
-    asking: Asking,
+    asking: MigrationPart,
     models: Models,
     gateway: Gateway,
     development: Sequence[Example],
@@ -317,6 +323,12 @@ async def _found(
     return found.checklist
 
 
+def _as_table(checklist: Checklist) -> str:
+    """The requirements, one a line, for a person who is to agree."""
+    rows = (" · ".join(str(value) for value in row.values() if value is not None) for row in listed(checklist))
+    return "Requirements: what it is, where from, old outputs that keep it, whether it counts\n" + "\n".join(rows)
+
+
 def _is_same(given: Checklist, fixed: Checklist) -> bool:
     """Whether two lists of requirements are the same but for the support that was measured."""
     one, other = ([each.model_copy(update={"support": None}) for each in side.questions] for side in (given, fixed))
@@ -333,7 +345,7 @@ def _ask_for(run: RunDirectory, checklist: Checklist, *, ask_first: bool) -> Non
     """Have a person agree to the requirements. InputError where nobody can be asked."""
     file = run.path / REQUIREMENTS_FILE
     if ask_first:
-        raise UnapprovedError(f"{requirements_said(checklist)}\n\nThey are in {file}.", what=REQUIREMENTS)
+        raise UnapprovedError(f"{_as_table(checklist)}\n\nThey are in {file}.", what=REQUIREMENTS)
     raise InputError(
         f"{file}: read these {count(len(checklist.questions), 'requirement')} and change what is wrong, then give "
         f"--requirements {as_typed(file)}, or take them as they are with --yes. What was bought is kept."
@@ -343,7 +355,8 @@ def _ask_for(run: RunDirectory, checklist: Checklist, *, ask_first: bool) -> Non
 def _generator(migration: WriterMigration, gateway: Gateway, model: Model) -> Generator:
     options = migration.options
     how = options.max_output_tokens, options.generator_temperature, options.seed
-    return Generator(gateway, model, migration.prompt, *how, prompt_name=migration.prompt_name)
+    kind = ReplayingGenerator if options.replay else Generator
+    return kind(gateway, model, migration.prompt, *how, prompt_name=migration.prompt_name)
 
 
 def outputs_subject(
@@ -366,7 +379,7 @@ def outputs_subject(
     )
 
 
-async def _certified(asking: Asking, prepared: Prepared, results: Mapping[str, RunResult]) -> CertificateRecord:
+async def _certified(asking: MigrationPart, prepared: Prepared, results: Mapping[str, RunResult]) -> CertificateRecord:
     """The certificate, from the targets' runs and the second opinions."""
     migration, run, options = prepared.migration, asking.run, prepared.migration.options
     examples = migration.splits().test

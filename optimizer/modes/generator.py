@@ -15,9 +15,12 @@ from ...agents.evaluator import Evaluator
 from ...agents.example_questions import OWN, ExampleQuestions, judge_by_own
 from ...agents.generator import Generated, Generator
 from ...agents.judging import Judging
+from ...agents.traces.replay import replay_said
 from ...evaluation.scoring import ExampleScore, mean_score, score_examples
 from ...memory.records import InstructionRecord, PassRatesRecord
 from ...models.base import Model
+from ...models.request_form import Thinking
+from ...models.writing import AS_THE_RUN
 from ...prompts.checklist import Checklist, ComputedCheck, Question
 from ...prompts.errors import InputError
 from ...prompts.examples import Example, documents
@@ -31,7 +34,7 @@ from ...stats.resampling import Resampling
 from ..acceptance import Yardstick
 from ..mode import RunContext
 from ..signals import Reasons, disputed, explanations, take_turns
-from ..subject import Draft, Observation, Outcome, Pair, Spent, by_pair
+from ..subject import Draft, Observation, Outcome, Pair, WritingCost, by_pair
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ class OutputJudge:
 
 
 @dataclass
-class OldOutputs:
+class OldVerdicts:
     """The outputs of an old model, and the requirements that they keep; each is judged once."""
 
     verdicts: list[Verdict] = field(default_factory=list)
@@ -98,10 +101,12 @@ class GeneratorSubject:
     """Shown all verdicts."""
     say: Callable[[str], None]
     """Told what cannot be had."""
-    old: OldOutputs | None = None
+    old: OldVerdicts | None = None
     """The outputs of an old model that these are held against: only requirements that were judged there count."""
     timed: Callable[[str, int, float], None] | None = None
     """Told the hash of the prompt, and the number and the seconds of the outputs that were bought for it."""
+    thinking: Callable[[Thinking], Model] | None = None
+    """Gives the generator as a model that thinks otherwise."""
     _own: dict[str, Checklist] = field(default_factory=dict, init=False)
     _without: set[str] = field(default_factory=set, init=False)
     """Examples for which no questions could be written. A resumed run asks again; in a run all versions miss them."""
@@ -118,18 +123,23 @@ class GeneratorSubject:
         Raises:
             InputError: The checker returned something else than checks, or one with the name of a question.
         """
-        generated = await replace(self.generator, prompt=draft.prompt).generate(examples, on_done)
-        self._tell_cut_off(generated)
-        if (refused := self.generator.schema_refused) is not None and "schema" not in self._told:
-            self._told.add("schema")
-            self.say(refused)
+        writer = self._writer(draft)
+        generated = await writer.generate(examples, on_done)
+        self._tell_cut_off(generated, writer.most_tokens)
+        for refused in writer.refused:
+            if refused not in self._told:
+                self._told.add(refused)
+                self.say(refused)
+        for said in replay_said(generated) if "replay" not in self._told else ():
+            self._told.add("replay")
+            self.say(said)
         if isinstance(self.generator.model, AnswersWithRecords):
             shown = self.generator.model.shown
             generated = [each if each.error else replace(each, example=shown(each.example)) for each in generated]
-        spent = Spent.of(generated)
+        spent = WritingCost.of(generated)
         if self.timed is not None and spent.timed:
-            self.timed(draft.prompt.hash, spent.timed, spent.seconds)
-        return await self.look_at(generated, draft.prompt.hash)
+            self.timed(draft.hash, spent.timed, spent.seconds)
+        return await self.look_at(generated, draft.hash)
 
     async def look_at(self, generated: Sequence[Generated], version: str) -> Observation:
         """Judge or check outputs that are there; ``version`` names the prompt that wrote them. InputError as above."""
@@ -143,7 +153,7 @@ class GeneratorSubject:
         own = ((example.id, self._checklist_of(example.id, checked)) for example in written)
         checklists = {name: checklist for name, checklist in own if checklist is not None}
         scores = [self._score(example, checklists.get(example.id), verdicts) for example in written]
-        return Observation(written, verdicts, scores, None, checklists, Spent.of(generated))
+        return Observation(written, verdicts, scores, None, checklists, WritingCost.of(generated))
 
     async def probe(self, draft: Draft, pairs: Sequence[Pair], seen: Observation) -> dict[Pair, Verdict]:
         """Write and judge the examples of the pairs anew."""
@@ -198,14 +208,22 @@ class GeneratorSubject:
                 ]
         return verdicts
 
-    def _tell_cut_off(self, generated: Sequence[Generated]) -> None:
+    def _writer(self, draft: Draft) -> Generator:
+        """The generator with a draft's prompt and settings."""
+        writing = draft.writing or AS_THE_RUN
+        model = self.generator.model
+        if writing.thinking is not None and self.thinking is not None:
+            model = self.thinking(writing.thinking)
+        return replace(self.generator, prompt=draft.prompt, writing=writing, model=model)
+
+    def _tell_cut_off(self, generated: Sequence[Generated], most_tokens: int) -> None:
         """Say that outputs are unfinished, once; they are judged as they are."""
         found = {each.example.id for each in generated if each.cut_off}
         if found and not self._cut_off:
             self._cut_off.update(found)
             self.say(
                 f"{len(found)} of {count(len(generated), 'output')} {'ends' if len(found) == 1 else 'end'} where "
-                f"max_output_tokens ({self.generator.max_tokens}) cut them off, and are judged as they are"
+                f"max_output_tokens ({most_tokens}) cut them off, and are judged as they are"
             )
 
     async def _write_questions(self, examples: Sequence[Example]) -> None:
@@ -271,7 +289,7 @@ class FailureSignal:
     explanations are bought. What a checker says is read in any case."""
     comments: Mapping[str, Sequence[Comment]] = field(default_factory=dict)
     """People's comments on an earlier output for the same request, by example id."""
-    old: OldOutputs | None = None
+    old: OldVerdicts | None = None
     """The outputs of an old model: a requirement that one of them fails too is no failure here (METHOD.md, part 6)."""
 
     def disagreements(self, draft: Draft, seen: Observation) -> list[Disagreement]:

@@ -15,15 +15,18 @@ from ...agents.checks import CheckFunction, load_checker, make_ready
 from ...agents.evaluator import Evaluator
 from ...agents.example_questions import ExampleQuestions, estimate_unwritten
 from ...agents.generator import Generator, GeneratorNoteTaker, RequirementWriter
+from ...agents.traces.replay import ReplayingGenerator, with_record
+from ...evaluation.generate import writing_for
 from ...evaluation.weights_file import weighted_by
 from ...memory.records import PerOutputRecord
 from ...models.base import Model
 from ...models.gateway import Gateway
 from ...models.programs import GeneratorFunction, Program, writer_of
 from ...models.resolve import Models
+from ...models.writing import AS_THE_RUN, PromptSettings, read_writing
 from ...prompts.checklist import SCHEMA_CHECK, Checklist, load_checklist, with_schema
 from ...prompts.errors import InputError
-from ...prompts.examples import Example, load_examples
+from ...prompts.examples import Example, ExampleTable, load_examples
 from ...prompts.formats.binding import binding_of, refuse_unused
 from ...prompts.formats.several import PromptsOfProgram, generator_prompt
 from ...prompts.formatting import count
@@ -39,7 +42,7 @@ from ..steps.lesson_edits import edit_steps
 from ..steps.lessons import task_of
 from ..steps.pruning import Pruning
 from ..subject import Draft, Observation, Outcome
-from .generator import OLD, FailureSignal, GeneratorSubject, OldOutputs, OutputJudge, effect_facts
+from .generator import OLD, FailureSignal, GeneratorSubject, OldVerdicts, OutputJudge, effect_facts
 
 logger = logging.getLogger(__name__)
 OLD_OUTPUTS = "old_outputs"
@@ -70,6 +73,8 @@ def prepare(
         labels=settings.labels,
         label_scale=settings.label_scale,
     )
+    if settings.replay:
+        examples = ExampleTable(map(with_record, examples))
     questions = None
     if checklist is not None:
         questions = load_checklist(checklist)
@@ -99,6 +104,8 @@ def prepare(
         names["schema"] = next(str(each.value) for each in questions.checks if each.id == SCHEMA_CHECK)
     if isinstance(written_by, Program):
         names |= {"program": written_by.version, "prompt_name": prompt_name}
+    elif (writing := writing_for(prompt, settings, schema)).stated:
+        names["writing"] = writing.to_yaml()
     if questions is not None:
         make_ready(questions.checks)
     return Job("tune", examples, questions, prompts, models, settings, names, loaded)
@@ -137,7 +144,7 @@ class Tune:
     options = TuneOptions
     models = ("generator", "judge")
     prompts = ("prompt",)
-    settings = ("checker", "schema", "program", "prompt_name", OLD_OUTPUTS)
+    settings = ("checker", "schema", "program", "prompt_name", "writing", OLD_OUTPUTS)
     needs_checklist = False
 
     def strata(self, job: Job) -> list[float | None] | None:
@@ -166,6 +173,7 @@ class Tune:
             tally=context.count,
             say=context.events.say,
             timed=context.run.add_time,
+            thinking=partial(context.models.with_thinking, job.models["generator"]),
         )
         old = None
         if OLD_OUTPUTS in job.settings:
@@ -182,7 +190,7 @@ class Tune:
         yardstick = MeanYardstick(resamples=options.resamples, seed=seed)
         guard, validation = PassRateGuard(options.max_bias), context.splits.validation
         return SetUp(
-            start=Draft(job.prompt, job.checklist),
+            start=Draft(job.prompt, job.checklist, writing=_writing(job)),
             subject=subject,
             signal=signal,
             yardstick=yardstick,
@@ -190,6 +198,7 @@ class Tune:
             steps=edit_steps(context, subject, signal, helper, note_taker, plain=plain, failed_before_first=True),
             last=Pruning.steps(options, yardstick),
             agreed="nothing_fails",
+            needs_notes=old is None,
             at_the_test=None if old is None else partial(_old_at_the_test, context, subject, old, yardstick),
             free_facts=(partial(effect_facts, context), _per_output),
         )
@@ -207,15 +216,15 @@ class Tune:
         return found + estimate_unwritten(job.examples, prompt, judging)
 
 
-async def _old_outputs(context: RunContext, subject: GeneratorSubject, examples: Sequence[Example]) -> OldOutputs:
+async def _old_outputs(context: RunContext, subject: GeneratorSubject, examples: Sequence[Example]) -> OldVerdicts:
     context.events.phase(f"judging the old outputs of {count(len(examples), 'example')}")
-    old = OldOutputs()
+    old = OldVerdicts()
     await old.judge(subject, examples)
     return old
 
 
 async def _old_at_the_test(
-    context: RunContext, subject: GeneratorSubject, old: OldOutputs, yardstick: MeanYardstick
+    context: RunContext, subject: GeneratorSubject, old: OldVerdicts, yardstick: MeanYardstick
 ) -> MeanYardstick:
     """Judge the old outputs of the test examples, and keep what is known of all of them."""
     context.events.phase("judging the old outputs of the test examples")
@@ -234,12 +243,19 @@ def _per_output(_: Yardstick, outcome: Outcome, tests: Mapping[int, Observation]
     return {"per_output": PerOutputRecord(tokens=spent.tokens / spent.outputs, cost_usd=price)}
 
 
+def _writing(job: Job) -> PromptSettings | None:
+    """The settings that lay beside the prompt at the start."""
+    return read_writing(job.settings["writing"], "writing") if "writing" in job.settings else None
+
+
 def _generator(job: Job, gateway: Gateway, model: Model) -> Generator:
     options = job.options_as(TuneOptions)
     schema = json.loads(job.settings["schema"]) if "schema" in job.settings else None
     name = job.settings.get("prompt_name", "prompt")
     settings = options.max_output_tokens, options.generator_temperature, options.seed
-    return Generator(gateway, model, job.prompt, *settings, prompt_name=name, schema=schema)
+    writing = _writing(job) or AS_THE_RUN
+    kind = ReplayingGenerator if options.replay else Generator
+    return kind(gateway, model, job.prompt, *settings, prompt_name=name, schema=schema, writing=writing)
 
 
 MODE = Tune()

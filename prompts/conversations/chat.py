@@ -177,7 +177,7 @@ def sent_after(system: str, context: str, asked: str) -> list[tuple[str, str]]:
         return [("system", system), ("user", with_images(text, (*images_of(context), *images_of(asked))))]
     own = list(takewhile(lambda each: each["role"] == "system", messages))
     system = "\n\n".join([system, *(content_text(each["content"]) for each in own)])
-    sent = [(each["role"], _content_of(each)) for each in messages[len(own) :]]
+    sent = [*map(as_sent, messages[len(own) :])]
     place = max((place for place, (role, _) in enumerate(sent) if role == "user"), default=-1)
     if context and place < 0:
         sent.insert(0, ("user", context))
@@ -186,12 +186,44 @@ def sent_after(system: str, context: str, asked: str) -> list[tuple[str, str]]:
     return [("system", system), *sent]
 
 
+def as_sent(message: ChatMessage) -> tuple[str, str]:
+    """A message of OpenAI's chat API as (role, content); one that is more than a text holds its fields."""
+    return message["role"], _content_of(message)
+
+
 def with_images(text: str, images: Sequence[Part]) -> str:
     """A message's content: the text, with images before it where there are some.
 
     The images come first, so that all questions on an example begin alike.
     """
     return StructuredText(text, {"content": [*images, {"type": "text", "text": text}]}) if images else text
+
+
+def system_in_user(messages: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Messages whose first, the system's, stands at the head of the first user's message instead."""
+    if not messages or messages[0][0] != "system":
+        return [*messages]
+    system, sent = messages[0][1], [*messages[1:]]
+    place = next((place for place, (role, _) in enumerate(sent) if role == "user"), None)
+    if place is None:
+        return [("user", system), *sent]
+    content = sent[place][1]
+    fields = content.original if isinstance(content, StructuredText) else {"content": content}
+    sent[place] = ("user", _content_of({**fields, "content": _put_before(system, fields["content"])}))
+    return sent
+
+
+def put_after(messages: Sequence[tuple[str, str]], text: str) -> list[tuple[str, str]]:
+    """Messages with a text at the end of the last one, or as a user's message after one that is not a user's."""
+    if not messages or messages[-1][0] != "user":
+        return [*messages, ("user", text)]
+    content = messages[-1][1]
+    if not isinstance(content, StructuredText):
+        return [*messages[:-1], ("user", f"{content}\n\n{text}")]
+    parts = content.original["content"]
+    parts = [{"type": "text", "text": parts}] if isinstance(parts, str) else parts
+    fields = {**content.original, "content": [*parts, {"type": "text", "text": text}]}
+    return [*messages[:-1], ("user", StructuredText(_fields_told(fields), fields))]
 
 
 def _put_before(context: str, content: Any) -> Any:

@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 
 import askance
-from askance.models.base import Request
+from askance.models.base import Answer, Request
 from askance.models.progress import Watcher
+from askance.models.replies.tool_calls import message_said
+from askance.models.writing import WRITING_FILE, PromptSettings
+from askance.prompts.checklist import Checklist, ComputedCheck
 from askance.prompts.errors import InputError
 from askance.testing import ScriptedModel
 
@@ -135,3 +138,61 @@ def test_an_endpoint_that_takes_no_schema_is_named(writer: Path) -> None:
         ROWS, generator=WithoutSchemas(["{}", "{}"]), prompt=writer, schema=schema, no_cache=True, watcher=Listening()
     )
     assert any("schema" in each and "take" in each for each in said)
+
+
+def test_the_settings_beside_a_runs_prompt_are_used_and_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    sent: list[Request] = []
+    (tmp_path / "prompt.md").write_text("Write.")
+
+    def versions(**more: Any) -> str:
+        model = ScriptedModel(lambda request: sent.append(request) or "done")  # type: ignore[func-returns-value]
+        return askance.generate(ROWS[1:], generator=model, prompt=tmp_path / "prompt.md", no_cache=True, **more).version
+
+    before = versions()
+    settings = PromptSettings(max_output_tokens=7, system_as="user", grammar='root ::= "done"')
+    (tmp_path / WRITING_FILE).write_text(settings.to_yaml())
+    assert versions() != before
+    first, second = sent
+    assert first.messages == (("system", "Write."), ("user", "two"))
+    assert second.messages == (("user", "Write.\n\ntwo"),)
+    assert (second.parameters.max_tokens, second.parameters.grammar) == (7, settings.grammar)
+    assert WRITING_FILE in caplog.text and settings.said in caplog.text
+    versions(max_output_tokens=9)
+    assert sent[-1].parameters.max_tokens == 9
+
+
+def test_a_recorded_turn_is_replayed_and_the_counts_are_said(writer: Path, tmp_path: Path) -> None:
+    call = {"function": {"name": "weather", "arguments": '{"city": "Bonn"}'}}
+    old = [
+        {"role": "assistant", "content": None, "tool_calls": [{"id": "c", **call}]},
+        {"role": "tool", "tool_call_id": "c", "content": "12"},
+        {"role": "assistant", "content": "12 degrees."},
+    ]
+    tools = [{"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}]
+    rows = [{"id": name, "input": f"How warm {name}?", "output": old, "tools": tools} for name in ("here", "there")]
+
+    def script(request: Request) -> str | Answer:
+        if "there" in request.messages[1][1]:
+            return Answer(message_said("", [{"function": {"name": "weather", "arguments": '{"city": "Rome"}'}}] * 2))
+        return "Warm." if len(request.messages) > 2 else Answer(message_said("", [call]))
+
+    heard: list[str] = []
+
+    class Hears(Watcher):
+        def say(self, text: str) -> None:
+            heard.append(text)
+
+    how: dict[str, Any] = {"prompt": writer, "no_cache": True, "replay": True}
+    found = askance.generate(rows, generator=ScriptedModel(script), watcher=Hears(), **how)
+    counts = {"replayed": 2, "calls_with_nearest_result": 14, "unrecorded": 0, "endless": 1, "calls_as_text": 0}
+    assert found.to_dict()["replay"] == counts
+    assert any("14 calls" in each for each in heard)
+    here, there = found.rows()
+    assert [each["role"] for each in here["output"]] == ["assistant", "tool", "assistant"]
+    assert here["metadata"]["recorded"] == old and there["output"][1]["replayed"] == "nearest"
+    found.save(tmp_path / "outputs.jsonl")
+    checks = Checklist(questions=(ComputedCheck(id="same", kind="calls_as", value="arguments"),))
+    judged = askance.evaluate(tmp_path / "outputs.jsonl", checklist=checks)
+    assert [each.answer for each in judged.verdicts] == [True, False]
+    with pytest.raises(InputError, match="replay"):
+        askance.generate(rows, generator=lambda example, prompts: "x", **how)
