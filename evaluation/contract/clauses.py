@@ -399,8 +399,8 @@ def _rules_in(clause: str, fixed: str) -> Iterator[_Read]:
     if not _OF_A_PART.search(clause) and (band := _band(clause)) is not None:
         yield _Read(f"length_{band.rsplit(' ', 1)[1].rstrip('s')}s", "length", band, _said_band(clause))
     if not _OF_LINES.search(clause):
-        for kind, pattern in (("begins", _BEGINS), ("ends", _ENDS)):
-            if not _undone(clause, found := pattern.search(clause)) and found:
+        for kind, form in (("begins", _BEGINS), ("ends", _ENDS)):
+            if (found := form.search(clause)) and not _undone(clause, found):
                 yield _Read(kind, kind, _inner(found), found[0])
     if found := _FORBIDDEN.search(clause):
         words = [_inner(each) for each in _QUOTED.finditer(clause, found.end())]
@@ -537,9 +537,9 @@ def _number(text: str) -> int:
     return int(text) if text.isdecimal() else _NUMBERS[" ".join(text.lower().split())]
 
 
-def _undone(clause: str, found: re.Match[str] | None) -> bool:
+def _undone(clause: str, found: re.Match[str]) -> bool:
     """Whether a "not" stands before the words."""
-    return found is not None and _UNDONE.search(clause[: found.start()]) is not None
+    return _UNDONE.search(clause[: found.start()]) is not None
 
 
 def _bullet_pattern(found: re.Match[str], mark: str | None) -> str:

@@ -7,12 +7,11 @@ new ones do not (contrast) becomes a question where the verdicts on development 
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
-
-from scipy.stats import binomtest
 
 from ...agents.buying import all_together
 from ...agents.clause_questions import ClauseQuestion, ClauseReader
@@ -95,7 +94,11 @@ async def with_questions(
         fields = {"id": f"content-{place + 1}", "text": draft.text, "good": draft.good, "dimension": "content"}
         origin = "person" if words in comments else "clause"
         found = found.added([Question.model_validate(fields | {"clause": words, "from": origin})])
-    remarks = [f"No question was written about this clause; write one by hand: {each}" for each in found.uncovered if each not in left]
+    remarks = [
+        f"No question was written about this clause; write one by hand: {each}"
+        for each in found.uncovered
+        if each not in left
+    ]
     if left:
         remarks.append(f"{count(len(left), 'clause')} beyond --max-requirements {source.most} had no questions.")
     return replace(found, remarks=(*found.remarks, *remarks))
@@ -211,7 +214,12 @@ def without_idle_contrast(
         for name in contrast:
             column = change[:, before.requirements.index(name)]
             worse, differ = int((column == -1).sum()), int((abs(column) == 1).sum())
-            if differ and binomtest(worse, differ, alternative="greater").pvalue <= PROVED / len(contrast) / len(new):
+            if _by_chance(worse, differ) <= PROVED / len(contrast) / len(new):
                 proved.add(name)
     kept = [each for each in checklist.questions if each.origin != "contrast" or each.id in proved]
     return checklist.model_copy(update={"questions": kept})
+
+
+def _by_chance(worse: int, differ: int) -> float:
+    """Chance of so many losses or more among outputs that differ, where a gain is as likely (sign test, one-sided)."""
+    return sum(math.comb(differ, each) for each in range(worse, differ + 1)) / float(2**differ)
