@@ -42,11 +42,12 @@ class Trait(NamedTuple):
     pattern: str
     noun: str
 
-    def check(self, *, wanted: bool, **fields: Any) -> ComputedCheck:
+    def check(self, *, wanted: bool) -> ComputedCheck:
         """The check that an output has the feature, or lacks it."""
-        data = {"id": self.id if wanted else f"no_{self.id}", "kind": "matches", "value": self.pattern}
-        asks = f"Does the output have {self.noun}?"
-        return ComputedCheck(**data, text=asks, good="yes" if wanted else "no", **fields)
+        name, good = (self.id, "yes") if wanted else (f"no_{self.id}", "no")
+        text = f"Does the output have {self.noun}?"
+        fields = {"id": name, "kind": "matches", "value": self.pattern, "text": text, "good": good}
+        return ComputedCheck.model_validate(fields)
 
 
 TRAITS = (
