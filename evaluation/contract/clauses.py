@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ...prompts.checklist import ComputedCheck
-from ...prompts.criteria.kinds import LengthBand
+from ...prompts.criteria.bands import LengthBand
 from .found_rules import TRAITS
 
 

@@ -16,7 +16,8 @@ from importlib.util import find_spec
 from itertools import permutations
 from typing import Any, NamedTuple
 
-from ...agents.checks import COUNTS, json_value, language_of
+from ...agents.checks import language_of
+from ...agents.decided import COUNTS, json_value
 from ...agents.traces.call_checks import first_places
 from ...prompts.checklist import ComputedCheck
 from ...prompts.conversations.chat import calls_in_turn, reply_text
