@@ -63,6 +63,7 @@ class WritingSettings(TypedDict, total=False):
     max_output_tokens: int
     generator_temperature: float
     generator_version: str | None
+    replay: bool
 
 
 class GenerateSettings(GatewaySettings, WritingSettings, total=False):

@@ -43,7 +43,9 @@ async def finish(
     why_not = None
     yardstick = set_up.yardstick
     try:
-        if outcome.finish_reason == "notes_failed":  # the test is looked at once, and the run is to go on
+        if (
+            outcome.finish_reason == "notes_failed" and set_up.needs_notes
+        ):  # the test is looked at once, and the run is to go on
             why_not = "the test was not judged, as no disagreement could be read and the run is to go on"
         else:
             events.emit(TestOpened([outcome.baseline.number, outcome.best.number]))

@@ -14,11 +14,14 @@ from .writing_rules import WritingRule
 
 _TURNED = re.compile(r"\b(?:not|without|avoid\w*|free of|leave out)\b", re.IGNORECASE)
 _QUESTION = re.compile(r"[^\n?]*\?")
+_PAIR = re.compile(r"Output 1:\n(.*?)Output 2:\n(.*?)\n\n.*Which of the two outputs", re.DOTALL)
 _LAST_ITEM = re.compile(r"^\[(\d+)\]", re.MULTILINE)
 
 
 class WritersJudge(AnsweringJudge):
     """Answers questions on outputs of a :class:`WritersWorld`, and takes every other role of the loop.
+
+    Of two outputs the one that keeps more rules does better.
 
     A question is understood by the rule that it speaks of. It answers wrongly as often as the world says, on the same
     outputs each time. As a helper it states the rule in the prompt's own words.
@@ -40,6 +43,9 @@ class WritersJudge(AnsweringJudge):
     def p_asked(self, request: Request) -> float:
         """P(yes) of the last question. Raises ValueError where it speaks of no rule of the world."""
         text = "\n".join(content for _, content in request.messages)
+        if (pair := _PAIR.search(text)) is not None:
+            first, second = (len(self.world.kept(each)) for each in pair.groups())
+            return 0.95 if first > second else 0.05 if first < second else 0.5
         asked = next((each for each in reversed(_QUESTION.findall(text)) if self._spoken_of(each)), None)
         if asked is None:
             raise ValueError(

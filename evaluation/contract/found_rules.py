@@ -198,7 +198,7 @@ def _of_calls(outputs: Sequence[str]) -> list[ComputedCheck]:
     found.append(rule("calls", "calls", band, outputs))
     for name in names:
         given = [call.arguments for calls in traces for call in calls if call.name == name]
-        schema = schema_of(given)
+        schema = widened(schema_of(given))
         if len(given) >= FEWEST:
             # support among the outputs that call the tool: the others keep the rule without saying anything
             theirs = [output for output, firsts in zip(outputs, places, strict=True) if name in firsts]

@@ -7,10 +7,10 @@ from collections.abc import Hashable, Sequence
 from ...memory.certificate_file import PowerRecord
 from ...prompts.formatting import count
 from ...stats.correlation import Column
-from ...stats.noninferiority import examples_needed, loss_ruled_out, measure_spread
+from ...stats.noninferiority import SpreadEstimate, examples_needed, loss_ruled_out, measure_spread
 
-ASSUMED = 0.3
-"""Standard deviation of the paired difference where nothing is measured yet."""
+ASSUMED = SpreadEstimate(0.3)
+"""The paired difference where nothing is measured yet."""
 
 
 def power_lines(
@@ -35,21 +35,19 @@ def power_lines(
     Raises:
         InputError: There is not one document for each difference.
     """
-    loss, needed = loss_ruled_out(test_examples, ASSUMED, level), examples_needed(ASSUMED, max_loss, level)
-    found = [PowerRecord(examples=test_examples, deviation=ASSUMED, assumed=True, loss=loss, needed=needed)]
     spread = None if development is None else measure_spread(development, documents)
-    if spread is not None:
-        needed = spread.examples_needed(max_loss, level)
-        measured = PowerRecord(
+    return [
+        PowerRecord(
             examples=test_examples,
-            deviation=spread.deviation,
-            assumed=False,
-            loss=spread.loss_ruled_out(test_examples, level),
-            needed=needed,
-            needed_most=max(needed, examples_needed(spread.most, max_loss, level)),
+            deviation=each.deviation,
+            assumed=each is ASSUMED,
+            loss=loss_ruled_out(test_examples, each, level),
+            needed=examples_needed(each, max_loss, level),
+            needed_most=None if each is ASSUMED else examples_needed(each.most, max_loss, level),
         )
-        found.append(measured)
-    return found
+        for each in (ASSUMED, spread)
+        if each is not None
+    ]
 
 
 def power_said(found: PowerRecord, max_loss: float) -> str:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...agents.checks import make_ready
 from ...agents.generator import Generated, Generator
+from ...agents.traces.replay import ReplayingGenerator
 from ...memory.certificate_file import (
     CERTIFICATE_FILE,
     REQUIREMENTS_FILE,
@@ -40,7 +41,7 @@ from ...prompts.text_files import write_whole
 from ...settings import flag
 from ..events import Callback
 from ..job import model_name
-from ..modes.generator import GeneratorSubject, OldOutputs, OutputJudge
+from ..modes.generator import GeneratorSubject, OldVerdicts, OutputJudge
 from ..options import TuneOptions
 from ..run_result import RunResult
 from ..runner import run_job
@@ -73,13 +74,14 @@ class Prepared:
     power: tuple[PowerRecord, ...]
 
 
-class Asking:
+class MigrationPart:
     """Models and gateway of one part of a migration; what is spent adds up over all parts."""
 
     def __init__(self, migration: WriterMigration, run: RunDirectory, watcher: Watcher) -> None:
         """Nothing is opened yet."""
         self.migration, self.run, self.watcher = migration, run, watcher
-        self.spent = {"calls": 0, "tokens": 0, "cost_usd": 0.0}
+        self.spent: dict[str, Any] = {"calls": 0, "tokens": 0, "cost_usd": 0.0}
+        self.is_priced = True
 
     @property
     def options(self) -> Any:
@@ -108,6 +110,7 @@ class Asking:
         """Count what a part has spent."""
         for what in self.spent:
             self.spent[what] += spent[what] or 0
+        self.is_priced = self.is_priced and spent["cost_usd"] is not None
 
     @property
     def shared(self) -> Place | None:
@@ -153,7 +156,7 @@ def run_migration(
         CoverageError: Too few old outputs could be written.
         AskanceError: An endpoint is down, a budget ended the run, or the disk is full. It can be resumed.
     """
-    asking = Asking(migration, run, watcher)
+    asking = MigrationPart(migration, run, watcher)
     with run.lock():
         was_there = run.open(migration.config, migration.examples, None, migration.prompts, migration_inputs(migration))
         try:
@@ -181,6 +184,8 @@ def run_migration(
                     f"{as_typed(run.path)} {flag(CAPS[result.finish_reason])} MORE",
                 )
         certificate = run_sync(_certified(asking, prepared, results))
+        cost = round(asking.spent["cost_usd"], 9) if asking.is_priced else None
+        certificate = certificate.model_copy(update={**asking.spent, "cost_usd": cost})
         certificate.save(run.path)
         _copy_only_target(run.path, results)
         if page is not None:
@@ -219,7 +224,7 @@ def estimate_migration(migration: WriterMigration) -> MigrationEstimate:
     return MigrationEstimate(estimate, sides * len(migration.examples), power_said(power, options.max_loss))
 
 
-async def _prepared(asking: Asking, *, yes: bool, ask_first: bool) -> Prepared:
+async def _prepared(asking: MigrationPart, *, yes: bool, ask_first: bool) -> Prepared:
     """Have the old outputs and the requirements: written, judged on development, agreed to."""
     migration, run, watcher = asking.migration, asking.run, asking.watcher
     options = migration.options
@@ -241,7 +246,7 @@ async def _prepared(asking: Asking, *, yes: bool, ask_first: bool) -> Prepared:
                 "change them."
             )
         make_ready(checklist.checks)
-        old = OldOutputs()
+        old = OldVerdicts()
         subject = outputs_subject(migration, checklist, models, gateway, watcher)
         watcher.phase(f"judging the old outputs of {count(len(development), 'example')}")
         await old.judge(subject, development)
@@ -290,7 +295,7 @@ async def _with_old_outputs(
 
 
 async def _written_by(
-    asking: Asking, models: Models, gateway: Gateway, name: str, examples: Sequence[Example]
+    asking: MigrationPart, models: Models, gateway: Gateway, name: str, examples: Sequence[Example]
 ) -> list[Generated]:
     """A target's outputs with the old prompt."""
     asking.watcher.phase(f"{name} writes with the old prompt", len(examples))
@@ -299,7 +304,7 @@ async def _written_by(
 
 
 async def _found(
-    asking: Asking,
+    asking: MigrationPart,
     models: Models,
     gateway: Gateway,
     development: Sequence[Example],
@@ -350,7 +355,8 @@ def _ask_for(run: RunDirectory, checklist: Checklist, *, ask_first: bool) -> Non
 def _generator(migration: WriterMigration, gateway: Gateway, model: Model) -> Generator:
     options = migration.options
     how = options.max_output_tokens, options.generator_temperature, options.seed
-    return Generator(gateway, model, migration.prompt, *how, prompt_name=migration.prompt_name)
+    kind = ReplayingGenerator if options.replay else Generator
+    return kind(gateway, model, migration.prompt, *how, prompt_name=migration.prompt_name)
 
 
 def outputs_subject(
@@ -373,7 +379,7 @@ def outputs_subject(
     )
 
 
-async def _certified(asking: Asking, prepared: Prepared, results: Mapping[str, RunResult]) -> CertificateRecord:
+async def _certified(asking: MigrationPart, prepared: Prepared, results: Mapping[str, RunResult]) -> CertificateRecord:
     """The certificate, from the targets' runs and the second opinions."""
     migration, run, options = prepared.migration, asking.run, prepared.migration.options
     examples = migration.splits().test

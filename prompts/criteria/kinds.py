@@ -34,7 +34,7 @@ WANTED: dict[str, str] = {
     "calls": "a number of calls, of all tools or of one, e.g. 1 to 4 calls or at least 1 call of search",
     "arguments": "a JSON schema for each tool, by its name",
     "order": "two tools, e.g. search before answer",
-    "calls_as": "tools, order, arguments, or arguments except some, e.g. arguments except search.query, search.limit",
+    "calls_as": "tools, order, arguments, or arguments except some, e.g. arguments except mail.body, mail.subject",
 }
 """The ``value`` that each kind of check takes; ``json`` takes none."""
 _NUMBER = r"(?:(at most|at least|exactly)\s+)?(\d{1,9})(?:\s*(?:-|\u2013|to)\s*(\d{1,9}))?\s+"

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from askance.optimizer.migration.power import ASSUMED, power_lines, power_said
-from askance.stats.noninferiority import examples_needed
+from askance.stats.noninferiority import SpreadEstimate, examples_needed
 
 
 def test_before_anything_is_bought_the_deviation_is_assumed() -> None:
     [found] = power_lines(150, 0.05, 0.05)
-    assert (found.assumed, found.deviation, found.examples) == (True, ASSUMED, 150)
+    assert (found.assumed, found.deviation, found.examples) == (True, ASSUMED.deviation, 150)
     assert found.needed == examples_needed(ASSUMED, 0.05) > 150
     assert found.loss > 0.05
     said = power_said(found, 0.05)
@@ -20,15 +20,15 @@ def test_before_anything_is_bought_the_deviation_is_assumed() -> None:
 
 
 def test_development_tells_the_deviation_and_how_well() -> None:
-    rng = np.random.default_rng(1)
-    few, many = (rng.normal(0, 0.2, size) for size in (20, 400))
+    rng = np.random.default_rng(2)
+    few, many = (rng.normal(0, 0.25, size) for size in (20, 400))
     (_, small), (_, large) = power_lines(150, 0.05, 0.05, few), power_lines(150, 0.05, 0.05, many)
     assert small.deviation == pytest.approx(float(np.std(few, ddof=1)))
     assert not small.assumed
     assert small.needed_most is not None
     assert large.needed_most is not None
     assert small.needed_most / small.needed > 1.3 > large.needed_most / large.needed
-    assert large.needed == pytest.approx(examples_needed(0.2, 0.05), rel=0.15)
+    assert large.needed == pytest.approx(examples_needed(SpreadEstimate(0.25), 0.05), rel=0.15)
     assert "8 of 10" in power_said(large, 0.05)
 
 
