@@ -6,6 +6,7 @@ a condition only, is left to the questions. A clause that speaks of one key of a
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -200,7 +201,7 @@ _LANGUAGE = re.compile(
     re.IGNORECASE,
 )
 _AUF = {"deutsch": "de", "englisch": "en", "französisch": "fr"}
-_KEY = re.compile(r"^\s*(?:[-*•]\s*)?(?:[\"“`']|\*\*)?([A-Za-z_][\w-]*(?: \w+)?)(?:[\"”`']|\*\*)?\s*(?::|-|–|=|\()\s*")
+KEY = re.compile(r"^\s*(?:[-*•]\s*)?(?:[\"“`']|\*\*)?([A-Za-z_][\w-]*(?: \w+)?)(?:[\"”`']|\*\*)?\s*(?::|-|–|=|\()\s*")
 _ITEMS = re.compile(
     rf"(?:(at most|no more than|up to|max\.?|maximum|exactly|at least)\s+)?{_N}(?:\s*(?:to|-|–|or)\s*{_N})?\s+(?:\w+ )?"
     r"(?:items|names|keywords|tags|entries|elements|strings|words or phrases|topics|values|labels|points|people|steps)\b",
@@ -348,7 +349,7 @@ def key_clauses(prompt: str, keys: Collection[str]) -> list[KeyClause]:
 
 def _about_key(clause: str, keys: Collection[str]) -> re.Match[str] | None:
     """The beginning of a clause about a key: one of ``keys``, or any that stands in quotes."""
-    found = _KEY.match(clause)
+    found = KEY.match(clause)
     return found if found and (found[1] in keys or found[0].lstrip("-*• ")[0] in '"“`') else None
 
 
@@ -466,14 +467,14 @@ def _line_rules(clause: str) -> Iterator[_Read]:
     name = "last_line" if place < 0 else f"line_{place}"
     if words := _fixed_line(clause):
         text, said = f'Is the {word} line "{words[0]}"?', f"{line[0]} is {words[0]}"
-        yield _Read(name, "matches", _line_pattern(place, re.escape(words[0])), said, text=text)
+        yield _Read(name, "matches", line_pattern(place, re.escape(words[0])), said, text=text)
     elif found := re.search(r"\b(?:in|all|is) bold\b(?: \([^)]*\))?", rest, re.IGNORECASE):
-        pattern = _line_pattern(place, r"\*\*[^*\n]+\*\*[.!?]?")
+        pattern = line_pattern(place, BOLD_LINE)
         yield _Read(f"{name}_bold", "matches", pattern, line[0] + found[0], text=f"Is the {word} line in bold?")
     elif re.match(r"\W*(?:is|must be|should be)\W+(?:empty|blank)\b", rest, re.IGNORECASE) is None:
         found = _BEGINS.search(rest)
         if found and place > 0:
-            pattern = _line_pattern(place, re.escape(_inner(found)) + r"[^\n]*")
+            pattern = line_pattern(place, re.escape(_inner(found)) + REST_OF_LINE)
             yield _Read(f"{name}_begins", "matches", pattern, line[0] + found[0], text=f"Is the {word} line so begun?")
 
 
@@ -484,7 +485,12 @@ def _fixed_line(clause: str) -> list[str]:
     return [_inner(found).strip()] if found else []
 
 
-def _line_pattern(place: int, inner: str) -> str:
+BOLD_LINE = r"\*\*[^*\n]+\*\*[.!?]?"
+"""A pattern of a line in bold."""
+REST_OF_LINE = r"[^\n]*"
+
+
+def line_pattern(place: int, inner: str) -> str:
     """A pattern of texts whose line at a place (from 1, or -1 for the last) is ``inner``; empty lines do not count."""
     if place < 0:
         return rf"(?:\A|\n)[ \t]*{inner}\s*\Z"
@@ -495,6 +501,25 @@ def _band(clause: str) -> str | None:
     """The length that a clause asks for, as a check of the kind ``length`` takes it; None where it has several."""
     found = _bands(clause)
     return found[0][1] if len(found) == 1 else None
+
+
+TIGHTER = 0.6
+"""Share of a limit that a model is asked to keep: small ones overlook by how much they pass it."""
+
+
+def tightened(clause: str) -> str:
+    """A clause with smaller limits of words and characters: ``at most 25 words`` becomes ``at most 15 words``."""
+    for pattern in (_AT_MOST, _OR_FEWER):
+        clause = pattern.sub(lambda found: _smaller(found, 3 if found.re is _AT_MOST else 1), clause)
+    return clause
+
+
+def _smaller(found: re.Match[str], place: int) -> str:
+    most = _number(found[place])
+    if _unit(found[place + 1]) not in ("words", "characters") or most < 4:
+        return found[0]
+    start, end = (each - found.start() for each in found.span(place))
+    return f"{found[0][:start]}{math.floor(TIGHTER * most)}{found[0][end:]}"
 
 
 def _said_band(clause: str) -> str:
