@@ -14,7 +14,7 @@ from itertools import groupby
 from typing import Literal
 
 from ...prompts.checklist import ComputedCheck, Question
-from ...prompts.criteria.kinds import LengthBand
+from ...prompts.criteria.bands import LengthBand
 from .clauses import BOLD_LINE, REST_OF_LINE, TIGHTER, line_pattern
 from .schemas import passes
 from .sent_schemas import LETTERS
