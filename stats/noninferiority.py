@@ -119,7 +119,7 @@ def p_worse(differences: Column, margin: float, groups: Sequence[Hashable] | Non
 
 
 @dataclass(frozen=True)
-class Spread:
+class SpreadEstimate:
     """The distribution of d in figures by which a test is planned."""
 
     deviation: float
@@ -133,14 +133,14 @@ class Spread:
     """Examples of a document, on average."""
 
     @property
-    def most(self) -> Spread:
+    def most(self) -> SpreadEstimate:
         """The largest spread that is likely: the deviation is below it, but for a chance of .05."""
         if math.isinf(self.freedom):
             return self
         ratio = math.sqrt(self.freedom / float(chi2.ppf(0.05, self.freedom)))
         return replace(self, deviation=self.deviation * ratio, freedom=math.inf)
 
-    def careful(self, level: float, power: float) -> Spread:
+    def careful(self, level: float, power: float) -> SpreadEstimate:
         """The spread to plan with, so that the power is kept on average over what is not known of the deviation (Julious
         and Owen, Pharm. Stat. 5, 2006)."""
         if math.isinf(self.freedom):
@@ -156,7 +156,7 @@ MOST_EXAMPLES = 10_000_000
 """More examples are not asked for."""
 
 
-def measure_spread(differences: Column, groups: Sequence[Hashable] | None = None) -> Spread | None:
+def measure_spread(differences: Column, groups: Sequence[Hashable] | None = None) -> SpreadEstimate | None:
     """The spread of differences in [-1, 1]; None where fewer than three documents, or equal values, tell nothing of it.
 
     Raises:
@@ -170,10 +170,10 @@ def measure_spread(differences: Column, groups: Sequence[Hashable] | None = None
     # the variance of a variance (Cramer 1946, 27.4.2), as that of a chi-squared variable with so many degrees
     relative = (kurtosis - (units.size - 3) / (units.size - 1)) / units.size
     freedom = min(units.size - 1.0, max(FEWEST_FREEDOM, 2 / relative))
-    return Spread(units.deviation, units.skewness, freedom, units.n / units.size)
+    return SpreadEstimate(units.deviation, units.skewness, freedom, units.n / units.size)
 
 
-def loss_ruled_out(examples: int, spread: Spread, level: float = 0.05, power: float = 0.8) -> float:
+def loss_ruled_out(examples: int, spread: SpreadEstimate, level: float = 0.05, power: float = 0.8) -> float:
     """Loss that so many examples rule out in a share ``power`` of the cases without any.
 
     It is (z + z') deviation / sqrt(examples) with Guenther's term for Student's t (Amer. Statist. 35, 1981), where
@@ -188,7 +188,7 @@ def loss_ruled_out(examples: int, spread: Spread, level: float = 0.05, power: fl
     return min(1.0, max(closed, 1 - level ** (1 / examples)))
 
 
-def examples_needed(spread: Spread, margin: float, level: float = 0.05, power: float = 0.8) -> int:
+def examples_needed(spread: SpreadEstimate, margin: float, level: float = 0.05, power: float = 0.8) -> int:
     """Examples with which equal pass rates are shown to lose at most ``margin`` in a share ``power`` of all cases: the
     inverse of :func:`loss_ruled_out`. Fewer than 59 never rule out a loss of .05 at level .05."""
     spread = spread.careful(level, power)

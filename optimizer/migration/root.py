@@ -40,7 +40,7 @@ from ...prompts.text_files import write_whole
 from ...settings import flag
 from ..events import Callback
 from ..job import model_name
-from ..modes.generator import GeneratorSubject, OldOutputs, OutputJudge
+from ..modes.generator import GeneratorSubject, OldVerdicts, OutputJudge
 from ..options import TuneOptions
 from ..run_result import RunResult
 from ..runner import run_job
@@ -73,7 +73,7 @@ class Prepared:
     power: tuple[PowerRecord, ...]
 
 
-class Asking:
+class MigrationPart:
     """Models and gateway of one part of a migration; what is spent adds up over all parts."""
 
     def __init__(self, migration: WriterMigration, run: RunDirectory, watcher: Watcher) -> None:
@@ -153,7 +153,7 @@ def run_migration(
         CoverageError: Too few old outputs could be written.
         AskanceError: An endpoint is down, a budget ended the run, or the disk is full. It can be resumed.
     """
-    asking = Asking(migration, run, watcher)
+    asking = MigrationPart(migration, run, watcher)
     with run.lock():
         was_there = run.open(migration.config, migration.examples, None, migration.prompts, migration_inputs(migration))
         try:
@@ -219,7 +219,7 @@ def estimate_migration(migration: WriterMigration) -> MigrationEstimate:
     return MigrationEstimate(estimate, sides * len(migration.examples), power_said(power, options.max_loss))
 
 
-async def _prepared(asking: Asking, *, yes: bool, ask_first: bool) -> Prepared:
+async def _prepared(asking: MigrationPart, *, yes: bool, ask_first: bool) -> Prepared:
     """Have the old outputs and the requirements: written, judged on development, agreed to."""
     migration, run, watcher = asking.migration, asking.run, asking.watcher
     options = migration.options
@@ -241,7 +241,7 @@ async def _prepared(asking: Asking, *, yes: bool, ask_first: bool) -> Prepared:
                 "change them."
             )
         make_ready(checklist.checks)
-        old = OldOutputs()
+        old = OldVerdicts()
         subject = outputs_subject(migration, checklist, models, gateway, watcher)
         watcher.phase(f"judging the old outputs of {count(len(development), 'example')}")
         await old.judge(subject, development)
@@ -290,7 +290,7 @@ async def _with_old_outputs(
 
 
 async def _written_by(
-    asking: Asking, models: Models, gateway: Gateway, name: str, examples: Sequence[Example]
+    asking: MigrationPart, models: Models, gateway: Gateway, name: str, examples: Sequence[Example]
 ) -> list[Generated]:
     """A target's outputs with the old prompt."""
     asking.watcher.phase(f"{name} writes with the old prompt", len(examples))
@@ -299,7 +299,7 @@ async def _written_by(
 
 
 async def _found(
-    asking: Asking,
+    asking: MigrationPart,
     models: Models,
     gateway: Gateway,
     development: Sequence[Example],
@@ -373,7 +373,7 @@ def outputs_subject(
     )
 
 
-async def _certified(asking: Asking, prepared: Prepared, results: Mapping[str, RunResult]) -> CertificateRecord:
+async def _certified(asking: MigrationPart, prepared: Prepared, results: Mapping[str, RunResult]) -> CertificateRecord:
     """The certificate, from the targets' runs and the second opinions."""
     migration, run, options = prepared.migration, asking.run, prepared.migration.options
     examples = migration.splits().test

@@ -26,7 +26,7 @@ from ...prompts.errors import CoverageError, InputError, did_you_mean
 from ...prompts.verdicts import read_verdicts
 from .certificate import Tested, limits_record, mean_record
 from .inputs import WriterMigration, read_migration
-from .root import Asking, fixed_requirements, outputs_subject
+from .root import MigrationPart, fixed_requirements, outputs_subject
 
 if TYPE_CHECKING:
     from ...models.progress import Watcher
@@ -76,7 +76,7 @@ async def _verified(migration: WriterMigration, run: RunDirectory, watcher: Watc
     checklist = fixed_requirements(run)
     if checklist is None:
         raise InputError(f"{run.path}/inputs/requirements.yaml is missing, so nothing can be verified.")
-    asking = Asking(migration, run, watcher)
+    asking = MigrationPart(migration, run, watcher)
     async with asking.open() as (models, gateway):
         watcher.phase(f"judging the new outputs of {name}")
         subject = outputs_subject(migration, checklist, models, gateway, watcher)

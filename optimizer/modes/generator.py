@@ -33,7 +33,7 @@ from ...stats.resampling import Resampling
 from ..acceptance import Yardstick
 from ..mode import RunContext
 from ..signals import Reasons, disputed, explanations, take_turns
-from ..subject import Draft, Observation, Outcome, Pair, Spent, by_pair
+from ..subject import Draft, Observation, Outcome, Pair, WritingCost, by_pair
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class OutputJudge:
 
 
 @dataclass
-class OldOutputs:
+class OldVerdicts:
     """The outputs of an old model, and the requirements that they keep; each is judged once."""
 
     verdicts: list[Verdict] = field(default_factory=list)
@@ -100,7 +100,7 @@ class GeneratorSubject:
     """Shown all verdicts."""
     say: Callable[[str], None]
     """Told what cannot be had."""
-    old: OldOutputs | None = None
+    old: OldVerdicts | None = None
     """The outputs of an old model that these are held against: only requirements that were judged there count."""
     timed: Callable[[str, int, float], None] | None = None
     """Told the hash of the prompt, and the number and the seconds of the outputs that were bought for it."""
@@ -132,7 +132,7 @@ class GeneratorSubject:
         if isinstance(self.generator.model, AnswersWithRecords):
             shown = self.generator.model.shown
             generated = [each if each.error else replace(each, example=shown(each.example)) for each in generated]
-        spent = Spent.of(generated)
+        spent = WritingCost.of(generated)
         if self.timed is not None and spent.timed:
             self.timed(draft.hash, spent.timed, spent.seconds)
         return await self.look_at(generated, draft.hash)
@@ -149,7 +149,7 @@ class GeneratorSubject:
         own = ((example.id, self._checklist_of(example.id, checked)) for example in written)
         checklists = {name: checklist for name, checklist in own if checklist is not None}
         scores = [self._score(example, checklists.get(example.id), verdicts) for example in written]
-        return Observation(written, verdicts, scores, None, checklists, Spent.of(generated))
+        return Observation(written, verdicts, scores, None, checklists, WritingCost.of(generated))
 
     async def probe(self, draft: Draft, pairs: Sequence[Pair], seen: Observation) -> dict[Pair, Verdict]:
         """Write and judge the examples of the pairs anew."""
@@ -285,7 +285,7 @@ class FailureSignal:
     explanations are bought. What a checker says is read in any case."""
     comments: Mapping[str, Sequence[Comment]] = field(default_factory=dict)
     """People's comments on an earlier output for the same request, by example id."""
-    old: OldOutputs | None = None
+    old: OldVerdicts | None = None
     """The outputs of an old model: a requirement that one of them fails too is no failure here (METHOD.md, part 6)."""
 
     def disagreements(self, draft: Draft, seen: Observation) -> list[Disagreement]:

@@ -41,7 +41,7 @@ from ..steps.lesson_edits import edit_steps
 from ..steps.lessons import task_of
 from ..steps.pruning import Pruning
 from ..subject import Draft, Observation, Outcome
-from .generator import OLD, FailureSignal, GeneratorSubject, OldOutputs, OutputJudge, effect_facts
+from .generator import OLD, FailureSignal, GeneratorSubject, OldVerdicts, OutputJudge, effect_facts
 
 logger = logging.getLogger(__name__)
 OLD_OUTPUTS = "old_outputs"
@@ -213,15 +213,15 @@ class Tune:
         return found + estimate_unwritten(job.examples, prompt, judging)
 
 
-async def _old_outputs(context: RunContext, subject: GeneratorSubject, examples: Sequence[Example]) -> OldOutputs:
+async def _old_outputs(context: RunContext, subject: GeneratorSubject, examples: Sequence[Example]) -> OldVerdicts:
     context.events.phase(f"judging the old outputs of {count(len(examples), 'example')}")
-    old = OldOutputs()
+    old = OldVerdicts()
     await old.judge(subject, examples)
     return old
 
 
 async def _old_at_the_test(
-    context: RunContext, subject: GeneratorSubject, old: OldOutputs, yardstick: MeanYardstick
+    context: RunContext, subject: GeneratorSubject, old: OldVerdicts, yardstick: MeanYardstick
 ) -> MeanYardstick:
     """Judge the old outputs of the test examples, and keep what is known of all of them."""
     context.events.phase("judging the old outputs of the test examples")

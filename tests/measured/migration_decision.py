@@ -20,7 +20,7 @@ from scipy.stats import norm
 
 from askance.experiments.command_line import RESULTS, machine, write_result
 from askance.optimizer.migration.decision import MigrationDecision, PassChange, PassTable, decide
-from askance.stats.noninferiority import Spread, examples_needed, measure_spread
+from askance.stats.noninferiority import SpreadEstimate, examples_needed, measure_spread
 
 RESULT = RESULTS / "migration_decision.json"
 DRAWS = 2_000
@@ -85,11 +85,11 @@ class Shape:
         losses = self.losses or (0.0,) * len(self.rates)
         return replace(self, losses=tuple(each + loss / (1 - self.new_ruined) for each in losses))
 
-    def spread(self, n: int = 60_000) -> Spread:
+    def spread(self, n: int = 60_000) -> SpreadEstimate:
         """The true spread of the difference."""
         found, documents = self.draw(np.random.default_rng(1), n - n % self.each)
         spread = measure_spread(found.differences(), documents)
-        return replace(spread, freedom=math.inf) if spread is not None else Spread(0.0)
+        return replace(spread, freedom=math.inf) if spread is not None else SpreadEstimate(0.0)
 
 
 EQUAL = {
@@ -153,7 +153,7 @@ def planned(shape: Shape, size: int, draws: int) -> dict[str, float]:
     sizes, adopted = [], []
     for _ in range(draws):
         found, documents = shape.draw(rng, size)
-        needed = examples_needed(measure_spread(found.differences(), documents) or Spread(0.3), MAX_LOSS, LEVEL)
+        needed = examples_needed(measure_spread(found.differences(), documents) or SpreadEstimate(0.3), MAX_LOSS, LEVEL)
         sizes.append(needed)
         adopted.append(adopts(_decided(shape, rng, needed - needed % -shape.each)))
     return {"size": float(np.mean(sizes)) / truly, "adopted": float(np.mean(adopted))}
