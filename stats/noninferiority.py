@@ -114,7 +114,8 @@ def p_worse(differences: Column, margin: float, groups: Sequence[Hashable] | Non
         return ((1 - margin) / 2) ** units.size if units.mean < -margin else 1.0
     skewed = _skewness_term(units)
     ratio = (units.mean + margin) / units.standard_error
-    shifted = ratio if skewed == 0 else ((1 + skewed * ratio) ** 3 - 1) / (3 * skewed)
+    # ((1 + skewed ratio)^3 - 1) / (3 skewed), written so that it holds for a skewness near 0
+    shifted = ratio + skewed * ratio**2 + skewed**2 * ratio**3 / 3
     return float(t.cdf(shifted + skewed / 2, units.size - 1))
 
 

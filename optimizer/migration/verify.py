@@ -19,6 +19,7 @@ from ...memory.certificate_file import (
 )
 from ...memory.run_directory import RunDirectory, prompt_file
 from ...memory.verdict_store import VerdictStore
+from ...models.base import ModelError
 from ...models.event_loops import run_sync
 from ...models.session import session
 from ...models.writing import AS_THE_RUN, writing_beside
@@ -69,7 +70,10 @@ async def _verified(migration: WriterMigration, run: RunDirectory, watcher: Watc
     """One target's new outputs on test, judged like the old ones."""
     directory = run.path / TARGETS / target_folder(name)
     examples = migration.splits().test
-    written = await _written_anew(migration, directory, watcher, name)
+    try:
+        written = await _written_anew(migration, directory, watcher, name)
+    except ModelError as error:
+        raise CoverageError(f"{name} could not be asked, which says nothing of its outputs: {error}") from None
     missing = [each for each in written if each.error is not None]
     if len(missing) > (1 - LEAST_WRITTEN) * len(written):
         raise CoverageError(f"{name}: {len(missing)} of {len(written)} outputs are missing: {missing[0].error}")
