@@ -230,6 +230,8 @@ class MigrateSettings(OwnWordsSettings, LoopSettings, total=False):
     reference: Literal["auto", "human", "source"]
     margin: float
     differing: float
+    judge_scores: str | None
+    judge_scale: Sequence[float] | None
     max_loss: float
     certificate_level: float
     tolerance: float

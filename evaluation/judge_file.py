@@ -247,7 +247,7 @@ def _named(text: str, name: str) -> dict[str, NamedModel]:
 def judge_of_run(result: RunRecord, config: Mapping[str, Any], start: Checklist, where: str = "the run") -> KeptJudge:
     """The judge that a run accepted, from its result, the settings in ``config.yaml`` and the checklist that it began
     with. Raises InputError where the model, a setting or the checklist is missing or damaged."""
-    best, model = result.best, config.get(JUDGES[result.mode])
+    best, certificate, model = result.best, result.certificate, config.get(JUDGES[result.mode])
     if not isinstance(model, str):
         raise InputError(f"{where}: config.yaml has no '{JUDGES[result.mode]}', the model that judges.")
     checklist = start
@@ -283,8 +283,9 @@ def judge_of_run(result: RunRecord, config: Mapping[str, Any], start: Checklist,
             accepted=result.changed,
             p_yes_from=best.p_yes_from,
             unfitted=None if best.threshold is None else best.threshold.reason,
+            certificate=None if certificate is None else certificate.decision,
         ),
-        decision=result.decision or decide(result).choice,
+        decision=certificate.word if certificate is not None else result.decision or decide(result).choice,
     )
     return judge.measured(
         JudgeFigures(

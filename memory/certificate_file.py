@@ -148,6 +148,8 @@ class CertificateRecord(_Kept):
     """Name of the old model, or ``recorded``."""
     max_loss: float
     level: float
+    measure: str | None = None
+    """Of judges: what agreement is, in words. The pass rates of its targets are then mean agreement, from 0 to 1."""
     judge: str | None = None
     judge_agreement: ShareRecord | None = None
     """The judge's own agreement with people's labels, where there are some."""

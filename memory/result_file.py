@@ -18,6 +18,7 @@ from .records import (
     BiasRecord,
     BothWaysRecord,
     CalibratedRecord,
+    CertifiedRecord,
     ChangedQuestionRecord,
     CriterionRecord,
     GainsRecord,
@@ -162,6 +163,8 @@ class RunRecord(ResultPart):
     """By side."""
     parity: dict[str, dict[str, ParityRecord]] = Field(default_factory=dict)
     """With the source's verdicts, by split and side."""
+    certificate: CertifiedRecord | None = None
+    """Of a migration: whether the target may take the old model's place."""
 
     @field_validator("accepted_edits")
     @classmethod

@@ -161,6 +161,8 @@ def _sentences(result: RunRecord, counted: str, gains: list[str]) -> Iterator[st
         new += ["the examples that it is shown"] if result.shown else []
         yield f"The prompt stays as it was; {' and '.join(new)} are new."
     yield result.decision_reason or decide(result).sentence
+    if result.certificate is not None:
+        yield f"In place of the source: {result.certificate.reason}"
     yield f"{counted}; {count(len(result.lessons), 'lesson')}."
     yield from gains
     yield f"{result.spending}; coverage {coverage_text(result.coverage)}"

@@ -121,7 +121,7 @@ def decide(found: PassChange, max_loss: float, level: float, groups: Sequence[st
     limits = mean_limits(found.differences(), level, groups)
     columns = [list(column) for column in np.where(np.isnan(found.changes), None, found.changes).T]  # type: ignore[call-overload]
     proved = holm([p_worse(column, max_loss, groups) for column in columns])
-    losses = np.nan_to_num(np.nanmean(found.changes, axis=0)) if len(found.old.examples) else np.zeros(len(columns))
+    losses = np.nansum(found.changes, axis=0) / np.maximum(1, np.isfinite(found.changes).sum(axis=0))
     worse = [place for place, p_value in enumerate(proved) if p_value is not None and p_value <= level]
     names = tuple(found.old.requirements[place] for place in sorted(worse, key=lambda place: losses[place]))
     if limits.value is None or limits.low is None or limits.high is None:
