@@ -2,72 +2,204 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 
 from .agents.checks import CheckFunction
+from .evaluation.kept_judge import KeptJudge
 from .memory.run_directory import RunDirectory
 from .models.event_loops import awaited
 from .models.named import ModelLike, named_models
 from .models.programs import GeneratorFunction
 from .models.progress import Watcher, watching
 from .optimizer.events import Callback, as_callbacks
-from .optimizer.job import Job
+from .optimizer.job import NOT_IN_FINGERPRINT, WHERE, Job
+from .optimizer.migration.certificate_view import MigrationResult
+from .optimizer.migration.inputs import WriterMigration, is_migration, kind_of, prepare_writer, read_migration
+from .optimizer.migration.judges import has_several, migrate_judges, prepare_judges, take_up_judges
+from .optimizer.migration.root import run_migration
+from .optimizer.migration.verify import verify
 from .optimizer.modes import align as alignment
-from .optimizer.modes import migrate as migration
 from .optimizer.modes import tune as tuning
 from .optimizer.run_result import RunResult
-from .optimizer.runner import run_job, take_up
+from .optimizer.runner import cannot_change, run_job, take_up
 from .prompts.checklist import Checklist
+from .prompts.errors import InputError
 from .prompts.examples import Example
 from .prompts.formats.several import PromptsOfProgram
 from .prompts.prompt import Prompt
+from .report.certificate_page import write_certificate_page
 from .report.run_page import write_report
-from .setting_types import AlignSettings, MigrateSettings, ResumeSettings, TuneSettings
+from .setting_types import AlignSettings, MigrationSettings, ResumeSettings, TuneSettings
 
 
 def migrate(
     data: str | Path | Iterable[Example | Mapping[str, Any]],
     *,
-    source: ModelLike,
-    target: ModelLike,
+    source: ModelLike | GeneratorFunction,
+    target: ModelLike | GeneratorFunction | Sequence[ModelLike | GeneratorFunction],
     run: str | Path,
     checklist: str | Path | Checklist | None = None,
     prompt: str | Path | Prompt | None = None,
     source_prompt: str | Path | Prompt | None = None,
+    kind: Literal["generator", "judge"] | None = None,
+    judge: str | Path | ModelLike | KeptJudge | None = None,
+    judge_prompt: str | Path | Prompt | None = None,
+    second_judge: ModelLike | None = None,
+    requirements: str | Path | Checklist | None = None,
+    schema: str | Path | Mapping[str, Any] | None = None,
+    checker: str | CheckFunction | None = None,
+    yes: bool = False,
     watcher: Watcher | None = None,
     progress: bool | None = None,
     callbacks: Iterable[Callback] = (),
-    **options: Unpack[MigrateSettings],
-) -> RunResult:
-    """Improve the target's evaluator prompt until it judges like the source, as far as held-out data confirms it.
+    **options: Unpack[MigrationSettings],
+) -> RunResult | MigrationResult:
+    """Move a prompt to other models, with a certificate that says which may take the old one's place.
+
+    A prompt that writes keeps what the old outputs keep (METHOD.md, part 6). A prompt that judges is improved until the
+    target judges like the source, as far as held-out data confirms it (BinEval §3.3).
 
     Args:
         data: JSONL or CSV file, or rows; with human scores the held-out correlation is with those.
         checklist: YAML or JSON file, or a checklist; none for a judge in people's own words (``reads``).
-        source: The judge to be matched: ``provider/model``, a :class:`~askance.models.named.NamedModel`, or an object
-            that can be asked.
-        target: The judge whose prompt is improved.
+        source: The old model: ``provider/model``, a :class:`~askance.models.named.NamedModel`, or an object that can be
+            asked; ``recorded`` where what it wrote is in the data.
+        target: The new model, or several. A prompt that judges comes back as its run where there is one.
         run: Directory of the run; the same command on it goes on where it stopped.
         prompt: The target's starting prompt; askance's own neutral one by default.
         source_prompt: The source's prompt; by default the same as ``prompt``.
+        kind: Whether the prompt writes or judges, where its variables do not say it.
+        judge: Judges what a prompt writes: a model, or the directory, the ``judge.yaml`` or the object of a judge.
+        judge_prompt: The judge's prompt; askance's own neutral one by default.
+        second_judge: A model that judges the test outputs too, and never teaches.
+        requirements: What outputs must keep (a checklist), in place of what is found.
+        schema: JSON schema, or its file, that outputs are to follow.
+        checker: ``module:function`` (or the function), which says of an example with its output what passes.
+        yes: Take the requirements that are found; without it they must be given.
         watcher: Told how the work goes on.
         progress: Show how the work goes on; by default in notebooks only.
         callbacks: Told every event of the run; see :mod:`askance.optimizer.events`.
-        options: Settings of :class:`~askance.optimizer.options.MigrateOptions`.
+        options: Settings of :class:`~askance.optimizer.options.WriterMigrationOptions` for a prompt that writes, of
+            :class:`~askance.optimizer.options.MigrateOptions` for one that judges.
 
     Raises:
         InputError: Bad data, checklist, prompt, model name or setting, or another run in the directory.
         CoverageError: Fewer verdicts than ``min_coverage``; the result is written all the same.
         AskanceError: An endpoint is down, or the disk is full. The run can be resumed.
     """
-    old, new, given = named_models(options, source, target)
-    job = migration.prepare(data, checklist, old, new, prompt, source_prompt, given)
-    return _run_watched(job, run, watcher, progress, callbacks)
+    targets = [*target] if isinstance(target, (list, tuple)) else [target]
+    old, *new, given = named_models(options, source, *targets)
+    if kind_of(prompt, checklist or options.get("reads"), kind, options.get("variable") or {}) == "generator":
+        asked, second, given = named_models(given, judge, second_judge)
+        inputs = asked, judge_prompt, second, requirements, schema, checker
+        assert prompt is not None, "without a prompt it judges"
+        moved = prepare_writer(data, prompt, old, new, *inputs, given)
+        with watching(watcher, progress) as shown:
+            return run_writer_migration(moved, run, shown, callbacks, yes=yes)
+    jobs = prepare_judges(data, checklist, old, new, prompt, source_prompt, given)
+    if len(jobs) == 1:
+        return _run_watched(jobs[next(iter(jobs))], run, watcher, progress, callbacks)
+    with watching(watcher, progress) as shown:
+        done = run_judges(jobs, run, shown, callbacks)
+    for each in done.runs.values():
+        each.require_coverage()
+    return done
 
 
 amigrate = awaited(migrate)
+
+
+def run_judges(
+    jobs: Mapping[str, Job],
+    run: str | Path,
+    watcher: Watcher,
+    callbacks: Iterable[Callback] = (),
+    *,
+    ask_first: bool = False,
+    approved: Collection[str] = (),
+) -> MigrationResult:
+    """Move a prompt that judges to several targets, or go on with it, and write all pages, whatever the coverage.
+
+    ``ask_first``, ``approved`` and what is raised are as in
+    :func:`~askance.optimizer.migration.judges.migrate_judges`.
+    """
+    told = as_callbacks(callbacks)
+    how: dict[str, Any] = {"ask_first": ask_first, "approved": approved}
+    return migrate_judges(jobs, RunDirectory(run), watcher, told, write_report, write_certificate_page, **how)
+
+
+def run_writer_migration(
+    migration: WriterMigration,
+    run: str | Path,
+    watcher: Watcher,
+    callbacks: Iterable[Callback] = (),
+    *,
+    yes: bool = False,
+    ask_first: bool = False,
+    approved: Collection[str] = (),
+) -> MigrationResult:
+    """Move a prompt that writes, or go on with it, and write all pages.
+
+    ``yes``, ``ask_first``, ``approved`` and what is raised are as in
+    :func:`~askance.optimizer.migration.root.run_migration`.
+    """
+    told = as_callbacks(callbacks)
+    how: dict[str, Any] = {"yes": yes, "ask_first": ask_first, "approved": approved}
+    directory = RunDirectory(run)
+    return run_migration(migration, directory, watcher, told, write_report, write_certificate_page, **how)
+
+
+def resume_migration(
+    run: str | Path,
+    watcher: Watcher,
+    callbacks: Iterable[Callback] = (),
+    *,
+    yes: bool = False,
+    ask_first: bool = False,
+    approved: Collection[str] = (),
+    **options: Any,
+) -> MigrationResult:
+    """Go on with a migration of a prompt that writes; what may be changed is as in :func:`resume`."""
+    for name in options:
+        if name not in (*NOT_IN_FINGERPRINT, *WHERE):
+            raise InputError(cannot_change(name))
+    migration = read_migration(RunDirectory(run), options)
+    how: dict[str, Any] = {"yes": yes, "ask_first": ask_first, "approved": approved}
+    return run_writer_migration(migration, run, watcher, callbacks, **how)
+
+
+def verify_migration(
+    run: str | Path,
+    *,
+    target: str | Sequence[str] = (),
+    watcher: Watcher | None = None,
+    progress: bool | None = None,
+    **options: Unpack[ResumeSettings],
+) -> MigrationResult:
+    """Look whether the certificate of a migration still holds: its adopted targets write the test inputs anew.
+
+    Args:
+        run: The migration's directory.
+        target: Targets to look at; by default the adopted ones.
+        watcher: Told how the work goes on.
+        progress: Show how the work goes on; by default in notebooks only.
+        options: Limits of the cost, and other places of answers.
+
+    Raises:
+        InputError: There is no certificate of a prompt that writes, or no such target.
+        CoverageError: An endpoint is down, or outputs are missing; that is no answer.
+        AskanceError: The disk is full.
+    """
+    names = [target] if isinstance(target, str) else list(target)
+    with watching(watcher, progress) as shown:
+        certificate = verify(RunDirectory(run), shown, names, **options)
+        write_certificate_page(Path(run))
+        return MigrationResult(Path(run), certificate)
+
+
+averify_migration = awaited(verify_migration)
 
 
 def align(
@@ -178,7 +310,7 @@ def resume(
     progress: bool | None = None,
     ask_first: bool = False,
     **options: Unpack[ResumeSettings],
-) -> RunResult:
+) -> RunResult | MigrationResult:
     """Go on with the run in a directory; one that is finished is read, not repeated.
 
     These settings can be changed: limits of its cost (``call_budget``, ``token_budget``, ``cost_budget``,
@@ -198,6 +330,13 @@ def resume(
             nothing.
         AskanceError: As :func:`run_and_report`.
     """
+    if is_migration(RunDirectory(run)):
+        with watching(watcher, progress) as shown:
+            return resume_migration(run, shown, callbacks, ask_first=ask_first, **options)
+    if has_several(RunDirectory(run)):
+        jobs = take_up_judges(RunDirectory(run), options)
+        with watching(watcher, progress) as shown:
+            return run_judges(jobs, run, shown, callbacks, ask_first=ask_first)
     job = take_up(RunDirectory(run), options)
     with watching(watcher, progress) as shown:
         return run_and_report(job, run, shown, callbacks, ask_first=ask_first)

@@ -222,7 +222,14 @@ class LoopSettings(JudgeSettings, WhereSettings, total=False):
     memory: str | Path | None
 
 
-class MigrateSettings(OwnWordsSettings, LoopSettings, total=False):
+class CertificateSettings(TypedDict, total=False):
+    """Settings of :class:`CertificateOptions`."""
+
+    max_loss: float
+    certificate_level: float
+
+
+class MigrateSettings(OwnWordsSettings, LoopSettings, CertificateSettings, total=False):
     """Settings of :class:`MigrateOptions`."""
 
     writer: str | NamedModel | None
@@ -232,8 +239,6 @@ class MigrateSettings(OwnWordsSettings, LoopSettings, total=False):
     differing: float
     judge_scores: str | None
     judge_scale: Sequence[float] | None
-    max_loss: float
-    certificate_level: float
     tolerance: float
 
 
@@ -257,6 +262,12 @@ class TuneSettings(LoopSettings, WritingSettings, total=False):
     own_questions: bool
     score_as: Literal["all", "mean"]
     plain_first: bool
+
+
+class WriterMigrationSettings(TuneSettings, CertificateSettings, total=False):
+    """Settings of :class:`WriterMigrationOptions`."""
+
+    max_requirements: int
 
 
 class TrainSettings(GatewaySettings, total=False):
@@ -308,6 +319,10 @@ class LabelSettings(TypedDict, total=False):
     field: Mapping[str, str | Sequence[str]]
     labels: Mapping[str, Sequence[str]]
     label_scale: Sequence[str] | None
+
+
+class MigrationSettings(MigrateSettings, WriterMigrationSettings, total=False):
+    """Settings of a migration, whether its prompt judges or writes."""
 
 
 class ResumeSettings(TypedDict, total=False):

@@ -17,12 +17,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ..models.base import ModelError
 from ..models.functions import find_function, kind_of, what_happened
+from ..models.replies.json_object import json_in
 from ..prompts.checklist import ComputedCheck
+from ..prompts.conversations.chat import reply_text
+from ..prompts.criteria.json_schemas import schema_errors
 from ..prompts.criteria.kinds import LengthBand
 from ..prompts.errors import AskanceError, InputError, did_you_mean, import_optional
 from ..prompts.formatting import count
 from ..prompts.text import sendable, sentences, shorten
 from ..prompts.verdicts import Told, Verdict
+from .traces.call_checks import CALL_KINDS, Holds, NoRecordError, calls_hold
 
 if TYPE_CHECKING:
     from ..models.base import Answer, Request
@@ -162,8 +166,11 @@ class Nobody:
 
 
 def compute(check: ComputedCheck, example: Example) -> Told:
-    """Say whether an output has the property; where it does not pass, the explanation says what was found."""
-    output, value = example.output or "", check.value or ""
+    """Say whether an output has the property; where it does not pass, the explanation says what was found.
+
+    Of a conversation a check of a text reads the last reply, and one of calls the calls of tools.
+    """
+    output, value = reply_text(example.output or ""), check.value or ""
     if check.kind == "checker":
         found = _checked(_loaded(check), example)
         if isinstance(found, str):
@@ -172,10 +179,15 @@ def compute(check: ComputedCheck, example: Example) -> Told:
         said = "; ".join(each.reason or f"it fails '{each.name}'" for each in failed if each.reason or len(found) > 1)
         holds, reason = not failed, said or None
     elif check.kind == "language":
-        language, sure = _language(output)
+        language, sure = language_of(output)
         if sure < SURE:
             return Told(None, status="abstained", error="the output is too short or too mixed to tell its language")
         holds, reason = language in _codes(value), f"it is written in the language {language}"
+    elif check.kind in CALL_KINDS:
+        try:
+            holds, reason = calls_hold(check.kind, value, example)
+        except NoRecordError as error:
+            return _failed(str(error))
     else:
         holds, reason = _KINDS[check.kind](output, value)
     return _told(holds=holds, reason=None if check.is_good(holds) else reason)
@@ -198,13 +210,8 @@ def make_ready(checks: Sequence[ComputedCheck]) -> None:
 
 SURE = 0.5
 """Probability of the likeliest language below which nothing is said of it."""
-_MOST_ERRORS = 3
-"""Places told in which an output does not follow its schema."""
 _SEEN = 60
 """Characters of an output that are quoted."""
-
-Holds = tuple[bool, str | None]
-"""Whether an output has a property, and what was found."""
 
 
 def _json(output: str, _: str = "") -> Holds:
@@ -227,25 +234,27 @@ def _parsed(output: str) -> tuple[Any, str | None]:
 
 
 def _follows(output: str, schema: str) -> Holds:
+    return _valid(*_parsed(output), schema)
+
+
+def _fields_follow(output: str, schema: str) -> Holds:
+    return _valid(*json_value(output), schema)
+
+
+def _valid(data: Any, problem: str | None, schema: str) -> Holds:
+    errors = problem or schema_errors(data, schema)
+    return errors is None, errors
+
+
+def json_value(output: str) -> tuple[Any, str | None]:
+    """The JSON value of an output, alone, in a code fence or with text around it, and why there is none."""
     data, problem = _parsed(output)
-    if problem is not None:
-        return False, problem
+    if problem is None:
+        return data, None
     try:
-        errors = sorted(_validator(schema).iter_errors(data), key=lambda each: len(each.absolute_path))
-    except RecursionError:
-        return False, "it is nested too deeply to be held against its schema"
-    told = [f"at {each.json_path}: {shorten(each.message, 160)}" for each in errors[:_MOST_ERRORS]]
-    more = f" (and {len(errors) - _MOST_ERRORS} more)" if len(errors) > _MOST_ERRORS else ""
-    return not errors, "; ".join(told) + more if told else None
-
-
-@lru_cache(maxsize=64)
-def _validator(schema: str) -> Any:
-    from jsonschema.validators import validator_for
-    from referencing import Registry
-
-    data = json.loads(schema)
-    return validator_for(data)(data, registry=Registry())  # an empty registry: nothing is fetched from the network
+        return json_in(output), None
+    except (ValueError, RecursionError):
+        return None, problem
 
 
 def _begins(output: str, text: str) -> Holds:
@@ -278,6 +287,7 @@ COUNTS: dict[str, Callable[[str], int]] = {
 _KINDS: dict[str, Callable[[str, str], Holds]] = {
     "json": _json,
     "schema": _follows,
+    "fields": _fields_follow,
     "begins": _begins,
     "ends": _ends,
     "matches": _matches,
@@ -285,7 +295,7 @@ _KINDS: dict[str, Callable[[str, str], Holds]] = {
 }
 
 
-def _language(text: str) -> tuple[str, float]:
+def language_of(text: str) -> tuple[str, float]:
     """Code of the likeliest language of a text, and its probability."""
     language, probability = _identifier().classify(text)
     return str(language), float(probability)

@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..models.base import Answer, Model, ModelError, Parameters, Request, images_of_content, make_request, refuse_images
 from ..models.budget import reserved_tokens
-from ..models.gateway import Gateway
+from ..models.gateway import WRITER_ROLE, Gateway
 from ..models.programs import Program, output_in
+from ..models.writing import AS_THE_RUN, PromptSettings
 from ..prompts.checklist import Question
+from ..prompts.conversations.chat import system_in_user
 from ..prompts.examples import Example
 from ..prompts.formats.several import by_name
 from ..prompts.lessons import foreign_order
@@ -43,6 +45,12 @@ class Generated:
     error: str | None = None
     cut_off: bool = False
     """Whether the output ends where ``max_tokens`` ended it."""
+    tokens: int = 0
+    """Tokens that the call took, sent and written."""
+    cost_usd: float | None = None
+    """US dollars; None where the price is not known."""
+    seconds: float | None = field(default=None, compare=False)
+    """Seconds that the call took; None where the answer was in the store."""
 
 
 @dataclass(frozen=True)
@@ -56,19 +64,39 @@ class Generator:
     """Most tokens of one output."""
     temperature: float = 0.0
     seed: int | None = None
-    role: str = "generator"
+    role: str = WRITER_ROLE
     """The ledger that its calls are booked under."""
     prompt_name: str = "prompt"
     """The name by which a program is handed its only prompt; several have names of their own."""
     schema: Mapping[str, Any] | None = None
     """JSON schema that is sent to a model with each request, as far as its endpoint takes it."""
+    writing: PromptSettings = AS_THE_RUN
+    """Settings of the prompt's own, in place of those above. A model with other ``thinking`` is the caller's to give."""
 
     @property
-    def schema_refused(self) -> str | None:
-        """Sentence for the user where the endpoint takes no schema, so that outputs are only checked against it."""
-        if self.schema is None or "response_format" not in getattr(self.model, "left_out", ()):
-            return None
-        return f"{self.model.name}: its endpoint does not take the schema, so outputs are written without it."
+    def refused(self) -> list[str]:
+        """Sentences for the user on a schema or grammar that the endpoint does not take, so that outputs are only
+        checked against it."""
+        left_out, sent = getattr(self.model, "left_out", ()), self._parameters
+        names = {"response_format": sent.schema and "schema", "grammar": sent.grammar and "grammar"}
+        return [
+            f"{self.model.name}: its endpoint does not take the {name}, so outputs are written without it."
+            for field, name in names.items()
+            if name and field in left_out
+        ]
+
+    @property
+    def most_tokens(self) -> int:
+        """Most tokens of one output."""
+        return self.writing.max_output_tokens or self.max_tokens
+
+    @property
+    def _parameters(self) -> Parameters:
+        own = self.writing
+        temperature = self.temperature if own.temperature is None else own.temperature
+        schema, grammar = own.json_schema or self.schema, own.grammar
+        # an endpoint takes one of the two
+        return Parameters(self.most_tokens, temperature, self.seed, schema=None if grammar else schema, grammar=grammar)
 
     async def generate(
         self, examples: Sequence[Example], on_done: Callable[[int, int], None] | None = None
@@ -96,7 +124,7 @@ class Generator:
         if isinstance(self.model, Program):  # nobody knows what it spends
             return Estimate(0, len(to_buy), len(requests) - len(to_buy), 0, None if to_buy else 0.0)
         tokens = sum(reserved_tokens(request) for request in to_buy.values())
-        written = self.max_tokens * len(to_buy)
+        written = self.most_tokens * len(to_buy)
         return Estimate.priced(
             0, len(to_buy), len(requests) - len(to_buy), tokens - written, written, self.model, self.gateway
         )
@@ -129,8 +157,10 @@ class Generator:
     def _request(self, example: Example) -> Request:
         if isinstance(self.model, Program):
             return self.model.request(example, by_name(self.prompt.text) or {self.prompt_name: self.prompt.text})
-        parameters = Parameters(self.max_tokens, self.temperature, self.seed, schema=self.schema)
-        return make_request(self.model.identity, generator_messages(self.prompt, example), parameters)
+        messages = generator_messages(self.prompt, example)
+        if self.writing.system_as == "user":
+            messages = system_in_user(messages)
+        return make_request(self.model.identity, messages, self._parameters)
 
     async def _write(self, example: Example) -> Generated:
         request = self._request(example)
@@ -146,7 +176,13 @@ class Generator:
         except ValueError as error:
             await self.gateway.forget([request.key])
             return Generated(example, f"{self.model.name}: the output cannot be used: {error}.")
-        return Generated(example.model_copy(update={"output": output}), cut_off=answer.finish == "length")
+        return Generated(
+            example.model_copy(update={"output": output}),
+            cut_off=answer.finish == "length",
+            tokens=answer.prompt_tokens + answer.completion_tokens,
+            cost_usd=answer.cost_usd,
+            seconds=self.gateway.seconds.pop(request.key, None),
+        )
 
 
 def sends_images(prompt: Prompt, example: Example) -> bool:

@@ -23,7 +23,7 @@ from ..evaluation.options import (
 )
 from ..labelling.label_options import LabelOptions
 from ..models.named import with_settings
-from ..optimizer.options import AlignOptions, MigrateOptions, TuneOptions, WeighOptions
+from ..optimizer.options import AlignOptions, MigrateOptions, TuneOptions, WeighOptions, WriterMigrationOptions
 from ..prompts.checklist import READY
 from ..prompts.errors import InputError, did_you_mean, like_named
 from ..prompts.field_map import parse_field_map
@@ -60,7 +60,7 @@ FIRST = {
     "evaluate": "checklist own_questions model judge_file prompt output pass_threshold by dry_run config",
     "diagnose": "checklist model prompt verdicts output repeat limit pairs dry_run config",
     "select": "model candidates k output verdicts task dimensions prompt dry_run config",
-    "migrate": "checklist source target prompt source_prompt run update max_iterations dry_run config",
+    "migrate": "prompt checklist source targets judge requirements run verify dry_run config",
     "align": "checklist model prompt from_run run update optimise_for max_iterations dry_run config",
     "tune": "generator prompt judge checklist judge_prompt checker run max_iterations dry_run config",
     "resume": "yes max_iterations call_budget token_budget cost_budget max_concurrency engine workers quiet as_json",
@@ -179,19 +179,20 @@ def buying_options(function: Function) -> Function:
 
 
 INPUTS = {
-    **dict.fromkeys(("model", "source", "target", "generator", "judge", "judge_model"), MODEL),
+    **dict.fromkeys(("model", "source", "target", "targets", "generator", "judge", "judge_model"), MODEL),
+    "second_judge": MODEL,
     **dict.fromkeys(("data", "checklist", "candidates", "verdicts", "ratings", "task", "run", "output"), FILE),
     **dict.fromkeys(("judge_file", "judge_run", "from_run", "from_prompt", "directory", "preferences"), FILE),
-    **dict.fromkeys(("prompt", "source_prompt", "judge_prompt", "schema"), FILE),
-    **dict.fromkeys(("dimensions", "judges", "criteria", "panel", "checker", "base"), ""),
+    **dict.fromkeys(("prompt", "source_prompt", "judge_prompt", "schema", "requirements"), FILE),
+    **dict.fromkeys(("dimensions", "judges", "criteria", "panel", "checker", "base", "kind"), ""),
 }
 """Arguments of the commands that are no settings, with what they name."""
-SEVERAL = ("dimensions", "judges", "panel")
+SEVERAL = ("dimensions", "judges", "panel", "target", "targets")
 """Arguments that may be a list; for ``compare`` those of ``SIDE_BY_SIDE``, too."""
 SIDE_BY_SIDE = ("model", "prompt")
 RECORDS: tuple[type[BaseModel], ...] = (
     *(EvaluateOptions, DiagnoseOptions, SelectOptions, CompareOptions, WeighOptions, WriterOptions),
-    *(MigrateOptions, AlignOptions, TuneOptions, LabelOptions, TrainOptions, GenerateOptions),
+    *(MigrateOptions, WriterMigrationOptions, AlignOptions, TuneOptions, LabelOptions, TrainOptions, GenerateOptions),
 )
 """The settings of all commands."""
 

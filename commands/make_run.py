@@ -14,16 +14,25 @@ from ..memory.run_directory import RunDirectory
 from ..models.budget import CAPS
 from ..models.progress import showing
 from ..optimizer.job import CAN_GROW, NOT_IN_FINGERPRINT
+from ..optimizer.migration.inputs import is_migration, kind_of
+from ..optimizer.migration.judges import has_several, prepare_judges, take_up_judges
 from ..optimizer.modes import align as alignment
-from ..optimizer.modes import migrate as migration
 from ..optimizer.modes import tune as tuning
-from ..optimizer.options import AlignOptions, LoopOptions, MigrateOptions, TuneOptions
+from ..optimizer.options import (
+    AlignOptions,
+    LoopOptions,
+    MigrateOptions,
+    TuneOptions,
+    WriterMigrationOptions,
+)
 from ..optimizer.remembering import memory_for
-from ..optimizer.runner import cannot_change
+from ..optimizer.runner import cannot_change, take_up
 from ..prompts.errors import AskanceError, BudgetExceededError, UnapprovedError, as_typed
+from ..prompts.formats.binding import parse_variables
 from ..prompts.tables import read_rows
-from ..run_estimate import estimate_run
-from ..settings import flag
+from ..run_estimate import estimate_runs
+from ..settings import flag, load_config
+from .certificates import migrate_writer, tell_certificate, verify_migration, with_agreement
 from .command_options import (
     Function,
     GroupedCommand,
@@ -40,11 +49,12 @@ from .output import echo_json, show, tell_errors
 from .terminal import echo
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from ..models.progress import Watcher
     from ..optimizer.job import Job
+    from ..optimizer.migration.certificate_view import MigrationResult
     from ..optimizer.run_result import RunResult
 
 
@@ -107,7 +117,7 @@ def run_mode(
     job = prepare(**values, options=options)
     if dry_run:
         memory_for(job, RunDirectory(run), make=False)  # refuses what the run would refuse
-        tell_estimate(job, as_json=as_json)
+        tell_estimate([job], as_json=as_json)
         return
     done = _written_out(
         lambda watcher, asks: runs.run_and_report(job, run, watcher, ask_first=asks), run, quiet=quiet, yes=yes
@@ -115,11 +125,11 @@ def run_mode(
     finish(done, as_json=as_json)
 
 
-def tell_estimate(job: Job, *, as_json: bool) -> None:
-    """Say what a run would take; nothing is bought.
+def tell_estimate(jobs: Sequence[Job], *, as_json: bool) -> None:
+    """Say what runs of the same settings would take; nothing is bought.
     Raises InputError where a model is not known, or there are too few examples."""
-    estimate = estimate_run(job)
-    iterations = job.options.max_iterations
+    estimate = estimate_runs(jobs)
+    iterations = jobs[0].options.max_iterations
     most = estimate.fixed.calls + estimate.wording_calls + iterations * estimate.iteration_calls + estimate.last_calls
     if as_json:
         echo_json(
@@ -183,17 +193,95 @@ def _errors_in(directory: Path) -> Iterator[str | None]:
 @click.command(name="migrate", cls=GroupedCommand)
 @click.argument("data", required=False, default=None)
 @click.option("--checklist", default=None, help="Checklist file (YAML or JSON), or the name of a ready one.")
-@click.option("--source", default=None, help="The judge to be matched, as provider/model.")
-@click.option("--target", default=None, help="The judge whose prompt is improved.")
-@click.option("--prompt", default=None, help="The target's starting prompt; default: a neutral one.")
-@click.option("--source-prompt", default=None, help="The source's prompt; default: the same.")
+@click.option("--source", default=None, help="The old model, as provider/model; recorded: its outputs are in DATA.")
+@click.option("--target", "targets", multiple=True, help="The new model; may be given several times.")
+@click.option("--prompt", default=None, help="The prompt that moves; of a judge default: a neutral one.")
+@click.option("--source-prompt", default=None, help="The source judge's prompt; default: the same.")
+@click.option(
+    "--kind",
+    type=click.Choice(["generator", "judge"]),
+    default=None,
+    help="Whether the prompt writes or judges, where its variables do not say it.",
+)
+@click.option("--judge", default=None, help="Judges what the prompt writes: a model, a run's directory, a judge.yaml.")
+@click.option("--judge-prompt", default=None, help="The judge's prompt; default: a neutral one.")
+@click.option("--second-judge", default=None, help="A model that judges the test outputs too, and never teaches.")
+@click.option("--requirements", default=None, help="What outputs must keep (a checklist), in place of what is found.")
+@click.option("--schema", default=None, help="JSON schema that outputs are to follow.")
+@click.option("--checker", default=None, help="module:function that says of an example with its output what passes.")
+@click.option("--verify", default=None, metavar="RUN", help="Look whether the certificate of this run still holds.")
+@settings_options(WriterMigrationOptions, without=tuple(MigrateOptions.model_fields))
 @run_options(MigrateOptions)
-def migrate_command(**given: Any) -> None:
-    """Improve the target's evaluator prompt on DATA until it judges like the source.
+def migrate_command(config: Path | None, verify: str | None, **given: Any) -> None:
+    """Move the prompt of DATA to other models, with a certificate that says which may take the old one's place.
 
-    An edit is kept only if held-out correlation says so: with the human scores in DATA, else with the source.
+    A prompt that writes keeps what the old outputs keep. A prompt that judges is improved until the target judges like
+    the source, as far as held-out correlation with people, or with the source, says so.
     """
-    run_mode(MigrateOptions, migration.prepare, ("data", "source", "target"), **given)
+    if verify is not None:
+        verify_migration(verify, given)
+        return
+    in_file = load_config(config) if config else {}
+    known = {name: given.get(name) or in_file.get(name) for name in ("prompt", "checklist", "reads", "variable")}
+    prompt = known["prompt"]
+    if prompt and config and not given["prompt"]:
+        prompt = str(config.parent / prompt)
+    variables = parse_variables(known["variable"] or {})
+    kind = kind_of(prompt, known["checklist"] or known["reads"], given.pop("kind"), variables)
+    record, other = (MigrateOptions, _OF_JUDGES) if kind == "judge" else (WriterMigrationOptions, _OF_WRITERS)
+    inputs = _WRITER_INPUTS if kind == "judge" else ("source_prompt", "checklist")
+    for name in [*(each for each in _EITHER if each not in record.model_fields), *inputs]:
+        if given.pop(name, None) not in (None, ()):
+            raise click.UsageError(f"{flag(name)}: {other}.")
+    if kind == "judge":
+        _migrate_judge(config=config, **given)
+    else:
+        migrate_writer(config=config, **given)
+
+
+def _migrate_judge(*, config: Path | None, as_json: bool, quiet: bool, dry_run: bool, yes: bool, **given: Any) -> None:
+    """Move a prompt that judges to one target, which is a run like any other, or to several."""
+    load_dotenv()
+    options, values = settings(MigrateOptions, config, {**given, "target": None})
+    named = values.pop("target") or ()
+    values["targets"] = values["targets"] or ([named] if isinstance(named, str) else named)
+    need(values, "data", "source", "run")
+    run = values.pop("run")
+    jobs = prepare_judges(**values, options=options)
+    if dry_run:
+        for job in jobs.values():
+            memory_for(job, RunDirectory(run), make=False)  # refuses what the run would refuse
+        tell_estimate([*jobs.values()], as_json=as_json)
+        return
+    if len(jobs) > 1:
+        _run_judges(lambda: jobs, run, as_json=as_json, quiet=quiet, yes=yes)
+        return
+    [job] = jobs.values()
+    done = _written_out(
+        lambda watcher, asks: runs.run_and_report(job, run, watcher, ask_first=asks), run, quiet=quiet, yes=yes
+    )
+    finish(done, as_json=as_json)
+
+
+def _run_judges(jobs: Callable[[], Mapping[str, Job]], run: str, *, as_json: bool, quiet: bool, yes: bool) -> None:
+    """Run the jobs of several targets and print their certificate. Raises CoverageError where too many verdicts are
+    missing."""
+
+    def work(watcher: Watcher, asks: bool, approved: Collection[str]) -> MigrationResult:
+        return runs.run_judges(jobs(), run, watcher, ask_first=asks, approved=approved)
+
+    done = with_agreement(work, run, quiet=quiet, yes=yes)
+    tell_certificate(done, as_json=as_json)
+    for each in done.runs.values():
+        if any(each.record.missing.values()):
+            tell_errors(_errors_in(each.directory))
+        each.require_coverage()
+
+
+_EITHER = dict.fromkeys([*MigrateOptions.model_fields, *WriterMigrationOptions.model_fields])
+_OF_JUDGES = "a prompt that judges has no use for it"
+_OF_WRITERS = "a prompt that writes has no use for it"
+_WRITER_INPUTS = ("judge", "judge_prompt", "second_judge", "requirements", "schema", "checker")
 
 
 @click.command(name="align", cls=GroupedCommand)
@@ -283,7 +371,24 @@ def resume_command(run: str, data: str | None, as_json: bool, quiet: bool, yes: 
         raise click.UsageError(cannot_change(data, "is of no use here: a run keeps the data that it was begun with"))
     load_dotenv()
     options = {name: value for name, value in given.items() if value is not None}
-    done = _written_out(
-        lambda watcher, asks: runs.resume(run, watcher, ask_first=asks, **options), run, quiet=quiet, yes=yes
-    )
-    finish(done, as_json=as_json)
+    if is_migration(RunDirectory(run)):
+        moved = with_agreement(
+            lambda watcher, asks, approved: runs.resume_migration(
+                run, watcher, yes=yes, ask_first=asks, approved=approved, **options
+            ),
+            run,
+            quiet=quiet,
+            yes=yes,
+        )
+        tell_certificate(moved, as_json=as_json)
+        return
+
+    if has_several(RunDirectory(run)):
+        _run_judges(lambda: take_up_judges(RunDirectory(run), options), run, as_json=as_json, quiet=quiet, yes=yes)
+        return
+
+    def resumed(watcher: Watcher, asks: bool) -> RunResult:
+        job = take_up(RunDirectory(run), options)
+        return runs.run_and_report(job, run, watcher, ask_first=asks)
+
+    finish(_written_out(resumed, run, quiet=quiet, yes=yes), as_json=as_json)

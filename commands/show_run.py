@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..evaluation.compare.run_difference import run_difference
+from ..memory.certificate_file import TARGETS, is_migration, read_certificate, target_folder
 from ..memory.journal import has_ended, read_events
 from ..memory.provenance import build_graph, save_graphml, save_json
 from ..memory.run_directory import RunDirectory
 from ..memory.why import SAYS, QuestionStory, find_question, learned_ids, why, why_question
+from ..optimizer.migration.certificate_view import MigrationResult
 from ..optimizer.run_result import FOUND, RunResult, names_text
-from ..prompts.errors import InputError
+from ..prompts.errors import InputError, as_typed
 from ..prompts.formatting import Figure, count
 from ..prompts.text import excerpt, shorten
 from ..prompts.text_files import read_text
@@ -283,6 +285,19 @@ def interval_of(gain: Mapping[str, Any] | None) -> str:
     return f", 95% interval [{', '.join(span)}]" if span else ""
 
 
+def show_migration(run: Path, *, as_json: bool, other: bool) -> None:
+    """Print the certificate of a migration. ``other``: something was asked for that only a target's run can answer.
+    Raises InputError where the migration is not finished, its certificate is damaged, or ``other`` is set."""
+    certificate = read_certificate(run)
+    if other:
+        runs = ", ".join(as_typed(run / TARGETS / target_folder(name)) for name in certificate.targets)
+        raise InputError(f"{run}: this is a migration; --diff, --why and --graph are about one target's run: {runs}")
+    if as_json:
+        echo_json(certificate.model_dump(mode="json"))
+    else:
+        show(MigrationResult(run, certificate))
+
+
 @click.command(name="show")
 @click.argument("run")
 @click.option("--diff", is_flag=True, help="Print the changes of the prompt instead.")
@@ -298,9 +313,14 @@ def interval_of(gain: Mapping[str, Any] | None) -> str:
     metavar="FILE",
     help="Write the graph from disagreements and comments to versions: .json or .graphml.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print result.json; with --why the answer as JSON.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print result.json, of a migration certificate.json; with --why the answer as JSON.",
+)
 def show_command(run: str, diff: bool, sentence: str | None, file: str | None, as_json: bool) -> None:
-    """Show what the run in the directory RUN came to.
+    """Show what the run or the migration in the directory RUN came to.
 
     --why and --graph also work while the run is not finished.
     """
@@ -308,6 +328,9 @@ def show_command(run: str, diff: bool, sentence: str | None, file: str | None, a
         raise click.UsageError("--diff, --why and --graph do not go together.")
     if as_json and (diff or file is not None):
         raise click.UsageError(f"--json does not go with {'--diff' if diff else '--graph'}.")
+    if is_migration(Path(run)):
+        show_migration(Path(run), as_json=as_json, other=diff or sentence is not None or file is not None)
+        return
     if sentence is not None:
         tell_why(run, sentence, as_json=as_json)
         return

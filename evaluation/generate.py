@@ -16,6 +16,7 @@ from ..models.named import ModelLike, named_models
 from ..models.programs import GeneratorFunction, Program, writer_of
 from ..models.progress import watching
 from ..models.session import session
+from ..models.writing import AS_THE_RUN, WRITING_FILE, PromptSettings, version_of, writing_beside
 from ..prompts.checklist import ComputedCheck, with_schema
 from ..prompts.examples import Example, load_examples
 from ..prompts.formats.binding import binding_of, refuse_unused
@@ -24,7 +25,7 @@ from ..prompts.prompt import Prompt
 from ..prompts.text_files import write_whole
 from ..setting_types import GenerateSettings
 from ..settings import parse_options, refuse_idle
-from .options import GenerateOptions
+from .options import GenerateOptions, WritingOptions
 
 if TYPE_CHECKING:
     from ..agents.buying import Estimate
@@ -46,7 +47,7 @@ class Outputs:
     written: Sequence[Generated]
     """In the order of the data; those without an output have the error."""
     version: str
-    """Content hash of the prompt."""
+    """Content hash of the prompt, and of the settings that go with it."""
     budget: Budget
     schema: ComputedCheck | None = None
     """The check that outputs follow their schema, where they have one."""
@@ -141,7 +142,23 @@ def prepare(
     refuse_unused(settings.variable, [(text.form, text.placeholders)])
     checklist = with_schema(None, schema)
     check = None if checklist is None else checklist.checks[0]
-    return GenerationJob(examples, text, name, writer, check, settings)
+    writing = AS_THE_RUN if is_program else writing_for(prompt, settings, schema)
+    return GenerationJob(examples, text, name, writer, check, settings, writing)
+
+
+def writing_for(prompt: object, settings: WritingOptions, schema: object = None) -> PromptSettings:
+    """The settings that a run left beside its prompt, without those that somebody gives now; they are said.
+
+    Raises:
+        InputError: Their file is damaged.
+    """
+    writing, given = writing_beside(prompt) or AS_THE_RUN, settings.model_fields_set
+    own = {"max_output_tokens": "max_output_tokens", "generator_temperature": "temperature"}
+    now = {name for option, name in own.items() if option in given} | ({"schema"} if schema is not None else set())
+    writing = PromptSettings.model_validate({name: each for name, each in writing.stated.items() if name not in now})
+    if writing.said:
+        logger.warning("%s lies beside the prompt and is used: %s.", WRITING_FILE, writing.said)
+    return writing
 
 
 @dataclass(frozen=True)
@@ -155,6 +172,8 @@ class GenerationJob:
     generator: str | Model
     schema: ComputedCheck | None
     settings: GenerateOptions
+    writing: PromptSettings = AS_THE_RUN
+    """Settings that lay beside the prompt, as far as nobody said otherwise."""
 
     def estimate(self) -> Estimate:
         """Estimate of what :meth:`run` would buy; nothing is bought."""
@@ -175,9 +194,10 @@ class GenerationJob:
                 writer = self._writer(models, gateway)
                 watcher.phase(f"asking {writer.model.name}", len(self.examples))
                 written = await writer.generate(self.examples, watcher.advance)
-                if writer.schema_refused is not None:
-                    watcher.say(writer.schema_refused)
-                return Outputs(written, self.prompt.hash, gateway.budget, self.schema)
+                for said in writer.refused:
+                    watcher.say(said)
+                version = version_of(self.prompt.hash, self.writing)
+                return Outputs(written, version, gateway.budget, self.schema)
 
         with watching(watcher, progress) as shown, self.settings.open_store() as store:
             return run_sync(write(store, shown))
@@ -187,4 +207,6 @@ class GenerationJob:
         how = options.max_output_tokens, options.generator_temperature, options.seed
         schema = None if self.schema is None else json.loads(self.schema.value or "")
         model = models.get(self.generator)
-        return Generator(gateway, model, self.prompt, *how, prompt_name=self.name, schema=schema)
+        if self.writing.thinking is not None:
+            model = models.with_thinking(self.generator, self.writing.thinking)
+        return Generator(gateway, model, self.prompt, *how, prompt_name=self.name, schema=schema, writing=self.writing)

@@ -13,14 +13,16 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..agents.own_words import own_checklist
+from ..memory.certificate_file import TARGETS, target_folder
 from ..memory.decision import decide
 from ..memory.embedders import shown_by
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
 from ..models.named import NamedModel, read_named
 from ..models.replies.own_formats import parse_reads
 from ..prompts.checklist import AnswerPair, Checklist, asking, found_in, load_checklist, parse_checklist
-from ..prompts.errors import InputError, did_you_mean, like_named
+from ..prompts.errors import InputError, as_typed, did_you_mean, like_named
 from ..prompts.formats.form import FormRecord
+from ..prompts.formatting import count
 from ..prompts.prompt import Prompt, kept_prompt, prompt_showing
 from ..prompts.rows import validate_row
 from ..prompts.shown_examples import ShownExamples
@@ -270,7 +272,7 @@ def judge_of_run(result: RunRecord, config: Mapping[str, Any], start: Checklist,
     judge = KeptJudge(
         model=model,
         named=named,
-        prompt=replace(_prompt_of(best, where), shown=_shown(best.examples, f"{where}: result.json")),
+        prompt=replace(prompt_of(best, where), shown=_shown(best.examples, f"{where}: result.json")),
         checklist=checklist,
         settings={name: value for name, value in settings.items() if name not in _unused(settings)},
         calibration=calibration,
@@ -296,7 +298,7 @@ def judge_of_run(result: RunRecord, config: Mapping[str, Any], start: Checklist,
     )
 
 
-def _prompt_of(best: SideRecord, where: str) -> Prompt:
+def prompt_of(best: SideRecord, where: str) -> Prompt:
     """The prompt of a version. InputError where its file is damaged."""
     file = best.prompt if best.form is None else best.form.file
     return kept_prompt(file, best.form, f"{where}: result.json, field 'best.form'")
@@ -358,8 +360,20 @@ def _judge_of_files(path: Path) -> KeptJudge:
         raise InputError(
             f"{path}: a run of {command} improves no judge, so there is none to use; runs of {' and '.join(JUDGES)} do."
         )
+    if TARGETS in config:
+        raise InputError(_which_target(path, [target_folder(name) for name in config[TARGETS]]))
     result = directory.read_result()
     return judge_of_run(result, config, load_checklist(path / "inputs" / "checklist.yaml"), str(path))
+
+
+def _which_target(path: Path, folders: Sequence[str]) -> str:
+    """Say that a migration's directory is no judge, and which there are."""
+    judges = [as_typed(path / TARGETS / each) for each in folders if (path / TARGETS / each / JUDGE_FILE).is_file()]
+    if not judges:
+        return (
+            f"{path}: this is a migration to {count(len(folders), 'target')}, and none has a judge (no {JUDGE_FILE})."
+        )
+    return f"{path}: this is a migration to {count(len(folders), 'target')}; name the judge of one: {', '.join(judges)}"
 
 
 def accepted_on(row: MeasureRecord | None, otherwise: str | None = None) -> AcceptedOn:

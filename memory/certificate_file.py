@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..prompts.criteria.question import RequirementOrigin
-from ..prompts.errors import InputError
+from ..prompts.errors import InputError, as_typed
 from ..prompts.rows import validate_row
 from ..prompts.text_files import read_text, write_whole
 
@@ -121,6 +121,9 @@ class PowerRecord(_Kept):
     """Smallest loss that is ruled out."""
     needed: int
     """Examples that rule out ``max_loss``."""
+    needed_most: int | None = None
+    """The same where the deviation is as large as its measurement leaves open (95 %, one-sided); None where it was
+    assumed."""
 
 
 class VerifiedTarget(_Kept):
@@ -174,6 +177,10 @@ def read_certificate(run: Path) -> CertificateRecord:
     try:
         data = json.loads(read_text(file))
     except FileNotFoundError:
+        if is_migration(run):
+            raise InputError(
+                f"{run}: this migration is not finished. Go on with it: askance resume {as_typed(run)}"
+            ) from None
         raise InputError(f"{run}: there is no certificate here ({CERTIFICATE_FILE}).") from None
     except (OSError, ValueError, RecursionError):
         raise InputError(f"{file}: damaged.") from None
@@ -183,3 +190,10 @@ def read_certificate(run: Path) -> CertificateRecord:
 def target_folder(name: str) -> str:
     """The folder of a target in ``targets/``: its name with ``/`` as ``__``."""
     return name.replace("/", "__")
+
+
+def is_migration(run: Path) -> bool:
+    """Whether a directory is the root of a migration with a run for each target. A judge that moves to one target has
+    its certificate beside the result of its run."""
+    is_a_run = (run / "result.json").exists()
+    return not is_a_run and ((run / CERTIFICATE_FILE).is_file() or (run / TARGETS).is_dir())

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, PlainSerializer
 
+from ..models.writing import PromptSettings
 from ..prompts.checklist import GoodAnswer, Question, Sees, marked
 from ..prompts.formats.form import FormRecord
 from ..prompts.lessons import Edit, Lesson
@@ -148,6 +149,12 @@ class KeptFormRecord(FormRecord):
     file: str
 
 
+class _LaterWriting(PromptSettings):
+    """Settings of a later version's file, with fields that are not known here."""
+
+    model_config = ConfigDict(extra="allow")
+
+
 class SideRecord(ResultPart):
     """The first or the best version."""
 
@@ -169,6 +176,8 @@ class SideRecord(ResultPart):
     """Where the questions that the run found came from, by id."""
     mode: Literal["each", "batched"] | None = None
     """How several questions are put to it, where the run found that out."""
+    writing: PromptSettings | _LaterWriting | None = None
+    """Settings that a generator writes with, where it has others than the run."""
     p_yes_from: Provenance | None = None
     """Where P(yes) comes from, of a judge that thinks and where the run found that out."""
 
@@ -484,6 +493,14 @@ class GainsRecord(ResultPart):
 
     validation: Gain | None = None
     test: Gain | None = None
+
+
+class PerOutputRecord(ResultPart):
+    """What one output takes on average."""
+
+    tokens: float
+    cost_usd: float | None
+    """US dollars; None where the price is not known."""
 
 
 class PassRatesRecord(ResultPart):

@@ -26,6 +26,7 @@ from .records import (
     LessonRecord,
     MeasureRecord,
     ParityRecord,
+    PerOutputRecord,
     PrunedRecord,
     QuestionWordings,
     ReadRecord,
@@ -142,6 +143,8 @@ class RunRecord(ResultPart):
     """Ways of showing the judge examples, where that was tried."""
     instructions: tuple[InstructionRecord, ...] = ()
     """Each instruction in a generator's best prompt with its effect."""
+    per_output: PerOutputRecord | None = None
+    """Tokens and money of one test output of a generator's best version."""
     read: ReadRecord = ReadRecord()
     calls: int
     cached_calls: int

@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 from filelock import FileLock, Timeout
 
+from ..models.writing import WRITING_FILE
 from ..prompts.checklist import Checklist, dump_checklist, found_in, load_checklist
 from ..prompts.errors import AskanceError, InputError, as_typed, not_text
 from ..prompts.examples import Example, load_examples
@@ -37,9 +38,11 @@ WRITTEN = (
     *(f"prompt{suffix}" for suffix in SUFFIXES),
     "checklist.yaml",
     JUDGE_FILE,
+    WRITING_FILE,
     "lessons.jsonl",
     "changes.diff",
     "journal.jsonl",
+    "outputs.jsonl",
     "result.json",
     "report.html",
 )
@@ -264,6 +267,21 @@ class RunDirectory:
         record = None if start.form is None else start.form.record
         return [kept_prompt(read_exactly(file), record, str(file)) for file in files]
 
+    def add_time(self, version: str, outputs: int, seconds: float) -> None:
+        """Note in ``timing.jsonl`` how long bought outputs of a version took; stored ones cannot be timed again."""
+        with suppress(OSError), (self.path / "timing.jsonl").open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"version": version, "outputs": outputs, "seconds": round(seconds, 3)}) + "\n")
+
+    def seconds_per_output(self, version: str) -> float | None:
+        """Mean seconds of the outputs of a version that were timed; None where none was."""
+        try:
+            rows = [json.loads(line) for line in read_text(self.path / "timing.jsonl").splitlines()]
+            mine = [row for row in rows if row["version"] == version]
+            outputs = sum(row["outputs"] for row in mine)
+            return sum(row["seconds"] for row in mine) / outputs if outputs else None
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
     def save_lessons(self, lessons: Iterable[Lesson]) -> None:
         """Replace ``lessons.jsonl``."""
         self.write("lessons.jsonl", "".join(lesson.model_dump_json() + "\n" for lesson in lessons))
@@ -300,6 +318,13 @@ class RunDirectory:
         """Write a file of the run, as :func:`~askance.prompts.text_files.write_whole` does. Raises AskanceError where
         it could not be written; what was there before is still there."""
         write_whole(self.path / name, text)
+
+    def write_or_remove(self, name: str, text: str | None) -> None:
+        """Write a file of the run; where there is nothing to write, none is left of an earlier result."""
+        if text is None:
+            (self.path / name).unlink(missing_ok=True)
+        else:
+            self.write(name, text)
 
     def _make(self) -> None:
         try:

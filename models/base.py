@@ -40,11 +40,15 @@ class Parameters:
     """How many log-probabilities to ask for at each token; 0 asks for none."""
     schema: Mapping[str, Any] | None = None
     """JSON schema that the answer must follow."""
+    grammar: str | None = None
+    """GBNF grammar that the answer must follow, in place of a schema."""
 
     @cached_property
     def canonical(self) -> str:
         """Return a text that is equal for equal parameters."""
-        values = [self.max_tokens, float(self.temperature), self.seed, self.top_logprobs, self.schema]
+        values: list[Any] = [self.max_tokens, float(self.temperature), self.seed, self.top_logprobs, self.schema]
+        # left out where there is none, so that answers in older stores keep their keys
+        values += [] if self.grammar is None else [self.grammar]
         return json.dumps(values, separators=(",", ":"))
 
 

@@ -280,6 +280,12 @@ def chat_fields(request: Request) -> dict[str, Any]:
     if parameters.schema is not None:
         schema = {"name": "answer", "strict": is_strict(parameters.schema), "schema": parameters.schema}
         fields["response_format"] = {"type": "json_schema", "json_schema": schema}
+    if parameters.grammar is not None:  # llama.cpp's name of it, and vLLM's new and old one; each ignores the others
+        fields |= {
+            "grammar": parameters.grammar,
+            "structured_outputs": {"grammar": parameters.grammar},
+            "guided_grammar": parameters.grammar,
+        }
     return fields
 
 

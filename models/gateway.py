@@ -34,6 +34,8 @@ STORE_PATIENCE = 300.0
 AHEAD = 20_000
 """Number of stored answers that are told apart; a million keys take 130 MB, and beyond it nobody needs the distinction.
 """
+WRITER_ROLE = "generator"
+"""The role whose calls write outputs."""
 HOPELESS = 10
 """After so many calls in a row without an answer the endpoint counts as down; all refusals of one example count as one.
 """
@@ -124,6 +126,8 @@ class Gateway:
         """Called with a message and the seconds when a call has to wait for its next attempt."""
         self.on_notice: Callable[[str], None] | None = None
         """Called with what somebody should know about the answers."""
+        self.seconds: dict[bytes, float] = {}
+        """Seconds that each bought output of a generator took, by the request's key."""
         self.in_batches: Callable[[str], Container[str]] | None = None
         """Keys, in hex, of what is in open batches of the model with an identity; None where they are waited for."""
         self._retry = retry or RetryPolicy()
@@ -403,7 +407,10 @@ class Gateway:
         tokens = reserved_tokens(replace(request, room=self.room.tokens(model)))
         took = None if line.per_minute is None else await line.per_minute.turn(tokens)
         async with line.slot:
+            began = monotonic()
             answer = await self.room.ask(role, model, request)
+            if role == WRITER_ROLE:
+                self.seconds[request.key] = monotonic() - began
         if took is not None:
             took(answer.prompt_tokens + answer.completion_tokens)
         return answer

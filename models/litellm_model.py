@@ -94,7 +94,8 @@ class LiteLLMModel(EndpointModel):
     def left_out(self) -> list[str]:
         """Fields that its provider does not take, so that they are not sent."""
         return sorted(
-            {"response_format", "temperature", "seed", "logprobs"} - self._supported | self._learner.facts.without
+            {"response_format", "temperature", "seed", "logprobs", "grammar"} - self._supported
+            | self._learner.facts.without
         )
 
     def _may_take_images(self) -> bool:

@@ -14,6 +14,8 @@ from email.utils import parsedate_to_datetime
 from math import isfinite
 from typing import Any, NamedTuple
 
+GRAMMAR = ("grammar", "structured_outputs", "guided_grammar")
+"""Names of the field that holds a grammar; where one is refused, none is sent."""
 OPTIONAL = {
     "response_format": ("response_format",),
     "top_logprobs": ("top_logprobs", "logprobs"),
@@ -21,6 +23,7 @@ OPTIONAL = {
     "max_tokens": ("max_tokens",),
     "temperature": ("temperature",),
     "seed": ("seed",),
+    **dict.fromkeys(GRAMMAR, GRAMMAR),
 }
 """Fields that an endpoint may refuse by name, each with the fields that make no sense without it."""
 SMALL_TEMPERATURE = 0.01
@@ -39,6 +42,7 @@ _IN_ANY_WORDS = {
         r"temperature\W.*(?:\bonly\b|must be (?:set to |equal to )?1(?:\.0)?\b|default)", re.DOTALL
     ),
     "seed": re.compile(r"\bseed\b"),
+    "grammar": re.compile(r"grammar|structured.output|guided"),
 }
 """Fields whose refusal is understood in any words that speak of them: an answer without them is better than none."""
 _ABOVE_ZERO = re.compile(

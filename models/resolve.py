@@ -21,9 +21,9 @@ from .embedded.registry import EMBEDDED, RegisteredModel, resolve
 from .embedded.servers import EmbeddedServerPool
 from .files import file_identity
 from .litellm_model import LiteLLMModel
-from .named import ModelLike, NamedModel, identity_of, named_models
+from .named import ModelLike, NamedModel, identity_of, named_models, read_named
 from .programs import Program, is_program
-from .request_form import ThinkingFields, direct_forms, litellm_forms
+from .request_form import Thinking, ThinkingFields, direct_forms, litellm_forms
 from .trained.scorer_file import is_scorer
 
 if TYPE_CHECKING:
@@ -95,6 +95,17 @@ class Models:
             made = self._make(model, self._named.get(model))
             self._by_name[model] = made if self._reach is None else self._reach(made)
         return self._by_name[model]
+
+    def with_thinking(self, model: ModelLike, thinking: Thinking) -> Model:
+        """Return the model of this name as one that thinks otherwise; answers are kept apart.
+        Raises InputError where it is no model with a name, or cannot think so."""
+        if not isinstance(model, str) or self._reach is not None:
+            raise InputError(f"thinking {thinking}: it can be set of a model that is named, and not with --engine ray.")
+        name, known = f"{model} (thinking {thinking})", self._named.get(model)
+        if name not in self._by_name:
+            given = {"model": model} if known is None else known.model_dump(exclude_unset=True)
+            self._by_name[name] = self._make(name, read_named({name: {**given, "thinking": thinking}})[name])
+        return self._by_name[name]
 
     def _program(self, program: Program) -> Program:
         """A program, whatever the engine: it runs here, and its connections end with the run."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -17,6 +17,7 @@ from ..memory.decision import decide
 from ..memory.records import ChangedQuestionRecord
 from ..memory.result_file import FinishReason, RunRecord
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
+from ..models.writing import WRITING_FILE
 from ..prompts.checklist import Checklist, dump_checklist, marked
 from ..prompts.errors import BudgetExceededError, InputError, UnapprovedError
 from ..prompts.examples import Example
@@ -43,7 +44,9 @@ async def finish(
     why_not = None
     yardstick = set_up.yardstick
     try:
-        if outcome.finish_reason == "notes_failed":  # the test is looked at once, and the run is to go on
+        if (
+            outcome.finish_reason == "notes_failed" and set_up.needs_notes
+        ):  # the test is looked at once, and the run is to go on
             why_not = "the test was not judged, as no disagreement could be read and the run is to go on"
         else:
             events.emit(TestOpened([outcome.baseline.number, outcome.best.number]))
@@ -72,6 +75,8 @@ async def finish(
     run.write(f"prompt{outcome.best.prompt.suffix}", outcome.best.prompt.file_text)
     for name, text in by_name(outcome.best.prompt.text).items():
         run.write(f"program/{name}.md", text)
+    writing = outcome.best.draft.writing
+    run.write_or_remove(WRITING_FILE, writing.to_yaml() if writing is not None and writing.stated else None)
     run.write("changes.diff", prompt_diff(outcome.baseline.prompt.text, outcome.best.prompt.text))
     context.keep_lessons(outcome.best, extras.get("questions", ()), outcome.iterations, ended=True)
     _keep_verdicts(context, outcome, tests, set_up.signal, yardstick)
@@ -149,7 +154,7 @@ def _build_result(
 
     def side(version: Version) -> dict[str, Any]:
         draft = version.draft
-        row: dict[str, Any] = {"prompt": draft.prompt.text, "hash": draft.prompt.hash}
+        row: dict[str, Any] = {"prompt": draft.prompt.text, "hash": draft.hash}
         if draft.prompt.form is not None:
             row["form"] = draft.prompt.form.record.model_dump() | {"file": draft.prompt.file_text}
         row["validation"] = yardstick.measure(held_out[version.number], examples)
@@ -209,6 +214,8 @@ def _beside_the_prompt(draft: Draft, start: Draft) -> dict[str, Any]:
         row["examples"] = draft.prompt.shown.record.model_dump(mode="json", exclude_defaults=True)
     if draft.mode is not None:
         row["mode"] = draft.mode
+    if draft.writing is not None:
+        row["writing"] = draft.writing.stated
     if draft.origins:
         row["origins"] = {name: each.model_dump(mode="json", by_alias=True) for name, each in draft.origins.items()}
     return row
@@ -297,7 +304,11 @@ def _keep_verdicts(
     every = [*outcome.seen.items(), *tests.items()]
     _write(run, "reference", ({"example": pair[0], "question": pair[1], "p_yes": p} for pair, p in wanted.items()))
     _write(run, "scores", (row for number, seen in tests.items() for row in _scores(number, seen, yardstick)))
-    _write(run, "outputs", () if context.job.is_judge else _outputs(every))
+    if not context.job.is_judge:
+        _write(run, "outputs", _outputs(every))
+        best = outcome.best
+        of_best = [seen for seen in (outcome.seen.get(best.number), tests.get(best.number)) if seen is not None]
+        run.write("outputs.jsonl", "".join(_output_rows(of_best, best.draft.hash)))
     _write(run, "questions", _own_questions(context.job.checklist, [seen for _, seen in every]))
 
 
@@ -314,6 +325,14 @@ def _outputs(every: Iterable[tuple[int, Observation]]) -> Iterable[dict[str, Any
     for number, seen in every:
         for example in seen.examples:
             yield {"version": number, "example": example.id, "output": example.output}
+
+
+def _output_rows(observed: Iterable[Observation], version: str) -> Iterator[str]:
+    """The lines of ``outputs.jsonl``: what the accepted prompt wrote, on development and test."""
+    for seen in observed:
+        for example in seen.examples:
+            row = example.model_dump(mode="json", include={"id", "input", "output"}, exclude_none=True)
+            yield json.dumps({**row, "version": version}, ensure_ascii=False) + "\n"
 
 
 def _own_questions(common: Checklist | None, every: Iterable[Observation]) -> list[dict[str, Any]]:

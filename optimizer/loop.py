@@ -56,7 +56,7 @@ class Loop:
             await self._take(set_up.first, outcome)
             if set_up.steps:
                 outcome.finish_reason = await self._rounds(outcome)
-            if outcome.finish_reason != "notes_failed":  # that run is to go on
+            if outcome.finish_reason != "notes_failed" or not set_up.needs_notes:  # else that run is to go on
                 await self._take(set_up.last, outcome)
         except BudgetExceededError as error:
             outcome.finish_reason = cast(FinishReason, error.limit)

@@ -174,6 +174,8 @@ class SetUp:
     """Why the run ends where the signal finds no disagreement."""
     without_rounds: FinishReason = "max_iterations"
     """Why the run ends where there are no steps for a round."""
+    needs_notes: bool = True
+    """Whether a run without a single note is to go on before its test is looked at."""
     writes_questions: WritesQuestions | None = None
     """Writes the questions anew from a changed prompt. None where they stay."""
     screening: Screening | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BaseModel, Field, field_validator, model_validator
 
 from ..evaluation.options import ASKING, LEAST_COVERAGE, JudgeOptions, ScoreOptions, Where, WritingOptions
 from ..evaluation.own_judge import OwnWords
@@ -134,7 +134,21 @@ class LoopOptions(JudgeOptions, Where):
         return self.update in ("auto", "edits", "rewrite")
 
 
-class MigrateOptions(OwnWords, LoopOptions):
+class CertificateOptions(BaseModel):
+    """Settings of the certificate of a migration."""
+
+    max_loss: Annotated[float, Heading.ACCEPTED.at(3)] = Field(
+        0.05,
+        gt=0,
+        lt=1,
+        description="Largest loss beside the old model, on a scale from 0 to 1, with which the certificate says adopt.",
+    )
+    certificate_level: Annotated[float, Heading.ACCEPTED.at(3)] = Field(
+        0.05, gt=0, lt=0.5, description="Chance of error of the certificate, for each target; one-sided."
+    )
+
+
+class MigrateOptions(OwnWords, LoopOptions, CertificateOptions):
     """Settings of ``migrate``."""
 
     update: Annotated[Literal["auto", "edits", "rewrite", "questions"], Heading.CHANGED] = Field(
@@ -169,15 +183,6 @@ class MigrateOptions(OwnWords, LoopOptions):
         None,
         description="With --source recorded: worst and best score of the old judge; default: 0 1, or the scale of "
         "--reads.",
-    )
-    max_loss: Annotated[float, Heading.ACCEPTED.at(3)] = Field(
-        0.05,
-        gt=0,
-        lt=1,
-        description="Largest loss beside the old model, on a scale from 0 to 1, with which the certificate says adopt.",
-    )
-    certificate_level: Annotated[float, Heading.ACCEPTED.at(3)] = Field(
-        0.05, gt=0, lt=0.5, description="Chance of error of the certificate, for each target; one-sided."
     )
     tolerance: Annotated[float, Heading.ENDS] = Field(
         0.02,
@@ -331,6 +336,24 @@ class TuneOptions(LoopOptions, WritingOptions):
         ),
         Idle(("weights",), without("checklist"), "there is no checklist whose questions it could weigh (--checklist)"),
         Idle(("writer",), where(own_questions=False), "no question is written for an example (own_questions)"),
+    )
+
+
+class WriterMigrationOptions(TuneOptions, CertificateOptions):
+    """Settings of ``migrate`` for a prompt that writes; each target is tuned with them."""
+
+    max_requirements: Annotated[int, Heading.CHANGED.at(1)] = Field(
+        25, ge=1, description="Clauses of the prompt that questions are written for at most."
+    )
+
+    idle: ClassVar[tuple[Idle, ...]] = (
+        Idle(
+            ("own_questions", "writer", "weights"),
+            lambda _: True,
+            "the requirements of a migration are the same for all outputs",
+        ),
+        Idle(("paper",), lambda _: True, "the papers move no prompt that writes"),
+        Idle(("max_requirements",), without("judge"), "no question is written, as nobody answers it (--judge)"),
     )
 
 

@@ -14,6 +14,7 @@ from ..memory.decision import decide
 from ..memory.records import CriterionRecord, LessonRecord, MeasureRecord, ParityRecord
 from ..memory.result_file import CROSSED, RunRecord
 from ..memory.run_directory import JUDGE_FILE, prompt_file
+from ..models.writing import WRITING_FILE
 from ..prompts.checklist import SEEN
 from ..prompts.errors import CoverageError, as_typed
 from ..prompts.formatting import Figure, count, coverage_text, money, number_text, percent
@@ -159,7 +160,10 @@ def _sentences(result: RunRecord, counted: str, gains: list[str]) -> Iterator[st
     elif result.changed and result.same_prompt:
         new = ["the questions and how they are read"] if result.best.checklist else []
         new += ["the examples that it is shown"] if result.shown else []
+        new += ["the settings that it writes with"] if result.best.writing else []
         yield f"The prompt stays as it was; {' and '.join(new)} are new."
+    if result.best.writing is not None:
+        yield f"What goes with the prompt ({WRITING_FILE}): {result.best.writing.said}."
     yield result.decision_reason or decide(result).sentence
     if result.certificate is not None:
         yield f"In place of the source: {result.certificate.reason}"

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ..memory.certificate_file import TARGETS
 from ..memory.memory_directory import MEMORY_FILE
 from ..memory.run_directory import RunDirectory
 from ..memory.verdict_store import SharedStore, VerdictStore
@@ -130,7 +131,8 @@ def read_job(directory: RunDirectory, options: Mapping[str, Any]) -> Job:
         raise InputError(f"{run}: {error}") from None
     models = {name: config.pop(name) for name in mode.models if config.get(name) not in (None, RECORDED)}
     settings = {name: config.pop(name) for name in mode.settings if config.get(name) is not None}
-    config = {name: value for name, value in config.items() if name not in (*mode.models, *mode.settings)}
+    of_mode = (*mode.models, *mode.settings, TARGETS)  # targets: the directory of several runs
+    config = {name: value for name, value in config.items() if name not in of_mode}
     examples, checklist, prompts = directory.read_inputs()
     if checklist is None and mode.needs_checklist:
         raise InputError(f"{run}/inputs/checklist.yaml is missing, so the run cannot be resumed.")

@@ -9,11 +9,13 @@ from typing import Literal, Protocol
 
 import numpy as np
 
+from ..agents.generator import Generated
 from ..evaluation.calibration import Calibration
 from ..evaluation.kept_judge import QuestionOrigin
 from ..evaluation.scoring import ExampleScore, score_examples
 from ..memory.records import CriterionRecord, PrunedRecord, QuestionWordings, TriedRecord
 from ..memory.result_file import FinishReason
+from ..models.writing import PromptSettings, version_of
 from ..prompts.checklist import YES_IS_GOOD, Checklist, Polar, Question
 from ..prompts.examples import Example
 from ..prompts.lessons import Edit
@@ -43,6 +45,13 @@ class Draft:
     """Where the questions that a run found came from, by id; those of the start are not there."""
     mode: Literal["each", "batched"] | None = None
     """How several questions are put to the judge, where the run found that out; None: as its settings say."""
+    writing: PromptSettings | None = None
+    """Settings that a generator writes with; None: as the run's own say."""
+
+    @property
+    def hash(self) -> str:
+        """Identity of a generator's version: of its prompt, and of the settings that go with it."""
+        return version_of(self.prompt.hash, self.writing)
 
     def scores(self, examples: Sequence[Example], verdicts: Iterable[Verdict], *, soft: bool) -> Sequence[ExampleScore]:
         """The scores of examples from verdicts on all questions."""
@@ -62,6 +71,28 @@ class Draft:
 
 
 @dataclass(frozen=True)
+class Spent:
+    """What writing some outputs took."""
+
+    outputs: int
+    tokens: int
+    cost_usd: float | None
+    """US dollars; None where a price is not known."""
+    seconds: float
+    """Of the ``timed`` outputs alone, which were bought in this process."""
+    timed: int
+
+    @classmethod
+    def of(cls, generated: Sequence[Generated]) -> Spent:
+        """The sum over the outputs that are there."""
+        there = [each for each in generated if each.error is None]
+        costs = [each.cost_usd for each in there]
+        timed = [each.seconds for each in there if each.seconds is not None]
+        cost = None if None in costs else sum(each for each in costs if each is not None)
+        return cls(len(there), sum(each.tokens for each in there), cost, sum(timed), len(timed))
+
+
+@dataclass(frozen=True)
 class Observation:
     """Outputs, verdicts and scores of a draft on some examples."""
 
@@ -73,6 +104,8 @@ class Observation:
     checklist: Checklist | None = None
     own_checklists: Mapping[str, Checklist] = field(default_factory=dict)
     """The questions of those examples that have their own, by example id."""
+    spent: Spent | None = None
+    """What writing the outputs took; None where none was written."""
 
     def question(self, example: str, question: str) -> Question:
         """The question that a verdict answers. Raises KeyError where there is none."""

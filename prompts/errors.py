@@ -72,6 +72,11 @@ class BudgetExceededError(AskanceError):
 class UnapprovedError(AskanceError):
     """Sentences would enter a prompt that nobody has agreed to. They are in the message; nothing was written."""
 
+    def __init__(self, message: str, *, what: str = "") -> None:
+        """``what`` names the thing to agree to, where there are several."""
+        super().__init__(message)
+        self.what = what
+
 
 class CoverageError(AskanceError):
     """Too many verdicts are missing for the result to be used."""

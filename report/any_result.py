@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from ..memory.certificate_file import is_migration
 from ..prompts.errors import InputError, like_named, not_text, shown_from
 from ..prompts.tables import PARQUET_SUFFIXES, read_rows, suffix_of
 from ..prompts.text_files import write_whole
+from .certificate_page import write_certificate_page
 from .comparison_page import render_comparison
 from .judged_page import JudgedFile, render_judging
 from .run_page import write_report
@@ -24,17 +26,21 @@ def write_report_of(path: str | Path, output: str | Path | None = None, beside: 
     nothing that a report can be written of, or a file is damaged. Raises AskanceError where the file cannot be written.
 
     Args:
-        path: A run's directory, a result file, or a directory with one result in it.
-        output: The file; default: beside the input with the same stem, and ``report.html`` in a run's directory. It
-            is replaced whole or not at all.
+        path: The directory of a run or a migration, a result file, or a directory with one result in it.
+        output: The file; default: beside the input with the same stem, and ``report.html`` in the directory of a run
+            or a migration. It is replaced whole or not at all.
         beside: What verdicts are about; the other kinds need nothing.
     """
-    place = Path(path)
+    place, wanted = Path(path), None if output is None else Path(output)
+    if is_migration(place):
+        return write_certificate_page(place, wanted)
     if _is_run(place):
         return write_report(place, output)
     result = _result_at(place)
     if result.kind == "run":
         return write_report(result.path.parent, output)
+    if result.kind == "certificate":
+        return write_certificate_page(result.path.parent, wanted)
     file = Path(output) if output is not None else result.path.with_suffix(".html")
     text = render_result(result, beside or Beside())
     write_whole(file, text)
@@ -44,6 +50,8 @@ def write_report_of(path: str | Path, output: str | Path | None = None, beside: 
 def kind_of(path: str | Path) -> Kind:
     """The kind of result that :func:`write_report_of` would report. Raises InputError where there is nothing that a
     report can be written of."""
+    if is_migration(Path(path)):
+        return "certificate"
     return "run" if _is_run(Path(path)) else _result_at(Path(path)).kind
 
 
@@ -108,16 +116,19 @@ def _only_result(directory: Path) -> Result:
     return found[0]
 
 
-Kind = Literal["run", "weights", "selection", "comparison", "scorer", "evaluation", "diagnosis", "verdicts"]
+Kind = Literal[
+    "run", "certificate", "weights", "selection", "comparison", "scorer", "evaluation", "diagnosis", "verdicts"
+]
 
 KNOWN = (
-    "the directory of a run; what weigh -o writes; the selection.json of select; what compare -o writes; the folder of "
+    "the directory of a run or a migration; what weigh -o writes; the selection.json of select; what compare -o writes; the folder of "
     "a scorer; verdicts of evaluate -o or diagnose -o; and what evaluate --json and diagnose --json print"
 )
 """The results that a report can be written of, in words."""
 
 _FIELDS: dict[Kind, tuple[str, ...]] = {
     "run": ("mode", "finish_reason", "baseline"),
+    "certificate": ("targets", "max_loss", "level"),
     "weights": ("weights", "learners", "beats_uniform"),
     "selection": ("kept", "curves", "convergence"),
     "comparison": ("judges", "compared_on", "differences"),

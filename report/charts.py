@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from ..prompts.formatting import number
+from ..prompts.text import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -223,3 +224,110 @@ def heat_map(matrix: PhiMatrix, numbers: Sequence[int]) -> Markup:
     return Markup(
         '<svg class="heat" viewBox="0 0 {0} {0}" width="{0}" role="img" aria-label="{1}" focusable="false">{2}</svg>'
     ).format(whole, "Phi of every pair of questions, by their numbers", Markup("").join(cells))
+
+
+SHORT = 20
+"""Characters of a label that leaves room beside it in the picture of cost and quality."""
+COST_HEIGHT = 300
+"""Height of that picture, in pixels."""
+
+
+@dataclass(frozen=True)
+class Spot:
+    """Something with a cost and a quality."""
+
+    name: str
+    cost: float
+    quality: float
+    said: str
+    """Both in words, for whoever points at it."""
+    kind: str = "after"
+    """The class that gives it its colour."""
+
+
+def cost_and_quality(spots: Sequence[Spot], unit: str, label: str, level: tuple[float, str] | None = None) -> Markup:
+    """Spots by their cost across, whose ``unit`` is written below, and their quality upwards. ``label`` is as for
+    :func:`drawing`. ``level`` is a quality that is marked across, and its name."""
+    values = [*(each.quality for each in spots), *([level[0]] if level else [])]
+    scale = Scale.around(values)
+    if max(values) <= 1:  # no share is above 1
+        scale = Scale(scale.low, min(scale.high, 1.0), scale.step)
+    low, high = scale.low, scale.high
+    dearest = max(each.cost for each in spots)
+    step = _round_step(dearest or 1.0)
+    steps = ceil(dearest / step - _ROUNDING) or 1
+    most = step * steps
+
+    def across(cost: float) -> float:
+        return 9 + 74 * cost / most
+
+    def down(value: float) -> float:
+        return 14 + (COST_HEIGHT - 60) * (1 - (value - low) / (high - low))
+
+    parts = []
+    for tick in scale.ticks:
+        parts.append(
+            Markup('<line class="grid" x1="9%" x2="98%" y1="{0:.1f}" y2="{0:.1f}"/>').format(down(tick))
+            + Markup('<text x="8%" y="{:.1f}" text-anchor="end">{}</text>').format(down(tick) + 4, number(tick))
+        )
+    for place in range(steps + 1):
+        parts.append(
+            Markup('<text x="{:.2f}%" y="{}" text-anchor="middle">{:,.6g}</text>').format(
+                across(place * step), COST_HEIGHT - 24, place * step
+            )
+        )
+    parts.append(Markup('<text x="46%" y="{}" text-anchor="middle">{}</text>').format(COST_HEIGHT - 6, unit))
+    if level:
+        parts.append(
+            Markup(
+                '<line class="zero" x1="9%" x2="98%" y1="{0:.1f}" y2="{0:.1f}"/>'
+                '<text x="98%" y="{1:.1f}" text-anchor="end">{2}</text>'
+            ).format(down(level[0]), down(level[0]) - 6, level[1])
+        )
+    written: list[tuple[float, float]] = []
+    for each, labels in _together(spots, most, high - low):
+        x, y = across(each.cost), down(each.quality)
+        beside = y + 4
+        while any(
+            abs(x - other) < (20 if len(labels) <= SHORT else 50) and abs(beside - taken) < 15
+            for other, taken in written
+        ):
+            beside += 5
+        written.append((x, beside))
+        parts.append(
+            Markup(
+                '<g><title>{}</title><circle class="{}" cx="{:.2f}%" cy="{:.1f}" r="6"/>'
+                '<text class="named" x="{:.2f}%" dx="{}" y="{:.1f}" text-anchor="{}">{}</text></g>'
+            ).format(
+                f"{labels}: {each.said}",
+                *(each.kind, x, y),
+                *(x, -11 if x > 55 else 11, beside, "end" if x > 55 else "start", shorten(labels, 50)),
+            )
+        )
+    return drawing(COST_HEIGHT, label, parts)
+
+
+def _round_step(most: float) -> float:
+    """A fifth of an axis that holds ``most``, rounded up to one, two or five of a power of ten."""
+    power = 10.0 ** floor(log10(most / 5))
+    return next(each * power for each in (1, 2, 2.5, 5, 10) if each * power * 5 >= most * (1 - _ROUNDING))
+
+
+def _together(spots: Sequence[Spot], most: float, span: float) -> list[tuple[Spot, str]]:
+    """The spots with their labels; those on the same place share one."""
+    made: list[tuple[Spot, list[str]]] = []
+    for each in spots:
+        for other, names in made:
+            apart = abs(other.cost - each.cost) / most
+            if apart < 0.02 and abs(other.quality - each.quality) < 0.05 * span:
+                names.append(each.name)
+                break
+        else:
+            made.append((each, [each.name]))
+    return [(each, _label(names)) for each, names in made]
+
+
+def _label(names: Sequence[str]) -> str:
+    """Names on one place of the picture; the table has all of them."""
+    together = ", ".join(names)
+    return together if len(together) <= 2 * SHORT or len(names) == 1 else f"{names[0]} and {len(names) - 1} more"

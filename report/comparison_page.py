@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import ceil, floor, log10
 from typing import Any
 
 from markupsafe import Markup
@@ -13,13 +12,8 @@ from ..evaluation.compare.costs import is_costed
 from ..evaluation.scoring import complete_mean
 from ..memory.decision import FEW
 from ..prompts.formatting import Figure, count, number, p_value, percent
-from .charts import Scale, drawing, histogram, tallest_bar
+from .charts import Spot, cost_and_quality, histogram, tallest_bar
 from .page import FirstScreen, Section, Tile, cost_tile, examples_section, failures, render_result_page, view_sections
-
-SHORT = 20
-"""Characters of a label that leaves room beside it in the picture."""
-CHART_HEIGHT = 300
-"""Height of the picture of cost and quality, in pixels."""
 
 
 def render_comparison(data: Mapping[str, Any], name: str) -> str:
@@ -121,85 +115,19 @@ def _drawings(data: Mapping[str, Any]) -> list[tuple[str, Markup]]:
 
 def _cost_and_quality(judges: Sequence[Mapping[str, Any]]) -> Markup | None:
     """Every judge as a point: tokens for an example across, mean Spearman upwards."""
-    known = [row for row in judges if row["average"]["spearman"] is not None]
-    if not known:
-        return None
-    values = [row["average"]["spearman"] for row in known]
-    scale = Scale.around(values)
-    low, high = scale.low, scale.high
-    dearest = max(row["cost"]["amortised_tokens"] for row in known)
-    step = _round_step(dearest or 1.0)
-    steps = ceil(dearest / step) or 1
-    most = step * steps
-
-    def across(tokens: float) -> float:
-        return 9 + 74 * tokens / most
-
-    def down(value: float) -> float:
-        return 14 + (CHART_HEIGHT - 60) * (1 - (value - low) / (high - low))
-
-    parts = []
-    for tick in scale.ticks:
-        parts.append(
-            Markup('<line class="grid" x1="9%" x2="98%" y1="{0:.1f}" y2="{0:.1f}"/>').format(down(tick))
-            + Markup('<text x="8%" y="{:.1f}" text-anchor="end">{}</text>').format(down(tick) + 4, number(tick))
+    spots = [
+        Spot(
+            row["judge"],
+            tokens := row["cost"]["amortised_tokens"],
+            row["average"]["spearman"],
+            f"Spearman {number(row['average']['spearman'], 3)}, {tokens:,.0f} tokens",
+            "after" if row is judges[0] else "before",
         )
-    for place in range(steps + 1):
-        parts.append(
-            Markup('<text x="{:.2f}%" y="{}" text-anchor="middle">{:,.0f}</text>').format(
-                across(place * step), CHART_HEIGHT - 24, place * step
-            )
-        )
-    parts.append(
-        Markup('<text x="46%" y="{}" text-anchor="middle">tokens for an example</text>').format(CHART_HEIGHT - 6)
-    )
-    written: list[tuple[float, float]] = []
-    for row, labels in _together(known, most, high - low):
-        x, y = across(row["cost"]["amortised_tokens"]), down(row["average"]["spearman"])
-        said = (
-            f"{labels}: Spearman {number(row['average']['spearman'], 3)}, {row['cost']['amortised_tokens']:,.0f} tokens"
-        )
-        kind = "after" if row is judges[0] else "before"
-        beside = y + 4
-        while any(
-            abs(x - other) < (20 if len(labels) <= SHORT else 50) and abs(beside - taken) < 15
-            for other, taken in written
-        ):
-            beside += 5
-        written.append((x, beside))
-        parts.append(
-            Markup(
-                '<g><title>{}</title><circle class="{}" cx="{:.2f}%" cy="{:.1f}" r="6"/>'
-                '<text class="named" x="{:.2f}%" dx="{}" y="{:.1f}" text-anchor="{}">{}</text></g>'
-            ).format(said, kind, x, y, x, -11 if x > 55 else 11, beside, "end" if x > 55 else "start", labels[:50])
-        )
-    return drawing(CHART_HEIGHT, "Cost and quality of every judge; the table below has the figures", parts)
-
-
-def _round_step(most: float) -> float:
-    """A fifth of an axis that holds ``most``, rounded up to one, two or five of a power of ten."""
-    power = 10.0 ** floor(log10(most / 5))
-    return next(each * power for each in (1, 2, 2.5, 5, 10) if each * power * 5 >= most - 1e-9)
-
-
-def _together(rows: Sequence[Mapping[str, Any]], most: float, span: float) -> list[tuple[Mapping[str, Any], str]]:
-    """The judges with their labels; those on the same spot share one."""
-    made: list[tuple[Mapping[str, Any], list[str]]] = []
-    for row in rows:
-        for other, names in made:
-            apart = abs(other["cost"]["amortised_tokens"] - row["cost"]["amortised_tokens"]) / most
-            if apart < 0.02 and abs(other["average"]["spearman"] - row["average"]["spearman"]) < 0.05 * span:
-                names.append(row["judge"])
-                break
-        else:
-            made.append((row, [row["judge"]]))
-    return [(row, _label(names)) for row, names in made]
-
-
-def _label(names: Sequence[str]) -> str:
-    """Names on one spot of the picture; the table has all of them."""
-    together = ", ".join(names)
-    return together if len(together) <= 2 * SHORT or len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+        for row in judges
+        if row["average"]["spearman"] is not None
+    ]
+    label = "Cost and quality of every judge; the table below has the figures"
+    return cost_and_quality(spots, "tokens for an example", label) if spots else None
 
 
 def _examples(data: Mapping[str, Any]) -> Section:

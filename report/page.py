@@ -320,14 +320,17 @@ def settings_section(settings: Mapping[str, Any]) -> Section:
     return Section("settings", "Settings", rows)
 
 
-def render_result_page(screen: FirstScreen, sections: Sequence[Section]) -> str:
-    """The page as HTML."""
+def render_result_page(
+    screen: FirstScreen, sections: Sequence[Section], template: str = "report_of.html.j2", **context: Any
+) -> str:
+    """The page as HTML. ``template`` extends that of all results; ``context`` is what it needs beyond it."""
     return render_page(
-        "report_of.html.j2",
+        template,
         ("report_table.js", "report_sort.js", "report_verdicts.js"),
         screen=screen,
         sections=[each for each in sections if each.rows or each.note or each.pictures],
         explorer=next((each.explorer for each in sections if each.explorer), None),
+        **context,
     )
 
 

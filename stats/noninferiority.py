@@ -9,17 +9,15 @@ rare and large, and the plain limits then show too much. Examples of one documen
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.stats import norm, t
+from scipy.stats import chi2, nct, norm, t
 
 from .correlation import Column
 from .resampling import MINIMUM_ITEMS, Vector, complete, group_codes
-
-ENOUGH_CHANGES = 10
-"""From so many units on that differ from the most common value, the limits rest on what was seen."""
 
 
 @dataclass(frozen=True)
@@ -49,11 +47,11 @@ class _Units:
     deviations: Vector
     """One number a document: the sum of its examples' deviations, in units of the mean document's size."""
     values: Vector
-    """Mean difference of each document."""
+    """Difference of each example."""
 
     @property
     def size(self) -> int:
-        return len(self.values)
+        return len(self.deviations)
 
     @property
     def standard_error(self) -> float:
@@ -65,17 +63,25 @@ class _Units:
         return float(np.mean(self.deviations**3)) / spread**3 if spread > 0 else 0.0
 
     @property
-    def changes(self) -> int:
-        """Documents whose value is not the most common one."""
-        _, counts = np.unique(np.round(self.values, 12), return_counts=True)
-        return self.size - int(counts.max())
+    def deviation(self) -> float:
+        """Standard deviation of d that independent examples would need for the same certainty."""
+        return self.standard_error * math.sqrt(self.n)
+
+    @property
+    def independent(self) -> float:
+        """Independent examples that would tell as much: as many as there are documents, or more where the examples of
+        one document differ."""
+        if self.standard_error == 0:
+            return self.size
+        variance = float(np.var(self.values)) * self.size / (self.size - 1)
+        return max(self.size, self.n * min(1.0, variance / self.deviation**2))
 
 
 def mean_limits(differences: Column, level: float = 0.05, groups: Sequence[Hashable] | None = None) -> MeanLimits:
     """Limits of the mean of differences in [-1, 1], each exceeded with a chance of ``level``; None is a missing value.
 
-    Where fewer than ten documents differ from the most common value, a document of a kind that was never seen may
-    have the worst value there is: its share is at most 1 - level^(1/m) of m documents.
+    An example of a kind that was never seen may have the worst value there is. The share of such examples is at most
+    1 - level^(1/m), as m independent ones were seen; so 59 are needed before a loss of .05 is ruled out.
 
     Raises:
         InputError: There is not one group for each difference.
@@ -87,12 +93,10 @@ def mean_limits(differences: Column, level: float = 0.05, groups: Sequence[Hasha
     critical, error = float(t.ppf(1 - level, units.size - 1)), units.standard_error
     low = units.mean - error * _transformed_back(critical, units)
     high = units.mean - error * _transformed_back(-critical, units)
-    if units.changes < ENOUGH_CHANGES:
-        unseen = 1 - level ** (1 / units.size)
-        low = min(low, units.mean - unseen * (1 + float(units.values.min())))
-        high = max(high, units.mean + unseen * (1 - float(units.values.max())))
-    deviation = error * math.sqrt(units.n)
-    return MeanLimits(units.mean, max(-1.0, low), min(1.0, high), units.n, units.size, deviation)
+    unseen = 1 - level ** (1 / units.independent)
+    low = min(low, units.mean - unseen * (1 + float(units.values.min())))
+    high = max(high, units.mean + unseen * (1 - float(units.values.max())))
+    return MeanLimits(units.mean, max(-1.0, low), min(1.0, high), units.n, units.size, units.deviation)
 
 
 def p_worse(differences: Column, margin: float, groups: Sequence[Hashable] | None = None) -> float | None:
@@ -114,24 +118,82 @@ def p_worse(differences: Column, margin: float, groups: Sequence[Hashable] | Non
     return float(t.cdf(shifted + skewed / 2, units.size - 1))
 
 
-def examples_needed(deviation: float, margin: float, level: float = 0.05, power: float = 0.8) -> int:
-    """Examples with which equal pass rates are shown to lose at most ``margin`` in a share ``power`` of all cases.
+@dataclass(frozen=True)
+class Spread:
+    """The distribution of d in figures by which a test is planned."""
 
-    ``deviation`` is the standard deviation of d. The closed form is ((z + z') deviation / margin)^2, with Guenther's
-    term for Student's t (Amer. Statist. 35, 1981). Where nearly all differences are 0, more may be needed: about 60
-    examples must be without loss before a loss of .05 is ruled out.
+    deviation: float
+    """Standard deviation that independent examples would need for the same certainty."""
+    skewness: float = 0.0
+    """Below 0 where losses are rarer and larger than gains: then more examples are needed."""
+    freedom: float = math.inf
+    """Degrees of freedom of its variance: infinite where it is assumed, and fewer than the documents where a few of
+    them make up most of it."""
+    together: float = 1.0
+    """Examples of a document, on average."""
+
+    @property
+    def most(self) -> Spread:
+        """The largest spread that is likely: the deviation is below it, but for a chance of .05."""
+        if math.isinf(self.freedom):
+            return self
+        ratio = math.sqrt(self.freedom / float(chi2.ppf(0.05, self.freedom)))
+        return replace(self, deviation=self.deviation * ratio, freedom=math.inf)
+
+    def careful(self, level: float, power: float) -> Spread:
+        """The spread to plan with, so that the power is kept on average over what is not known of the deviation (Julious
+        and Owen, Pharm. Stat. 5, 2006)."""
+        if math.isinf(self.freedom):
+            return self
+        z = float(norm.ppf(1 - level))
+        ratio = float(nct.ppf(power, self.freedom, z)) / (z + float(norm.ppf(power)))
+        return replace(self, deviation=self.deviation * ratio, freedom=math.inf)
+
+
+FEWEST_FREEDOM = 3.0
+"""Degrees of freedom that are taken for a spread at least."""
+MOST_EXAMPLES = 10_000_000
+"""More examples are not asked for."""
+
+
+def measure_spread(differences: Column, groups: Sequence[Hashable] | None = None) -> Spread | None:
+    """The spread of differences in [-1, 1]; None where fewer than three documents, or equal values, tell nothing of it.
+
+    Raises:
+        InputError: There is not one group for each difference.
     """
-    z = float(norm.ppf(1 - level) + norm.ppf(power))
-    return max(MINIMUM_ITEMS, math.ceil((z * deviation / margin) ** 2 + float(norm.ppf(1 - level)) ** 2 / 2))
+    units = _units(differences, groups)
+    if units is None or units.size < MINIMUM_ITEMS or units.standard_error == 0:
+        return None
+    squares = units.deviations**2
+    kurtosis = float(np.mean(squares**2) / np.mean(squares) ** 2)
+    # the variance of a variance (Cramer 1946, 27.4.2), as that of a chi-squared variable with so many degrees
+    relative = (kurtosis - (units.size - 3) / (units.size - 1)) / units.size
+    freedom = min(units.size - 1.0, max(FEWEST_FREEDOM, 2 / relative))
+    return Spread(units.deviation, units.skewness, freedom, units.n / units.size)
 
 
-def loss_ruled_out(examples: int, deviation: float, level: float = 0.05, power: float = 0.8) -> float:
-    """Loss that so many examples rule out in a share ``power`` of the cases without any: the inverse of
-    :func:`examples_needed`."""
+def loss_ruled_out(examples: int, spread: Spread, level: float = 0.05, power: float = 0.8) -> float:
+    """Loss that so many examples rule out in a share ``power`` of the cases without any.
+
+    It is (z + z') deviation / sqrt(examples) with Guenther's term for Student's t (Amer. Statist. 35, 1981), where
+    Hall's transformation of a skewed d takes z. It is never below the share of a kind of example that was never seen.
+    """
     if examples < MINIMUM_ITEMS:
         return 1.0
-    z = float(norm.ppf(1 - level) + norm.ppf(power))
-    return min(1.0, z * deviation / math.sqrt(max(1.0, examples - float(norm.ppf(1 - level)) ** 2 / 2)))
+    z, spread = float(norm.ppf(1 - level)), spread.careful(level, power)
+    documents = max(1.0, examples / spread.together - z**2 / 2)
+    limit = _back(z, min(0.0, spread.skewness) / (3 * math.sqrt(documents)))
+    closed = (limit + float(norm.ppf(power))) * spread.deviation / math.sqrt(documents * spread.together)
+    return min(1.0, max(closed, 1 - level ** (1 / examples)))
+
+
+def examples_needed(spread: Spread, margin: float, level: float = 0.05, power: float = 0.8) -> int:
+    """Examples with which equal pass rates are shown to lose at most ``margin`` in a share ``power`` of all cases: the
+    inverse of :func:`loss_ruled_out`. Fewer than 59 never rule out a loss of .05 at level .05."""
+    spread = spread.careful(level, power)
+    sizes = range(MOST_EXAMPLES)
+    return bisect_left(sizes, True, key=lambda size: loss_ruled_out(size, spread, level, power) <= margin)
 
 
 def _units(differences: Column, groups: Sequence[Hashable] | None) -> _Units | None:
@@ -142,7 +204,7 @@ def _units(differences: Column, groups: Sequence[Hashable] | None) -> _Units | N
     sizes = np.bincount(codes).astype(np.float64)
     sums = np.bincount(codes, weights=values)
     mean, typical = float(values.mean()), len(values) / len(sizes)
-    return _Units(mean, len(values), (sums - sizes * mean) / typical, sums / sizes)
+    return _Units(mean, len(values), (sums - sizes * mean) / typical, values)
 
 
 def _skewness_term(units: _Units) -> float:
@@ -151,7 +213,10 @@ def _skewness_term(units: _Units) -> float:
 
 def _transformed_back(critical: float, units: _Units) -> float:
     """Standardised mean at which Hall's transformation takes the critical value."""
-    skewed = _skewness_term(units)
+    return _back(critical, _skewness_term(units))
+
+
+def _back(critical: float, skewed: float) -> float:
     if abs(skewed) < 1e-9:
         return critical
     return (float(np.cbrt(1 + 3 * skewed * (critical - skewed / 2))) - 1) / skewed

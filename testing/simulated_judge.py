@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import log
@@ -57,7 +58,58 @@ class JudgeRequest:
     """All but the example's texts."""
 
 
-class SimulatedJudge:
+class AnsweringJudge(ABC):
+    """A model that judges and helps, each by rules of its world; its answers follow from the request alone."""
+
+    answers_stay_in_the_run = True
+    """The parameters of its world are no part of its identity, so no other command may use them."""
+
+    def __init__(self, name: str, identity: str, slots: int = 16) -> None:
+        """``slots``: calls taken at once."""
+        self.name = name
+        self.identity = identity
+        self.slots = slots
+        self.calls = 0
+        """Requests that were answered."""
+
+    @abstractmethod
+    def helped(self, request: Request, fields: Mapping[str, Any]) -> str | None:
+        """The reply of a helper, whose record has these fields; None where a judge is asked."""
+
+    @abstractmethod
+    def p_asked(self, request: Request) -> float:
+        """P(yes) of the question that a request asks."""
+
+    async def answer(self, request: Request) -> Answer:
+        """A verdict, an explanation, or the reply of a helper, whatever is asked for. Raises ValueError where the
+        request is none that its world knows; the message says what it holds."""
+        self.calls += 1
+        fields = (request.parameters.schema or {}).get("properties", {})
+        reply = self.helped(request, fields)
+        if reply is not None:
+            return as_answer(reply, request)
+        if _EXPLAIN in request.messages[-1][1]:
+            return as_answer(REASON, request)
+        if _TOGETHER.search(request.messages[-1][1]):
+            return self._all_of(request, fields)
+        p_yes = self.p_asked(request)
+        if "explanation" in fields:
+            return _of_tokens(_verdict(p_yes, explained=True), request)
+        return as_answer(p_yes, request)
+
+    def _all_of(self, request: Request, fields: Mapping[str, Any]) -> Answer:
+        """The answers to several questions: each as if it were asked alone."""
+        *before, (role, content) = request.messages
+        opening, *blocks = _TOGETHER.split(content)
+        answers = {}
+        for name, question in zip(blocks[::2], blocks[1::2], strict=True):
+            alone = replace(request, messages=(*before, (role, f"{opening}{question.partition(_BLANK)[0]}")))
+            answers[name] = self.p_asked(alone)
+        explained = all("properties" in each for each in fields.values())
+        return _together({name: answers[name] for name in fields}, request, explained=explained)
+
+
+class SimulatedJudge(AnsweringJudge):
     """A model of a :class:`SimulatedWorld`: a judge with errors, which also takes every other role of the loop.
 
     It answers from the request's text alone, the same each time. Asked for notes, comparisons and edits it is wrong
@@ -75,49 +127,22 @@ class SimulatedJudge:
         'No'
     """
 
-    answers_stay_in_the_run = True
-    """The parameters of its world are no part of its identity, so no other command may use them."""
-
     def __init__(
         self, world: SimulatedWorld, *, perfect: bool = False, name: str | None = None, slots: int = 16
     ) -> None:
         """``slots``: calls taken at once."""
+        name = name or ("simulated/perfect" if perfect else "simulated/judge")
+        super().__init__(name, f"{name}/{world.seed}", slots)
         self.world = world
         self.perfect = perfect
-        self.name = name or ("simulated/perfect" if perfect else "simulated/judge")
-        self.identity = f"{self.name}/{world.seed}"
-        self.slots = slots
-        self.calls = 0
-        """Requests that were answered."""
 
-    async def answer(self, request: Request) -> Answer:
-        """A verdict, an explanation, a note, a comparison or an edit, whatever is asked for. Raises ValueError where
-        the request is none that this world knows; the message says what it holds."""
-        self.calls += 1
-        fields = (request.parameters.schema or {}).get("properties", {})
-        reply = help_out(self.world, request, fields)
-        if reply is not None:
-            return as_answer(reply, request)
-        if _EXPLAIN in request.messages[-1][1]:
-            return as_answer(REASON, request)
-        if _TOGETHER.search(request.messages[-1][1]):
-            return self._all_of(request, fields)
-        asked = read_request(request)
-        p_yes = self.p_yes(asked)
-        if "explanation" in fields:
-            return _of_tokens(_verdict(p_yes, explained=True), request)
-        return as_answer(p_yes, request)
+    def helped(self, request: Request, fields: Mapping[str, Any]) -> str | None:
+        """The reply of a helper of its world, wrong as often as that says."""
+        return help_out(self.world, request, fields)
 
-    def _all_of(self, request: Request, fields: Mapping[str, Any]) -> Answer:
-        """The answers to several questions: each as if it were asked alone."""
-        *before, (role, content) = request.messages
-        opening, *blocks = _TOGETHER.split(content)
-        answers = {}
-        for name, question in zip(blocks[::2], blocks[1::2], strict=True):
-            alone = replace(request, messages=(*before, (role, f"{opening}{question.partition(_BLANK)[0]}")))
-            answers[name] = self.p_yes(read_request(alone))
-        explained = all("properties" in each for each in fields.values())
-        return _together({name: answers[name] for name in fields}, request, explained=explained)
+    def p_asked(self, request: Request) -> float:
+        """P(yes) of the question that a request asks."""
+        return self.p_yes(read_request(request))
 
     def p_yes(self, asked: JudgeRequest) -> float:
         """P(yes) of one question on one example."""

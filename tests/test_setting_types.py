@@ -28,7 +28,13 @@ from askance.evaluation.options import (
 from askance.labelling.label_options import LabelOptions
 from askance.models.named import NamedModel
 from askance.optimizer.job import CAN_GROW, NOT_IN_FINGERPRINT, WHERE
-from askance.optimizer.options import AlignOptions, MigrateOptions, TuneOptions, WeighOptions
+from askance.optimizer.options import (
+    AlignOptions,
+    MigrateOptions,
+    TuneOptions,
+    WeighOptions,
+    WriterMigrationOptions,
+)
 from askance.settings import ALSO, FILE, MODEL
 from askance.training.options import TrainOptions
 
@@ -46,6 +52,7 @@ RECORDS: tuple[type[BaseModel], ...] = (
     MigrateOptions,
     AlignOptions,
     TuneOptions,
+    WriterMigrationOptions,
     TrainOptions,
     LabelOptions,
 )
@@ -63,6 +70,13 @@ from pathlib import Path
 from typing import Any, Literal, TypedDict
 
 from .models.named import NamedModel
+'''
+
+
+MIGRATION = '''
+
+class MigrationSettings(MigrateSettings, WriterMigrationSettings, total=False):
+    """Settings of a migration, whether its prompt judges or writes."""
 '''
 
 
@@ -121,7 +135,7 @@ def made() -> str:
         for name in sorted({*NOT_IN_FINGERPRINT, *WHERE, *CAN_GROW})
     ]
     resume = '\n\nclass ResumeSettings(TypedDict, total=False):\n    """Settings that may change when a run is resumed."""\n\n'
-    return text + resume + "\n".join(rows) + "\n"
+    return text + MIGRATION + resume + "\n".join(rows) + "\n"
 
 
 def test_the_types_of_settings_are_those_of_their_records() -> None:

@@ -1,56 +1,38 @@
 """Rules of form that recorded outputs keep and that code can check, each with its support.
 
-They are found in outputs alone: valid JSON and its schema with lengths, a fixed beginning and end, a length band, and
-traits such as bullet points, which all outputs have or all lack.
+They are found in outputs alone: valid JSON, its keys with their types, sets of values and lengths, a fixed beginning
+and end, a length band, a language, and traits such as bullet points. Another output of the same prompt may differ, so
+lengths are wide, and a set of values needs evidence. Of conversations the last replies are read, and the calls of tools
+have rules of their own.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
+from itertools import permutations
 from typing import Any, NamedTuple
 
-from ...agents.checks import COUNTS
-from ...prompts.checklist import ComputedCheck, GoodAnswer
-from ...prompts.criteria.kinds import CheckKind
-from .schemas import follows, passes, schema_of, schema_said
+from ...agents.checks import COUNTS, json_value, language_of
+from ...agents.traces.call_checks import first_places
+from ...prompts.checklist import ComputedCheck
+from ...prompts.conversations.chat import calls_in_turn, reply_text
+from ...prompts.formatting import count as counted
+from .schemas import passes, schema_of, widened
 
 SUPPORT = 0.95
-"""A rule that fewer outputs keep is shown and not enforced."""
+"""A rule that was found in outputs alone is shown and not enforced where fewer outputs keep it."""
 FEWEST = 5
 """Outputs below which nothing is called a rule."""
 SHORTEST_FIXED = 3
 """Fewest characters of a fixed beginning or end."""
-
-
-@dataclass(frozen=True)
-class FoundRule:
-    """A check with the share of recorded outputs that keep it."""
-
-    id: str
-    kind: CheckKind
-    value: str | dict[str, Any] | None
-    text: str
-    """The rule as an order, e.g. ``Begin the output with: Dear citizen,``."""
-    kept: int
-    of: int
-    good: GoodAnswer = "yes"
-    """``no`` where an output keeps the rule that lacks the property."""
-    clause: str | None = None
-    """The words of the prompt that ask for it; None where it was found in outputs alone."""
-
-    @property
-    def support(self) -> float:
-        """Share of outputs that keep the rule, in [0, 1]."""
-        return self.kept / self.of
-
-    @property
-    def is_enforced(self) -> bool:
-        """Whether enough outputs keep it, or the prompt asks for it."""
-        return self.clause is not None or self.support >= SUPPORT
+LEAST_OF_SHORTEST, MOST_OF_LONGEST = 0.5, 1.5
+"""Ends of the length band, as shares of the shortest and the longest of the middle 95 % of the outputs."""
+PROSE = 0.9
+"""Least share of letters and spaces in texts whose language is looked at; code has fewer."""
 
 
 class Trait(NamedTuple):
@@ -58,71 +40,84 @@ class Trait(NamedTuple):
 
     id: str
     pattern: str
-    has: str
-    lacks: str
+    noun: str
+
+    def check(self, *, wanted: bool, **fields: Any) -> ComputedCheck:
+        """The check that an output has the feature, or lacks it."""
+        data = {"id": self.id if wanted else f"no_{self.id}", "kind": "matches", "value": self.pattern}
+        asks = f"Does the output have {self.noun}?"
+        return ComputedCheck(**data, text=asks, good="yes" if wanted else "no", **fields)
 
 
 TRAITS = (
-    Trait("code_fence", r"```", "Put code between code fences.", "Use no code fence."),
-    Trait("headings", r"(?m)^#{1,6} ", "Use headings.", "Use no headings."),
-    Trait("bullets", r"(?m)^\s*[-*•] ", "Use bullet points.", "Use no bullet points."),
-    Trait("numbered_list", r"(?m)^\s*\d+[.)] ", "Use a numbered list.", "Use no numbered list."),
-    Trait("table", r"(?m)^\s*\|.*\|\s*$", "Use a table.", "Use no table."),
-    Trait("bold", r"\*\*[^*\n]+\*\*", "Put some words in bold.", "Put nothing in bold."),
-    Trait("web_address", r"https?://|\bwww\.", "Give a web address.", "Give no web address."),
-    Trait("emoji", "[\U0001f300-\U0001faff\u2600-\u27bf]", "Use emoji.", "Use no emoji."),
+    Trait("code_fence", r"```", "a code fence"),
+    Trait("headings", r"(?m)^#{1,6} ", "headings"),
+    Trait("bullets", r"(?m)^\s*[-*•] ", "bullet points"),
+    Trait("numbered_list", r"(?m)^\s*\d+[.)] ", "a numbered list"),
+    Trait("table", r"(?m)^\s*\|.*\|\s*$", "a table"),
+    Trait("bold", r"\*\*[^*\n]+\*\*", "words in bold"),
+    Trait("web_address", r"https?://|\bwww\.|(?<![@\w.-])[\w-]+\.(?:com|org|net|gov|edu)\b", "a web address"),
+    Trait("emoji", "[\U0001f300-\U0001faff\u2600-\u27bf]", "emoji"),
+    Trait(
+        "preamble",
+        r"(?i)\A\s*(?:(?:sure|certainly|of course|okay|absolutely)\b[^\n]{0,80}[:!.]|here(?:'s| is| are)\b[^\n]{0,80}:)",
+        "a remark before the answer",
+    ),
 )
 
 
-def found_rules(outputs: Sequence[str]) -> list[FoundRule]:
-    """Rules that recorded outputs keep, also those that only some keep; none of fewer than five outputs."""
-    texts = [text for text in outputs if text.strip()]
-    if len(texts) < FEWEST:
+def found_rules(outputs: Sequence[str]) -> list[ComputedCheck]:
+    """Rules that recorded outputs keep, also those that only some keep; none of fewer than five outputs.
+
+    Rules that outputs lack something are left to :func:`never_rules`.
+    """
+    written = [text for text in outputs if text.strip()]
+    if len(written) < FEWEST:
         return []
-    values = [value for text in texts if (value := json_in(text)) is not None]
+    texts = [reply for text in written if (reply := reply_text(text)).strip()]
+    return [*_of_calls(written), *(_of_texts(texts) if len(texts) >= FEWEST else [])]
+
+
+def _of_texts(texts: Sequence[str]) -> list[ComputedCheck]:
+    values = json_values(texts)
     if 2 * len(values) > len(texts):
-        return _of_json(texts, values)
-    return [*_fixed_ends(texts), *_length_band(texts), *_traits(texts)]
+        rules = [rule("json_alone", "json", None, texts), rule("keys", "fields", widened(schema_of(values)), texts)]
+        return [each for each in rules if each.support]
+    return [*_fixed_ends(texts), *_length_band(texts), *_language(texts), *_traits(texts)]
 
 
-def json_in(text: str) -> Any:
-    """The object or list in a text, alone or in a code fence; None where there is none."""
-    inner = re.fullmatch(r"\s*```\w*\n(.*)\n```\s*", text, re.DOTALL)
-    try:
-        found = json.loads(inner[1] if inner else text)
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, (dict, list)) else None
+def never_rules(outputs: Sequence[str]) -> list[ComputedCheck]:
+    """Traits that at least 95 % of the outputs lack; most mean nothing, as no prompt names all it does not want."""
+    texts = [reply for text in outputs if (reply := reply_text(text)).strip()]
+    found = [supported(trait.check(wanted=False), texts) for trait in TRAITS] if len(texts) >= FEWEST else []
+    return [each for each in found if (each.support or 0) >= SUPPORT]
 
 
-def _of_json(texts: Sequence[str], values: Sequence[Any]) -> list[FoundRule]:
-    schema = schema_of(values)
-    alone = "The output is one JSON value, with no code fence and no text before or after it."
-    kept = sum(follows(schema, value) for value in values)
-    return [
-        _rule("json_alone", "json", None, alone, texts),
-        FoundRule("schema", "schema", schema, f"The JSON is {schema_said(schema)}.", kept, len(texts)),
-    ]
+def json_values(texts: Sequence[str]) -> list[Any]:
+    """The objects and lists that texts are or hold."""
+    return [value for text in texts if isinstance(value := json_value(text)[0], (dict, list))]
 
 
-def _rule(
-    name: str, kind: CheckKind, value: str | None, text: str, texts: Sequence[str], good: GoodAnswer = "yes"
-) -> FoundRule:
-    """A rule with its support, counted by the check that enforces it."""
-    check = ComputedCheck(id=name, kind=kind, value=value, good=good)
-    return FoundRule(name, kind, value, text, sum(passes(check, each) for each in texts), len(texts), good)
+def supported(check: ComputedCheck, texts: Sequence[str]) -> ComputedCheck:
+    """The check with the share of the texts that pass it; one with less than 95 % and no clause has no weight."""
+    support = sum(passes(check, text) for text in texts) / len(texts)
+    is_enforced = check.origin == "clause" or support >= SUPPORT
+    return check.model_copy(
+        update={"support": support, "origin": check.origin or "contract", "weight": float(is_enforced)}
+    )
 
 
-def _fixed_ends(texts: Sequence[str]) -> list[FoundRule]:
+def rule(name: str, kind: str, value: str | Mapping[str, Any] | None, texts: Sequence[str]) -> ComputedCheck:
+    """A check of a kind with its support."""
+    return supported(ComputedCheck.model_validate({"id": name, "kind": kind, "value": value}), texts)
+
+
+def _fixed_ends(texts: Sequence[str]) -> list[ComputedCheck]:
     stripped = [text.strip() for text in texts]
     first = _common(stripped, _shared, lambda part, text: text.startswith(part))
     last = _common(stripped, lambda a, b: _shared(a[::-1], b[::-1])[::-1], lambda part, text: text.endswith(part))
-    found = []
-    if len(first) >= SHORTEST_FIXED:
-        found.append(_rule("begins", "begins", first, f"Begin the output with: {first}", texts))
-    if len(last) >= SHORTEST_FIXED:
-        found.append(_rule("ends", "ends", last, f"End the output with: {last}", texts))
-    return found
+    ends = {"begins": first, "ends": last}
+    return [rule(name, name, part, texts) for name, part in ends.items() if len(part) >= SHORTEST_FIXED]
 
 
 def _shared(a: str, b: str) -> str:
@@ -154,21 +149,108 @@ def _whole_lines(part: str, text: str) -> str:
     return part.strip()
 
 
-def _length_band(texts: Sequence[str]) -> list[FoundRule]:
-    """Fewest and most words, ten per cent beyond those of the middle 95 %."""
-    sizes = sorted(COUNTS["word"](text) for text in texts)
-    aside = math.floor((1 - SUPPORT) / 2 * len(sizes))
-    low, high = math.floor(sizes[aside] * 0.9), math.ceil(sizes[-1 - aside] * 1.1)
-    band = f"{low} to {high} words"
-    return [_rule("length", "length", band, f"Write {band}.", texts)]
+def _length_band(texts: Sequence[str]) -> list[ComputedCheck]:
+    """Fewest and most words: half the shortest and one and a half times the longest of the middle 95 %."""
+    least, most = _usual([COUNTS["word"](text) for text in texts])
+    low, high = math.floor(least * LEAST_OF_SHORTEST), math.ceil(most * MOST_OF_LONGEST)
+    return [rule("length_words", "length", f"{low} to {max(high, low + 1)} words", texts)]
 
 
-def _traits(texts: Sequence[str]) -> list[FoundRule]:
+def _usual(sizes: Sequence[int]) -> tuple[int, int]:
+    """Least and most of the middle 95 %."""
+    ordered = sorted(sizes)
+    aside = math.floor((1 - SUPPORT) / 2 * len(ordered))
+    return ordered[aside], ordered[-1 - aside]
+
+
+def _language(texts: Sequence[str]) -> list[ComputedCheck]:
+    """The language of prose; nothing where the outputs differ, or where the extra ``language`` is not installed."""
+    prose = [sum(each.isalpha() or each.isspace() for each in text) / len(text) for text in texts]
+    if find_spec("py3langid") is None or sorted(prose)[len(prose) // 2] < PROSE:
+        return []
+    [(code, _)] = Counter(language_of(text)[0] for text in texts).most_common(1)
+    found = rule("language", "language", code, texts)
+    return [found] if found.weight else []
+
+
+def _traits(texts: Sequence[str]) -> list[ComputedCheck]:
+    found = [supported(trait.check(wanted=True), texts) for trait in TRAITS]
+    return [each for each in found if (each.support or 0) > 0.5]  # a feature of fewer is none that must be there
+
+
+# --- calls of tools ---
+
+
+def _of_calls(outputs: Sequence[str]) -> list[ComputedCheck]:
+    """Rules of the calls in outputs: the tools, how many calls, the arguments of each tool, and the order of tools."""
+    traces = [calls_in_turn(output) for output in outputs]
+    places = [*map(first_places, traces)]
+    times = Counter(name for firsts in places for name in firsts if re.fullmatch(r"[^\s,]+", name))
+    names = [name for name, there in times.items() if there > (1 - SUPPORT) * len(outputs)]
+    if not names:
+        return []
+    listed = ", ".join(names)
+    found = [rule("tools", "tools", listed, outputs)]
+    for name in (each for each in names if times[each] >= SUPPORT * len(outputs)):
+        found.append(rule(f"calls_{name}", "calls", f"at least 1 call of {name}", outputs))
+    low, high = _usual([len(calls) for calls in traces])
+    band = f"{low} to {high} calls" if low < high else f"exactly {counted(low, 'call')}"
+    found.append(rule("calls", "calls", band, outputs))
+    for name in names:
+        given = [call.arguments for calls in traces for call in calls if call.name == name]
+        schema = schema_of(given)
+        if len(given) >= FEWEST:
+            # support among the outputs that call the tool: the others keep the rule without saying anything
+            theirs = [output for output, firsts in zip(outputs, places, strict=True) if name in firsts]
+            found.append(rule(f"arguments_{name}", "arguments", {name: schema}, theirs))
+    return [*found, *_orders(names, outputs, places)]
+
+
+def _orders(names: Sequence[str], outputs: Sequence[str], places: Sequence[Mapping[str, int]]) -> list[ComputedCheck]:
+    """The tools that are called one before the other wherever an output calls both."""
+    both = {
+        (a, b): [(firsts[a], firsts[b]) for firsts in places if a in firsts and b in firsts]
+        for a, b in permutations(names, 2)
+    }
+    fixed = {
+        pair
+        for pair, firsts in both.items()
+        if len(firsts) >= FEWEST and sum(a < b for a, b in firsts) >= SUPPORT * len(firsts)
+    }
     found = []
-    for trait in TRAITS:
-        has = _rule(trait.id, "matches", trait.pattern, trait.has, texts)
-        if 2 * has.kept > has.of:
-            found.append(has)
-        else:
-            found.append(_rule(f"no_{trait.id}", "matches", trait.pattern, trait.lacks, texts, "no"))
+    for a, b in (pair for pair in both if pair in fixed):
+        there = [place for place, firsts in enumerate(places) if a in firsts and b in firsts]
+        between = [name for name in names if (a, name) in fixed and (name, b) in fixed]
+        if any(all(name in places[place] for place in there) for name in between):
+            continue  # follows from two others
+        theirs = [outputs[place] for place in there]
+        found.append(rule(f"{a}_before_{b}", "order", f"{a} before {b}", theirs))
     return found
+
+
+FREE_WORDS = 4
+"""Words that an argument has on average from which on it is free text, which nobody writes twice in the same words."""
+
+
+def parity_rules(outputs: Sequence[str]) -> list[ComputedCheck]:
+    """Rules that hold a new output against the recorded one: the same tools, and the same arguments but for free texts.
+
+    A recorded output keeps them by definition. Their order is left to the rules of the outputs, which say where it
+    matters. None where no output calls a tool.
+    """
+    calls = [call for output in outputs for call in calls_in_turn(output)]
+    if not calls:
+        return []
+    words: dict[str, list[int]] = {}
+    for call in calls:
+        for name, value in call.arguments.items() if isinstance(call.arguments, dict) else ():
+            words.setdefault(f"{call.name}.{name}", []).append(len(value.split()) if isinstance(value, str) else 0)
+    free = [
+        name
+        for name, sizes in words.items()
+        if sum(sizes) >= FREE_WORDS * len(sizes) and re.fullmatch(r"[^\s,]+", name)
+    ]
+    value = f"arguments except {', '.join(free)}" if free else "arguments"
+    found = {"same_tools": "tools", "same_arguments": value}
+    fields = {"kind": "calls_as", "support": 1.0, "from": "contract"}
+    return [ComputedCheck.model_validate({"id": name, "value": part, **fields}) for name, part in found.items()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from ...agents.checks import compute
@@ -18,16 +18,13 @@ MOST_VALUES = 8
 """A text with more different values is no set of values."""
 OFTEN = 4
 """Times that each value of a set came up, on average."""
+LONGEST_VALUE = 40
+"""A longer text is no value of a set."""
 LENGTH_STEP = 10
 """Lengths are rounded up to a multiple of it: nobody asks for at most 143 characters."""
 MOST_KEYS = 40
 """An object with more different keys is a mapping, not a record."""
 _NAMES: dict[type, str] = {bool: "boolean", int: "integer", float: "number", str: "string", type(None): "null"}
-
-
-def follows(schema: Mapping[str, Any], value: Any) -> bool:
-    """Whether a value follows a schema, as the check of the kind ``schema`` decides it."""
-    return passes(ComputedCheck(id="schema", kind="schema", value=json.dumps(schema)), json.dumps(value))
 
 
 def passes(check: ComputedCheck, output: str) -> bool:
@@ -65,9 +62,14 @@ def _of_kind(kind: str, values: Sequence[Any]) -> dict[str, Any]:
         case "array":
             return _of_lists(values)
         case "string":
-            different = set(values)
-            if len(different) <= MOST_VALUES and len(values) >= OFTEN * len(different):
-                return {"type": "string", "enum": sorted(different)}
+            times = Counter(values)
+            if (
+                len(times) <= MOST_VALUES
+                and len(values) >= OFTEN * len(times)
+                and min(times.values()) > 1  # a value that came up once says that there are others
+                and max(map(len, times)) <= LONGEST_VALUE
+            ):
+                return {"type": "string", "enum": sorted(times)}
             longest = math.ceil(max(map(len, values)) / LENGTH_STEP) * LENGTH_STEP
             return {"type": "string", "maxLength": max(LENGTH_STEP, longest)}
         case _:
@@ -92,6 +94,93 @@ def _of_lists(values: Sequence[Sequence[Any]]) -> dict[str, Any]:
     if min(sizes):
         found["minItems"] = min(sizes)
     return {**found, "maxItems": max(1, *sizes)}
+
+
+def keys_of(values: Sequence[Any]) -> list[str]:
+    """The keys of objects in values, at any depth, each once."""
+    found: dict[str, None] = {}
+    for value in values:
+        if isinstance(value, dict):
+            found |= dict.fromkeys([*map(str, value), *keys_of(list(value.values()))])
+        elif isinstance(value, list):
+            found |= dict.fromkeys(keys_of(value))
+    return list(found)
+
+
+WIDER = 2
+"""Factor by which lengths are made wider where a schema checks outputs that nobody has seen."""
+LEAST_LENGTH, LEAST_ITEMS = 100, 10
+"""A limit that is found in outputs alone is never below it."""
+
+
+def widened(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema with room for outputs that differ from those that it was found in."""
+    found = {name: value for name, value in schema.items() if name != "minItems"}
+    if "maxLength" in schema:
+        found["maxLength"] = max(LEAST_LENGTH, WIDER * schema["maxLength"])
+    if "maxItems" in schema:
+        found["maxItems"] = max(LEAST_ITEMS, WIDER * schema["maxItems"])
+    if "items" in schema:
+        found["items"] = widened(schema["items"])
+    if "anyOf" in schema:
+        found["anyOf"] = [widened(each) for each in schema["anyOf"]]
+    if "properties" in schema:
+        found["properties"] = {key: widened(part) for key, part in schema["properties"].items()}
+    return found
+
+
+def part_of(schema: Mapping[str, Any], key: str) -> dict[str, Any] | None:
+    """The schema of a key's value, where the key stands nearest to the top; None where it stands nowhere."""
+    if key in schema.get("properties", {}):
+        found: dict[str, Any] = schema["properties"][key]
+        return found
+    inner = [*schema.get("properties", {}).values(), *([schema["items"]] if "items" in schema else [])]
+    return next((found for each in inner if (found := part_of(each, key)) is not None), None)
+
+
+def with_part(schema: Mapping[str, Any], key: str, part: Mapping[str, Any]) -> dict[str, Any] | None:
+    """A schema of one key alone, which takes any values of the others; None where the key stands nowhere."""
+    if key in schema.get("properties", {}):
+        required = [name for name in schema.get("required", ()) if name == key]
+        return {"type": "object", "properties": {key: dict(part)}, "required": required}
+    if "items" in schema and (inner := with_part(schema["items"], key, part)) is not None:
+        return {"type": "array", "items": inner}
+    for name, each in schema.get("properties", {}).items():
+        if (inner := with_part(each, key, part)) is not None:
+            return {"type": "object", "properties": {name: inner}}
+    return None
+
+
+def without_parts(schema: Mapping[str, Any], keys: Collection[str], optional: Collection[str] = ()) -> dict[str, Any]:
+    """The schema, which takes any value of some keys, and in which ``optional`` ones may be missing."""
+    found = dict(schema)
+    if "required" in schema:
+        found["required"] = [key for key in schema["required"] if key not in optional]
+    if "properties" in schema:
+        found["properties"] = {
+            key: {} if key in keys else without_parts(part, keys, optional)
+            for key, part in schema["properties"].items()
+        }
+    if "items" in schema:
+        found["items"] = without_parts(schema["items"], keys, optional)
+    return found
+
+
+def united(schemas: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """One schema of several about the same values, e.g. one of all keys and one of each key; later ones add to it."""
+    found: dict[str, Any] = {}
+    for schema in schemas:
+        for name, value in schema.items():
+            if name == "properties":
+                keys = {**found.get(name, {}), **value}
+                found[name] = {key: united([found.get(name, {}).get(key, {}), value.get(key, {})]) for key in keys}
+            elif name == "items":
+                found[name] = united([found.get(name, {}), value])
+            elif name == "required":
+                found[name] = [*found.get(name, ()), *(key for key in value if key not in found.get(name, ()))]
+            else:
+                found[name] = value
+    return found
 
 
 def schema_said(schema: Mapping[str, Any]) -> str:

@@ -6,7 +6,6 @@ decision looks at the mean of the differences and at each requirement (METHOD.md
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -18,7 +17,7 @@ from ...prompts.checklist import Checklist
 from ...prompts.formatting import count
 from ...prompts.verdicts import Verdict
 from ...stats.differences import holm
-from ...stats.noninferiority import MeanLimits, mean_limits, p_worse
+from ...stats.noninferiority import MeanLimits, Spread, examples_needed, mean_limits, p_worse
 
 Answer = Literal["adopt", "not_yet", "undecided"]
 POWER = 0.8
@@ -55,7 +54,7 @@ class PassTable:
 
     def rates(self) -> list[float | None]:
         """Share of the requirements that each output keeps; None where no verdict is there."""
-        return [float(np.nanmean(row)) if np.isfinite(row).any() else None for row in self.passed]
+        return _row_means(self.passed)
 
     def cells(self, wanted: NDArray[np.bool_]) -> list[Cell]:
         """The cells of a mask, by example."""
@@ -63,6 +62,12 @@ class PassTable:
             Cell(self.examples[int(row)], self.requirements[int(column)])
             for row, column in np.argwhere(wanted).tolist()
         ]
+
+
+def _row_means(table: NDArray[np.float64]) -> list[float | None]:
+    """Mean of each row, without what is missing; None where all is."""
+    counts, sums = np.isfinite(table).sum(axis=1), np.nansum(table, axis=1)
+    return [float(total / n) if n else None for n, total in zip(counts, sums, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -94,7 +99,7 @@ class PassChange:
 
     def differences(self) -> list[float | None]:
         """Pass rate of the new output minus that of the old one by example, over requirements judged of both."""
-        return [float(np.nanmean(row)) if np.isfinite(row).any() else None for row in self.changes]
+        return _row_means(self.changes)
 
 
 @dataclass(frozen=True)
@@ -121,7 +126,7 @@ def decide(found: PassChange, max_loss: float, level: float, groups: Sequence[st
     limits = mean_limits(found.differences(), level, groups)
     columns = [list(column) for column in np.where(np.isnan(found.changes), None, found.changes).T]  # type: ignore[call-overload]
     proved = holm([p_worse(column, max_loss, groups) for column in columns])
-    losses = np.nansum(found.changes, axis=0) / np.maximum(1, np.isfinite(found.changes).sum(axis=0))
+    losses = [each or 0.0 for each in _row_means(found.changes.T)]
     worse = [place for place, p_value in enumerate(proved) if p_value is not None and p_value <= level]
     names = tuple(found.old.requirements[place] for place in sorted(worse, key=lambda place: losses[place]))
     if limits.value is None or limits.low is None or limits.high is None:
@@ -143,11 +148,11 @@ def decide(found: PassChange, max_loss: float, level: float, groups: Sequence[st
 
 
 def outputs_that_decide(limits: MeanLimits, max_loss: float, level: float) -> int | None:
-    """Outputs with which the mean seen would lie clear of -max_loss; None where it lies there itself."""
-    if limits.value is None or limits.low is None or not limits.deviation:
+    """Outputs that decide in 8 of 10 cases if the mean stays as it is; None where it lies too near to -max_loss."""
+    if limits.value is None or limits.deviation is None:
         return None
     distance = abs(limits.value + max_loss)
-    reach = limits.value - limits.low
     if distance < 0.1 * max_loss:
         return None
-    return max(limits.n + 1, math.ceil(limits.n * (reach / distance) ** 2))
+    spread = Spread(limits.deviation, together=limits.n / limits.units)
+    return max(limits.n + 1, examples_needed(spread, distance, level, POWER))

@@ -21,7 +21,7 @@ from ..options import MigrateOptions
 from ..subject import Pair
 
 RECORDED = "recorded"
-"""Name of a source that is not asked: what it said is in the data."""
+"""In place of the old model's name: its outputs, or what a judge said, are in the data."""
 _WORDS = {"yes": True, "no": False}
 _IN_DATA = "--judge-scores"
 

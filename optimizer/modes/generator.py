@@ -18,6 +18,8 @@ from ...agents.judging import Judging
 from ...evaluation.scoring import ExampleScore, mean_score, score_examples
 from ...memory.records import InstructionRecord, PassRatesRecord
 from ...models.base import Model
+from ...models.request_form import Thinking
+from ...models.writing import AS_THE_RUN
 from ...prompts.checklist import Checklist, ComputedCheck, Question
 from ...prompts.errors import InputError
 from ...prompts.examples import Example, documents
@@ -31,7 +33,7 @@ from ...stats.resampling import Resampling
 from ..acceptance import Yardstick
 from ..mode import RunContext
 from ..signals import Reasons, disputed, explanations, take_turns
-from ..subject import Draft, Observation, Outcome, Pair, by_pair
+from ..subject import Draft, Observation, Outcome, Pair, Spent, by_pair
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,31 @@ class OutputJudge:
     prompt: Prompt
     judging: Judging
     soft: bool
+
+
+@dataclass
+class OldOutputs:
+    """The outputs of an old model, and the requirements that they keep; each is judged once."""
+
+    verdicts: list[Verdict] = field(default_factory=list)
+    checklists: dict[str, Checklist] = field(default_factory=dict)
+    """The requirements that an output was held to, by example id."""
+    kept: dict[Pair, bool] = field(default_factory=dict)
+    """Whether an output keeps a requirement; a pair without a verdict is not there."""
+
+    async def judge(self, subject: GeneratorSubject, examples: Sequence[Example]) -> None:
+        """Judge the outputs that the examples carry. Raises as :meth:`GeneratorSubject.observe`."""
+        seen = await subject.look_at([Generated(each) for each in examples], OLD)
+        self.verdicts += seen.verdicts
+        self.checklists |= seen.own_checklists
+        for verdict in seen.verdicts:
+            good = seen.polarity(verdict.example, verdict.question).is_good(verdict.answer)
+            if good is not None and not verdict.replicate:
+                self.kept[verdict.example, verdict.question] = good
+
+
+OLD = "old"
+"""Stands in verdicts for the prompt that wrote the outputs of the old model."""
 
 
 @runtime_checkable
@@ -73,6 +100,12 @@ class GeneratorSubject:
     """Shown all verdicts."""
     say: Callable[[str], None]
     """Told what cannot be had."""
+    old: OldOutputs | None = None
+    """The outputs of an old model that these are held against: only requirements that were judged there count."""
+    timed: Callable[[str, int, float], None] | None = None
+    """Told the hash of the prompt, and the number and the seconds of the outputs that were bought for it."""
+    thinking: Callable[[Thinking], Model] | None = None
+    """Gives the generator as a model that thinks otherwise."""
     _own: dict[str, Checklist] = field(default_factory=dict, init=False)
     _without: set[str] = field(default_factory=set, init=False)
     """Examples for which no questions could be written. A resumed run asks again; in a run all versions miss them."""
@@ -89,25 +122,34 @@ class GeneratorSubject:
         Raises:
             InputError: The checker returned something else than checks, or one with the name of a question.
         """
-        generated = await replace(self.generator, prompt=draft.prompt).generate(examples, on_done)
-        self._tell_cut_off(generated)
-        if (refused := self.generator.schema_refused) is not None and "schema" not in self._told:
-            self._told.add("schema")
-            self.say(refused)
+        writer = self._writer(draft)
+        generated = await writer.generate(examples, on_done)
+        self._tell_cut_off(generated, writer.most_tokens)
+        for refused in writer.refused:
+            if refused not in self._told:
+                self._told.add(refused)
+                self.say(refused)
         if isinstance(self.generator.model, AnswersWithRecords):
             shown = self.generator.model.shown
             generated = [each if each.error else replace(each, example=shown(each.example)) for each in generated]
+        spent = Spent.of(generated)
+        if self.timed is not None and spent.timed:
+            self.timed(draft.hash, spent.timed, spent.seconds)
+        return await self.look_at(generated, draft.hash)
+
+    async def look_at(self, generated: Sequence[Generated], version: str) -> Observation:
+        """Judge or check outputs that are there; ``version`` names the prompt that wrote them. InputError as above."""
         written = [each.example for each in generated]
-        judged = await self._judged(draft, generated)
+        judged = await self._judged(version, generated)
         errors = {each.example.id: each.error or "" for each in generated}
-        computed = computed_verdicts(self._checks, written, draft.prompt.hash, errors)
-        checked = run_checker(self.checker, generated, draft.prompt.hash) if self.checker else []
+        computed = computed_verdicts(self._checks, written, version, errors)
+        checked = run_checker(self.checker, generated, version) if self.checker else []
         verdicts = [*judged, *computed, *checked]
         self.tally(verdicts)
         own = ((example.id, self._checklist_of(example.id, checked)) for example in written)
         checklists = {name: checklist for name, checklist in own if checklist is not None}
         scores = [self._score(example, checklists.get(example.id), verdicts) for example in written]
-        return Observation(written, verdicts, scores, None, checklists)
+        return Observation(written, verdicts, scores, None, checklists, Spent.of(generated))
 
     async def probe(self, draft: Draft, pairs: Sequence[Pair], seen: Observation) -> dict[Pair, Verdict]:
         """Write and judge the examples of the pairs anew."""
@@ -138,7 +180,7 @@ class GeneratorSubject:
     def _evaluator(self, judge: OutputJudge, checklist: Checklist) -> Evaluator:
         return Evaluator(self.generator.gateway, judge.model, judge.prompt, checklist, judge.judging, role="judge")
 
-    async def _judged(self, draft: Draft, generated: Sequence[Generated]) -> list[Verdict]:
+    async def _judged(self, version: str, generated: Sequence[Generated]) -> list[Verdict]:
         """The judge's verdicts; an output that is not there gives failed ones."""
         if self.judge is None:
             return []
@@ -155,21 +197,29 @@ class GeneratorSubject:
         for each in generated:
             checklist = self._asked_of(each.example.id)
             if each.example.output is None and checklist is not None:
-                by, why = (self.judge.model.name, draft.prompt.hash), f"not generated: {each.error}"
+                by, why = (self.judge.model.name, version), f"not generated: {each.error}"
                 verdicts += [
                     Verdict(each.example.id, question.id, *by, None, status="api_error", error=why)
                     for question in checklist.questions
                 ]
         return verdicts
 
-    def _tell_cut_off(self, generated: Sequence[Generated]) -> None:
+    def _writer(self, draft: Draft) -> Generator:
+        """The generator with a draft's prompt and settings."""
+        writing = draft.writing or AS_THE_RUN
+        model = self.generator.model
+        if writing.thinking is not None and self.thinking is not None:
+            model = self.thinking(writing.thinking)
+        return replace(self.generator, prompt=draft.prompt, writing=writing, model=model)
+
+    def _tell_cut_off(self, generated: Sequence[Generated], most_tokens: int) -> None:
         """Say that outputs are unfinished, once; they are judged as they are."""
         found = {each.example.id for each in generated if each.cut_off}
         if found and not self._cut_off:
             self._cut_off.update(found)
             self.say(
                 f"{len(found)} of {count(len(generated), 'output')} {'ends' if len(found) == 1 else 'end'} where "
-                f"max_output_tokens ({self.generator.max_tokens}) cut them off, and are judged as they are"
+                f"max_output_tokens ({most_tokens}) cut them off, and are judged as they are"
             )
 
     async def _write_questions(self, examples: Sequence[Example]) -> None:
@@ -196,6 +246,8 @@ class GeneratorSubject:
             ComputedCheck(id=name, text=f"Does the output pass the check '{name}'?", kind="checker", value=by)
             for name in checks
         ]
+        if self.old is not None:
+            questions = [each for each in questions if (example, each.id) in self.old.kept]
         if not questions:
             return None
         common = self.checklist
@@ -233,11 +285,15 @@ class FailureSignal:
     explanations are bought. What a checker says is read in any case."""
     comments: Mapping[str, Sequence[Comment]] = field(default_factory=dict)
     """People's comments on an earlier output for the same request, by example id."""
+    old: OldOutputs | None = None
+    """The outputs of an old model: a requirement that one of them fails too is no failure here (METHOD.md, part 6)."""
 
     def disagreements(self, draft: Draft, seen: Observation) -> list[Disagreement]:
         """The failures."""
         failed: dict[str, list[Disagreement]] = {}
         for verdict in seen.counted:
+            if not self._counts(verdict):
+                continue
             question = seen.polarity(verdict.example, verdict.question)
             if question.is_good(verdict.answer) is False and not verdict.replicate:
                 p_good = question.p_good(verdict.p_yes) or 0.0
@@ -256,8 +312,13 @@ class FailureSignal:
     def agrees(self, seen: Observation) -> bool:
         """Whether nothing fails, and nothing is missing that might."""
         return bool(seen.counted) and all(
-            seen.polarity(each.example, each.question).is_good(each.answer) for each in seen.counted
+            seen.polarity(each.example, each.question).is_good(each.answer)
+            for each in seen.counted
+            if self._counts(each)
         )
+
+    def _counts(self, verdict: Verdict) -> bool:
+        return self.old is None or self.old.kept.get((verdict.example, verdict.question), False)
 
     def is_like(self, verdict: Verdict) -> bool:
         """There is one judge alone."""

@@ -35,7 +35,8 @@ from ..acceptance import CorrelationYardstick, Yardstick
 from ..events import Teller
 from ..job import Job, SplitExamples, model_name
 from ..migration.agreement import AgreementMeasure, SeenJudge
-from ..migration.judge_certificate import JudgesCompared, power_of, power_said
+from ..migration.judge_certificate import JudgesCompared
+from ..migration.power import power_lines, power_said
 from ..migration.recorded import RECORDED, RecordedJudge, read_recorded
 from ..mode import RunContext, SetUp
 from ..options import MigrateOptions
@@ -68,12 +69,8 @@ def prepare(
         raise InputError("--source-prompt: the source is recorded, so it is asked nothing.")
     examples, questions, text = load_inputs(data, checklist, prompt, settings, source_prompt)
     theirs = text if source_prompt is None else load_prompt(source_prompt, binding_of(examples, settings))
-    if model_name(source) == model_name(target) and theirs == text:
-        raise InputError(
-            "Source and target are the same model with the same prompt, so they cannot disagree. Name another model, "
-            "or give the source a prompt of its own (--source-prompt)."
-        )
     prompts = {"prompt": text, "source_prompt": theirs}
+    refuse_the_same(source, target, prompts)
     if not recorded:
         return Job("migrate", examples, questions, prompts, {"source": source, "target": target}, settings)
     said = read_recorded(examples, questions, settings)  # refused here, before there is a run
@@ -83,6 +80,15 @@ def prepare(
             "scores alone."
         )
     return Job("migrate", examples, questions, prompts, {"target": target}, settings, {"source": RECORDED})
+
+
+def refuse_the_same(source: str | Model, target: str | Model, prompts: Mapping[str, Prompt]) -> None:
+    """Refuse a target that is the source, with the same prompt. Raises InputError."""
+    if model_name(source) == model_name(target) and prompts["source_prompt"] == prompts["prompt"]:
+        raise InputError(
+            "Source and target are the same model with the same prompt, so they cannot disagree. Name another model, "
+            "or give the source a prompt of its own (--source-prompt)."
+        )
 
 
 class Migrate:
@@ -106,7 +112,8 @@ class Migrate:
         source = None if _is_recorded(job) else context.model("source")
         default = source if source is not None and options.roles == "cross" else target
         old = OldJudge.of(context, source)
-        events.say(power_said(power_of(len(splits.test), options), options.max_loss))
+        [assumed] = power_lines(len(splits.test), options.max_loss, options.certificate_level)
+        events.say(power_said(assumed, options.max_loss))
         development = await old.observe(splits.development, "development")
         targets = _targets(job, development)
         if _wants_source_targets(job):  # its verdicts on the test examples are bought at the end, like the target's
@@ -182,6 +189,11 @@ class OldJudge:
 
 def _source(job: Job, gateway: Gateway, model: Model) -> Evaluator:
     return Evaluator(gateway, model, job.prompts["source_prompt"], job.questions, job.options.judging)
+
+
+def without_source(job: Job) -> Job:
+    """The job as if what the source says were known, for what it takes beside that."""
+    return replace(job, models={"target": job.models["target"]}, settings={"source": RECORDED})
 
 
 def _is_recorded(job: Job) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,20 +15,24 @@ from ...agents.checks import CheckFunction, load_checker, make_ready
 from ...agents.evaluator import Evaluator
 from ...agents.example_questions import ExampleQuestions, estimate_unwritten
 from ...agents.generator import Generator, GeneratorNoteTaker, RequirementWriter
+from ...evaluation.generate import writing_for
 from ...evaluation.weights_file import weighted_by
+from ...memory.records import PerOutputRecord
 from ...models.base import Model
 from ...models.gateway import Gateway
 from ...models.programs import GeneratorFunction, Program, writer_of
 from ...models.resolve import Models
+from ...models.writing import AS_THE_RUN, PromptSettings, read_writing
 from ...prompts.checklist import SCHEMA_CHECK, Checklist, load_checklist, with_schema
 from ...prompts.errors import InputError
 from ...prompts.examples import Example, load_examples
 from ...prompts.formats.binding import binding_of, refuse_unused
 from ...prompts.formats.several import PromptsOfProgram, generator_prompt
+from ...prompts.formatting import count
 from ...prompts.human_feedback import stray_comments_said
 from ...prompts.prompt import Prompt, default_prompt, load_prompt
 from ...settings import parse_options, refuse_idle
-from ..acceptance import MeanYardstick, PassRateGuard, acceptance_of
+from ..acceptance import MeanYardstick, PassRateGuard, Yardstick, acceptance_of
 from ..job import Job, SplitExamples
 from ..mode import RunContext, SetUp
 from ..options import TuneOptions
@@ -35,10 +40,12 @@ from ..steps.edits import PlainLines
 from ..steps.lesson_edits import edit_steps
 from ..steps.lessons import task_of
 from ..steps.pruning import Pruning
-from ..subject import Draft
-from .generator import FailureSignal, GeneratorSubject, OutputJudge, effect_facts
+from ..subject import Draft, Observation, Outcome
+from .generator import OLD, FailureSignal, GeneratorSubject, OldOutputs, OutputJudge, effect_facts
 
 logger = logging.getLogger(__name__)
+OLD_OUTPUTS = "old_outputs"
+"""Setting of a run in which the examples carry the outputs of an old model, and new outputs are held against those."""
 
 
 def prepare(
@@ -94,6 +101,8 @@ def prepare(
         names["schema"] = next(str(each.value) for each in questions.checks if each.id == SCHEMA_CHECK)
     if isinstance(written_by, Program):
         names |= {"program": written_by.version, "prompt_name": prompt_name}
+    elif (writing := writing_for(prompt, settings, schema)).stated:
+        names["writing"] = writing.to_yaml()
     if questions is not None:
         make_ready(questions.checks)
     return Job("tune", examples, questions, prompts, models, settings, names, loaded)
@@ -132,7 +141,7 @@ class Tune:
     options = TuneOptions
     models = ("generator", "judge")
     prompts = ("prompt",)
-    settings = ("checker", "schema", "program", "prompt_name")
+    settings = ("checker", "schema", "program", "prompt_name", "writing", OLD_OUTPUTS)
     needs_checklist = False
 
     def strata(self, job: Job) -> list[float | None] | None:
@@ -149,6 +158,8 @@ class Tune:
         output_judge = None
         if judge is not None:
             output_judge = OutputJudge(judge, job.prompts["judge_prompt"], options.judging, options.soft)
+        if job.checklist is not None:
+            make_ready(job.checklist.checks)
         subject = GeneratorSubject(
             _generator(job, gateway, generator),
             output_judge,
@@ -158,21 +169,25 @@ class Tune:
             options.score_as,
             tally=context.count,
             say=context.events.say,
+            timed=context.run.add_time,
+            thinking=partial(context.models.with_thinking, job.models["generator"]),
         )
+        old = None
+        if OLD_OUTPUTS in job.settings:
+            old = await _old_outputs(context, subject, [*context.splits.development, *context.splits.validation])
+            subject = replace(subject, old=old)
         taker = context.helper("note_taker", helper)
         note_taker = GeneratorNoteTaker(gateway, taker, task_of(job.checklist), seed=seed)
-        if job.checklist is not None:
-            make_ready(job.checklist.checks)
         plain = None
         if options.plain_first:
             writer = RequirementWriter(gateway, taker, seed=seed)
             plain = PlainLines(writer, job.checklist, context.memory, context.events)
         comments = {each.id: each.comment for each in context.splits.development}
-        signal = FailureSignal(subject.evaluator if options.explain != "never" else None, comments)
+        signal = FailureSignal(subject.evaluator if options.explain != "never" else None, comments, old)
         yardstick = MeanYardstick(resamples=options.resamples, seed=seed)
         guard, validation = PassRateGuard(options.max_bias), context.splits.validation
         return SetUp(
-            start=Draft(job.prompt, job.checklist),
+            start=Draft(job.prompt, job.checklist, writing=_writing(job)),
             subject=subject,
             signal=signal,
             yardstick=yardstick,
@@ -180,7 +195,9 @@ class Tune:
             steps=edit_steps(context, subject, signal, helper, note_taker, plain=plain, failed_before_first=True),
             last=Pruning.steps(options, yardstick),
             agreed="nothing_fails",
-            free_facts=(partial(effect_facts, context),),
+            needs_notes=old is None,
+            at_the_test=None if old is None else partial(_old_at_the_test, context, subject, old, yardstick),
+            free_facts=(partial(effect_facts, context), _per_output),
         )
 
     def estimate(self, job: Job, splits: SplitExamples, models: Models, gateway: Gateway) -> Estimate:
@@ -196,12 +213,45 @@ class Tune:
         return found + estimate_unwritten(job.examples, prompt, judging)
 
 
+async def _old_outputs(context: RunContext, subject: GeneratorSubject, examples: Sequence[Example]) -> OldOutputs:
+    context.events.phase(f"judging the old outputs of {count(len(examples), 'example')}")
+    old = OldOutputs()
+    await old.judge(subject, examples)
+    return old
+
+
+async def _old_at_the_test(
+    context: RunContext, subject: GeneratorSubject, old: OldOutputs, yardstick: MeanYardstick
+) -> MeanYardstick:
+    """Judge the old outputs of the test examples, and keep what is known of all of them."""
+    context.events.phase("judging the old outputs of the test examples")
+    known = len(old.verdicts)
+    await old.judge(replace(subject, old=None), context.splits.test)
+    context.run.save_verdicts(f"{OLD}-test", old.verdicts[known:])
+    return yardstick
+
+
+def _per_output(_: Yardstick, outcome: Outcome, tests: Mapping[int, Observation]) -> dict[str, Any]:
+    """The tokens and the money that one test output of the best version takes."""
+    spent = tests[outcome.best.number].spent if outcome.best.number in tests else None
+    if spent is None or not spent.outputs:
+        return {}
+    price = None if spent.cost_usd is None else spent.cost_usd / spent.outputs
+    return {"per_output": PerOutputRecord(tokens=spent.tokens / spent.outputs, cost_usd=price)}
+
+
+def _writing(job: Job) -> PromptSettings | None:
+    """The settings that lay beside the prompt at the start."""
+    return read_writing(job.settings["writing"], "writing") if "writing" in job.settings else None
+
+
 def _generator(job: Job, gateway: Gateway, model: Model) -> Generator:
     options = job.options_as(TuneOptions)
     schema = json.loads(job.settings["schema"]) if "schema" in job.settings else None
     name = job.settings.get("prompt_name", "prompt")
     settings = options.max_output_tokens, options.generator_temperature, options.seed
-    return Generator(gateway, model, job.prompt, *settings, prompt_name=name, schema=schema)
+    writing = _writing(job) or AS_THE_RUN
+    return Generator(gateway, model, job.prompt, *settings, prompt_name=name, schema=schema, writing=writing)
 
 
 MODE = Tune()

@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..checklist import Sees
 from ..messages import (
@@ -194,6 +194,33 @@ def with_images(text: str, images: Sequence[Part]) -> str:
     return StructuredText(text, {"content": [*images, {"type": "text", "text": text}]}) if images else text
 
 
+def system_in_user(messages: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Messages whose first, the system's, stands at the head of the first user's message instead."""
+    if not messages or messages[0][0] != "system":
+        return [*messages]
+    system, sent = messages[0][1], [*messages[1:]]
+    place = next((place for place, (role, _) in enumerate(sent) if role == "user"), None)
+    if place is None:
+        return [("user", system), *sent]
+    content = sent[place][1]
+    fields = content.original if isinstance(content, StructuredText) else {"content": content}
+    sent[place] = ("user", _content_of({**fields, "content": _put_before(system, fields["content"])}))
+    return sent
+
+
+def put_after(messages: Sequence[tuple[str, str]], text: str) -> list[tuple[str, str]]:
+    """Messages with a text at the end of the last one, or as a user's message after one that is not a user's."""
+    if not messages or messages[-1][0] != "user":
+        return [*messages, ("user", text)]
+    content = messages[-1][1]
+    if not isinstance(content, StructuredText):
+        return [*messages[:-1], ("user", f"{content}\n\n{text}")]
+    parts = content.original["content"]
+    parts = [{"type": "text", "text": parts}] if isinstance(parts, str) else parts
+    fields = {**content.original, "content": [*parts, {"type": "text", "text": text}]}
+    return [*messages[:-1], ("user", StructuredText(_fields_told(fields), fields))]
+
+
 def _put_before(context: str, content: Any) -> Any:
     """A content that begins with a context and its images."""
     if isinstance(content, str) and not images_of(context):
@@ -300,27 +327,77 @@ def last_reply(output: str) -> str:
     return StructuredText(conversation([message_of(last) or ("", "")]), last)
 
 
-def calls_told(output: str, input: str | None = None) -> str:
-    """The calls of tools of an output, with arguments and results, or :data:`NO_CALL`.
+def reply_text(output: str) -> str:
+    """The words of the last reply of an output, without calls of tools; empty where it has calls alone."""
+    reply = last_reply(output)
+    found = fields_of(reply.original) if isinstance(reply, StructuredText) else None
+    if found is None:
+        return reply
+    refused = found[1].get("refusal")
+    return content_text(found[1].get("content")) or (refused if isinstance(refused, str) else "")
 
-    Where an application logs the reply alone as the output, its calls stand in the input, after the user's last
-    message: they are told too.
-    """
-    messages = _made_of(output)
-    if not any((read := message_of(each)) and read[0] == "user" for each in messages):
-        messages = [*_after_user(_made_of(input)), *messages]
-    told = [each for raw in messages if (found := fields_of(raw)) for each in _tool_turns(*found)]
+
+def calls_told(output: str, input: str | None = None) -> str:
+    """The calls of tools of an output, with arguments and results, or :data:`NO_CALL`; as in :func:`turn_of`."""
+    told = [each for raw in turn_of(output, input) if (found := fields_of(raw)) for each in _tool_turns(*found)]
     return conversation(told) if told else NO_CALL
 
 
-def _after_user(messages: Sequence[Any]) -> list[Any]:
-    """The messages after the last one in which the user says something."""
-    after = 0
+def turn_of(output: str, input: str | None = None) -> list[Any]:
+    """The messages of an output, each as it came.
+
+    Where an application logs the reply alone as the output, its calls stand in the input, after the user's last
+    message: they are there too.
+    """
+    messages = _made_of(output)
+    if not any((read := message_of(each)) and read[0] == "user" for each in messages):
+        messages = [*at_last_user(input)[1], *messages]
+    return messages
+
+
+def at_last_user(input: str | None) -> tuple[list[Any], list[Any]]:
+    """The messages of an input up to the last one in which the user says something, and those after it."""
+    messages, after = _made_of(input), 0
     for place, each in enumerate(messages, 1):
         found = fields_of(each)
         if found and found[0] == "user" and any(said["role"] == "user" for said in _chat(*found)):
             after = place
-    return [*messages[after:]]
+    return messages[:after], messages[after:]
+
+
+class ToolCall(NamedTuple):
+    """A call of a tool in a conversation."""
+
+    name: str
+    """Empty where the call names no tool."""
+    arguments: Any
+    """An object as a rule; the text as it came where that is no JSON."""
+    result: str | None = None
+    """Text of its result; None where there is none."""
+
+
+def calls_in_turn(output: str, input: str | None = None) -> list[ToolCall]:
+    """The calls of tools of an output, in their order, with their results; as in :func:`turn_of`."""
+    made: list[tuple[Any, ToolCall]] = []
+    for message in (each for raw in turn_of(output, input) if (found := fields_of(raw)) for each in _chat(*found)):
+        for number, given in enumerate(message.get("calls", ()), 1):
+            call = _chat_call(given, number)
+            function = {"name": "", "arguments": ""} if call is None else call["function"]
+            made.append((call and call["id"], ToolCall(function["name"], _arguments(function["arguments"]))))
+        if message["role"] != "tool":
+            continue
+        for place, (identity, known) in enumerate(made):
+            if known.result is None and message["id"] in (None, identity):
+                made[place] = identity, known._replace(result=message["content"])
+                break
+    return [call for _, call in made]
+
+
+def _arguments(text: str) -> Any:
+    try:
+        return json.loads(text) if text.strip() else {}
+    except (ValueError, RecursionError):
+        return text
 
 
 def _tool_turns(role: str, fields: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -7,28 +7,52 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from ..errors import InputError, like_named
 from ..text_files import read_text
+from .json_schemas import schema_problem
 
-CheckKind = Literal["json", "schema", "begins", "ends", "matches", "language", "length", "checker"]
+CheckKind = Literal[
+    "json", "schema", "fields", "begins", "ends", "matches", "language", "length", "checker",
+    "tools", "calls", "arguments", "order", "calls_as",
+]  # fmt: skip
+OF_SCHEMAS = ("schema", "fields")
+"""Kinds whose value is a JSON schema."""
 WANTED: dict[str, str] = {
     "schema": "a JSON schema, or the file that holds one",
+    "fields": "a JSON schema, or the file that holds one; the JSON may stand in a code fence or have text around it",
     "begins": "the text that an output begins with",
     "ends": "the text that an output ends with",
     "matches": "a regular expression, which is looked for anywhere in the output",
     "language": "codes of languages, e.g. de or de, fr",
     "length": "a number of words, characters, sentences, lines or paragraphs, e.g. at most 8 words or 5 to 40 words",
     "checker": "a function, as module:function or file.py:function",
+    "tools": "names of tools, e.g. search, lookup",
+    "calls": "a number of calls, of all tools or of one, e.g. 1 to 4 calls or at least 1 call of search",
+    "arguments": "a JSON schema for each tool, by its name",
+    "order": "two tools, e.g. search before answer",
+    "calls_as": "tools, order, arguments, or arguments except some, e.g. arguments except search.query, search.limit",
 }
 """The ``value`` that each kind of check takes; ``json`` takes none."""
-_LENGTH = re.compile(
-    r"(?:(at most|at least|exactly)\s+)?(\d{1,9})(?:\s*(?:-|\u2013|to)\s*(\d{1,9}))?\s+"
-    r"(character|word|sentence|line|paragraph)s?",
-    re.IGNORECASE,
-)
+_NUMBER = r"(?:(at most|at least|exactly)\s+)?(\d{1,9})(?:\s*(?:-|\u2013|to)\s*(\d{1,9}))?\s+"
+_LENGTH = re.compile(_NUMBER + r"(character|word|sentence|line|paragraph)s?", re.IGNORECASE)
+_CALLS = re.compile(_NUMBER + r"calls?(?:\s+of\s+(\S+))?", re.IGNORECASE)
+
+
+def _band(form: re.Pattern[str], kind: str, text: str) -> tuple[str | None, int, int | None]:
+    """Unit, least and most of a number in words. Raises ValueError where the text has another form."""
+    found = form.fullmatch(text.strip())
+    bound, low, high, unit = found.groups() if found else (None, "0", None, None)
+    if found is None or (bound and high):
+        raise ValueError(f"{WANTED[kind]} is needed, not '{text}'")
+    least, most = int(low), int(high or low)
+    if least > most:
+        raise ValueError(f"the smaller number comes first, not '{text}'")
+    word = (bound or "").lower()
+    return unit, 0 if word == "at most" else least, None if word == "at least" else most
 
 
 class LengthBand(NamedTuple):
@@ -47,15 +71,62 @@ class LengthBand(NamedTuple):
         Raises:
             ValueError: It is none of these, or its ends are the wrong way round.
         """
-        found = _LENGTH.fullmatch(text.strip())
-        bound, low, high, unit = found.groups() if found else (None, "0", None, "")
-        if found is None or (bound and high):
-            raise ValueError(f"{WANTED['length']} is needed, not '{text}'")
-        least, most = int(low), int(high or low)
-        if least > most:
-            raise ValueError(f"the smaller number comes first, not '{text}'")
-        word = (bound or "").lower()
-        return cls(unit.lower(), 0 if word == "at most" else least, None if word == "at least" else most)
+        unit, least, most = _band(_LENGTH, "length", text)
+        return cls(str(unit).lower(), least, most)
+
+
+class CallBand(NamedTuple):
+    """How many calls of tools an output may hold."""
+
+    tool: str | None
+    """The tool whose calls are counted; None: all of them."""
+    least: int
+    most: int | None
+    """None: any number."""
+
+    @classmethod
+    def of(cls, text: str) -> CallBand:
+        """Read ``1 to 4 calls`` or ``at least 1 call of search``; raises ValueError as :meth:`LengthBand.of`."""
+        return cls(*_band(_CALLS, "calls", text))
+
+
+def tool_names(text: str) -> list[str]:
+    """Read ``search, lookup``. Raises ValueError where something else than names stands there."""
+    names = [each.strip() for each in text.split(",")]
+    if not all(names) or any(re.search(r"\s", each) for each in names):
+        raise ValueError(f"{WANTED['tools']} is needed, not '{text}'")
+    return names
+
+
+def tool_order(text: str) -> tuple[str, str]:
+    """Read ``search before answer``. Raises ValueError where it is not two tools."""
+    found = re.fullmatch(r"\s*(\S+)\s+before\s+(\S+)\s*", text)
+    if found is None or found[1] == found[2]:
+        raise ValueError(f"{WANTED['order']} is needed, not '{text}'")
+    return found[1], found[2]
+
+
+class SameCalls(NamedTuple):
+    """The part of its calls in which an output is like the recorded one."""
+
+    part: Literal["tools", "order", "arguments"]
+    left_out: frozenset[str] = frozenset()
+    """Arguments that may differ, as ``TOOL.NAME``."""
+
+    @classmethod
+    def of(cls, text: str) -> SameCalls:
+        """Read ``tools``, ``order``, ``arguments`` or ``arguments except search.query``.
+
+        Raises:
+            ValueError: It is none of these.
+        """
+        part, _, others = text.strip().partition(" except ")
+        if part not in ("tools", "order", "arguments") or (others and part != "arguments"):
+            raise ValueError(f"{WANTED['calls_as']} is needed, not '{text}'")
+        left_out = tool_names(others) if others else []
+        for each in (one for one in left_out if "." not in one):
+            raise ValueError(f"an argument is named TOOL.ARGUMENT, not '{each}'")
+        return cls(part, frozenset(left_out))  # type: ignore[arg-type]
 
 
 def refuse_value(kind: str, value: str | None) -> None:
@@ -70,55 +141,40 @@ def refuse_value(kind: str, value: str | None) -> None:
     if wanted is not None and not (value or "").strip():
         raise ValueError(f"field 'value': a check of the kind {kind} needs {wanted}")
     text = value or ""
-    if kind == "length":
-        LengthBand.of(text)
+    if kind in _READ:
+        _READ[kind](text)
     elif kind == "matches":
         try:
             re.compile(text)
         except (re.error, OverflowError, RecursionError) as error:
             raise ValueError(f"field 'value': '{text}' is no regular expression ({error})") from None
-    elif kind == "schema" and (problem := schema_problem(text)):
+    elif kind in OF_SCHEMAS and (problem := schema_problem(text)):
         raise ValueError(f"field 'value': this is no JSON schema: {problem}")
+    elif kind == "arguments":
+        for tool, schema in _by_tool(text).items():
+            if problem := schema_problem(json.dumps(schema)):
+                raise ValueError(f"field 'value': '{tool}' has no JSON schema: {problem}")
 
 
-def schema_problem(text: str) -> str | None:
-    """Why a text is no JSON schema that can be checked here, with the place in it; None where it is one."""
-    from jsonschema.exceptions import SchemaError
-    from jsonschema.validators import validator_for
-    from referencing import Registry
-    from referencing.exceptions import Unresolvable
-    from referencing.jsonschema import DRAFT202012
+_READ: dict[str, Callable[[str], object]] = {
+    "length": LengthBand.of,
+    "calls": CallBand.of,
+    "tools": tool_names,
+    "order": tool_order,
+    "calls_as": SameCalls.of,
+}
+"""What reads the values of a kind; each raises ValueError where it cannot."""
 
+
+def _by_tool(text: str) -> dict[str, Any]:
+    """The schemas of a check of the kind ``arguments``. Raises ValueError where it is no object."""
     try:
-        schema = json.loads(text)
+        found = json.loads(text)
     except (ValueError, RecursionError) as error:
-        return f"not valid JSON ({error})"
-    if not isinstance(schema, (dict, bool)):
-        return "an object is needed"
-    kind = validator_for(schema)
-    try:
-        kind.check_schema(schema)
-    except SchemaError as error:
-        return f"at {error.json_path}: {error.message:.200}"
-    resolver = Registry().resolver_with_root(DRAFT202012.create_resource(schema))
-    for place in _references(schema):
-        try:
-            resolver.lookup(place)
-        except Unresolvable:
-            return f"$ref '{place}' leads nowhere; everything that a schema refers to must stand in the schema itself"
-    return None
-
-
-def _references(schema: Any) -> list[str]:
-    """Every ``$ref`` in a schema."""
-    if isinstance(schema, list):
-        return [place for each in schema for place in _references(each)]
-    if not isinstance(schema, dict):
-        return []
-    here = [schema["$ref"]] if isinstance(schema.get("$ref"), str) else []
-    return here + [
-        place for name, each in schema.items() if name not in ("enum", "const") for place in _references(each)
-    ]
+        raise ValueError(f"field 'value': not valid JSON ({error})") from None
+    if not isinstance(found, dict) or not found:
+        raise ValueError(f"field 'value': {WANTED['arguments']} is needed, e.g. {{search: {{type: object}}}}")
+    return found
 
 
 def said_of(kind: str, value: Any) -> str:
@@ -127,14 +183,35 @@ def said_of(kind: str, value: Any) -> str:
     said = {
         "json": "Is the output valid JSON?",
         "schema": "Does the output follow its JSON schema?",
+        "fields": "Does the JSON in the output follow its schema?",
         "begins": f"Does the output begin with {quoted}?",
         "ends": f"Does the output end with {quoted}?",
         "matches": f"Does the output match the pattern {value}?",
         "language": f"Is the output written in the language {value}?",
         "length": f"Is the output {value} long?",
         "checker": f"Does the output pass the check '{str(value).rpartition(':')[2]}'?",
+        "tools": f"Does the output call no tools but {value}?",
+        "calls": f"Does the output make {value}?",
+        "arguments": f"Do the arguments of {_tools_said(value)} follow their JSON schema?",
+        "order": f"Does the output call {value}?",
+        "calls_as": _SAME_SAID.get(str(value).split(" ")[0], kind),
     }
     return said.get(kind, kind)
+
+
+_SAME_SAID = {
+    "tools": "Does the output call the tools that the recorded output calls?",
+    "order": "Does the output call its tools in the order of the recorded output?",
+    "arguments": "Does the output call its tools with the arguments of the recorded output?",
+}
+
+
+def _tools_said(value: Any) -> str:
+    """The names of the tools of a check of the kind ``arguments``; its value may still be refused."""
+    try:
+        return ", ".join(json.loads(value))
+    except (ValueError, TypeError, RecursionError):
+        return "calls"
 
 
 def read_schema(path: Path, where: str = "") -> str:
@@ -165,7 +242,7 @@ def with_schemas(texts: Any, typed: Any) -> Any:
 
 def with_its_file(check: Any, name: str) -> Any:
     """A check in a file, with the schema in place of the name of the file that holds it."""
-    value = check.get("value") if isinstance(check, dict) and check.get("kind") == "schema" else None
+    value = check.get("value") if isinstance(check, dict) and check.get("kind") in OF_SCHEMAS else None
     if not isinstance(value, str) or value.lstrip()[:1] in ("", "{"):
         return check
     beside = Path(name).parent / value

@@ -17,7 +17,7 @@ from pydantic import (
     model_validator,
 )
 
-from .kinds import CheckKind, refuse_value, said_of
+from .kinds import OF_SCHEMAS, CheckKind, refuse_value, said_of
 
 if TYPE_CHECKING:
     from pydantic import SerializerFunctionWrapHandler
@@ -197,13 +197,13 @@ class ComputedCheck(Question):
     @model_validator(mode="before")
     @classmethod
     def _complete(cls, data: Any) -> Any:
-        """Fill in the text, and write a schema that is a mapping as JSON text."""
+        """Fill in the text, and write a schema, or schemas by tool, that is a mapping as JSON text."""
         if not isinstance(data, dict) or not isinstance(data.get("kind"), str):
             return data
         if others := [name for name in _ABOUT_JUDGES if data.get(name) not in (None, "all")]:
             raise ValueError(f"field '{others[0]}': nobody is asked, so a check has no use for it")
         kind, value = data["kind"], data.get("value")
-        if kind == "schema" and isinstance(value, (dict, bool)):
+        if kind in (*OF_SCHEMAS, "arguments") and isinstance(value, (dict, bool)):
             value = json.dumps(value, ensure_ascii=False, indent=2)
         return {**data, "value": value, "text": data.get("text") or said_of(kind, value)}
 

@@ -10,6 +10,8 @@ from ..errors import InputError, did_you_mean
 from .spelling import Place, Text
 from .variables import SyntaxName
 
+AS_MESSAGES = {"input": "messages"}
+"""Beside role and content of a prompt's last message: a conversation is sent as its messages, and the rest after it."""
 ROLES = {
     "system": "system",
     "developer": "system",
@@ -35,6 +37,9 @@ class MessageText:
     """Whether it belongs to the same message as the part before it."""
     is_literal: bool = False
     """Whether braces in it are only text."""
+    as_messages: bool = False
+    """Whether an input that is a conversation is sent message by message, and not as a transcript where its variable
+    stands."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +96,9 @@ def message_list(messages: Any, where: str) -> tuple[MessageText, ...]:
         place = f"{where}, message {number}"
         if not isinstance(each, Mapping) or "role" not in each:
             raise InputError(f"{place}: a message has the fields 'role' and 'content'.")
-        parts += message(each["role"], each.get("content"), place)
+        found = message(each["role"], each.get("content"), place)
+        as_messages = AS_MESSAGES.items() <= each.items()
+        parts += [replace(part, as_messages=True) for part in found] if as_messages else found
     places = [part.place for part in parts]
     return tuple(part if places.count(part.place) == 1 else replace(part, place=None) for part in parts)
 

@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 from jinja2 import TemplateError
 from pydantic import BaseModel, ConfigDict
 
-from ..conversations.chat import images_of, sent_after, with_images
+from ..conversations.chat import chat_of, images_of, put_after, sent_after, with_images
 from ..errors import InputError
 from ..examples import Example
 from ..json_documents import at
+from ..messages import StructuredText
 from ..text import fence, literal
 from .documents import Found, MessageText, one_text
 from .spelling import Kind, read_document, replaced, whole_file
@@ -85,7 +86,8 @@ class PromptForm:
         """All that what is asked depends on beside the text."""
         literal = [number for number, part in enumerate(self.parts) if part.is_literal]
         alone = self.parts[0].role if len(self.parts) == 1 and not self.found.is_text else ""
-        return repr((self.syntax, sorted(self.variables.items()), literal, alone))
+        sent = ("as messages",) if self._sends_messages else ()
+        return repr((self.syntax, sorted(self.variables.items()), literal, alone, *sent))
 
     @property
     def is_plain(self) -> bool:
@@ -272,12 +274,32 @@ class PromptForm:
         made = self._rendered(text, example, self.values(example, ours))
         shown = {*self.variables.values()}
         images = [image for name in ("context", "input") if name in shown for image in images_of(ours[name])]
+        if "input" in shown and self._sends_messages and chat_of(example.input):
+            return self._with_conversation(text, example)
         if "input" in shown:
             return [*made[:-1], (made[-1][0], with_images(made[-1][1], images))]
         left = example.context if example.context and "context" not in shown else ""
         begins = self.found.is_text or made[0][0] == "system"
         (_, system), *asked = sent_after(made[0][1] if begins else "", left, example.input)
         return [*([("system", system.lstrip("\n"))] if system else []), *made[begins:], *asked]
+
+    @property
+    def _sends_messages(self) -> bool:
+        return self.parts[-1].as_messages
+
+    def _with_conversation(self, text: str, example: Example) -> list[tuple[str, str]]:
+        """The prompt's messages, then the input's own; the text before it in the last message comes before the user's
+        last words, as a context does, and the text after it at the end."""
+        ours = {"input": _INPUT, "context": example.context or ""}
+        made = self._rendered(text, example, self.values(example, ours))
+        before, _, after = made[-1][1].partition(_INPUT)
+        context: str = before.strip()
+        if context and images_of(example.context):
+            context = StructuredText(context, getattr(example.context, "original", None))
+        begins = made[0][0] == "system"
+        (_, system), *asked = sent_after(made[0][1] if begins else "", context, example.input)
+        sent = [*([("system", system.lstrip("\n"))] if system else []), *made[begins:-1], *asked]
+        return put_after(sent, after.strip()) if after.strip() else sent
 
     def filled(self, text: str, example: Example, ours: Mapping[str, str]) -> list[tuple[str, str]]:
         """The messages with the texts of an example as they are; see ``judge_messages``."""
@@ -396,6 +418,8 @@ class Laid(NamedTuple):
     turns: tuple[tuple[str, str], ...]
 
 
+_INPUT = "\ue000input\ue000"
+"""Holds the place of a conversation while values are put in."""
 _QUESTION = "\ue000question\ue000"
 """Holds the place of the question while values are put in."""
 

@@ -242,5 +242,24 @@ def as_written(text: str, syntax: SyntaxName, kept: Collection[str]) -> str:
     )
 
 
+def literally(text: str, syntax: SyntaxName) -> str:
+    """A text as it is written in a prompt of this syntax, with every brace as text.
+
+    Raises:
+        ValueError: The syntax has no spelling for it.
+    """
+    if syntax == "braces":
+        return literal(text)
+    if syntax == "f-string":
+        return _doubled(text)
+    if syntax == "jinja" and re.search(r"\{[{%#]", text):
+        if re.search(r"\{%-?\s*endraw", text):
+            raise ValueError("a Jinja template cannot say '{% endraw %}'")
+        return f"{{% raw %}}{text}{{% endraw %}}"
+    if syntax == "double" and "{{" in text:
+        raise ValueError("a template with variables in double braces cannot say '{{'")
+    return text
+
+
 def _doubled(part: str) -> str:
     return part.replace("{", "{{").replace("}", "}}")

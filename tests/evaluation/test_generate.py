@@ -11,6 +11,7 @@ import pytest
 import askance
 from askance.models.base import Request
 from askance.models.progress import Watcher
+from askance.models.writing import WRITING_FILE, PromptSettings
 from askance.prompts.errors import InputError
 from askance.testing import ScriptedModel
 
@@ -135,3 +136,24 @@ def test_an_endpoint_that_takes_no_schema_is_named(writer: Path) -> None:
         ROWS, generator=WithoutSchemas(["{}", "{}"]), prompt=writer, schema=schema, no_cache=True, watcher=Listening()
     )
     assert any("schema" in each and "take" in each for each in said)
+
+
+def test_the_settings_beside_a_runs_prompt_are_used_and_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    sent: list[Request] = []
+    (tmp_path / "prompt.md").write_text("Write.")
+
+    def versions(**more: Any) -> str:
+        model = ScriptedModel(lambda request: sent.append(request) or "done")  # type: ignore[func-returns-value]
+        return askance.generate(ROWS[1:], generator=model, prompt=tmp_path / "prompt.md", no_cache=True, **more).version
+
+    before = versions()
+    settings = PromptSettings(max_output_tokens=7, system_as="user", grammar='root ::= "done"')
+    (tmp_path / WRITING_FILE).write_text(settings.to_yaml())
+    assert versions() != before
+    first, second = sent
+    assert first.messages == (("system", "Write."), ("user", "two"))
+    assert second.messages == (("user", "Write.\n\ntwo"),)
+    assert (second.parameters.max_tokens, second.parameters.grammar) == (7, settings.grammar)
+    assert WRITING_FILE in caplog.text and settings.said in caplog.text
+    versions(max_output_tokens=9)
+    assert sent[-1].parameters.max_tokens == 9

@@ -9,7 +9,14 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import ttest_1samp
 
-from askance.stats.noninferiority import examples_needed, loss_ruled_out, mean_limits, p_worse
+from askance.stats.noninferiority import (
+    Spread,
+    examples_needed,
+    loss_ruled_out,
+    mean_limits,
+    measure_spread,
+    p_worse,
+)
 
 MARGIN = 0.05
 Draw = Callable[[np.random.Generator, int], NDArray[np.float64]]
@@ -21,6 +28,16 @@ def _cells(lost: float, gained: float, requirements: int = 8) -> Draw:
     def draw(rng: np.random.Generator, n: int) -> NDArray[np.float64]:
         u = rng.random((n, requirements))
         return np.where(u < lost, -1.0, np.where(u < lost + gained, 1.0, 0.0)).mean(axis=1)
+
+    return draw
+
+
+def _ruined(share: float, rate: float = 0.95) -> Draw:
+    """Differences where a share of the new outputs keeps nothing, and the others keep as much as the old ones."""
+
+    def draw(rng: np.random.Generator, n: int) -> NDArray[np.float64]:
+        old, new = (rng.random((n, 8)) < rate for _ in range(2))
+        return (new & (rng.random((n, 1)) >= share)).mean(axis=1) - old.mean(axis=1)
 
     return draw
 
@@ -39,6 +56,8 @@ def _adopted(draw: Draw, n: int, times: int = 1000) -> float:
         (_cells(0.05, 0, 1), 222),
         (_cells(0.1, 0.05, 1), 222),
         (_cells(0.075, 0.025), 60),
+        (_ruined(0.05 / 0.95), 40),
+        (_ruined(0.05 / 0.95), 100),
         (_cells(0.075, 0.025), 150),
         (lambda rng, n: -0.5 * (rng.random(n) < 0.1), 100),
         (lambda rng, n: np.clip(rng.normal(-0.05, 0.3, n), -1, 1), 100),
@@ -49,17 +68,42 @@ def test_a_loss_of_the_margin_is_rarely_adopted(draw: Draw, n: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("draw", "deviation"),
+    ("draw", "spread"),
     [
-        (lambda rng, n: rng.normal(0, 0.3, n), 0.3),
-        (_cells(0.045, 0.045, 1), 0.3),
-        (_cells(0.05, 0.05), (0.1 / 8) ** 0.5),
+        (lambda rng, n: rng.normal(0, 0.3, n), Spread(0.3)),
+        (_cells(0.045, 0.045, 1), Spread(0.3)),
+        (_cells(0.1, 0.1), Spread((0.2 / 8) ** 0.5)),
+        (lambda rng, n: np.where(rng.random(n) < 0.1, -0.9, 0.1), Spread(0.3, skewness=-2.67)),
     ],
 )
-def test_equal_prompts_are_adopted_as_often_as_the_size_was_chosen_for(draw: Draw, deviation: float) -> None:
-    n = examples_needed(deviation, MARGIN)
+def test_equal_prompts_are_adopted_as_often_as_the_size_was_chosen_for(draw: Draw, spread: Spread) -> None:
+    n = examples_needed(spread, MARGIN)
     assert _adopted(draw, n) == pytest.approx(0.8, abs=0.04)
-    assert n <= 1.2 * (2.486 * deviation / MARGIN) ** 2 + 2
+    assert n <= (1.2 if spread.skewness else 1.05) * (2.486 * spread.deviation / MARGIN) ** 2
+
+
+def test_small_differences_take_as_many_examples_as_a_loss_that_never_came_up() -> None:
+    assert examples_needed(Spread(0.07), MARGIN) == 59
+    assert _adopted(_cells(0.02, 0.02), 59) > 0.8
+
+
+@pytest.mark.parametrize("size", [25, 60])
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda rng, n: rng.normal(0, 0.25, n),
+        _cells(0.045, 0.045, 1),
+        lambda rng, n: _cells(0.1, 0.1, 1)(rng, n) * 0.5,
+    ],
+)
+def test_the_power_is_kept_on_average_where_few_examples_tell_the_spread(draw: Draw, size: int) -> None:
+    rng = np.random.default_rng(8)
+    adopted = []
+    for _ in range(250):
+        spread = measure_spread(draw(rng, size)) or Spread(0.3)
+        low = mean_limits(draw(rng, examples_needed(spread, MARGIN))).low
+        adopted.append(low is not None and low > -MARGIN)
+    assert np.mean(adopted) > 0.74
 
 
 def test_no_loss_on_few_outputs_shows_nothing() -> None:
@@ -68,7 +112,7 @@ def test_no_loss_on_few_outputs_shows_nothing() -> None:
 
 
 def test_symmetric_differences_have_the_limits_of_student() -> None:
-    values = np.array([-0.3, 0.3, -0.1, 0.1, 0.0, 0.2, -0.2, 0.05, -0.05, 0.4, -0.4])
+    values = np.tile([-0.3, 0.3, -0.1, 0.1, 0.0, 0.2, -0.2, 0.05, -0.05, 0.9, -0.9], 2)
     found = mean_limits(values)
     reference = ttest_1samp(values, 0.0).confidence_interval(0.9)
     assert (found.low, found.high) == pytest.approx((reference.low, reference.high))
@@ -106,5 +150,21 @@ def test_missing_differences_are_left_out() -> None:
 
 
 def test_the_loss_that_a_size_rules_out_is_the_inverse_of_the_size_that_a_loss_needs() -> None:
-    assert loss_ruled_out(examples_needed(0.3, 0.08), 0.3) == pytest.approx(0.08, abs=0.001)
-    assert loss_ruled_out(2, 0.3) == 1.0
+    for spread in (Spread(0.3), Spread(0.3, -2.0, 20.0, 3.0), Spread(0.01)):
+        assert loss_ruled_out(examples_needed(spread, 0.08), spread) == pytest.approx(0.08, rel=0.02)
+    assert loss_ruled_out(2, Spread(0.3)) == 1.0
+
+
+def test_a_spread_is_known_better_from_more_examples_and_worse_where_few_make_it_up() -> None:
+    rng = np.random.default_rng(4)
+    small, large, rare = (
+        measure_spread(each) for each in (rng.normal(0, 0.2, 20), rng.normal(0, 0.2, 400), [0.0] * 58 + [-1.0, 0.5])
+    )
+    assert small is not None
+    assert large is not None
+    assert rare is not None
+    assert small.freedom <= 19 < 100 < large.freedom
+    assert rare.freedom < 10
+    assert rare.skewness < -3
+    assert small.most.deviation / small.deviation > 1.3 > large.most.deviation / large.deviation
+    assert measure_spread([0.0] * 20) is None

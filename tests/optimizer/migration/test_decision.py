@@ -27,7 +27,7 @@ def _answers(n: int, lost: list[float], gained: float, times: int = 100) -> dict
 
 
 def test_equal_outputs_are_adopted() -> None:
-    assert _answers(60, [0.05] * 8, 0.05 * 0.85 / 0.15)["adopt"] >= 90
+    assert _answers(60, [0.05] * 8, 0.05 * 0.85 / 0.15)["adopt"] >= 80
 
 
 def test_a_loss_of_the_margin_is_rarely_adopted() -> None:

@@ -1,0 +1,1 @@
+"""Calls of tools in outputs: checked, held against the recorded ones, and replayed."""

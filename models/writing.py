@@ -1,0 +1,100 @@
+"""Settings of a model that writes, as far as they belong to the prompt that it writes with."""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from ..prompts.formatting import count
+from ..prompts.rows import validate_row
+from ..prompts.text_files import read_text, read_yaml
+from .request_form import Thinking
+
+WRITING_FILE = "writing.yaml"
+"""Lies beside the prompt that a run accepted, where that prompt has settings of its own."""
+
+
+class PromptSettings(BaseModel):
+    """Settings that go with a prompt; None: as the run's own settings say.
+
+    Example:
+        >>> PromptSettings(max_output_tokens=300, system_as="user").said
+        "at most 300 tokens; the system text as part of the user's turn"
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    json_schema: dict[str, Any] | None = Field(default=None, alias="schema")
+    """JSON schema that is sent with each request, as far as the endpoint takes it."""
+    max_output_tokens: int | None = Field(default=None, ge=1)
+    temperature: float | None = Field(default=None, ge=0)
+    thinking: Annotated[Thinking | None, BeforeValidator(lambda value: "off" if value is False else value)] = None
+    """YAML reads a plain ``off`` as false."""
+    system_as: Literal["system", "user"] | None = None
+    """``user``: the system text stands at the head of the user's first turn."""
+    grammar: str | None = None
+    """GBNF grammar that is sent with each request; embedded models and servers of llama.cpp and vLLM take one."""
+
+    @property
+    def stated(self) -> dict[str, Any]:
+        """The settings that are set, as files hold them."""
+        return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+    @property
+    def said(self) -> str:
+        """The settings in one line; empty where none is set."""
+        parts = {
+            "schema": "a JSON schema is sent",
+            "max_output_tokens": f"at most {count(self.max_output_tokens or 0, 'token')}",
+            "temperature": f"temperature {self.temperature or 0:g}",
+            "thinking": f"thinking {self.thinking}",
+            "system_as": "the system text as part of the user's turn"
+            if self.system_as == "user"
+            else "the system text as a message of its own",
+            "grammar": "a grammar is sent",
+        }
+        return "; ".join(said for name, said in parts.items() if name in self.stated)
+
+    def to_yaml(self) -> str:
+        """The text of ``writing.yaml``."""
+        return yaml.safe_dump(self.stated, sort_keys=False, allow_unicode=True)
+
+    def but(self, **changed: Any) -> PromptSettings:
+        """The settings with others in place of some."""
+        return PromptSettings.model_validate({**self.stated, **changed})
+
+
+AS_THE_RUN = PromptSettings()
+"""Nothing is set."""
+
+
+def version_of(prompt_hash: str, writing: PromptSettings | None) -> str:
+    """The identity of a version: its prompt's hash, and where settings go with the prompt, that of both."""
+    stated = {} if writing is None else writing.stated
+    if not stated:
+        return prompt_hash
+    return sha256(f"{prompt_hash}\0{json.dumps(stated, sort_keys=True)}".encode()).hexdigest()[:16]
+
+
+def writing_beside(prompt: object) -> PromptSettings | None:
+    """The settings in ``writing.yaml`` beside ``prompt.*``, as a run leaves them; None where there are none.
+
+    Raises:
+        InputError: The file cannot be read, or holds something else.
+    """
+    if not isinstance(prompt, (str, Path)) or Path(prompt).stem != "prompt":
+        return None
+    file = Path(prompt).with_name(WRITING_FILE)
+    if not file.is_file():
+        return None
+    return read_writing(read_text(file), str(file))
+
+
+def read_writing(text: str, where: str) -> PromptSettings:
+    """The settings in a text of YAML. Raises InputError, which names the field at fault."""
+    return validate_row(PromptSettings, read_yaml(text, where, "mapping of settings"), where)

@@ -1,0 +1,223 @@
+"""The requirements of a migration: what outputs must keep, written down before a new model is held against it.
+
+Checks are free: rules that old outputs keep (``contract``) and clauses of the prompt that code can check (``clause``).
+Questions are bought from the model that judges: about the clauses that no check decides, about people's comments, and
+about what old outputs do and new ones do not (``contrast``). Each requirement says where it comes from and what share
+of the old outputs on development keeps it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ...agents.checks import computed_verdicts
+from ...agents.updater import split_parts
+from ...evaluation.contract.clauses import KeyClause, StatedRule, clauses_of, key_clauses, stated_rules
+from ...evaluation.contract.found_rules import found_rules, json_values, never_rules, supported
+from ...evaluation.contract.schemas import keys_of, part_of, with_part, without_parts
+from ...prompts.checklist import Checklist, ComputedCheck, Question
+from ...prompts.errors import InputError
+from ...prompts.examples import Example
+from ...prompts.formatting import percent
+from ...prompts.prompt import Prompt
+from ...prompts.verdicts import Verdict
+from .decision import PassTable
+
+
+@dataclass(frozen=True)
+class WrittenRequirements:
+    """Requirements, and the clauses of the prompt that are left to questions."""
+
+    criteria: tuple[Question, ...]
+    """Questions and checks."""
+    to_ask: tuple[str, ...] = ()
+    """Clauses of the prompt that no check decides as a whole."""
+    remarks: tuple[str, ...] = ()
+    """Sentences that a person should read before agreeing."""
+    like: Checklist | None = None
+    """Checklist of the learned judge, whose task and words for yes and no are kept."""
+
+    @property
+    def uncovered(self) -> tuple[str, ...]:
+        """Clauses of the prompt that no requirement comes from."""
+        covered = {each.clause for each in self.criteria}
+        return tuple(clause for clause in self.to_ask if clause not in covered)
+
+    @property
+    def checklist(self) -> Checklist:
+        """The requirements as ``requirements.yaml`` holds them.
+
+        Raises:
+            InputError: There is none that counts.
+        """
+        if not any(each.weight for each in self.criteria):
+            raise InputError(
+                "No requirement was found: the old outputs share no form, and code can check no clause of the prompt. "
+                "Give --judge, whose model writes questions, or requirements of your own (--requirements)."
+            )
+        found = Checklist(questions=self.criteria)
+        return (
+            found
+            if self.like is None
+            else found.model_copy(update={"task": self.like.task, "answers": self.like.answers})
+        )
+
+    def added(self, criteria: Iterable[Question]) -> WrittenRequirements:
+        """The requirements with further ones; one whose id is taken gets a number."""
+        taken, new = {each.id for each in self.criteria}, list[Question]()
+        for each in criteria:
+            name, number = each.id, 1
+            while name in taken:
+                number += 1
+                name = f"{each.id}-{number}"
+            taken.add(name)
+            new.append(each if name == each.id else each.model_copy(update={"id": name}))
+        return replace(self, criteria=(*self.criteria, *new))
+
+
+def free_requirements(
+    prompt: Prompt,
+    development: Sequence[Example],
+    *,
+    judge_questions: Checklist | None = None,
+    checks: Sequence[ComputedCheck] = (),
+) -> WrittenRequirements:
+    """Requirements that cost no call, from the prompt and from the old outputs of the development examples.
+
+    Args:
+        prompt: The prompt that writes.
+        development: Examples with their old outputs; one without an output is left out.
+        judge_questions: Questions of a judge that was learned from people.
+        checks: Checks of the user's own, a schema among them.
+
+    Raises:
+        InputError: A check cannot be used.
+    """
+    written = [each for each in development if each.output and each.output.strip()]
+    outputs = [each.output or "" for each in written]
+    text = prompt_text(prompt)
+    keys = keys_of(json_values(outputs))
+    stated = stated_rules(text, keys)
+    of_clauses = [supported(rule.check, outputs) for rule in _once(stated)]
+    of_outputs: list[ComputedCheck] = []
+    for each in found_rules(outputs):
+        if each.id == "keys" and any(own.kind == "schema" for own in checks):
+            continue  # the user's own schema says it
+        if each.id == "keys":
+            of_outputs += _by_key(each, key_clauses(text, keys), outputs)
+        elif not _is_decided(each.id, {rule.id for rule in of_clauses}):
+            of_outputs.append(each)
+    of_person = [_of_person(each, written) for each in checks]
+    learned = () if judge_questions is None else judge_questions.questions
+    of_judge = [each.model_copy(update={"origin": each.origin or "judge"}) for each in learned]
+    decided = {rule.check.clause for rule in stated if rule.is_all}
+    found = WrittenRequirements(
+        (),
+        to_ask=tuple(clause for clause in dict.fromkeys(clauses_of(text)) if clause not in decided),
+        remarks=tuple(
+            f"The check '{each.id}' of your own is kept by {percent(each.support)} of the old outputs."
+            for each in of_person
+            if each.support is not None and each.support < 1
+        ),
+        like=judge_questions,
+    )
+    return found.added([*of_judge, *of_clauses, *of_outputs, *of_person])
+
+
+def prompt_text(prompt: Prompt) -> str:
+    """The orders of a prompt: its text without variables, messages that show a case, and what a file has around it."""
+    return "\n".join(prompt.text[start:end] for start, end in split_parts(prompt))
+
+
+def broken_by_new(
+    written: WrittenRequirements, development: Sequence[Example], new: Mapping[str, Sequence[Example]]
+) -> WrittenRequirements:
+    """The requirements with what old outputs never do and those of some target do, e.g. headings or a code fence.
+
+    ``new`` has the outputs of the targets, by target. It costs no call.
+    """
+    known = {each.id for each in written.criteria}
+    rules = never_rules([each.output or "" for each in development])
+    outputs = [each for examples in new.values() for each in examples if each.output]
+    broken = {verdict.question for verdict in computed_verdicts(rules, outputs, "") if verdict.answer is True}
+    return written.added(each for each in rules if each.id in broken and each.id not in known)
+
+
+def with_support(checklist: Checklist, development: Sequence[Example], verdicts: Iterable[Verdict]) -> Checklist:
+    """The requirements with the share of old outputs that keep each, by verdicts on these; None where none came."""
+    found = PassTable.of([each.id for each in development], checklist, verdicts)
+    passed = dict(zip(found.requirements, found.passed.T, strict=True))
+    shares = {name: float(np.nanmean(column)) if np.isfinite(column).any() else None for name, column in passed.items()}
+    criteria = [each.model_copy(update={"support": shares[each.id]}) for each in checklist.questions]
+    return checklist.model_copy(update={"questions": criteria})
+
+
+def listed(checklist: Checklist) -> list[dict[str, Any]]:
+    """Rows of a table, one a requirement, for a person who is to agree."""
+    return [
+        {
+            "requirement": each.id,
+            "from": each.origin,
+            "old outputs keep it": None if each.support is None else percent(each.support),
+            "counts": "yes" if each.weight else "no",
+            "asked or checked": each.clause if isinstance(each, ComputedCheck) and each.clause else each.criterion,
+        }
+        for each in checklist.questions
+    ]
+
+
+_DECIDES = {
+    "begins": ("begins", "line_1", "line_1_bold", "line_1_begins"),
+    "ends": ("ends", "last_line", "last_line_bold"),
+    "bullets": ("bullet_count",),
+    "bold": ("line_1_bold", "line_2_bold", "last_line_bold"),
+    "headings": ("sections",),
+    "length_words": ("length_words", "length_characters", "length_sentences"),
+}
+"""Rules that outputs show, and the stated ones that say the same or more."""
+
+
+def _is_decided(found: str, stated: Iterable[str]) -> bool:
+    """Whether a clause says already what was found in outputs, or the opposite of it."""
+    return any(each in (found, f"no_{found}", *_DECIDES.get(found, ())) for each in stated)
+
+
+def _once(stated: Sequence[StatedRule]) -> list[StatedRule]:
+    """Each rule once, with the clause that states it first."""
+    return list({(rule.check.kind, rule.check.value, rule.check.good): rule for rule in reversed(stated)}.values())[
+        ::-1
+    ]
+
+
+def _by_key(found: ComputedCheck, clauses: Sequence[KeyClause], outputs: Sequence[str]) -> Iterator[ComputedCheck]:
+    """The check of all keys that outputs have, without what clauses say of single keys, and one check for each of
+    these: an output that breaks the limit of one key may keep all others."""
+    schema = json.loads(found.value or "")
+    own = [each for each in clauses if part_of(schema, each.key) is not None]
+    named, optional = [each.key for each in own], [each.key for each in own if not each.is_required]
+    whole = without_parts(schema, named, optional)
+    is_stated = bool(own) and set(whole.get("required", ())) <= set(named)
+    clause = "\n".join(each.clause for each in own) if is_stated else None
+    yield _of_clause("keys", whole, clause, outputs)
+    for each in own:
+        part = with_part(whole, each.key, each.part(part_of(schema, each.key) or {}))
+        yield _of_clause(f"key_{each.key}", part or {}, each.clause, outputs)
+
+
+def _of_clause(name: str, schema: Mapping[str, Any], clause: str | None, outputs: Sequence[str]) -> ComputedCheck:
+    origin = "contract" if clause is None else "clause"
+    fields = {"id": name, "kind": "fields", "value": schema, "clause": clause, "from": origin}
+    return supported(ComputedCheck.model_validate(fields), outputs)
+
+
+def _of_person(check: ComputedCheck, written: Sequence[Example]) -> ComputedCheck:
+    """A check of the user's own, with the share of the old outputs that pass it."""
+    passed = [check.is_good(verdict.answer) for verdict in computed_verdicts([check], written, "")]
+    known = [each for each in passed if each is not None]
+    support = sum(known) / len(known) if known else None
+    return check.model_copy(update={"origin": "person", "support": support})

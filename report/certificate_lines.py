@@ -1,0 +1,106 @@
+"""The changes of a target's prompt: the failures that led to each, and its effect."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..memory.result_file import FINISH_SENTENCES
+from ..prompts.formatting import Figure, count, percent
+from .run_candidates import EditView, ShownCandidate, candidates
+
+if TYPE_CHECKING:
+    from ..memory.records import InstructionRecord
+    from .certificate_data import ShownTarget
+    from .run_data import RunData
+
+MOST_FAILURES = 6
+"""Failures that are named behind a change."""
+
+
+@dataclass(frozen=True)
+class Cause:
+    """A lesson behind a change, with the failures that it was drawn from."""
+
+    text: str
+    """Empty where the line is the lesson."""
+    requirement: str | None
+    """Words of the requirement that it states; None where a note-taker drew it."""
+    failures: str
+
+
+@dataclass(frozen=True)
+class ShownLine:
+    """A change of the prompt."""
+
+    edit: EditView
+    causes: Sequence[Cause]
+    effects: Sequence[str]
+    """What it did to the requirement that it is about."""
+
+
+@dataclass(frozen=True)
+class LinesOfTarget:
+    """The changes of a target's prompt, by accepted candidate, and everything that was tried."""
+
+    target: str
+    accepted: Sequence[tuple[ShownCandidate, Sequence[ShownLine]]]
+    tried: Sequence[ShownCandidate]
+    ended: str
+    """Why the run ended."""
+
+    @property
+    def ends(self) -> list[float | None]:
+        """Ends of the intervals of all gains, for their axis."""
+        gains = [each.gain for each, _ in self.accepted if each.gain]
+        return [end for gain in gains for end in (gain.low, gain.value, gain.high)]
+
+
+def lines_of(target: ShownTarget) -> LinesOfTarget:
+    """The changes of a target's prompt, from its run. ``target.run`` is there."""
+    run = target.run
+    if run is None:
+        raise ValueError(f"{target.name} has no run here")
+    tried = candidates(run)
+    accepted = [
+        (each, [_line(run, edit) for edit in each.edits if edit.pruning is None or not edit.pruning.removed])
+        for each in tried
+        if each.accepted
+    ]
+    reason = run.result.finish_reason
+    return LinesOfTarget(target.name, accepted, tried, FINISH_SENTENCES.get(reason, reason))
+
+
+def trial_rows(lines: LinesOfTarget) -> list[dict[str, Any]]:
+    """Every candidate of the acceptance test, as rows of a table."""
+    return [
+        {
+            "candidate": each.name,
+            "accepted": "yes" if each.accepted else "no",
+            "gain": None if each.gain is None else Figure.of(each.gain, "+.3f"),
+            "examples judged": each.judged,
+            "reason": each.reason,
+        }
+        for each in lines.tried
+    ]
+
+
+def _line(run: RunData, edit: EditView) -> ShownLine:
+    lessons = {each.id: each for each in run.result.lessons}
+    added = "".join(each.text for each in edit.pieces if each.kind == "added")
+    causes = []
+    for each in (lessons[name] for name in edit.lessons if name in lessons):
+        asked = run.shared_questions.get(each.requirement or "", (each.requirement or "", ""))[0]
+        more = len(each.evidence) - MOST_FAILURES
+        named = ", ".join(each.evidence[:MOST_FAILURES]) + (f" and {more} more" if more > 0 else "")
+        text = "" if each.text in added else each.text
+        causes.append(Cause(text, asked or None, f"{count(each.support, 'failure')} on development: {named}"))
+    effects = [_effect(each) for each in run.result.instructions if each.lesson in edit.lessons]
+    return ShownLine(edit, causes, [each for each in effects if each])
+
+
+def _effect(row: InstructionRecord) -> str:
+    rates = [(split, rate) for split, rate in (("validation", row.validation), ("test", row.test)) if rate is not None]
+    said = [f"{percent(rate.before)} to {percent(rate.after)} on {split} (n = {rate.n})" for split, rate in rates]
+    return f"Outputs that keep “{row.asked}”: {'; '.join(said)}." if said else ""

@@ -1,0 +1,240 @@
+"""A world of prompts that write, with known truth: how often each model keeps each rule, wherever it is stated.
+
+Requests ask for a reply, or for facts as JSON. Each rule shows in an output by a piece of text, so code or a simulated
+judge can tell whether it is kept. A writer keeps a rule with a chance that depends on what the request says of it:
+nothing, an order before the input, an order after it, a form or an example after it, or a JSON schema that enforces it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from statistics import NormalDist
+from typing import Any, Literal
+
+from jsonschema import Draft202012Validator
+
+from ..models.base import Answer, Parameters, Request, make_request
+from ..prompts.checklist import Checklist
+from ..prompts.prompt import Prompt
+from .scripted import as_answer
+from .writing_rules import FACTS, REPLY, WritingRule
+
+_NORMAL = NormalDist()
+_INPUT = re.compile(r"Request \[(\w+)\]: what about the (\w+)\?")
+_REPLY = re.compile(r"^(?:Dear reader|Hello),$.*?^(?:Your help desk|Best wishes)$", re.MULTILINE | re.DOTALL)
+_FACTS = re.compile(r'(?:```json\n)?\{"headline".*?\}(?:\n```)?', re.DOTALL)
+_THINGS = ("card", "permit", "garden", "bridge", "library", "school", "ferry", "market")
+_OUTER = ("begins", "ends", "bare", "headline", "tone")
+"""Rules whose piece has a place of its own in an output."""
+
+
+@dataclass(frozen=True)
+class Heeding:
+    """Chance that a writer keeps a rule, by what the request says of it; the best one that applies counts."""
+
+    unsaid: float = 0.15
+    before: float = 0.92
+    """An order before the input, such as in the system text."""
+    after: float = 0.92
+    """An order after the input."""
+    shown: float = 0.92
+    """A form to be filled in, or an output, that keeps the rule and stands after the input or in a turn of its own."""
+    enforced: float = 1.0
+    """The schema that is sent rules out to break it."""
+
+
+@dataclass(frozen=True)
+class WritersWorld:
+    """Inputs, a prompt that writes, its rules, and the outputs of the old model.
+
+    Example:
+        >>> world = WritersWorld(size=3)
+        >>> [sorted(world.kept(world.write("r0001", kept))) for kept in ([], ["begins", "links"])]
+        [[], ['begins', 'links']]
+    """
+
+    form: Literal["reply", "facts"] = "reply"
+    size: int = 100
+    seed: int = 0
+    of_input: float = 0.15
+    """Share of the variance of luck that all writers and rules share on one input."""
+    of_rule: float = 0.15
+    """Share of the variance of luck that all writers share for one rule on one input."""
+    judge_wrong: float = 0.02
+    """Share of the questions on outputs that :class:`WritersJudge` answers wrongly."""
+
+    @property
+    def rules(self) -> tuple[WritingRule, ...]:
+        """The rules of its prompt."""
+        return REPLY if self.form == "reply" else FACTS
+
+    @cached_property
+    def prompt(self) -> Prompt:
+        """The prompt that states every rule, and then shows the input."""
+        task = "Answer the request." if self.form == "reply" else "Tell what is known, as facts."
+        return Prompt("\n".join([task, *(f"- {rule.order}" for rule in self.rules), "", "{input}"]))
+
+    @cached_property
+    def checklist(self) -> Checklist:
+        """The criteria of its rules: the true requirements."""
+        return Checklist(task=self.prompt.text, questions=tuple(rule.criterion for rule in self.rules))
+
+    @cached_property
+    def rows(self) -> list[dict[str, Any]]:
+        """Inputs, with the outputs that the old model wrote with the prompt."""
+        return self.make_rows(self.size)
+
+    def make_rows(self, count: int, prefix: str = "r") -> list[dict[str, Any]]:
+        """Inputs whose ids begin with ``prefix``, with old outputs; another prefix makes fresh ones of the same kind."""
+        writer, rows = self.writer("old"), []
+        for number in range(count):
+            name = f"{prefix}{number:04d}"
+            told = f"Request [{name}]: what about the {_THINGS[int(len(_THINGS) * self.share('thing', name))]}?"
+            request = writer.request(self.prompt.text.replace("{input}", told))
+            rows.append({"id": name, "input": told, "output": writer.text(request)})
+        return rows
+
+    def writer(self, name: str, **heeding: Heeding) -> SimulatedWriter:
+        """One of the models ``old``, ``equal``, ``weaker`` and ``worse``; ``heeding`` sets single rules, by id.
+
+        ``weaker`` overlooks orders before the input and can be mended: checks by an order after the input or by a
+        schema, questions by an example. ``worse`` loses .1 on every rule, and nothing mends it.
+        """
+        weak = {True: Heeding(0.1, 0.65, 0.9, 0.8), False: Heeding(0.1, 0.75, 0.8, 0.92)}
+        every = {"weaker": weak, "worse": dict.fromkeys((True, False), Heeding(0.1, 0.82, 0.82, 0.82, 0.82))}
+        usual = every.get(name, dict.fromkeys((True, False), Heeding()))
+        return SimulatedWriter(self, name, {rule.id: heeding.get(rule.id, usual[rule.is_check]) for rule in self.rules})
+
+    def write(self, example: str, kept: Collection[str], thing: str = "card") -> str:
+        """The output on an example that keeps these rules and breaks all others."""
+        part = {rule.id: rule.kept if rule.id in kept else rule.broken for rule in self.rules}
+        inner = " ".join(piece for name, piece in part.items() if piece and name not in _OUTER)
+        text = f"This is about the {thing} ({example}). {inner}".strip()
+        if self.form == "reply":
+            return "\n".join([part["begins"], text, part["ends"]])
+        tone = part["tone"] or ("good", "bad", "neutral")[int(3 * self.share("tone", example))]
+        facts = json.dumps({"headline": f"News of the {thing}{part['headline']}", "tone": tone, "summary": text})
+        return f"{part['bare']}{facts}{part['bare'] and chr(10) + '```'}"
+
+    def kept(self, output: str) -> set[str]:
+        """Ids of the rules that an output of this world keeps."""
+        return {rule.id for rule in self.rules if rule.is_kept(output)}
+
+    def share(self, *parts: object) -> float:
+        """A number in (0, 1) that depends on the parts and the seed alone."""
+        digest = sha256("\n".join(map(str, (self.seed, *parts))).encode()).digest()
+        return (int.from_bytes(digest[:6], "big") + 0.5) / 2**48
+
+    def luck(self, example: str, rule: str, request: bytes) -> float:
+        """A number in (0, 1), evenly spread; part of it is shared with other requests on the example."""
+        shared = self.of_input**0.5 * _NORMAL.inv_cdf(self.share("input", example))
+        shared += self.of_rule**0.5 * _NORMAL.inv_cdf(self.share("rule", example, rule))
+        own = _NORMAL.inv_cdf(self.share("request", rule, request.hex()))
+        return _NORMAL.cdf(shared + (1 - self.of_input - self.of_rule) ** 0.5 * own)
+
+
+class SimulatedWriter:
+    """A model of a :class:`WritersWorld` that writes; its answer follows from the request and the seed.
+
+    Example:
+        >>> world = WritersWorld()
+        >>> writer, prompt = world.writer("weaker"), world.prompt.text.replace("{input}", world.rows[0]["input"])
+        >>> writer.chances(writer.request(prompt))["links"]
+        0.65
+        >>> writer.chances(writer.request(prompt + " Give no link at all."))["links"]
+        0.9
+    """
+
+    answers_stay_in_the_run = True
+    """The parameters of its world are no part of its identity, so no other command may use them."""
+
+    def __init__(self, world: WritersWorld, name: str, heeding: Mapping[str, Heeding], slots: int = 16) -> None:
+        """``heeding``: for each rule of the world, by id; ``slots``: calls taken at once."""
+        self.world = world
+        self.name = f"simulated/{name}"
+        self.identity = f"{self.name}/{world.form}/{world.seed}"
+        self.slots = slots
+        self.heeding = dict(heeding)
+        self.calls = 0
+        """Requests that were answered."""
+
+    async def answer(self, request: Request) -> Answer:
+        """Write an output. Raises ValueError where the request shows no input of the world."""
+        self.calls += 1
+        return as_answer(self.text(request), request)
+
+    def request(self, *contents: str, schema: Mapping[str, Any] | None = None) -> Request:
+        """A request of a system text and a user's, or of a user's alone."""
+        messages = list(zip(("system", "user")[-len(contents) :], contents, strict=True))
+        return make_request(self.identity, messages, Parameters(256, schema=schema))
+
+    def text(self, request: Request) -> str:
+        """The output for a request."""
+        asked = self._read(request)
+        chances = self._chances(asked)
+        kept = [name for name, chance in chances.items() if self.world.luck(asked.example, name, request.key) < chance]
+        return self.world.write(asked.example, kept, asked.thing)
+
+    def chances(self, request: Request) -> dict[str, float]:
+        """The true chance that the output keeps each rule, by id."""
+        return self._chances(self._read(request))
+
+    def _chances(self, asked: _Asked) -> dict[str, float]:
+        found = {}
+        for rule in self.world.rules:
+            heeding, said = self.heeding[rule.id], re.compile(rule.said, re.IGNORECASE)
+            found[rule.id] = max(
+                heeding.unsaid,
+                heeding.before if said.search(asked.before) else 0.0,
+                heeding.after if said.search(asked.after) else 0.0,
+                heeding.shown if rule.id in asked.shown else 0.0,
+                heeding.enforced if asked.schema is not None and self._is_enforced(rule, asked) else 0.0,
+            )
+        return found
+
+    def _is_enforced(self, rule: WritingRule, asked: _Asked) -> bool:
+        """Whether an output that breaks this rule alone does not follow the schema."""
+        others = [each.id for each in self.world.rules if each is not rule]
+        try:
+            broken = json.loads(self.world.write(asked.example, others, asked.thing))
+        except ValueError:
+            return True
+        return next(Draft202012Validator(asked.schema).iter_errors(broken), None) is not None
+
+    def _read(self, request: Request) -> _Asked:
+        turns = [(role, content) for role, content in request.messages if role != "assistant"]
+        place = max((place for place, (_, text) in enumerate(turns) if _INPUT.search(text)), default=None)
+        if place is None:
+            raise ValueError(f"A simulated writer knows the inputs of its own world alone; it was shown: {turns}")
+        *_, found = _INPUT.finditer(turns[place][1])
+        text, output = turns[place][1], _REPLY if self.world.form == "reply" else _FACTS
+        after = "\n".join([text[found.end() :], *(each for _, each in turns[place + 1 :])])
+        shown = output.findall(after) + [content for role, content in request.messages if role == "assistant"]
+        return _Asked(
+            found[1],
+            found[2],
+            "\n".join([*(each for _, each in turns[:place]), text[: found.start()]]),
+            output.sub("", after),
+            {name for each in shown for name in self.world.kept(each)},
+            request.parameters.schema,
+        )
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A request to write, taken apart."""
+
+    example: str
+    thing: str
+    before: str
+    """All that stands before the input."""
+    after: str
+    """All that stands after the input, without outputs that are shown."""
+    shown: set[str]
+    """Rules that an output keeps which is shown after the input, or in a turn of its own."""
+    schema: Mapping[str, Any] | None
