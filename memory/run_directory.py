@@ -25,8 +25,9 @@ from ..prompts.text_files import path_of, read_text, read_yaml, remove_partial, 
 from ..prompts.verdicts import Verdict, dump_verdicts
 from ..settings import GONE, RENAMED, by_new_names
 from .journal import Journal
+from .postgres_store import PostgresAddress
 from .result_file import RunRecord
-from .verdict_store import Place, PostgresAddress, SharedStore, VerdictStore
+from .verdict_store import Place, SharedStore, VerdictStore
 
 FORMAT = 2
 """1 was the format before `align` and `tune`."""

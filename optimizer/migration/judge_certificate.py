@@ -49,6 +49,7 @@ class JudgesCompared:
         change = PassChange(tables["old"], tables["after"])
         found = decide(change, options.max_loss, options.certificate_level, documents(examples))
         far = options.margin - 1e-9
+        spent = self.best.test.spent
         rates = {name: mean_record(table, documents(examples)) for name, table in tables.items()}
         return TargetRecord(
             model=model,
@@ -63,6 +64,8 @@ class JudgesCompared:
             worst=found.worse,
             regressions=_examples_where(change, change.changes <= -far),
             gains=_examples_where(change, change.changes >= far),
+            price_per_output=None if spent is None or spent.cost_usd is None else spent.cost_usd / spent.outputs,
+            tokens_per_output=None if spent is None else spent.tokens / spent.outputs,
         )
 
     def _by_question(self) -> tuple[RequirementRates, ...]:

@@ -71,6 +71,7 @@ def test_each_target_has_a_run_and_the_root_their_certificate(world: Any, tmp_pa
     assert set(done.certificate.targets) == set(done.runs) == set(TARGETS)
     for name, run in done.runs.items():
         record = done.certificate.targets[name]
+        assert (record.tokens_per_output or 0) > 10, "what judging one output takes"
         assert run.directory == tmp_path / "run" / "targets" / name.replace("/", "__")
         assert (tmp_path / "run" / record.prompt).read_text() == run.prompt
         word = {"not_yet": "keep"}.get(record.decision, record.decision)
@@ -132,7 +133,7 @@ def test_caps_are_of_all_targets_together_and_resume_takes_more(world: Any, tmp_
     assert asked.every == sum(calls)
 
 
-def test_resume_takes_up_all_targets_by_their_names(world: Any, tmp_path: Path, askance_server: Any = None) -> None:
+def test_resume_takes_up_all_targets_by_their_names(world: Any, tmp_path: Path) -> None:
     moved(world, tmp_path / "run")
     config = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["config"]
     assert config["targets"] == [*TARGETS] and "target" not in config
